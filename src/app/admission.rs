@@ -5,11 +5,13 @@ use std::sync::LazyLock;
 use jiff::{SignedDuration, Timestamp};
 use regex::Regex;
 
+use super::Rejected;
 use super::answer::read_answer;
+use super::problems::FieldProblem;
 use crate::config::Policy;
-use crate::domain::Question;
-use crate::journal::{Continuation, Continues, Error, Requester, RunReader, RunState, Transcript};
-use crate::text::pattern;
+use crate::domain::{Assumption, Question, is_question_mark};
+use crate::journal::{Continuation, Continues, Requester, RunReader, RunState, Transcript};
+use crate::text::{self, pattern};
 
 /// Returns the key under which repeated requests join one run: the client's own key, or that of its
 /// message.
@@ -21,18 +23,12 @@ pub(super) fn idempotency_key(question: &Question, header: Option<&str>) -> Opti
     }
 }
 
-/// Matches "A2 is wrong: ...", "A2's not quite right", "assumption A2 isn't true because ...".
-static CORRECTION: LazyLock<Regex> = LazyLock::new(|| {
-    let right = r"(?:true|right|correct|so|the\s+case)";
-    let wrong =
-        format!(r"(?:wrong|false|incorrect|untrue|(?:not|no\s+longer)\s+(?:\w+\s+)?{right})");
-    let verdict = format!(
-        r"(?:(?:\s+(?:is|was)|\s*['’]s)\s+{wrong}|\s+(?:is|was)n['’]?t\s+(?:\w+\s+)?{right}|(?:\s*:)?\s+{wrong})"
-    );
-    pattern(&format!(
-        r"(?is)^\s*(?:(?:no|nope|actually|sorry)\s*[,.;:!]?\s+)?(?:(?:the\s+|your\s+)?assumption\s+)?(A\d{{1,2}}){verdict}\b\s*[:,.;!\-–—]*\s*(.*)$"
-    ))
-});
+/// Matches the handle of an assumption, set off from other letters and digits of its script.
+static HANDLE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?:^|[^0-9A-Za-z])([Aa][1-9][0-9]?)(?:$|[^0-9A-Za-z])"));
+
+/// The most words before the handle in a correction ("No, the assumption A2 ...").
+const MAX_WORDS_BEFORE: usize = 3;
 
 /// Returns a message without the prefix `new:`, which forces a new request; `None` without the
 /// prefix.
@@ -48,12 +44,15 @@ pub(super) fn forced_new(message: &str) -> Option<&str> {
 
 /// Returns what the question continues: the user's pending question in the same place, or a
 /// numbered assumption of the user's last answer there.
+///
+/// # Errors
+/// [`Rejected::Invalid`] if the message corrects an assumption that the last answer does not have.
 pub(super) async fn continuation(
     store: &dyn RunReader,
     policy: &Policy,
     question: &Question,
     now: Timestamp,
-) -> Result<Option<Continues>, Error> {
+) -> Result<Option<Continues>, Rejected> {
     let asker = Requester::of(question);
     let window = SignedDuration::try_from(policy.clarification_window)
         .unwrap_or(SignedDuration::from_mins(30));
@@ -70,35 +69,59 @@ pub(super) async fn continuation(
         return Ok(None);
     };
     let by = match (last.state, correction) {
-        (RunState::Clarification, _) => Some(read_answer(&synthesized.question, &question.message)),
-        (_, Some((handle, said))) => {
-            let assumption = synthesized
-                .draft
-                .as_ref()
-                .and_then(|draft| draft.assumptions.iter().find(|a| a.handle == handle));
-            assumption.map(|assumption| Continuation::Correction {
+        (RunState::Clarification, _) => read_answer(&synthesized.question, &question.message),
+        (_, Some((handle, correction))) => {
+            let listed = synthesized.draft.as_ref();
+            let listed = listed.map_or(&[][..], |draft| &draft.assumptions);
+            let Some(assumption) = listed.iter().find(|a| a.handle == handle) else {
+                return Err(Rejected::Invalid(vec![no_such_handle(&handle, listed)]));
+            };
+            Continuation::Correction {
                 handle,
                 wrong: assumption.text.clone(),
-                correction: if said.is_empty() {
-                    format!("It is not so: {}", assumption.text)
-                } else {
-                    said
-                },
-            })
+                correction,
+            }
         }
-        _ => None,
+        _ => return Ok(None),
     };
-    Ok(by.map(|by| Continues {
+    Ok(Some(Continues {
         parent: last.id,
         by,
     }))
 }
 
-/// Returns the handle of the assumption that a message corrects, and the corrected text.
+fn no_such_handle(handle: &str, listed: &[Assumption]) -> FieldProblem {
+    let handles: Vec<&str> = listed.iter().map(|a| a.handle.as_str()).collect();
+    let known = match handles.as_slice() {
+        [] => "none".to_owned(),
+        handles => handles.join(", "),
+    };
+    let detail = format!(
+        "your last reply has no assumption {handle}, only: {known}. To ask something else, begin with new:"
+    );
+    FieldProblem {
+        pointer: "/message".to_owned(),
+        detail,
+    }
+}
+
+/// Returns the handle of the assumption that a message seems to correct, and what the message says
+/// of it. The handle stands near the beginning, and the message is no question. Whether it is a
+/// correction, the plan call decides.
 pub fn read_correction(message: &str) -> Option<(String, String)> {
-    let captures = CORRECTION.captures(message)?;
-    let part = |i| captures.get(i).map_or("", |m| m.as_str().trim());
-    Some((part(1).to_uppercase(), part(2).to_owned()))
+    let found = HANDLE.captures(message)?.get(1)?;
+    let before = message.get(..found.start())?;
+    let is_near = text::count_words(before) <= MAX_WORDS_BEFORE;
+    if !is_near || message.trim_end().ends_with(is_question_mark) {
+        return None;
+    }
+    let rest = message.get(found.end()..)?;
+    let said = rest
+        .split_once([':', ',', ';', '–', '—', '：', '、', '，', '。', '.'])
+        .map(|(_, said)| said.trim())
+        .filter(|said| !said.is_empty());
+    let said = said.unwrap_or_else(|| message.trim());
+    Some((found.as_str().to_uppercase(), said.to_owned()))
 }
 
 #[cfg(test)]
@@ -106,33 +129,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_correction_names_its_assumption() {
-        let cases = [
+    fn a_correction_begins_with_its_handle_in_any_language() {
+        for (message, said) in [
             ("A2 is wrong: we run Kubernetes", "we run Kubernetes"),
-            ("A2's wrong", ""),
-            ("A2’s wrong: we run Kubernetes", "we run Kubernetes"),
-            ("a2 isn't right", ""),
-            ("A2 isn’t quite right, it is two", "it is two"),
-            ("A2 is not true because we moved", "because we moved"),
-            ("A2 is no longer true.", ""),
-            (
-                "assumption A2 is incorrect, we run Kubernetes",
-                "we run Kubernetes",
-            ),
-        ];
-        for (message, said) in cases {
-            assert_eq!(
-                read_correction(message),
-                Some(("A2".to_owned(), said.to_owned())),
-                "{message}"
-            );
+            ("No, A2 is wrong, it is two", "it is two"),
+            ("a2 isn't right", "a2 isn't right"),
+            ("Die Annahme A2 stimmt nicht: es sind zwei", "es sind zwei"),
+            ("La suposición A2 es falsa; son dos", "son dos"),
+            ("A2は違います。二つあります", "二つあります"),
+            ("前提A2は違います", "前提A2は違います"),
+        ] {
+            let read = read_correction(message);
+            assert_eq!(read, Some(("A2".to_owned(), said.to_owned())), "{message}");
         }
         for other in [
-            "A2 paper is wrong",
-            "A2 is right",
-            "A2 is wrongly sized",
-            "A2s wrong side",
             "A222 is wrong",
+            "A2s wrong side",
+            "BA2 is wrong",
+            "What does A2 mean?",
+            "Compare the sizes of the formats A2 and A3",
         ] {
             assert_eq!(read_correction(other), None, "{other}");
         }

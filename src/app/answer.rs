@@ -149,6 +149,7 @@ mod tests {
         let asked = Clarification {
             question: "Where does it run?".into(),
             options,
+            choices: None,
         };
         match read_answer(&asked, message) {
             Continuation::Answer { answer, option, .. } => (answer, option),
@@ -242,6 +243,7 @@ mod tests {
         let asked = Clarification {
             question: "Where does it run?".into(),
             options,
+            choices: None,
         };
         let question = |message: &str| match read_answer(&asked, message) {
             Continuation::Answer { question, .. } => question,
@@ -334,6 +336,7 @@ mod tests {
         let asked = Clarification {
             question: "Which size?".into(),
             options,
+            choices: None,
         };
         let option = |message: &str| match read_answer(&asked, message) {
             Continuation::Answer { option, .. } => option,
@@ -352,6 +355,7 @@ mod tests {
         let asked = Clarification {
             question: "Which days count?".into(),
             options,
+            choices: None,
         };
         let chosen = |message: &str| {
             matches!(
@@ -367,6 +371,7 @@ mod tests {
         let asked = Clarification {
             question: "Which version?".into(),
             options,
+            choices: None,
         };
         let answer = read_answer(&asked, "3");
         assert!(

@@ -299,7 +299,7 @@ impl App {
         &self,
         question: Question,
         now: Timestamp,
-    ) -> Result<(Question, Option<Continues>), journal::Error> {
+    ) -> Result<(Question, Option<Continues>), Rejected> {
         if let Some(message) = admission::forced_new(&question.message).map(str::to_owned) {
             let question = Question {
                 message,

@@ -59,8 +59,10 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
     })?;
     let quote = app.quote(&chat);
     if quote.calls == 0 {
-        let cap = quote.cap;
-        let detail = format!("the cap of {cap} has no room for this question: it would be refused");
+        let (cap, needed) = (quote.cap, quote.expected);
+        let detail = format!(
+            "the cap of {cap} has no room for this question, which needs {needed} at least: it would be refused"
+        );
         return Err(fail(Exit::Budget, detail));
     }
     if arguments.json {

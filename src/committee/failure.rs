@@ -69,8 +69,13 @@ impl Failure {
         Self::Failed { cause, detail }
     }
 
-    pub(super) fn no_room(left: Usd) -> Self {
-        let detail = format!("the cap has no room for one agent and the synthesis: {left} is left");
+    /// Returns the failure of a run whose cap is too small for one agent and the synthesis, which
+    /// need `needed`.
+    pub(super) fn no_room(left: Usd, needed: Usd) -> Self {
+        let detail = format!(
+            "the question is too long for the cap: one agent and the synthesis can cost {needed}, and {left} is left. \
+             Shorten it, ask in deep, or raise the cap"
+        );
         Self::Failed {
             cause: Cause::Budget,
             detail,

@@ -19,12 +19,13 @@ mod deps;
 mod failure;
 mod output_shapes;
 mod call_names;
+mod rule_texts;
 
 mod replayed;
 mod track_record;
 pub mod routines;
 
-use crate::domain::{Confidence, Gate, Reply};
+use crate::domain::{Choice, Confidence, Gate, Plan, Reply};
 use crate::journal::step::{GateStep, HintsStep};
 use crate::journal::{Event, Gated, RunContext};
 use request_context::RequestContext;
@@ -52,6 +53,7 @@ pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
     let request = request_context::open(run, deps).await?;
     let hints = hint(run, &request).await?;
     let planned = plan::make(run, deps, &request, &hints).await?;
+    let request = request.read_as(&planned, run.accepted());
     if let Some(question) = &planned.plan.clarification_question {
         run.record(Event::Synthesized(Box::new(question::of_plan(question))))
             .await?;
@@ -64,6 +66,9 @@ pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
         .await?;
         return finish::reply(run, deps, &request, None, &gated).await;
     }
+    if request.choice() == Some(Choice::Stop) {
+        return stop(run, deps, &request, &planned.plan).await;
+    }
     let deliberation = rounds::rounds(run, deps, &request, &planned.plan).await?;
     let input = SynthesisInput {
         run,
@@ -72,7 +77,8 @@ pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
         plan: &planned.plan,
         deliberation: &deliberation,
     };
-    let synthesized = if confidence::out_of_reach(&deps.policy, &deliberation.judgement) {
+    let is_hopeless = confidence::out_of_reach(&deps.policy, &deliberation.judgement);
+    let synthesized = if is_hopeless && request.may_ask() {
         question::ask_only(&input).await?
     } else {
         synthesize::write(&input).await?
@@ -82,9 +88,23 @@ pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
         &deliberation.judgement,
         synthesized.draft.as_ref(),
     );
-    let decision = confidence.gate();
+    let decision = confidence.gate(request.may_ask());
     let gated = gate(run, &request, confidence, decision).await?;
     finish::reply(run, deps, &request, Some(&deliberation), &gated).await
+}
+
+/// Ends the run without a call, because the user chose to stop.
+async fn stop(
+    run: &RunContext,
+    deps: &Deps,
+    request: &RequestContext,
+    plan: &Plan,
+) -> Result<Reply, Failure> {
+    let stopped = question::stopped(request, plan);
+    run.record(Event::Synthesized(Box::new(stopped))).await?;
+    let none = Confidence::none(deps.policy.ask_user_threshold);
+    let gated = gate(run, request, none, Gate::Ship).await?;
+    finish::reply(run, deps, request, None, &gated).await
 }
 
 async fn hint(
@@ -93,6 +113,7 @@ async fn hint(
 ) -> Result<crate::journal::Hinted, Failure> {
     let hints = crate::journal::Hinted {
         unseen: request.unseen.clone(),
+        images: request.images.len(),
         ..hints::hints_of(&request.question)
     };
     Ok(run.record_output(HintsStep, hints).await?)
@@ -108,6 +129,7 @@ async fn gate(
         gate,
         confidence,
         mode: request.question.mode,
+        is_last: !request.may_ask(),
     };
     Ok(run.record_output(GateStep, gated).await?)
 }

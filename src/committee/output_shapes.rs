@@ -28,6 +28,21 @@ pub struct OrchestrationPlan {
     /// What the request itself demands of its answer in numbers or as a form; empty if nothing.
     #[serde(default)]
     pub demands: Vec<Demand>,
+    /// How the user's message continues an earlier reply; null if none is given.
+    #[serde(default)]
+    pub continuation: Option<ContinuationOut>,
+}
+
+/// How a message continues an earlier reply, as the master reads it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ContinuationOut {
+    /// False if the message asks something new instead.
+    pub continues: bool,
+    /// What holds instead of the corrected assumption, in one sentence.
+    pub correction: String,
+    /// The agents whose reports use the corrected assumption.
+    pub affected: Vec<String>,
 }
 
 /// A question with three options as the master writes it.

@@ -78,7 +78,7 @@ pub fn replay(
 ) -> Option<Replayed> {
     let whole = Transcript::of_entries(entries);
     let accepted = whole.accepted?;
-    let message = lineage(accepted, ancestors).full_text();
+    let message = lineage(accepted, whole.ancestors(ancestors)).full_text();
     let mode = accepted.question.mode;
     let mut judged_again: Option<Judgement> = None;
     let mut needs = vec![];
@@ -123,7 +123,7 @@ pub fn replay(
         },
         replayed: Verdict {
             scores: judged(&replayed),
-            gate: Some(confidence.gate()),
+            gate: Some(confidence.gate(gated.is_none_or(|gated| !gated.is_last))),
             confidence: Some(confidence),
         },
         needs,
@@ -180,7 +180,10 @@ fn judge(
         cross_checks: &evidence.cross_checks,
         resolutions: &evidence.resolutions,
     };
-    scoring::judge(&panel, &scoring::Policy::from(policy))
+    Judgement {
+        rests_on_unseen: so_far.rests_on_unseen(),
+        ..scoring::judge(&panel, &scoring::Policy::from(policy))
+    }
 }
 
 fn contested(so_far: &Transcript<'_>, judgement: &Judgement) -> Vec<Agent> {

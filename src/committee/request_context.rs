@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
-use crate::domain::{Agent, Assumption, Clarification, Question, RunId};
+use crate::committee::rule_texts::RuleTexts;
+use crate::domain::{Agent, Assumption, Choice, Clarification, ConductKind, Question, RunId};
 use crate::journal::{
     Accepted, AgentOutcome, Continuation, Entry, Planned, RunContext, Scored, Transcript,
 };
@@ -18,12 +19,18 @@ use crate::llm::Image;
 pub struct RequestContext {
     /// The original question. Its mode, user and context are those of the newest request.
     pub question: Question,
+    /// The message of this run itself.
+    pub message: String,
     /// Questions that the user has answered, oldest first.
     pub answers: Vec<Answered>,
     pub corrections: Vec<Corrected>,
     /// What this run adds to its parent.
     pub latest: Option<Continuation>,
     pub parent: Option<Parent>,
+    /// The highest number of an assumption's handle in the runs that this one continues.
+    pub highest_handle: usize,
+    /// The agents whose stored reports no longer hold, as the master reads the message.
+    pub affected: Vec<Agent>,
     pub images: Vec<Image>,
     /// Attachments that could not be fetched, one sentence each.
     pub unseen: Vec<String>,
@@ -53,6 +60,8 @@ pub struct Parent {
     /// The last outcome of each agent that answered.
     pub outcomes: BTreeMap<Agent, AgentOutcome>,
     pub scored: Option<Scored>,
+    /// The agents that lack what they need, as the cross-check found.
+    pub lacking: Vec<Agent>,
     pub assumptions: Vec<Assumption>,
     /// The question that the run asked, if any.
     pub question: Option<Clarification>,
@@ -68,6 +77,7 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
         answers,
         corrections,
         parent,
+        highest_handle,
     } = lineage(run.accepted(), &run.ancestors().await?);
     let latest = run
         .accepted()
@@ -78,10 +88,13 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
     let (images, unseen) = deps.attachments.images(&question.attachments).await;
     let mut request = RequestContext {
         question,
+        message: run.accepted().question.message.clone(),
         answers,
         corrections,
         latest,
         parent,
+        highest_handle,
+        affected: vec![],
         images,
         unseen,
         fence: String::new(),
@@ -97,6 +110,7 @@ pub struct Conversation {
     pub answers: Vec<Answered>,
     pub corrections: Vec<Corrected>,
     pub parent: Option<Parent>,
+    pub highest_handle: usize,
 }
 
 /// Builds a run's question from its `accepted` event and the journals of its ancestors, the nearest
@@ -104,6 +118,7 @@ pub struct Conversation {
 pub fn lineage(accepted: &Accepted, ancestors: &[(RunId, Vec<Entry>)]) -> Conversation {
     let mut question = accepted.question.clone();
     let (mut answers, mut corrections, mut parent) = (vec![], vec![], None);
+    let mut highest_handle = 0;
     let mut continues = accepted.continues.clone();
     for (id, entries) in ancestors {
         match continues.take().map(|continues| continues.by) {
@@ -127,11 +142,17 @@ pub fn lineage(accepted: &Accepted, ancestors: &[(RunId, Vec<Entry>)]) -> Conver
         let Some(earlier) = transcript.accepted else {
             break;
         };
+        let listed = transcript
+            .draft()
+            .map_or(&[][..], |draft| &draft.assumptions);
+        let highest = listed.iter().map(Assumption::number).max();
+        highest_handle = highest_handle.max(highest.unwrap_or(0));
         question.message.clone_from(&earlier.question.message);
         let mut attachments = earlier.question.attachments.clone();
         attachments.append(&mut question.attachments);
         question.attachments = attachments;
-        continues.clone_from(&earlier.continues);
+        let asked_new = transcript.planned.is_some_and(Planned::is_new_request);
+        continues = earlier.continues.clone().filter(|_| !asked_new);
         parent.get_or_insert_with(|| reuse_from(*id, &transcript));
     }
     answers.reverse();
@@ -141,6 +162,7 @@ pub fn lineage(accepted: &Accepted, ancestors: &[(RunId, Vec<Entry>)]) -> Conver
         answers,
         corrections,
         parent,
+        highest_handle,
     }
 }
 
@@ -162,6 +184,7 @@ fn reuse_from(run: RunId, transcript: &Transcript<'_>) -> Parent {
             .map(|(agent, finished)| (agent, finished.outcome.clone()))
             .collect(),
         scored: transcript.scored.last().map(|scored| Scored::clone(scored)),
+        lacking: lacking(transcript),
         assumptions: draft
             .map(|draft| draft.assumptions.clone())
             .unwrap_or_default(),
@@ -169,6 +192,15 @@ fn reuse_from(run: RunId, transcript: &Transcript<'_>) -> Parent {
             .synthesized
             .map(|synthesized| synthesized.question.clone()),
     }
+}
+
+fn lacking(transcript: &Transcript<'_>) -> Vec<Agent> {
+    let passes = transcript.cross_checked.iter().flat_map(|c| &c.passes);
+    let found = passes.flat_map(|pass| &pass.found.conduct);
+    let lacking = found.filter(|conduct| conduct.kind == ConductKind::Lacks);
+    lacking
+        .filter_map(|conduct| conduct.agent.parse().ok())
+        .collect()
 }
 
 /// Returns a random tag that occurs in none of the texts that it will fence.
@@ -212,9 +244,54 @@ impl RequestContext {
             "hints": hints,
             "attachments": attachments,
             "images": self.images.len(),
+            "unseen": self.unseen,
             "answers": answers,
             "corrections": corrections,
         })
+    }
+
+    /// Applies the master's reading of the message. A message that asks something new is a request
+    /// of its own.
+    #[must_use]
+    pub fn read_as(mut self, planned: &Planned, accepted: &Accepted) -> Self {
+        let Some(reading) = &planned.reading else {
+            return self;
+        };
+        if !reading.continues {
+            self.question = accepted.question.clone();
+            self.answers.clear();
+            self.corrections.clear();
+            (self.latest, self.parent, self.highest_handle) = (None, None, 0);
+            return self;
+        }
+        self.affected.clone_from(&reading.affected);
+        if let (Some(Continuation::Correction { .. }), Some(last), false) = (
+            &self.latest,
+            self.corrections.last_mut(),
+            reading.correction.is_empty(),
+        ) {
+            last.correction.clone_from(&reading.correction);
+        }
+        self
+    }
+
+    /// True if the gate may ask. After one answered question it asks no other: the reply is
+    /// given with its confidence.
+    pub fn may_ask(&self) -> bool {
+        self.answers.is_empty()
+    }
+
+    /// Returns what the user chose, if fixed rules made the parent's question.
+    pub fn choice(&self) -> Option<Choice> {
+        let Some(Continuation::Answer { option, .. }) = &self.latest else {
+            return None;
+        };
+        self.parent.as_ref()?.question.as_ref()?.choice((*option)?)
+    }
+
+    /// Returns the texts of fixed rules in the language of the question.
+    pub fn rule_texts(&self) -> &'static RuleTexts {
+        RuleTexts::for_question(&self.question.message)
     }
 
     /// Returns the request as the engine judges it: the question, with the user's later answers and

@@ -261,10 +261,13 @@ fn question(text: &str) -> Question {
 fn case(text: &str) -> RequestContext {
     RequestContext {
         question: question(text),
+        message: text.to_owned(),
         answers: vec![],
         corrections: vec![],
         latest: None,
         parent: None,
+        highest_handle: 0,
+        affected: vec![],
         images: vec![],
         unseen: vec![],
         fence: "f".into(),
@@ -331,6 +334,7 @@ fn synthesized(text: &str) -> Synthesized {
     let question = Clarification {
         question: "Which one?".into(),
         options,
+        choices: None,
     };
     Synthesized {
         draft: Some(draft),

@@ -11,7 +11,7 @@ use crate::committee::stages::confidence::settle;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::judge::{outcomes, outputs};
 use crate::config::Policy;
-use crate::domain::{Agent, Gate, Outcome, Role, RunId, Status, Usd};
+use crate::domain::{Agent, Gate, Judgement, Outcome, Role, RunId, Status, Usd};
 use crate::journal::{
     AgentFinished, AgentOutcome, CallSent, CrossChecked, Ending, Entry, Transcript,
 };
@@ -282,7 +282,7 @@ impl TrackRecord {
             return;
         };
         self.judged += 1;
-        let message = lineage(accepted, ancestors).full_text();
+        let message = lineage(accepted, run.ancestors(ancestors)).full_text();
         let plan = run.planned.map(|planned| &planned.plan);
         let (first, latest) = (run.first_round().map(outcomes), outcomes(run.standing()));
         let families = families(run, ancestors);
@@ -304,10 +304,13 @@ impl TrackRecord {
                 cross_checks: &evidence.cross_checks,
                 resolutions: &evidence.resolutions,
             };
-            let judgement = scoring::judge(&panel, &scoring::Policy::from(policy));
+            let judgement = Judgement {
+                rests_on_unseen: run.rests_on_unseen(),
+                ..scoring::judge(&panel, &scoring::Policy::from(policy))
+            };
             let leading = judgement.answer_groups.first();
             (
-                settle(policy, &judgement, draft).gate(),
+                settle(policy, &judgement, draft).gate(true),
                 leading.map(|group| group.answer.clone()),
             )
         };

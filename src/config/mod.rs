@@ -191,6 +191,13 @@ pub struct RoleModel {
 /// A call with fewer output tokens after the thinking is not worthwhile.
 const MIN_OUTPUT_TOKENS: u32 = 256;
 
+/// The factor of the output limits in deep.
+const DEEP_FACTOR: u32 = 2;
+
+/// Tokens of one word in an answer, with room for long words and for JSON's own characters. Texts
+/// in English take 1.3, in German and Spanish up to 2.
+const TOKENS_PER_WORD: u32 = 2;
+
 impl RoleModel {
     /// Returns the settings of its calls.
     pub fn settings(&self) -> Settings {
@@ -214,6 +221,24 @@ impl RoleModel {
         self.effort
             .map_or(visible, |effort| effort.limit_for(visible))
             .min(self.max_tokens)
+    }
+
+    /// Returns the output limit in a mode: `maxTokens`, and in deep, which has the larger cap,
+    /// [`DEEP_FACTOR`] times as many.
+    pub fn limit_in(&self, mode: Mode) -> u32 {
+        let factor = if mode == Mode::Deep { DEEP_FACTOR } else { 1 };
+        let most = self.traits.max_output.unwrap_or(u32::MAX);
+        self.max_tokens
+            .saturating_mul(factor)
+            .min(most.max(self.max_tokens))
+    }
+
+    /// Returns the words that a model can be told to write under an output limit, besides `rest`
+    /// tokens: what its thinking leaves, as a multiple of 50 and at least 50.
+    pub fn words_in(&self, limit: u32, rest: u32) -> u32 {
+        let visible = self.effort.map_or(limit, |effort| effort.visible_in(limit));
+        let words = visible.saturating_sub(rest) / TOKENS_PER_WORD;
+        (words / 50 * 50).max(50)
     }
 
     /// Returns the smallest output limit with which the model is asked.

@@ -10,6 +10,25 @@ pub const OPTION_LETTERS: [char; 3] = ['A', 'B', 'C'];
 pub struct Clarification {
     pub question: String,
     pub options: [String; 3],
+    /// What the options mean to the service, if fixed rules made the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choices: Option<[Choice; 3]>,
+}
+
+/// What an option of a question that fixed rules made asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// The reply that gives this position.
+    Position,
+    /// New reports of all agents.
+    Anew,
+    /// The reply that the reports allow, with its doubts.
+    BestAnswer,
+    /// New reports of all agents, and one more round.
+    Deeper,
+    /// No reply.
+    Stop,
 }
 
 impl Clarification {
@@ -31,7 +50,14 @@ impl Clarification {
         (!question.is_empty() && distinct).then(|| Self {
             question: format!("{question}?"),
             options,
+            choices: None,
         })
+    }
+
+    /// Returns what the option with this letter asks for, if fixed rules made the question.
+    pub fn choice(&self, letter: char) -> Option<Choice> {
+        let at = OPTION_LETTERS.iter().position(|own| *own == letter)?;
+        self.choices?.get(at).copied()
     }
 
     /// Returns the options as a plan has them (SPEC 3.2): "A ...", "B ...", "C ...".

@@ -79,9 +79,15 @@ impl Confidence {
         Self::new(0.0, Terms::default(), Terms::default(), threshold)
     }
 
-    /// Compares the unrounded `c_final` with the threshold. No other code does.
-    pub fn gate(&self) -> Gate {
-        if self.c_final >= self.threshold {
+    /// True if the unrounded `c_final` is below the threshold. No other code compares them.
+    pub fn is_low(&self) -> bool {
+        self.c_final < self.threshold
+    }
+
+    /// Returns what to do: ask if the confidence is low, but only if no earlier question of the
+    /// conversation was answered.
+    pub fn gate(&self, may_ask: bool) -> Gate {
+        if !(may_ask && self.is_low()) {
             Gate::Ship
         } else {
             Gate::Ask
@@ -99,9 +105,10 @@ mod tests {
 
     #[test]
     fn the_gate_compares_the_unrounded_number() {
-        assert_eq!(confidence(0.70).gate(), Gate::Ship);
-        assert_eq!(confidence(0.699_999).gate(), Gate::Ask);
-        assert_eq!(Confidence::none(0.70).gate(), Gate::Ask);
+        assert_eq!(confidence(0.70).gate(true), Gate::Ship);
+        assert_eq!(confidence(0.699_999).gate(true), Gate::Ask);
+        assert_eq!(Confidence::none(0.70).gate(true), Gate::Ask);
+        assert_eq!(Confidence::none(0.70).gate(false), Gate::Ship);
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod token;
 
 pub use budget::{Earmark, Ledger, Refused, Reservation};
 pub use calibration::Calibration;
-pub use clarification::{Clarification, OPTION_LETTERS, is_question_mark};
+pub use clarification::{Choice, Clarification, OPTION_LETTERS, is_question_mark};
 pub use command::{ActionGate, ActionMode, CommandName, RunKind};
 pub use confidence::{Confidence, Gate, Terms};
 pub use demand::{Counted, Demand, MAX_DEMANDS};

@@ -57,6 +57,12 @@ impl Effort {
         }
     }
 
+    /// Returns the tokens that an output limit leaves for the answer after thinking.
+    pub fn visible_in(self, limit: u32) -> u32 {
+        let visible = u64::from(limit) * u64::from(100 - self.share()) / 100;
+        u32::try_from(visible).unwrap_or(u32::MAX)
+    }
+
     /// Returns the output limit in tokens that leaves room for `visible` tokens after thinking.
     pub fn limit_for(self, visible: u32) -> u32 {
         let limit = u64::from(visible) * 100 / u64::from(100 - self.share());

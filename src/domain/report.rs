@@ -128,3 +128,11 @@ pub struct Assumption {
     /// The agents that made it. Empty if only the master or the user did.
     pub agents: Vec<Agent>,
 }
+
+impl Assumption {
+    /// Returns the number of the handle; 0 if it has none.
+    pub fn number(&self) -> usize {
+        let digits = self.handle.strip_prefix('A').unwrap_or_default();
+        digits.parse().unwrap_or(0)
+    }
+}

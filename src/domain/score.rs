@@ -206,6 +206,9 @@ pub struct Judgement {
     /// True if the judgement includes a cross-check.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cross_checked: bool,
+    /// True if the request is about images that no model could see.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rests_on_unseen: bool,
     /// The parts of the request. `covered` tells for each whether it is covered.
     pub parts: Vec<String>,
     pub covered: Vec<bool>,

@@ -1,16 +1,16 @@
 //! The events of a journal: tagged, versioned, append-only.
 
 pub use super::action_event::*;
+pub use super::draft::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::evidence::{CheckSize, CrossChecked, Resolved};
-use super::source::{PlanSource, SynthesisSource};
+use super::source::PlanSource;
 use crate::domain::{
-    Agent, AgentReport, Assumption, BilledTokens, Clarification, Confidence, Effort, Estimate,
-    FailureCause, Gate, Judgement, Mode, Obtained, Plan, Question, Reply, Reservation, Role, RunId,
-    RunKind, TaskType, Usd,
+    Agent, AgentReport, BilledTokens, Confidence, Effort, FailureCause, Gate, Judgement, Mode,
+    Obtained, Plan, Question, Reply, Reservation, Role, RunId, RunKind, TaskType, Usd,
 };
 
 /// Version of the event format. Readers accept every version up to this one.
@@ -219,6 +219,9 @@ pub struct Hinted {
     /// Attachments that could not be read, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
+    /// The number of images that could be read.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub images: usize,
 }
 
 /// The master's plan, as bounded by the service.
@@ -228,6 +231,28 @@ pub struct Planned {
     pub obtained: PlanSource,
     /// Changes by the service, one sentence each.
     pub corrections: Vec<String>,
+    /// How the master reads the message of a run that continues another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Reading>,
+}
+
+impl Planned {
+    /// True if the run's message turned out to ask something new.
+    pub fn is_new_request(&self) -> bool {
+        self.reading
+            .as_ref()
+            .is_some_and(|reading| !reading.continues)
+    }
+}
+
+/// How the master reads a message that continues an earlier run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    pub continues: bool,
+    /// What holds instead of the corrected assumption; empty if none is corrected.
+    pub correction: String,
+    /// The agents whose reports no longer hold.
+    pub affected: Vec<Agent>,
 }
 
 /// The panel and token limits that fit under the cap.
@@ -407,88 +432,8 @@ pub struct Scored {
     pub judgement: Judgement,
 }
 
-/// The synthesis, as checked and completed by the service.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Synthesized {
-    /// `None` if only the question was asked for.
-    pub draft: Option<Draft>,
-    /// The question to ask if the gate asks.
-    pub question: Clarification,
-    pub obtained: SynthesisSource,
-    pub corrections: Vec<String>,
-    /// Rules of SPEC 14 that the master's text would have broken. If there are any, the fallback
-    /// answer is used instead.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub broken_rules: Vec<String>,
-}
-
-/// The parts of an answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Draft {
-    pub task_type: TaskType,
-    pub tldr: Vec<String>,
-    pub main: String,
-    pub acceptance_tests: Vec<String>,
-    pub assumptions: Vec<Assumption>,
-    /// How many stated assumptions the ledger does not list.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub assumptions_left_out: usize,
-    pub estimate: Option<Estimate>,
-    /// The units that the answer relies on, as "agent:unit id".
-    pub units_used: Vec<String>,
-    pub disagreements: Vec<DisagreementNote>,
-    pub quarantine_justifications: Vec<Justification>,
-    /// The master's own estimates of the two terms. `None` if it gave none.
-    pub conflict_penalty: Option<f64>,
-    pub coverage_bonus: Option<f64>,
-    /// The bare answer that the reply gives. Empty if the master says that there is none; `None` if
-    /// it does not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub final_answer: Option<String>,
-    /// Why the reply gives another answer than the leading one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer_justification: Option<String>,
-}
-
-fn is_zero(count: &usize) -> bool {
+pub(super) fn is_zero(count: &usize) -> bool {
     *count == 0
-}
-
-impl Draft {
-    /// Returns a draft that has only its main answer.
-    pub fn new(task_type: TaskType, main: String) -> Self {
-        Self {
-            task_type,
-            tldr: vec![],
-            main,
-            acceptance_tests: vec![],
-            assumptions: vec![],
-            assumptions_left_out: 0,
-            estimate: None,
-            units_used: vec![],
-            disagreements: vec![],
-            quarantine_justifications: vec![],
-            conflict_penalty: None,
-            coverage_bonus: None,
-            final_answer: None,
-            answer_justification: None,
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DisagreementNote {
-    pub topic: String,
-    pub summary: String,
-}
-
-/// Why the master used an output with status QUARANTINE.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Justification {
-    pub agent: Agent,
-    pub why: String,
 }
 
 /// The gate's decision.
@@ -498,6 +443,9 @@ pub struct Gated {
     pub confidence: Confidence,
     pub gate: Gate,
     pub mode: Mode,
+    /// True if an earlier question of the conversation was answered, so that none may be asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_last: bool,
 }
 
 /// The run's terminal state.

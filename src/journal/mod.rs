@@ -9,6 +9,7 @@ mod archive;
 mod chain;
 mod context;
 mod database;
+mod draft;
 mod event;
 mod evidence;
 mod lineage;

@@ -93,6 +93,7 @@ mod tests {
                         task_types: vec![],
                         signals: vec![],
                         unseen: vec![],
+                        images: 0,
                     }),
                 };
                 let (key, body, prev, hash) =

@@ -7,7 +7,7 @@ use super::{
     Entry, Event, Feedback, Finished, Gated, Hinted, Planned, RoundSkipped, RoundStarted, Scored,
     Synthesized, Trimmed,
 };
-use crate::domain::{Agent, AgentReport, Judgement};
+use crate::domain::{Agent, AgentReport, Judgement, TaskType};
 
 /// A later or first round, as the journal has it.
 #[derive(Debug, Clone, Copy)]
@@ -116,6 +116,21 @@ impl<'a> Transcript<'a> {
     /// Returns the judgement of the last round that was scored.
     pub fn judgement(&self) -> Option<&'a Judgement> {
         self.scored.last().map(|scored| &scored.judgement)
+    }
+
+    /// True if the question is about images, and none of them could be read.
+    pub fn rests_on_unseen(&self) -> bool {
+        let has_none = |hinted: &Hinted| !hinted.unseen.is_empty() && hinted.images == 0;
+        let is_visual = |planned: &Planned| planned.plan.task_type == TaskType::VisualAnalysis;
+        self.hinted.is_some_and(has_none) && self.planned.is_some_and(is_visual)
+    }
+
+    /// Returns the ancestors that the run continues: none if its message asks something new.
+    pub fn ancestors<'e, T>(&self, ancestors: &'e [T]) -> &'e [T] {
+        match self.planned {
+            Some(planned) if planned.is_new_request() => &[],
+            _ => ancestors,
+        }
     }
 
     /// Returns the master's draft of the answer.

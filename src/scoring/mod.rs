@@ -199,6 +199,7 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
         conflict_penalty: penalty,
         coverage_bonus: bonus,
         cross_checked,
+        rests_on_unseen: false,
         disagreements: disagreements::all(&agreement, &claims, &readings, &first),
         answer_groups,
         parts: parts.into_iter().map(|(part, _)| part).collect(),

@@ -280,11 +280,18 @@ async fn a_wrong_assumption_is_corrected_by_its_handle() {
         second.text()
     );
     let steps = provider.steps_of(&second.run.to_string());
-    assert!(!steps.contains_key("plan"), "{steps:?}");
     assert!(
-        steps.len() < 5,
-        "what does not depend on it is reused: {steps:?}"
+        steps.contains_key("plan"),
+        "it reads the message: {steps:?}"
     );
+    assert!(second.text().contains("- A1 (given): we run Kubernetes"));
+    let calls = provider.calls().len();
+    let refused = app.post(&chat("ask", "A9 stimmt nicht: es sind drei"));
+    let refused = refused.send().await.unwrap();
+    assert_eq!(refused.status(), 422);
+    let detail = refused.text().await.unwrap();
+    assert!(detail.contains("no assumption A9"), "{detail}");
+    assert_eq!(provider.calls().len(), calls, "it costs nothing");
 }
 
 #[tokio::test]

@@ -295,6 +295,7 @@ async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
                 task_types: vec![],
                 signals: vec![],
                 unseen: vec![],
+                images: 0,
             };
             let recorded = context.record(Event::Hinted(hinted)).await;
             let computed = context

@@ -306,7 +306,7 @@ async fn a_reply_without_verdicts_is_repaired_once_and_then_ignored() {
 #[tokio::test]
 async fn a_small_cap_checks_less_and_never_passes_the_cap() {
     let mut seen = std::collections::BTreeSet::new();
-    for mills in [100, 41, 40, 39, 36] {
+    for mills in [100, 50, 46, 44, 42, 40, 38, 36] {
         let setup = Setup::default().env("NORMAL_MAX_USD", format!("0.{mills:03}"));
         let (got, provider) = run(Scenario::agreeing(), "audit", setup, |_| {}).await;
         let budget = &got.body["meta"]["budget"];
@@ -337,7 +337,7 @@ async fn a_small_cap_checks_less_and_never_passes_the_cap() {
             );
         }
     }
-    assert!(seen.contains("key") && seen.contains("none"), "{seen:?}");
+    assert!(seen.contains("key"), "{seen:?}");
 }
 
 #[tokio::test]

@@ -271,19 +271,25 @@ async fn a_provider_that_overbills_is_reported_and_paid_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_synthesis_that_stays_cut_off_is_replaced_by_the_best_report() {
-    let (_, got) = with_fault("synthesis*", Fault::CutJson).await;
-    assert!(
-        got.text()
-            .contains("no synthesis: this is the best single report"),
-        "{}",
-        got.text()
-    );
-    assert!(got.text().contains("100"));
+async fn a_synthesis_that_stays_cut_off_is_kept_to_its_last_whole_sentence_and_marked() {
+    let (provider, got) = with_fault("synthesis*", Fault::CutJson).await;
+    let text = got.text();
+    assert!(text.contains("its end is missing"), "{text}");
+    assert!(!text.contains("best single report"), "{text}");
+    assert_eq!(provider.count_step("synthesis/repair"), 0);
+    assert_eq!(provider.count_step("synthesis/rest"), 1);
 }
 
 #[tokio::test]
-async fn an_enormous_figure_is_limited_and_the_run_is_answered() {
+async fn a_cut_synthesis_is_continued_by_one_call() {
+    let (provider, got) = with_fault("synthesis", Fault::CutJson).await;
+    let text = got.text();
+    assert!(text.contains("a second call wrote the rest"), "{text}");
+    assert_eq!(provider.count_step("synthesis/rest"), 1);
+}
+
+#[tokio::test]
+async fn an_absurd_figure_is_asked_for_again() {
     let scenario = Scenario::howto();
     let message = scenario.message.clone();
     let mut synthesis = scenario.synthesis.clone();
@@ -292,7 +298,8 @@ async fn an_enormous_figure_is_limited_and_the_run_is_answered() {
     provider.reply_with("synthesis", synthesis);
     let app = TestApp::start(&provider).await;
     let got = app.ask("ask", &message).await;
-    assert!(got.text().contains("P=1000000,"), "{}", got.text());
+    assert_eq!(provider.count_step("estimate"), 1);
+    assert!(!got.text().contains("1000000"), "{}", got.text());
 }
 
 #[tokio::test]

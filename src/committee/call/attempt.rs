@@ -44,6 +44,11 @@ pub(super) struct Attempts<'a> {
 }
 
 impl Attempts<'_> {
+    /// Returns the output limit of a call to this model, before the budget is considered.
+    pub(super) fn limit(&self, model: &RoleModel) -> u32 {
+        self.ask.limit(model, self.run.accepted().question.mode)
+    }
+
     /// Returns the name of an attempt: `r1/solver`, `r1/solver#2`.
     pub(super) fn call(&self, number: u32) -> String {
         if number == 1 {
@@ -89,7 +94,7 @@ impl Attempts<'_> {
         if calmer.effort != model.effort {
             return Ok(Some((calmer, limit)));
         }
-        if limit > self.ask.limit(model) {
+        if limit > self.limit(model) {
             return Ok(None);
         }
         let wanted = limit

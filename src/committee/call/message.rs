@@ -10,7 +10,7 @@ use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, InputBound, ModelText};
 use crate::config::RoleModel;
-use crate::domain::Role;
+use crate::domain::{Mode, Role};
 use crate::journal::CallStop;
 use crate::llm::{Author, Image, Message, Part};
 
@@ -41,8 +41,8 @@ pub struct Answer {
 
 impl CallSpec<'_> {
     /// Returns the output limit of a call to this model, before the budget is considered.
-    pub fn limit(&self, model: &RoleModel) -> u32 {
-        let limit = self.max_tokens.min(model.max_tokens);
+    pub fn limit(&self, model: &RoleModel, mode: Mode) -> u32 {
+        let limit = self.max_tokens.min(model.limit_in(mode));
         self.answer_tokens
             .map_or(limit, |visible| limit.min(model.limit_for(visible)))
     }

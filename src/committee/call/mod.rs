@@ -36,16 +36,19 @@ pub async fn call_json<T>(
 where
     T: DeserializeOwned + JsonSchema + Send,
 {
-    buy_checked(run, deps, ask, |_: &T| vec![]).await
+    buy_checked(run, deps, ask, |_: &T| vec![], |_| None).await
 }
 
 /// Like [`call_json`], with a further check. Its problems are put to the model in the same repair
 /// call. If problems remain after that, the value is still returned, and the caller handles them.
+/// `salvage` may make a value of the beginning of an answer that the output limit cut. Then no
+/// repair is made, because it would be cut too.
 pub async fn buy_checked<T>(
     run: &RunContext,
     deps: &Deps,
     ask: CallSpec<'_>,
     check: impl Fn(&T) -> Vec<Problem> + Sync,
+    salvage: impl Fn(&str) -> Option<T> + Sync,
 ) -> Result<Typed<T>, CallError>
 where
     T: DeserializeOwned + JsonSchema + Send,
@@ -54,6 +57,19 @@ where
     let first = buy(run, deps, &ask, Some(&schema), None).await?;
     let read = || parse_checked(&first, &schema, &check);
     let (parsed, problems) = run.compute(&format!("reading {}", ask.step), read).await?;
+    if parsed.is_err() && first.is_cut() {
+        let read = || salvage(&first.text);
+        if let Some(value) = run.compute("reading a cut answer", read).await? {
+            return Ok(Typed {
+                value,
+                obtained: Obtained::Extracted,
+                truncated: true,
+                is_salvaged: true,
+                notes: vec!["the output limit cut it".to_owned()],
+                tokens: first.tokens,
+            });
+        }
+    }
     if problems.is_empty()
         && let Ok(parsed) = parsed
     {
@@ -126,6 +142,7 @@ fn typed<T>(parsed: Parsed<T>, obtained: Obtained, answer: &Answer) -> Typed<T> 
         value: parsed.value,
         obtained,
         truncated: answer.is_cut(),
+        is_salvaged: false,
         notes: parsed.notes,
         tokens: answer.tokens,
     }
@@ -158,7 +175,7 @@ where
         step: ask.step.clone(),
         once: true,
     };
-    let limit = ask.limit(model);
+    let limit = purchase.limit(model);
     let settled = Box::pin(purchase.attempt((model, limit), 1)).await?;
     let answer = only_answer(settled, ask.role)?;
     let schema = schemars::schema_for!(T).to_value();
@@ -205,6 +222,7 @@ pub async fn buy_text(
     }
     Ok(Typed {
         truncated: answer.is_cut(),
+        is_salvaged: false,
         value: answer.text,
         obtained: Obtained::Text,
         notes: vec![],
@@ -282,7 +300,7 @@ impl Progress<'_> {
 async fn retried(purchase: &Attempts<'_>, mut progress: Progress<'_>) -> Result<Answer, CallError> {
     let mut number = 1u32;
     loop {
-        let usual = || (progress.model, purchase.ask.limit(progress.model));
+        let usual = || (progress.model, purchase.limit(progress.model));
         let roomier = progress.roomier.as_ref();
         let (asked, limit) = roomier.map_or_else(usual, |(model, limit)| (model, *limit));
         let settled = match Box::pin(purchase.attempt((asked, limit), number)).await {

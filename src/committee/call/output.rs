@@ -10,6 +10,8 @@ pub struct Typed<T> {
     pub value: T,
     pub obtained: Obtained,
     pub truncated: bool,
+    /// True if the output limit cut it and only its beginning could be used.
+    pub is_salvaged: bool,
     pub notes: Vec<String>,
     /// Output tokens of the call that gave it.
     pub tokens: u64,
@@ -21,6 +23,7 @@ impl<T> Typed<T> {
             value,
             obtained,
             truncated,
+            is_salvaged,
             notes,
             tokens,
         } = self;
@@ -28,6 +31,7 @@ impl<T> Typed<T> {
             value: f(value),
             obtained,
             truncated,
+            is_salvaged,
             notes,
             tokens,
         }

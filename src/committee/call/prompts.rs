@@ -18,7 +18,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [(&str, &str); 48] = [
+const FILES: [(&str, &str); 49] = [
     file!("compact/critic.md"),
     file!("compact/cross_check.md"),
     file!("compact/editor.md"),
@@ -41,6 +41,7 @@ const FILES: [(&str, &str); 48] = [
     file!("parts/agent_output.md"),
     file!("parts/agent_output_compact.md"),
     file!("parts/contested.md"),
+    file!("parts/earlier.md"),
     file!("parts/fencing.md"),
     file!("parts/fencing_compact.md"),
     file!("parts/outputs.md"),
@@ -276,14 +277,14 @@ mod tests {
     fn everything() -> serde_json::Value {
         json!({
             "fence": "7f3a", "question": "Why?", "mode": "deep", "task_type": "MIXED", "hints": ["code"],
-            "attachments": [{ "filename": "a.png", "contentType": "image/png" }], "images": 1,
+            "attachments": [{ "filename": "a.png", "contentType": "image/png" }], "images": 1, "unseen": ["a"],
             "answers": [{ "question": "Which?", "chosen": "B" }],
             "corrections": [{ "assumption": "x", "correction": "y" }],
             "disagreements": [{ "topic": "t", "positions": ["p", "q"] }], "findings": ["solver:u1 holds"],
             "claims": [{ "id": "C1", "topic": "t", "own": "o", "others": [{ "letter": "A", "text": "p" }] }],
             "reports": [{ "label": "R1", "summary": "s", "claims": [{ "id": "R1.1", "tags": "key", "text": "c" }] }],
             "outputs": [{ "agent": "solver", "status": "VALID", "cred": "0.80", "axes": "", "report_json": "{}" }],
-            "missing": ["critic: timed out"], "max_words": 250, "drafts": ["d"], "steps": ["s"],
+            "missing": ["critic: timed out"], "max_words": 250, "written": "", "earlier": { "about": "x", "message": "y", "reports": [] }, "drafts": ["d"], "steps": ["s"],
         })
     }
 

@@ -30,7 +30,7 @@ const IMAGE_TOKENS: u64 = 5000;
 /// A million dollars. Sums of thousands of such settlements still fit into a database's integer.
 const ABSURD_COST: Usd = Usd::from_nanos(1_000_000_000_000_000);
 
-/// The shares of their usual length to which outputs are shrunk before an agent is left out.
+/// The shares of its usual length to which the synthesis is shrunk before an agent is left out.
 const SHARES: [f64; 5] = [1.0, 0.85, 0.7, 0.6, MIN_SHARE];
 const MIN_SHARE: f64 = 0.5;
 
@@ -149,6 +149,8 @@ pub fn cost(model: &RoleModel, usage: &BilledTokens) -> Usd {
 pub struct Wanted<'a> {
     pub role: Role,
     pub model: &'a RoleModel,
+    /// Its usual output limit in the run's mode.
+    pub limit: u32,
     /// Upper bound of its input, without what other agents will have written.
     pub input: InputBound,
 }
@@ -186,7 +188,7 @@ pub struct Fitted {
 
 /// Fits one round, the cross-check and the synthesis into `left`. The steps are:
 ///
-/// 1. Every output is shrunk, down to half.
+/// 1. The synthesis is shrunk, down to half; a lone agent too.
 /// 2. Optional agents are dropped, the last named first.
 /// 3. The cross-check is made smaller, then dropped.
 /// 4. The critic is dropped, then the verifier. The freed money may pay for a cross-check of the
@@ -270,7 +272,7 @@ fn longest(
         }
         let shrunk = (share < 1.0).then(|| {
             format!(
-                "outputs were limited to {:.0} % of their usual length",
+                "the answer was limited to {:.0} % of its usual length",
                 share * 100.0
             )
         });
@@ -317,18 +319,22 @@ fn shrunk_to(
     synthesis: &Wanted<'_>,
     share: f64,
 ) -> (Vec<(Role, u32)>, Usd, Usd) {
-    let shrunk = |wanted: &Wanted<'_>| {
-        let usual = wanted.model.max_tokens;
-        ((f64::from(usual) * share) as u32).max(wanted.model.least_tokens())
+    let agent_share = match agents {
+        [_] => share,
+        // Shorter reports would all be cut. Dropping one agent is better.
+        _ => 1.0,
+    };
+    let shrunk = |wanted: &Wanted<'_>, share: f64| {
+        ((f64::from(wanted.limit) * share) as u32).max(wanted.model.least_tokens())
     };
     let mut max_tokens = vec![];
     let mut panel = Usd::ZERO;
     for wanted in agents {
-        let tokens = shrunk(wanted);
+        let tokens = shrunk(wanted, agent_share);
         panel += worst_cost(wanted.model, wanted.input, tokens);
         max_tokens.push((wanted.role, tokens));
     }
-    max_tokens.push((synthesis.role, shrunk(synthesis)));
+    max_tokens.push((synthesis.role, shrunk(synthesis, share)));
     let held = synthesis_hold(&max_tokens, synthesis);
     (max_tokens, panel, held)
 }
@@ -336,7 +342,7 @@ fn shrunk_to(
 /// Returns the worst-case cost of the agents with the given output tokens.
 pub fn panel_cost(agents: &[Wanted<'_>], max_tokens: &[(Role, u32)]) -> Usd {
     let cost = |wanted: &Wanted<'_>| {
-        let tokens = given(max_tokens, wanted.role).unwrap_or(wanted.model.max_tokens);
+        let tokens = given(max_tokens, wanted.role).unwrap_or(wanted.limit);
         worst_cost(wanted.model, wanted.input, tokens)
     };
     agents.iter().map(cost).sum()
@@ -344,7 +350,7 @@ pub fn panel_cost(agents: &[Wanted<'_>], max_tokens: &[(Role, u32)]) -> Usd {
 
 /// Returns the cost of the synthesis if every agent writes as much as it may.
 pub fn synthesis_hold(max_tokens: &[(Role, u32)], synthesis: &Wanted<'_>) -> Usd {
-    let (mut input, mut written) = (synthesis.input, synthesis.model.max_tokens);
+    let (mut input, mut written) = (synthesis.input, synthesis.limit);
     for (role, tokens) in max_tokens {
         if *role == synthesis.role {
             written = *tokens;

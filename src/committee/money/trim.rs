@@ -11,7 +11,7 @@ use crate::committee::money::budget::{
 };
 use crate::committee::money::check_cost;
 use crate::committee::request_context::RequestContext;
-use crate::domain::{Agent, Earmark, Role, Usd};
+use crate::domain::{Agent, Earmark, Mode, Role, Usd};
 use crate::journal::step::{CrossCheckStep, ScoreStep, TrimStep};
 use crate::journal::{
     AgentOutcome, CallResult, CallSettled, CheckSize, RunContext, Transcript, Trimmed,
@@ -22,16 +22,18 @@ const FINDINGS_TOKENS: u64 = 2000;
 
 /// Returns a role with the least input of its call: its own prompt and the question, of at most
 /// `read` tokens. Only the visual agent is shown the images.
-pub fn wanted(deps: &Deps, role: Role, read: u64, images: usize) -> Option<Wanted<'_>> {
+pub fn wanted(deps: &Deps, role: Role, mode: Mode, read: u64, images: usize) -> Option<Wanted<'_>> {
     let (findings, images) = match role {
         Role::Master => (FINDINGS_TOKENS, 0),
         Role::Agent(Agent::Visual) => (0, images),
         Role::Agent(_) | Role::Proposer => (0, 0),
     };
     let read = read + SCAFFOLDING_TOKENS + findings;
+    let model = deps.role(role)?;
     Some(Wanted {
         role,
-        model: deps.role(role)?,
+        model,
+        limit: model.limit_in(mode),
         input: InputBound::new(deps.prompt_bytes(role), read, &[], images),
     })
 }
@@ -39,7 +41,13 @@ pub fn wanted(deps: &Deps, role: Role, read: u64, images: usize) -> Option<Wante
 /// Like [`wanted`], for a run.
 fn wanted_by<'a>(deps: &'a Deps, request: &RequestContext, role: Role) -> Option<Wanted<'a>> {
     let read = budget::text_bound(&request.full_text());
-    wanted(deps, role, read, request.images.len())
+    wanted(
+        deps,
+        role,
+        request.question.mode,
+        read,
+        request.images.len(),
+    )
 }
 
 /// Checks, before any call, that the cap has room for the solver and the synthesis. Earmarks the
@@ -67,7 +75,10 @@ pub fn check_room(run: &RunContext, deps: &Deps, request: &RequestContext) -> Re
             Earmark::Synthesis,
             fitted.held.max(budget::least(&solver, &master)),
         ),
-        None => return Err(Failure::no_room(run.ledger().left())),
+        None => {
+            let needed = budget::least(&solver, &master);
+            return Err(Failure::no_room(run.ledger().left(), needed));
+        }
     }
     Ok(())
 }
@@ -108,7 +119,9 @@ pub async fn panel(
         return fit_again(run, recorded.clone(), agents, synthesis, check).await;
     }
     let Some(mut fitted) = budget::fit(&agents, &synthesis, &check, run.ledger().left()) else {
-        return Err(Failure::no_room(run.ledger().left()));
+        let solver = agents.first().unwrap_or(&synthesis);
+        let needed = budget::least(solver, &synthesis);
+        return Err(Failure::no_room(run.ledger().left(), needed));
     };
     run.earmark(Earmark::Synthesis, fitted.held);
     run.earmark(Earmark::CrossCheck, fitted.check);

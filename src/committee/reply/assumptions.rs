@@ -19,7 +19,8 @@ const MAX_WORDS: usize = 60;
 const SAME: f64 = 0.6;
 
 /// Merges the master's assumptions with the agents that made the same ones. Corrections by the user
-/// come first, as given. Returns the entries, and how many more there would be.
+/// come as given. An assumption of an earlier reply keeps its handle; a new one gets the next
+/// number. Returns the entries, and how many more there would be.
 pub fn ledger(
     stated: &[(String, AssumptionKind)],
     reports: &[(Agent, &AgentReport)],
@@ -36,41 +37,83 @@ pub fn ledger(
         .iter()
         .map(|(agent, r)| (*agent, read(&r.assumptions)))
         .collect();
-    let corrected: Vec<Wording> = request
-        .corrections
-        .iter()
-        .map(|corrected| Wording::of(&corrected.wrong))
-        .collect();
-    let mut entries: Vec<(String, AssumptionKind, Vec<Agent>)> = vec![];
-    let mut known: Vec<Wording> = vec![];
+    let mut ledger = Ledger::continuing(request);
     for corrected in &request.corrections {
-        let text = one_line(&corrected.correction);
-        known.push(Wording::of(&text));
-        entries.push((text, AssumptionKind::Given, vec![]));
+        ledger.correct(&corrected.handle, &corrected.correction);
     }
+    let corrected = request.corrections.iter();
+    let corrected: Vec<Wording> = corrected.map(|c| Wording::of(&c.wrong)).collect();
     for (text, kind) in stated.iter().take(MAX_READ) {
         let text = one_line(text);
         let wording = Wording::of(&text);
         let is_among = |others: &[Wording]| others.iter().any(|other| other.is_same(&wording));
-        if !text.is_empty() && !is_among(&known) && !is_among(&corrected) && !is_nothing(&text) {
-            let agents = assumed
-                .iter()
-                .filter(|(_, assumed)| is_among(assumed))
-                .map(|(agent, _)| *agent)
-                .collect();
-            known.push(wording);
-            entries.push((text, *kind, agents));
+        if !text.is_empty() && !is_among(&corrected) && !is_nothing(&text) {
+            let made = assumed.iter().filter(|(_, assumed)| is_among(assumed));
+            let agents = made.map(|(agent, _)| *agent).collect();
+            ledger.add(text, wording, *kind, agents);
         }
     }
+    let mut entries = ledger.entries;
+    entries.sort_by_key(Assumption::number);
     let left_out = entries.len().saturating_sub(MAX) + stated.len().saturating_sub(MAX_READ);
-    let listed = entries.into_iter().take(MAX).enumerate();
-    let assumption = |(i, (text, kind, agents))| Assumption {
-        handle: format!("A{}", i + 1),
-        text,
-        kind,
-        agents,
-    };
-    (listed.map(assumption).collect(), left_out)
+    entries.truncate(MAX);
+    (entries, left_out)
+}
+
+/// The entries so far, and the handles that earlier replies gave.
+struct Ledger {
+    earlier: Vec<(String, Wording)>,
+    next: usize,
+    entries: Vec<Assumption>,
+    known: Vec<Wording>,
+}
+
+impl Ledger {
+    fn continuing(request: &RequestContext) -> Self {
+        let parent = request.parent.iter();
+        let earlier = parent.flat_map(|parent| &parent.assumptions);
+        Self {
+            earlier: earlier
+                .map(|a| (a.handle.clone(), Wording::of(&a.text)))
+                .collect(),
+            next: request.highest_handle + 1,
+            entries: vec![],
+            known: vec![],
+        }
+    }
+
+    /// Adds what the user said of an assumption, under its handle. The last correction counts.
+    fn correct(&mut self, handle: &str, text: &str) {
+        let text = one_line(text);
+        self.entries.retain(|entry| entry.handle != handle);
+        self.known.push(Wording::of(&text));
+        self.entries.push(Assumption {
+            handle: handle.to_owned(),
+            text,
+            kind: AssumptionKind::Given,
+            agents: vec![],
+        });
+    }
+
+    fn add(&mut self, text: String, wording: Wording, kind: AssumptionKind, agents: Vec<Agent>) {
+        if self.known.iter().any(|known| known.is_same(&wording)) {
+            return;
+        }
+        let taken = |handle: &str| self.entries.iter().any(|entry| entry.handle == handle);
+        let mut earlier = self.earlier.iter();
+        let same = earlier.find(|(handle, earlier)| earlier.is_same(&wording) && !taken(handle));
+        let handle = same.map_or_else(|| format!("A{}", self.next), |(handle, _)| handle.clone());
+        if same.is_none() {
+            self.next += 1;
+        }
+        self.known.push(wording);
+        self.entries.push(Assumption {
+            handle,
+            text,
+            kind,
+            agents,
+        });
+    }
 }
 
 /// Returns the agents' own assumptions, all as guesses, for a master that cannot state any.

@@ -15,6 +15,23 @@ const BY_RULE: (f64, f64, f64) = (5.0, 15.0, 45.0);
 /// The confidence in figures by rule.
 const RULES_CONFIDENCE: f64 = 0.1;
 
+/// The longest plausible time of one step, in hours: five years of work.
+const MAX_HOURS: f64 = 10_000.0;
+
+/// True if the figures can be times: not all of them are zero, and none is absurd.
+pub(in crate::committee) fn is_plausible(out: &EstimateOut) -> bool {
+    let hours = match out.plan_unit {
+        TimeUnit::Minutes => 1.0 / 60.0,
+        TimeUnit::Hours => 1.0,
+    };
+    let figures = out
+        .plan_steps
+        .iter()
+        .flat_map(|step| [step.o, step.m, step.p]);
+    let possible = |x: f64| x.is_finite() && x >= 0.0 && x * hours <= MAX_HOURS;
+    figures.clone().all(possible) && figures.into_iter().any(|x| x > 0.0)
+}
+
 /// Returns the estimate of these steps, from the requested figures and those given before.
 pub(in crate::committee) fn fitted(
     steps: Vec<String>,

@@ -82,11 +82,13 @@ impl Violations {
     fn gate(&mut self, x: &InvariantInput<'_>) {
         let asks = x.reply.outcome == Outcome::Clarification;
         let below = x.reply.meta.c_final < x.threshold;
+        let is_last = x.run.gated.is_some_and(|gated| gated.is_last);
         // A question that the master asks before any agent runs does not depend on the threshold.
+        // After an answered question none is asked.
         let expected = if asked_first(x.run) {
             asks
         } else {
-            asks == below
+            asks == (below && !is_last)
         };
         if !expected && x.reply.outcome != Outcome::Heuristic {
             let detail = format!(

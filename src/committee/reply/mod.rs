@@ -2,6 +2,7 @@
 //! the invariants. It reads what the stages recorded, makes no call and changes no decision.
 
 pub(super) mod headings;
+pub(super) mod closing;
 pub(super) mod sections;
 pub(super) mod redaction;
 pub(super) mod plan_steps;

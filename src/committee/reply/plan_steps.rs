@@ -13,8 +13,8 @@ const NAMES: &str = include_str!("data/plan_names.txt");
 const MIN_ITEMS: usize = 3;
 
 /// Returns the steps of the plan in a Markdown text, in order; empty if it has none. Under a
-/// heading that names a plan, the steps are the items of the lists, or else the paragraphs. A list
-/// inside an item is part of that item's step.
+/// heading that names a plan, the steps are the items of the lists and the rows of the tables, or
+/// else the paragraphs. A list inside an item is part of that item's step.
 pub fn plan_steps(markdown: &str) -> Vec<String> {
     let blocks = blocks(markdown);
     let mut steps: Vec<&String> = vec![];
@@ -39,10 +39,10 @@ pub fn plan_steps(markdown: &str) -> Vec<String> {
     labels.filter(|step| !step.is_empty()).collect()
 }
 
-/// Returns the items of a section's lists, or else its paragraphs.
+/// Returns the items and rows of a section's lists and tables, or else its paragraphs.
 fn steps_of(section: &[Block]) -> Vec<&String> {
     let items = section.iter().flat_map(|block| match block {
-        Block::List { items, .. } => items.as_slice(),
+        Block::List { items, .. } | Block::Table { rows: items } => items.as_slice(),
         _ => &[],
     });
     let items: Vec<&String> = items.collect();
@@ -67,14 +67,28 @@ enum Block {
         is_ordered: bool,
         items: Vec<String>,
     },
+    /// The rows below the head, each as its first cell that has a letter.
+    Table {
+        rows: Vec<String>,
+    },
 }
 
 /// Returns the blocks of a text without its code blocks and without lists inside lists.
 fn blocks(markdown: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = vec![];
     let (mut lists, mut in_code) = (0, false);
-    for event in Parser::new_ext(markdown, Options::ENABLE_TASKLISTS) {
+    let options = Options::ENABLE_TASKLISTS | Options::ENABLE_TABLES;
+    for event in Parser::new_ext(markdown, options) {
         match event {
+            Event::Start(Tag::Table(_)) if lists == 0 => {
+                blocks.push(Block::Table { rows: vec![] });
+            }
+            Event::Start(Tag::TableRow) => {
+                if let Some(Block::Table { rows }) = blocks.last_mut() {
+                    rows.push(String::new());
+                }
+            }
+            Event::Start(Tag::TableCell) => begin_cell(&mut blocks),
             Event::Start(Tag::Heading { level, .. }) if lists == 0 => blocks.push(Block::Heading {
                 level: level as usize,
                 text: String::new(),
@@ -129,11 +143,23 @@ fn begin_list(blocks: &mut Vec<Block>, start: Option<u64>) {
     }
 }
 
+/// Begins a cell of a table. Cells before it without a letter, such as a step's number, are dropped.
+fn begin_cell(blocks: &mut [Block]) {
+    let Some(Block::Table { rows }) = blocks.last_mut() else {
+        return;
+    };
+    match rows.last_mut() {
+        Some(row) if row.chars().any(char::is_alphabetic) => row.push_str(". "),
+        Some(row) => row.clear(),
+        None => {}
+    }
+}
+
 /// Appends to the text of the last block.
 fn add(blocks: &mut [Block], more: &str) {
     let text = match blocks.last_mut() {
         Some(Block::Heading { text, .. } | Block::Paragraph(text)) => Some(text),
-        Some(Block::List { items, .. }) => items.last_mut(),
+        Some(Block::List { items, .. } | Block::Table { rows: items }) => items.last_mut(),
         None => None,
     };
     if let Some(text) = text {
@@ -165,6 +191,14 @@ pub fn label(step: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_of_steps_under_a_plans_heading_is_a_plan() {
+        let rows = "| # | Step | Owner |\n| - | - | - |\n| 1 | Stop the pump | Ada |\n| 2 | Swap the seal | Bo |\n";
+        let plan = format!("## Migration plan\n\n{rows}");
+        assert_eq!(plan_steps(&plan), ["Stop the pump", "Swap the seal"]);
+        assert_eq!(plan_steps(&format!("## Prices\n\n{rows}")), [""; 0]);
+    }
 
     #[test]
     fn an_ordered_list_of_three_items_is_a_plan_in_any_language() {

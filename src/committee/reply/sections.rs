@@ -5,6 +5,7 @@ pub mod outline;
 
 use std::borrow::Cow;
 
+use crate::committee::reply::closing::without_closing_request;
 use crate::committee::reply::headings::{AUDIT, COMPUTED, ESTIMATE, SECTIONS, title};
 use crate::committee::reply::redaction::Redactor;
 use crate::journal::Draft;
@@ -31,6 +32,10 @@ pub fn main_answer(
         text = markdown.to_owned();
     }
     corrections.append(&mut told);
+    if let Some(kept) = without_closing_request(&text) {
+        corrections.push("a question or an offer to the user was cut from the end".into());
+        text = kept;
+    }
     let text = renderable(&text);
     let Cow::Owned(redacted) = redactor.redact(&text) else {
         return text;
@@ -38,6 +43,40 @@ pub fn main_answer(
     corrections
         .push("a reference to an output that may not be used was cut from the main answer".into());
     renderable(&redacted)
+}
+
+/// Returns a text that was cut somewhere, up to its last whole paragraph, list item or table row.
+/// If it has only one, returns it up to its last whole sentence.
+pub fn to_last_paragraph(text: &str) -> String {
+    let outline = Outline::of(text);
+    let lines = text.split_inclusive('\n').scan(0, |at, line| {
+        let start = *at;
+        *at += line.len();
+        Some((start, line))
+    });
+    let begins_block = |line: &str, after_blank: bool| {
+        after_blank || text::without_marker(line) != line.trim_start() || line.starts_with('|')
+    };
+    let (mut end, mut after_blank) = (0, false);
+    for (start, line) in lines {
+        let is_blank = line.trim().is_empty();
+        if start > 0 && !outline.in_block(start) && (is_blank || begins_block(line, after_blank)) {
+            end = start;
+        }
+        after_blank = is_blank;
+    }
+    let kept = text.get(..end).unwrap_or_default().trim_end();
+    if !kept.is_empty() {
+        return kept.to_owned();
+    }
+    let mut sentences = text::sentences(text);
+    if sentences.len() > 1
+        && let Some(last) = sentences.pop()
+        && let Some(at) = text.rfind(last)
+    {
+        return text.get(..at).unwrap_or_default().trim_end().to_owned();
+    }
+    text.trim_end().to_owned()
 }
 
 /// Returns a main answer that can be placed between the service's sections. Headings with the name
@@ -186,7 +225,7 @@ fn without_mark(line: &str) -> Option<&str> {
 }
 
 /// Reduces the texts of a draft, except its main answer, to plain lines and removes empty ones.
-/// Fills an empty TL;DR from the main answer and numbers the assumptions from `A1`.
+/// Fills an empty TL;DR from the main answer.
 pub fn plain_draft(draft: &mut Draft) {
     let plain = |lines: &mut Vec<String>| {
         for line in lines.iter_mut() {
@@ -209,9 +248,6 @@ pub fn plain_draft(draft: &mut Draft) {
     draft
         .assumptions
         .retain(|assumption| !assumption.text.is_empty());
-    for (i, assumption) in draft.assumptions.iter_mut().enumerate() {
-        assumption.handle = format!("A{}", i + 1);
-    }
     if let Some(estimate) = &mut draft.estimate {
         for step in &mut estimate.steps {
             step.step = plain_line(&step.step);

@@ -5,6 +5,9 @@ use crate::domain::{AnswerGroup, Confidence, Judgement, Terms};
 use crate::journal::Draft;
 use crate::scoring;
 
+/// The highest c_final of an answer about images that no model could see.
+const MAX_UNSEEN: f64 = 0.5;
+
 impl From<&Policy> for scoring::Policy {
     fn from(policy: &Policy) -> Self {
         Self {
@@ -122,7 +125,9 @@ pub fn settle(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> 
         policy.ask_user_threshold,
     );
     let unchecked = !judgement.cross_checked && leading(judgement).is_none();
-    if unchecked {
+    if judgement.rests_on_unseen {
+        confidence.at_most(MAX_UNSEEN)
+    } else if unchecked {
         confidence.at_most(scoring::MAX_UNCHECKED)
     } else {
         confidence

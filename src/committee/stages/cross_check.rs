@@ -199,7 +199,8 @@ async fn ask(
         until,
     };
     let check = |reply: &CrossCheckReply| verdicts::problems(reply, &shown);
-    let typed = buy_checked::<CrossCheckReply>(context.run, context.deps, ask, check).await?;
+    let typed =
+        buy_checked::<CrossCheckReply>(context.run, context.deps, ask, check, |_| None).await?;
     let read = || {
         if !verdicts::problems(&typed.value, &shown).is_empty() {
             return Err(CallFailure::unusable("it gave no verdict on any claim"));

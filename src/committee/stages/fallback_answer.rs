@@ -66,6 +66,23 @@ pub async fn of(
     }))
 }
 
+/// Returns the outcome of a run without an answer: the question by rule, or after an answered
+/// question the statement that it cannot be decided.
+pub(super) fn undecided(input: &SynthesisInput<'_>, obtained: SynthesisSource) -> Synthesized {
+    let text = input.request.rule_texts().undecided.clone();
+    let draft = Draft {
+        tldr: vec![text.clone()],
+        ..Draft::new(input.plan.task_type, text)
+    };
+    Synthesized {
+        draft: (!input.request.may_ask()).then_some(draft),
+        question: question_rules::by_rule(input),
+        obtained,
+        corrections: vec!["no report can be used as the answer".to_owned()],
+        broken_rules: vec![],
+    }
+}
+
 /// Returns the summary, the numbered steps and the reasoning of a report as one text.
 fn text_of(report: &AgentReport) -> String {
     let steps = numbered(&report.steps_or_deliverables);

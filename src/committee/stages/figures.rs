@@ -10,7 +10,7 @@ use crate::committee::call::prompts::set;
 use crate::committee::failure::Failure;
 use crate::committee::output_shapes::{EstimateOut, PlanStepOut};
 use crate::committee::reply::estimate;
-use crate::committee::reply::plan_steps::plan_steps;
+use crate::committee::reply::plan_steps::{label, plan_steps};
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::config::OutputForm;
 use crate::domain::{Estimate, Role, TimeUnit};
@@ -46,15 +46,19 @@ pub async fn of_synthesis(
     if given.plan_steps.is_empty() {
         return of_text(input, main, corrections).await;
     }
-    let steps = plan_of(input, main).await?;
-    let count = steps.len();
-    if count == 0 || count == given.plan_steps.len() {
+    let mut steps = plan_of(input, main).await?;
+    let (count, figures) = (steps.len(), given.plan_steps.len());
+    if !estimate::is_plausible(&given) {
+        corrections.push("the figures were all zero or absurd: they were asked for again".into());
+        if steps.is_empty() {
+            steps = given.plan_steps.iter().map(|s| label(&s.step)).collect();
+        }
+        return asked_for(input, steps, None, corrections).await;
+    }
+    if count == 0 || count == figures {
         return Ok(Some(estimate::of_figures(&given, corrections)));
     }
-    let why = format!(
-        "the plan has {count} steps and the figures {}: they were asked for",
-        given.plan_steps.len()
-    );
+    let why = format!("the plan has {count} steps and the figures {figures}: they were asked for");
     corrections.push(why);
     asked_for(input, steps, Some(given), corrections).await
 }
@@ -114,7 +118,8 @@ async fn asked_for(
     };
     let out = out
         .map(Some)
-        .or_else(|error| error.no_output().map(|_| None))?;
+        .or_else(|error| error.no_output().map(|_| None))?
+        .filter(estimate::is_plausible);
     Ok(Some(estimate::fitted(steps, out, given, corrections)))
 }
 

@@ -15,10 +15,11 @@ use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::synthesis_input::{SynthesisInput, clean};
 use crate::committee::stages::{confidence, fallback_answer, question_rules};
 use crate::domain::{
-    Agent, BudgetMeta, Gate, Invalidation, Meta, Outcome, Reply, Status, TaskType,
+    Agent, BudgetMeta, Gate, Invalidation, Meta, Outcome, Reply, Status, TaskType, is_question_mark,
 };
 use crate::journal::{
-    ChainFault, Gated, RunContext, SynthesisSource, Synthesized, Transcript, views,
+    ChainFault, Continuation, Cut, Gated, RunContext, SynthesisSource, Synthesized, Transcript,
+    views,
 };
 
 /// Renders the reply and checks the invariants.
@@ -99,6 +100,9 @@ pub async fn enforce_invariants(
                 .await?;
             stand_in
         }
+        None if !input.request.may_ask() => {
+            fallback_answer::undecided(input, synthesized.obtained.clone())
+        }
         None => Synthesized {
             question: question_rules::by_rule(input),
             corrections: vec![],
@@ -128,9 +132,10 @@ fn violations(input: &SynthesisInput<'_>, synthesized: &Synthesized) -> Vec<Stri
     let judgement = &input.deliberation.judgement;
     let confidence = confidence::settle(&input.deps.policy, judgement, synthesized.draft.as_ref());
     let gated = Gated {
-        gate: confidence.gate(),
+        gate: confidence.gate(input.request.may_ask()),
         confidence,
         mode: input.request.question.mode,
+        is_last: !input.request.may_ask(),
     };
     let events = input.run.events();
     let mut transcript = Transcript::of(&events);
@@ -171,7 +176,7 @@ impl FinalState<'_> {
         };
         let (outcome, text) = match (gated.gate, &synthesized.draft) {
             (Gate::Ship, Some(draft)) => {
-                let notes = self.notes(synthesized, transcript);
+                let notes = self.notes(synthesized, transcript, gated);
                 let mut text = render::answer(draft, &gated.confidence, &notes);
                 if let Some(audit) = &audit {
                     text = format!(
@@ -215,8 +220,28 @@ impl FinalState<'_> {
     }
 
     /// Returns the restrictions that the Confidence section states.
-    fn notes(&self, synthesized: &Synthesized, transcript: &Transcript<'_>) -> Vec<String> {
+    fn notes(
+        &self,
+        synthesized: &Synthesized,
+        transcript: &Transcript<'_>,
+        gated: &Gated,
+    ) -> Vec<String> {
+        let texts = self.request.rule_texts();
         let mut notes = self.deliberation.map(panel_notes).unwrap_or_default();
+        if self.deliberation.is_some() && gated.confidence.is_low() {
+            notes.insert(0, texts.below(gated.confidence.threshold));
+        }
+        if let Some(Continuation::Answer {
+            question,
+            option: None,
+            ..
+        }) = &self.request.latest
+        {
+            let parent = self.request.parent.as_ref();
+            let asked = parent.and_then(|parent| parent.question.as_ref());
+            let asked = asked.map_or(question, |asked| &asked.question);
+            notes.push(texts.taken(asked.trim_end_matches(is_question_mark)));
+        }
         if synthesized.obtained == SynthesisSource::Fallback {
             let why = synthesized
                 .corrections
@@ -227,6 +252,11 @@ impl FinalState<'_> {
                 0,
                 format!("no synthesis: this is the best single report, unchanged{why}"),
             );
+        }
+        match synthesized.draft.as_ref().and_then(|draft| draft.cut) {
+            Some(Cut::EndMissing) => notes.push(texts.cut.clone()),
+            Some(Cut::Continued) => notes.push(texts.continued.clone()),
+            None => {}
         }
         let unseen = transcript
             .hinted

@@ -28,6 +28,7 @@ pub fn hints_of(question: &Question) -> Hinted {
         task_types: vec![],
         signals: vec![],
         unseen: vec![],
+        images: 0,
     };
     let mut add = |task_type, signal: &str| {
         if !hints.task_types.contains(&task_type) {

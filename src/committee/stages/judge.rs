@@ -105,7 +105,10 @@ pub(super) fn judgement(context: &RoundContext<'_>, answers: &Answers<'_>) -> Ju
         cross_checks: &evidence.cross_checks,
         resolutions: &evidence.resolutions,
     };
-    scoring::judge(&panel, &scoring::Policy::from(&deps.policy))
+    Judgement {
+        rests_on_unseen: transcript.rests_on_unseen(),
+        ..scoring::judge(&panel, &scoring::Policy::from(&deps.policy))
+    }
 }
 
 /// Returns the scoring input for an outcome; `None` for an agent that failed.

@@ -151,7 +151,11 @@ impl RoundContext<'_> {
     fn worst_reports(&self, agents: &[Agent], share: f64) -> Result<Usd, Failure> {
         self.worst::<AgentReport>(agents, |agent, model| {
             let limit = self.may_write(agent, share);
-            Ok((self.prompt(agent, model)?, self.images(agent).len(), limit))
+            Ok((
+                self.prompt(agent, model, limit)?,
+                self.images(agent).len(),
+                limit,
+            ))
         })
     }
 

@@ -21,6 +21,7 @@ mod deliberation;
 pub(super) mod synthesis_input;
 pub(super) mod synthesize;
 mod synthesis_checks;
+mod cut_answer;
 mod figures;
 mod fallback_answer;
 pub(super) mod question;

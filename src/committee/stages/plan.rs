@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::committee::call::prompts::{Rendered, set};
 use crate::committee::call::{CallSpec, call_json};
@@ -17,15 +17,24 @@ use crate::committee::request_context::RequestContext;
 use crate::committee::stages::hints::task_type_of;
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{
-    Agent, CORE_AGENTS, Clarification, FailureCause, MAX_DEMANDS, Mode, Plan, Role, TaskType,
+    Agent, CORE_AGENTS, Choice, Clarification, FailureCause, MAX_DEMANDS, Mode, Plan, Role,
+    TaskType,
 };
 use crate::journal::step::PlanStep;
-use crate::journal::{Hinted, PlanSource, Planned, RunContext};
+use crate::journal::{Continuation, Hinted, PlanSource, Planned, Reading, RunContext};
+use crate::text::{excerpt, one_line};
 
 /// Characters of a long question that the master reads for planning: from its beginning and its
 /// end.
 const HEAD_CHARS: usize = 3000;
 const TAIL_CHARS: usize = 1000;
+
+/// The most characters of an earlier report's summary, and of its assumptions, that the master
+/// reads for planning.
+const REPORT_CHARS: usize = 400;
+
+/// The most rounds of any run.
+const MAX_ROUNDS: u8 = 3;
 
 /// The choice requested from a model that cannot follow a schema by itself.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +45,8 @@ pub struct PlanChoice {
     pub rounds: u8,
 }
 
-/// Returns the plan of this run: the parent's if the run continues one, else the master's.
+/// Returns the plan of this run. A run that continues another has its parent's plan. If the user
+/// seems to correct an assumption, the master reads the message.
 ///
 /// # Errors
 /// If the master's provider fails.
@@ -52,7 +62,7 @@ pub async fn make(
             .as_ref()
             .and_then(|parent| parent.planned.as_ref())
         {
-            Some(planned) => Ok(reuse(planned, deps, request)),
+            Some(planned) => reuse(run, deps, request, hints, planned).await,
             None => ask_master(run, deps, request, hints).await,
         }
     };
@@ -60,7 +70,32 @@ pub async fn make(
 }
 
 /// Returns the parent's plan without the question that the user has answered.
-fn reuse(planned: &Planned, deps: &Deps, request: &RequestContext) -> Planned {
+async fn reuse(
+    run: &RunContext,
+    deps: &Deps,
+    request: &RequestContext,
+    hints: &Hinted,
+    planned: &Planned,
+) -> Result<Planned, Failure> {
+    let has_reports = request
+        .parent
+        .as_ref()
+        .is_some_and(|p| !p.outcomes.is_empty());
+    let json = deps
+        .role(Role::Master)
+        .is_some_and(|m| m.output == OutputForm::Json);
+    let is_correction = matches!(request.latest, Some(Continuation::Correction { .. }));
+    let mut reading = None;
+    if has_reports && json && is_correction {
+        let read = ask_master(run, deps, request, hints).await;
+        match read {
+            Ok(read) if read.is_new_request() => return Ok(read),
+            Ok(read) => reading = read.reading,
+            // Without the reading, fixed rules decide what is reused.
+            Err(Failure::Failed { .. }) => {}
+            Err(stopped) => return Err(stopped),
+        }
+    }
     let raw = OrchestrationPlan {
         task_type: planned.plan.task_type,
         agents_to_run: planned
@@ -70,17 +105,59 @@ fn reuse(planned: &Planned, deps: &Deps, request: &RequestContext) -> Planned {
             .map(|a| a.as_str().to_owned())
             .collect(),
         rounds: i64::from(planned.plan.rounds),
+        continuation: None,
         needs_clarification: false,
         clarification_question: None,
         output_shape: request.question.mode,
         demands: planned.plan.demands.clone(),
     };
-    let (plan, corrections) = bound(&raw, deps, request);
-    Planned {
+    let (mut plan, corrections) = bound(&raw, deps, request);
+    if request.choice() == Some(Choice::Deeper) {
+        plan.rounds = (plan.rounds + 1).min(MAX_ROUNDS);
+    }
+    Ok(Planned {
         plan,
         obtained: PlanSource::Reused,
         corrections,
-    }
+        reading,
+    })
+}
+
+/// Returns the master's reading of a message that continues another run. Agents without a report
+/// are dropped from it.
+fn reading_of(raw: &OrchestrationPlan, request: &RequestContext) -> Option<Reading> {
+    let parent = request.parent.as_ref()?;
+    let written = raw.continuation.as_ref()?;
+    let affected = written.affected.iter();
+    let affected = affected.filter_map(|name| name.trim().to_lowercase().parse::<Agent>().ok());
+    Some(Reading {
+        continues: written.continues,
+        correction: one_line(&written.correction),
+        affected: affected
+            .filter(|agent| parent.outcomes.contains_key(agent))
+            .collect(),
+    })
+}
+
+/// Returns the earlier reply as the plan's prompt shows it: the assumption that the message seems to
+/// correct, and the reports. `null` if the message is no correction.
+fn earlier(request: &RequestContext) -> Value {
+    let (Some(parent), Some(Continuation::Correction { handle, wrong, .. })) =
+        (&request.parent, &request.latest)
+    else {
+        return Value::Null;
+    };
+    let reports = parent.outcomes.iter().filter_map(|(agent, outcome)| {
+        let report = outcome.report()?;
+        let summary = excerpt(&report.answer_summary.join(" "), REPORT_CHARS);
+        let assumed = excerpt(&report.assumptions.join(" "), REPORT_CHARS);
+        Some(json!({ "agent": agent.as_str(), "summary": summary, "assumptions": assumed }))
+    });
+    json!({
+        "about": format!("{handle}: {wrong}"),
+        "message": request.message,
+        "reports": reports.collect::<Vec<_>>(),
+    })
 }
 
 async fn ask_master(
@@ -131,6 +208,7 @@ async fn ask_master(
         plan,
         obtained,
         corrections,
+        reading: reading_of(&raw, request),
     })
 }
 
@@ -145,6 +223,7 @@ fn prompt(
     let mut values = request.values(None, &signals);
     let question = for_planning(&request.question.message);
     set(&mut values, "question", json!(question));
+    set(&mut values, "earlier", earlier(request));
     Ok(deps.prompts.render(master.prompts, "plan", values)?)
 }
 
@@ -188,6 +267,7 @@ fn by_hints(request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {
         clarification_question: None,
         output_shape: request.question.mode,
         demands: vec![],
+        continuation: None,
     }
 }
 

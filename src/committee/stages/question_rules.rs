@@ -1,12 +1,12 @@
 //! Checks a model's question to the user, and makes a question by fixed rules if no model gave one.
 
 use crate::committee::output_shapes::QuestionOut;
+use crate::committee::request_context::RequestContext;
 use crate::committee::stages::synthesis_input::SynthesisInput;
-use crate::domain::{AnswerGroup, Clarification, is_question_mark};
+use crate::domain::{AnswerGroup, Choice, Clarification, is_question_mark};
 use crate::text::excerpt;
 
-/// Returns the model's question without references to discarded outputs. Returns `None` if it is
-/// malformed or equals the question that the user has just answered.
+/// Returns the model's question without references to discarded outputs; `None` if it is malformed.
 pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Option<Clarification> {
     let discarded = input.discarded();
     let options: Vec<String> = out
@@ -14,13 +14,7 @@ pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Opti
         .iter()
         .map(|option| discarded.redact(option).into_owned())
         .collect();
-    let question = Clarification::new(&discarded.redact(&out.question), &options)?;
-    let asked = input
-        .request
-        .parent
-        .as_ref()
-        .and_then(|parent| parent.question.as_ref());
-    (asked != Some(&question)).then_some(question)
+    Clarification::new(&discarded.redact(&out.question), &options)
 }
 
 /// Builds a question from the master's plain text. The question is the text up to the first
@@ -40,37 +34,38 @@ pub fn of_text(input: &SynthesisInput<'_>, text: &str) -> QuestionOut {
     }
 }
 
-/// Makes a question by fixed rules (SPEC 2). It asks for the choice between contested positions. If
-/// there are none, it says that there is too little confidence, and asks how to continue.
+/// Makes a question by fixed rules (SPEC 2), in the user's language. It asks for the choice between
+/// contested positions. If there are none, it says that there is too little confidence, and asks
+/// how to continue.
 pub fn by_rule(input: &SynthesisInput<'_>) -> Clarification {
-    let (question, options) = match positions(input).as_slice() {
-        [first, second, ..] => (
-            "The committee's members came to different results: which of them fits what you know",
-            [
-                format!("It is \"{first}\": the reply will explain that result and check it"),
-                format!("It is \"{second}\": the reply will explain that result and check it"),
-                "Neither, or unknown: every agent works it out anew from the beginning".to_owned(),
-            ],
-        ),
-        _ => (
-            "The committee could not reach enough confidence in an answer: what should it do",
-            [
-                "Give the best answer that it has, with every doubt named",
-                "Go deeper: every agent works it out anew and checks each step",
-                "Stop here: the question stays unanswered",
-            ]
-            .map(str::to_owned),
-        ),
-    };
-    Clarification::new(question, &options).unwrap_or_else(|| Clarification {
-        question: format!("{question}?"),
-        options: [
-            "Go on with the first reading",
-            "Go on with the second reading",
-            "Start anew",
-        ]
-        .map(str::to_owned),
-    })
+    let texts = input.request.rule_texts();
+    let positions = positions(input);
+    let mut options: Vec<String> = positions
+        .iter()
+        .take(3)
+        .map(|p| texts.position(p))
+        .collect();
+    let mut choices = [Choice::Position; 3];
+    if let ([_, _], [.., last]) = (options.as_slice(), &mut choices) {
+        options.push(texts.none_fits.clone());
+        *last = Choice::Anew;
+    }
+    let contested = Clarification::new(&texts.contested, &options);
+    let contested = contested.map(|question| Clarification {
+        choices: Some(choices),
+        ..question
+    });
+    contested.unwrap_or_else(|| unsure(input.request))
+}
+
+/// Returns the question how to continue without enough confidence.
+pub(super) fn unsure(request: &RequestContext) -> Clarification {
+    let texts = request.rule_texts();
+    Clarification {
+        question: texts.unsure.clone(),
+        options: [&texts.best_answer, &texts.deeper, &texts.stop].map(String::clone),
+        choices: Some([Choice::BestAnswer, Choice::Deeper, Choice::Stop]),
+    }
 }
 
 /// Returns the contested positions of the outputs that are not discarded, one line each: their

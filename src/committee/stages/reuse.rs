@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::committee::request_context::{Parent, RequestContext};
-use crate::domain::{Agent, AgentReport, OPTION_LETTERS, Status};
+use crate::domain::{Agent, AgentReport, Choice, OPTION_LETTERS, Status, Tag};
 use crate::journal::{AgentOutcome, Continuation};
+use crate::text;
 
 /// The agents to call, and those whose stored output is reused.
 pub struct Split {
@@ -15,13 +16,16 @@ pub struct Split {
 /// Share of a text's words that must occur in the user's point for the text to be about it.
 const TOUCHED: f64 = 0.5;
 
-/// Splits the panel. An agent is called again in any of these cases:
+/// Splits the panel. If the user chose the best answer that there is, every output is reused; if
+/// the user chose to begin anew, none is. Otherwise an agent is called again in any of these cases:
 ///
 /// - It has no usable stored output: it failed or was discarded.
+/// - The master, which read the user's message, finds its report affected.
 /// - It holds a position that the user's answer rejects.
 /// - Its summary supports an option that the user did not choose.
+/// - It gave no answer, or the cross-check found that it lacks something, and the user answered.
 /// - One of its claims or assumptions is about the point that the user settled.
-/// - It made the assumption that the user corrected.
+/// - It made the assumption that the user corrected, or uses a value of it.
 ///
 /// If no agent is affected, the solver is called, because the answer must come from some agent.
 pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
@@ -31,24 +35,12 @@ pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
             reused: BTreeMap::new(),
         };
     };
-    let corrected: BTreeSet<Agent> = match &request.latest {
-        Some(Continuation::Correction { handle, .. }) => parent
-            .assumptions
-            .iter()
-            .filter(|a| a.handle == *handle)
-            .flat_map(|a| a.agents.iter().copied())
-            .collect(),
-        Some(Continuation::Answer { .. }) | None => BTreeSet::new(),
-    };
-    let overruled = overruled(request, parent);
-    let point = point(request);
-    let touched = |agent: Agent, report: &AgentReport| {
-        let discarded = status_of(parent, agent).is_none_or(|s| s == Status::Discard);
-        discarded
-            || speaks_for_another(request, parent, report)
-            || corrected.contains(&agent)
-            || overruled.contains(agent.as_str())
-            || is_about(report, &point)
+    let choice = request.choice();
+    let change = Change::of(request, parent);
+    let is_kept = |agent: Agent, report: &AgentReport| match choice {
+        Some(Choice::Anew | Choice::Deeper) => false,
+        Some(Choice::BestAnswer | Choice::Stop) => true,
+        Some(Choice::Position) | None => !change.touches(agent, report),
     };
     let mut split = Split {
         asked: vec![],
@@ -57,24 +49,100 @@ pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
     for agent in panel {
         let kept = parent.outcomes.get(agent).filter(|outcome| {
             let report = outcome.report();
-            report.is_some_and(|report| !touched(*agent, report))
+            report.is_some_and(|report| is_kept(*agent, report))
         });
         match kept {
             Some(outcome) => {
                 split.reused.insert(*agent, outcome.clone());
             }
+            None if choice == Some(Choice::BestAnswer) => {}
             None => split.asked.push(*agent),
         }
     }
-    if split.asked.is_empty() && panel.contains(&Agent::Solver) {
+    let needs_answer = choice != Some(Choice::BestAnswer) || split.reused.is_empty();
+    if split.asked.is_empty() && needs_answer && panel.contains(&Agent::Solver) {
         split.reused.remove(&Agent::Solver);
         split.asked.push(Agent::Solver);
     }
     split
 }
 
-fn status_of(parent: &Parent, agent: Agent) -> Option<Status> {
-    parent.scored.as_ref()?.judgement.status_of(agent)
+/// What the user's answer or correction changes.
+struct Change<'a> {
+    request: &'a RequestContext,
+    parent: &'a Parent,
+    /// The agents that made the corrected assumption.
+    corrected: BTreeSet<Agent>,
+    /// Figures and names of the corrected assumption that the question does not have.
+    values: BTreeSet<String>,
+    /// The agents that hold a rejected position.
+    overruled: BTreeSet<&'a str>,
+    /// The words of the user's point.
+    point: BTreeSet<String>,
+    /// True if some report gives a final answer.
+    has_answers: bool,
+}
+
+impl<'a> Change<'a> {
+    fn of(request: &'a RequestContext, parent: &'a Parent) -> Self {
+        let message = &request.question.message;
+        let (mut corrected, mut values) = (BTreeSet::new(), BTreeSet::new());
+        if let Some(Continuation::Correction { handle, wrong, .. }) = &request.latest {
+            let made = parent.assumptions.iter().filter(|a| a.handle == *handle);
+            corrected.extend(made.flat_map(|a| a.agents.iter().copied()));
+            values = values_of(wrong);
+            values.retain(|value| !values_of(message).contains(value));
+        }
+        let reports = parent.outcomes.values().filter_map(AgentOutcome::report);
+        Self {
+            request,
+            parent,
+            corrected,
+            values,
+            overruled: overruled(request, parent),
+            point: point(request),
+            has_answers: reports.into_iter().any(gives_answer),
+        }
+    }
+
+    fn touches(&self, agent: Agent, report: &AgentReport) -> bool {
+        let scored = self.parent.scored.as_ref();
+        let status = scored.and_then(|scored| scored.judgement.status_of(agent));
+        let is_discarded = status.is_none_or(|status| status == Status::Discard);
+        let is_answered = matches!(self.request.latest, Some(Continuation::Answer { .. }));
+        let gives_none = self.has_answers && !gives_answer(report);
+        let lacking = self.parent.lacking.contains(&agent) || gives_none;
+        is_discarded
+            || self.request.affected.contains(&agent)
+            || (is_answered && lacking)
+            || speaks_for_another(self.request, self.parent, report)
+            || self.corrected.contains(&agent)
+            || self.overruled.contains(agent.as_str())
+            || self.uses_value(report)
+            || is_about(report, &self.point)
+    }
+
+    /// True if the report has a figure or a name of the corrected assumption anywhere.
+    fn uses_value(&self, report: &AgentReport) -> bool {
+        let whole = report.for_models();
+        let words: BTreeSet<String> = text::words(&whole).into_iter().collect();
+        let figures = text::figures(&whole);
+        let mut values = self.values.iter();
+        values.any(|value| words.contains(value) || figures.contains(value))
+    }
+}
+
+fn values_of(text: &str) -> BTreeSet<String> {
+    let mut values = text::figures(text);
+    values.extend(text::names(text));
+    values
+}
+
+fn gives_answer(report: &AgentReport) -> bool {
+    report
+        .units
+        .iter()
+        .any(|unit| unit.tags.contains(&Tag::Answer))
 }
 
 /// Returns the agents that hold a different position than the one named in the user's answer, over
@@ -87,12 +155,12 @@ fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a s
     let Some(scored) = &parent.scored else {
         return BTreeSet::new();
     };
-    let said: BTreeSet<String> = words(answer).collect();
+    let said = words(answer);
     let mut overruled = BTreeSet::new();
     for disagreement in scored.judgement.disagreements.iter().filter(|d| !d.settled) {
         let (named, others): (Vec<_>, Vec<_>) =
             disagreement.positions.iter().partition(|position| {
-                let own: BTreeSet<String> = words(&position.text).collect();
+                let own = words(&position.text);
                 !own.is_empty() && own.is_subset(&said)
             });
         if !named.is_empty() || disagreement.on_final_answer {
@@ -120,43 +188,37 @@ fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentR
     let Some(question) = &parent.question else {
         return false;
     };
-    let shared: BTreeSet<String> = words(&request.question.message).collect();
+    let shared = words(&request.question.message);
     let (mut chosen, mut others) = (BTreeSet::new(), BTreeSet::new());
     for (own, option) in OPTION_LETTERS.iter().zip(&question.options) {
-        let of_option = words(option).filter(|word| !shared.contains(word));
+        let of_option = words(option);
+        let of_option = of_option.difference(&shared).cloned();
         if own == letter {
             chosen.extend(of_option);
         } else {
             others.extend(of_option);
         }
     }
-    let said: BTreeSet<String> = words(&report.answer_summary.join(" ")).collect();
+    let said = words(&report.answer_summary.join(" "));
     let for_chosen = chosen.difference(&others).any(|word| said.contains(word));
     let for_another = others.difference(&chosen).any(|word| said.contains(word));
     for_another && !for_chosen
 }
 
-/// Returns the content words of the user's latest answer or correction. The words of the original
-/// question are left out, because every report shares them.
+/// Returns the words of the user's latest answer or correction. The words of the original question
+/// are left out, because every report shares them.
 fn point(request: &RequestContext) -> BTreeSet<String> {
-    let mut settled = BTreeSet::new();
-    match &request.latest {
+    let settled = match &request.latest {
         Some(Continuation::Answer {
             question, answer, ..
-        }) => {
-            settled.extend(words(question));
-            settled.extend(words(answer));
-        }
+        }) => format!("{question} {answer}"),
         Some(Continuation::Correction {
             wrong, correction, ..
-        }) => {
-            settled.extend(words(wrong));
-            settled.extend(words(correction));
-        }
-        None => {}
-    }
-    let shared: BTreeSet<String> = words(&request.question.message).collect();
-    settled.difference(&shared).cloned().collect()
+        }) => format!("{wrong} {correction}"),
+        None => String::new(),
+    };
+    let shared = words(&request.question.message);
+    words(&settled).difference(&shared).cloned().collect()
 }
 
 fn is_about(report: &AgentReport, point: &BTreeSet<String>) -> bool {
@@ -169,20 +231,18 @@ fn is_about(report: &AgentReport, point: &BTreeSet<String>) -> bool {
         .map(|u| format!("{} {}", u.topic, u.text));
     let assumptions = report.assumptions.iter().cloned();
     claims.chain(assumptions).any(|text| {
-        let own: BTreeSet<String> = words(&text).collect();
+        let own = words(&text);
         let common = own.intersection(point).count();
         let least = own.len().min(point.len()).max(1);
         common >= 2 && common as f64 / least as f64 >= TOUCHED
     })
 }
 
-fn words(text: &str) -> impl Iterator<Item = String> {
-    let is_stop_word = |word: &str| {
-        let mut words = include_str!("stop_words.txt").lines();
-        words.any(|known| known == word)
+/// Returns the words that can carry a point: those with a digit, those of more than three letters,
+/// and in scripts without spaces every word.
+fn words(text: &str) -> BTreeSet<String> {
+    let carries = |word: &String| {
+        word.chars().count() > 3 || word.chars().any(|c| c.is_ascii_digit() || c > '\u{2e7f}')
     };
-    text.split(|c: char| !c.is_alphanumeric())
-        .filter(|w| w.chars().count() >= 3 || w.chars().any(|c| c.is_ascii_digit()))
-        .map(str::to_lowercase)
-        .filter(move |w| !is_stop_word(w))
+    text::words(text).into_iter().filter(carries).collect()
 }

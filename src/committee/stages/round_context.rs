@@ -40,9 +40,15 @@ impl<'a> RoundInput<'a> {
 }
 
 impl RoundContext<'_> {
-    /// Renders the prompt for an agent's report.
-    pub(super) fn prompt(&self, agent: Agent, model: &RoleModel) -> Result<Rendered, Failure> {
+    /// Renders the prompt for an agent's report, which has this output limit in tokens.
+    pub(super) fn prompt(
+        &self,
+        agent: Agent,
+        model: &RoleModel,
+        limit: u32,
+    ) -> Result<Rendered, Failure> {
         let mut values = self.request.values(Some(self.plan.task_type.as_str()), &[]);
+        set(&mut values, "max_words", json!(model.words_in(limit, 0)));
         set(&mut values, "images", json!(self.images(agent).len()));
         Ok(self
             .deps
@@ -66,7 +72,7 @@ impl RoundContext<'_> {
         let Some(model) = self.deps.role(role) else {
             return 0;
         };
-        let given = given.unwrap_or(model.max_tokens);
+        let given = given.unwrap_or(model.limit_in(self.request.question.mode));
         ((f64::from(given) * share) as u32).max(model.least_tokens().min(given))
     }
 }

@@ -186,13 +186,14 @@ impl RoundContext<'_> {
         } else {
             self.until
         };
-        let turns = first
-            .asked
-            .iter()
-            .map(|agent| self.turn(1, *agent, 1.0, until));
+        let asked = first.asked.iter();
+        let turns = asked.clone().map(|agent| self.first_turn(*agent, until));
         // Results are in the order of the agents, not in the order of finishing.
-        for (agent, outcome) in first.asked.iter().zip(join_all(turns).await) {
-            latest.insert(*agent, outcome?);
+        for (agent, outcome) in asked.zip(join_all(turns).await) {
+            latest.extend(outcome?.map(|outcome| (*agent, outcome)));
+        }
+        if first.asked.contains(&Agent::Solver) && !latest.contains_key(&Agent::Solver) {
+            latest.insert(Agent::Solver, self.last_resort(&latest, until).await?);
         }
         Ok(latest)
     }

@@ -3,10 +3,11 @@
 use conclave_lenient_json::Problem;
 
 use crate::committee::output_shapes::{FinalSynthesis, SynthesisAudit};
-use crate::committee::stages::confidence;
+use crate::committee::reply::closing::closing_request;
 use crate::committee::stages::synthesis_input::SynthesisInput;
-use crate::domain::{Agent, Status};
-use crate::journal::Justification;
+use crate::committee::stages::{confidence, question, question_rules};
+use crate::domain::{Agent, Gate, Status};
+use crate::journal::{Draft, Justification};
 use crate::text::{excerpt, one_line};
 
 /// Returns the problem with the final answer that the master states, if there is one.
@@ -56,6 +57,20 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
             detail: "the main answer is empty".into(),
         });
     }
+    if closing_request(&synthesis.reply_markdown).is_some() {
+        problems.push(Problem {
+            pointer: "/replyMarkdown".into(),
+            detail: "it ends in a question or an offer to the user, who cannot answer: end with the answer".into(),
+        });
+    }
+    if would_ask(input, &estimates(input, synthesis))
+        && question_rules::question_of(input, &synthesis.audit.fallback_question).is_none()
+    {
+        problems.push(Problem {
+            pointer: "/audit/fallbackQuestion".into(),
+            detail: question::UNUSABLE.into(),
+        });
+    }
     let answer = answer_problem(
         input,
         &synthesis.meta.final_answer,
@@ -81,6 +96,26 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
         }
     }
     problems
+}
+
+/// Returns a draft with only those parts of a synthesis that c_final depends on.
+fn estimates(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -> Draft {
+    let FinalSynthesis { meta, audit, .. } = synthesis;
+    let why = one_line(&audit.answer_justification);
+    Draft {
+        conflict_penalty: Some(audit.conflict_penalty),
+        coverage_bonus: Some(audit.coverage_bonus),
+        final_answer: Some(one_line(&meta.final_answer)),
+        answer_justification: Some(why).filter(|why| !why.is_empty()),
+        ..Draft::new(input.plan.task_type, String::new())
+    }
+}
+
+/// True if the gate would ask with this draft.
+pub(super) fn would_ask(input: &SynthesisInput<'_>, draft: &Draft) -> bool {
+    let judgement = &input.deliberation.judgement;
+    let confidence = confidence::settle(&input.deps.policy, judgement, Some(draft));
+    confidence.gate(input.request.may_ask()) == Gate::Ask
 }
 
 /// Returns the texts of a synthesis that readers see before the appendix.

@@ -196,7 +196,7 @@ impl<'a> SynthesisInput<'a> {
             prompt: self.deps.prompts.render(master.prompts, step, values)?,
             images: &[],
             model_texts,
-            max_tokens: given.unwrap_or(master.max_tokens),
+            max_tokens: given.unwrap_or(master.limit_in(self.request.question.mode)),
             answer_tokens: None,
             // The estimate comes after the synthesis. Some time must be left for finishing the run.
             until: self

@@ -5,29 +5,33 @@ use serde_json::json;
 use crate::committee::call::prompts::{set, unquoted};
 use crate::committee::call::{CallFailure, Typed, buy_checked, buy_text};
 use crate::committee::failure::Failure;
-use crate::committee::money::budget::ModelText;
+use crate::committee::money::budget::{self, ModelText};
 use crate::committee::output_shapes::{
     DisagreementOut, EstimateOut, FinalSynthesis, SynthesisAudit, SynthesisMeta,
 };
 use crate::committee::reply::assumptions;
 use crate::committee::reply::plan_steps::plan_steps;
 use crate::committee::reply::sections;
+use crate::committee::stages::cut_answer::{continued, salvaged};
 use crate::committee::stages::synthesis_checks::{
-    answer_problem, justifications_of, known_units, problems, shown_quarantine,
+    answer_problem, justifications_of, known_units, problems, shown_quarantine, would_ask,
 };
 use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of, clean};
-use crate::committee::stages::{fallback_answer, figures, finish, question_rules};
+use crate::committee::stages::{fallback_answer, figures, finish, question, question_rules};
 use crate::config::OutputForm;
 use crate::domain::{
-    Agent, AgentReport, AssumptionKind, Clarification, Earmark, Estimate, Mode, Role,
+    Agent, AgentReport, AssumptionKind, Clarification, Earmark, Estimate, FailureCause, Mode, Role,
 };
 use crate::journal::step::SynthesisStep;
-use crate::journal::{DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
+use crate::journal::{Cut, DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
 use crate::scoring;
 use crate::text::one_line;
 
 /// The approximate limit of the main answer of `ask`, in words.
 const ASK_WORDS: u32 = 250;
+
+/// The usual tokens of a synthesis beside its main answer.
+const REST_TOKENS: u32 = 700;
 
 /// Entries kept of each list of a synthesis. A sound synthesis has fewer.
 const MAX_ENTRIES: usize = 100;
@@ -42,6 +46,10 @@ pub async fn write(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
             return Err(Failure::internal("no master is configured"));
         };
         let mut synthesized = match master.output {
+            _ if !input.request.may_ask() && input.usable().is_empty() => {
+                let nothing = SynthesisSource::Failed(FailureCause::EmptyOutput);
+                fallback_answer::undecided(input, nothing)
+            }
             OutputForm::Json => write_json(input).await?,
             OutputForm::Text => write_text(input).await?,
         };
@@ -60,18 +68,35 @@ async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         .run
         .compute("asking for the synthesis", || input.values())
         .await?;
-    let max_words = if input.request.question.mode == Mode::Ask {
-        Some(ASK_WORDS)
-    } else {
-        None
-    };
+    let max_words = max_words(input);
     set(&mut values, "max_words", json!(max_words));
+    set(&mut values, "written", json!(""));
     let ask = input.ask("synthesis", values, texts)?;
     input.run.release(Earmark::Synthesis);
     let check = |synthesis: &FinalSynthesis| problems(input, synthesis);
-    match buy_checked::<FinalSynthesis>(input.run, input.deps, ask, check).await {
-        Ok(typed) => complete(input, typed).await,
+    let salvage = |text: &str| salvaged(input.plan.task_type, text);
+    match buy_checked::<FinalSynthesis>(input.run, input.deps, ask, check, salvage).await {
+        Ok(typed) if typed.is_salvaged => {
+            let (typed, cut) = continued(input, typed, max_words).await?;
+            complete(input, typed, Some(cut)).await
+        }
+        Ok(typed) => complete(input, typed, None).await,
         Err(error) => instead(input, &error.no_output()?).await,
+    }
+}
+
+/// Returns the words that the master is told to write: what fits into its output limit beside the
+/// other parts of the synthesis.
+fn max_words(input: &SynthesisInput<'_>) -> u32 {
+    let mode = input.request.question.mode;
+    let given = budget::given(&input.deliberation.trimmed.max_tokens, Role::Master);
+    let words = input.deps.role(Role::Master).map_or(ASK_WORDS, |master| {
+        master.words_in(given.unwrap_or(master.limit_in(mode)), REST_TOKENS)
+    });
+    if mode == Mode::Ask {
+        words.min(ASK_WORDS)
+    } else {
+        words
     }
 }
 
@@ -86,7 +111,17 @@ async fn instead(
     } else {
         None
     };
-    found.ok_or_else(|| Failure::master("synthesis", failure))
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    if !failure.is_recoverable() {
+        return Err(Failure::master("synthesis", failure));
+    }
+    let cause = failure.cause.clone();
+    Ok(fallback_answer::undecided(
+        input,
+        SynthesisSource::Failed(cause),
+    ))
 }
 
 /// Gets plain text from the master as the main answer. Fixed rules make the rest.
@@ -147,7 +182,9 @@ fn reports<'a>(input: &SynthesisInput<'a>) -> Vec<(Agent, &'a AgentReport)> {
 async fn complete(
     input: &SynthesisInput<'_>,
     typed: Typed<FinalSynthesis>,
+    cut: Option<Cut>,
 ) -> Result<Synthesized, Failure> {
+    let is_blank = typed.is_salvaged;
     let noted = |note: &String| format!("the synthesis's JSON: {note}");
     let mut corrections: Vec<String> = typed.notes.iter().map(noted).collect();
     let FinalSynthesis {
@@ -184,19 +221,31 @@ async fn complete(
             justifications,
             estimate,
         };
-        let (draft, question) = parts.assemble(input, &mut corrections);
+        let (mut draft, question) = parts.assemble(input, &mut corrections);
+        draft.cut = cut;
+        if is_blank {
+            // Nothing of these was written.
+            (draft.conflict_penalty, draft.coverage_bonus) = (None, None);
+            draft.final_answer = draft.final_answer.filter(|answer| !answer.is_empty());
+        }
         let penalised =
             |detail| format!("the reply's final answer bears the largest penalty: {detail}");
         corrections.extend(unjustified.map(penalised));
-        Synthesized {
-            draft: Some(draft),
-            question,
-            obtained,
-            corrections,
-            broken_rules: vec![],
-        }
+        (draft, question)
     };
-    Ok(input.run.compute("completing the draft", draft).await?)
+    let (draft, question) = input.run.compute("completing the draft", draft).await?;
+    let question = match question {
+        Some(question) => question,
+        None if would_ask(input, &draft) => question::instead(input, &mut corrections).await?,
+        None => question_rules::by_rule(input),
+    };
+    Ok(Synthesized {
+        draft: Some(draft),
+        question,
+        obtained,
+        corrections,
+        broken_rules: vec![],
+    })
 }
 
 /// Returns a synthesis with at most [`MAX_ENTRIES`] in each list.
@@ -231,7 +280,7 @@ impl Parts {
         self,
         input: &SynthesisInput<'_>,
         corrections: &mut Vec<String>,
-    ) -> (Draft, Clarification) {
+    ) -> (Draft, Option<Clarification>) {
         let Self {
             main,
             meta,
@@ -248,13 +297,6 @@ impl Parts {
             tldr.push(sections::first_sentence(&main));
         }
         let question = question_rules::question_of(input, &audit.fallback_question);
-        let question = question.unwrap_or_else(|| {
-            corrections.push(
-                "the fallback question is not one with three different options: rules made another"
-                    .into(),
-            );
-            question_rules::by_rule(input)
-        });
         let note = |d: &DisagreementOut| DisagreementNote {
             topic: one_line(&d.topic),
             summary: one_line(&d.summary),
@@ -275,6 +317,7 @@ impl Parts {
             assumptions,
             assumptions_left_out,
             estimate,
+            cut: None,
             units_used,
             disagreements,
             quarantine_justifications: justifications,

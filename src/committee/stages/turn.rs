@@ -1,17 +1,19 @@
 //! One agent's part in a round: it reports, or it keeps or concedes its contested claims.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::committee::call::clean::clean;
 use crate::committee::call::prompts::{Rendered, set, unquoted};
 use crate::committee::call::{CallFailure, CallSpec, Typed, buy_text, call_json};
-use crate::committee::failure::Failure;
+use crate::committee::failure::{CallError, Failure};
 use crate::committee::output_shapes::Decisions;
 use crate::committee::stages::resolve::{self, Held};
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::config::{OutputForm, RoleModel};
-use crate::domain::{Agent, AgentReport, Role};
+use crate::domain::{Agent, AgentReport, Earmark, Role};
 use crate::journal::step::AgentStep;
 use crate::journal::{AgentFinished, AgentOutcome, Resolved, RunContext};
 use crate::scoring;
@@ -28,9 +30,61 @@ impl RoundContext<'_> {
         if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
             return Ok(finished.outcome);
         }
+        let outcome = match self.report(round, agent, share, until).await {
+            Ok(answered) => answered,
+            Err(error) => failed(error.no_output()?),
+        };
+        self.finish(round, agent, outcome, None).await
+    }
+
+    /// Like [`Self::turn`] in round 1. `None` if the solver failed for lack of money. That is not
+    /// recorded, because [`Self::last_resort`] may still get its report.
+    pub(super) async fn first_turn(
+        &self,
+        agent: Agent,
+        until: Instant,
+    ) -> Result<Option<AgentOutcome>, Failure> {
+        let is_known = || self.run.recorded(&AgentStep { round: 1, agent }).is_some();
+        if agent != Agent::Solver || is_known() {
+            return self.turn(1, agent, 1.0, until).await.map(Some);
+        }
+        let outcome = match self.report(1, agent, 1.0, until).await {
+            Ok(answered) => answered,
+            Err(error) => match error.no_output()? {
+                failure if failure.starved => return Ok(None),
+                failure => failed(failure),
+            },
+        };
+        self.finish(1, agent, outcome, None).await.map(Some)
+    }
+
+    /// Calls the solver again after a lack of money. If no core agent has answered, the call may
+    /// use the money of the later stages: its report is then the answer.
+    pub(super) async fn last_resort(
+        &self,
+        latest: &BTreeMap<Agent, AgentOutcome>,
+        until: Instant,
+    ) -> Result<AgentOutcome, Failure> {
+        let mut outcomes = latest.iter();
+        if !outcomes.any(|(agent, outcome)| agent.is_core() && outcome.is_answered()) {
+            self.run.release(Earmark::CrossCheck);
+            self.run.release(Earmark::Synthesis);
+        }
+        self.turn(1, Agent::Solver, 1.0, until).await
+    }
+
+    /// Gets a report. Attempts that the journal has are recalled.
+    async fn report(
+        &self,
+        round: u8,
+        agent: Agent,
+        share: f64,
+        until: Instant,
+    ) -> Result<AgentOutcome, CallError> {
         let model = self.model(agent)?;
         let step = format!("r{round}/{agent}");
-        let render = || self.prompt(agent, model);
+        let limit = self.may_write(agent, share);
+        let render = || self.prompt(agent, model, limit);
         let asking = format!("asking {step}");
         let ask = CallSpec {
             prompt: self.run.compute(&asking, render).await??,
@@ -38,7 +92,7 @@ impl RoundContext<'_> {
             role: Role::Agent(agent),
             images: self.images(agent),
             model_texts: vec![],
-            max_tokens: self.may_write(agent, share),
+            max_tokens: limit,
             answer_tokens: None,
             until,
         };
@@ -56,17 +110,14 @@ impl RoundContext<'_> {
                 Err(error) => Err(error),
             },
         };
-        let outcome = match written {
-            Ok(typed) => AgentOutcome::Answered {
-                report: clean(typed.value, self.deps.policy.llm_confidence_ceiling),
-                obtained: typed.obtained,
-                truncated: typed.truncated,
-                notes: typed.notes,
-                tokens: typed.tokens,
-            },
-            Err(error) => failed(error.no_output()?),
-        };
-        self.finish(round, agent, outcome, None).await
+        let typed = written?;
+        Ok(AgentOutcome::Answered {
+            report: clean(typed.value, self.deps.policy.llm_confidence_ceiling),
+            obtained: typed.obtained,
+            truncated: typed.truncated,
+            notes: typed.notes,
+            tokens: typed.tokens,
+        })
     }
 
     fn model(&self, agent: Agent) -> Result<&RoleModel, Failure> {

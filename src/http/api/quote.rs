@@ -59,8 +59,8 @@ pub(in crate::http) async fn post(
     let quote = app.quote(&app.chat_request(input)?);
     if quote.calls == 0 {
         let detail = format!(
-            "the cap of {} has no room for this question: it would be refused",
-            quote.cap
+            "the cap of {} has no room for this question, which needs {} at least: it would be refused",
+            quote.cap, quote.expected
         );
         return Err(Problem::new(Kind::OverBudget, detail));
     }

@@ -33,7 +33,8 @@ const PARTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("reply", &["call_names", "output_shapes", "request_context"]),
-    ("request_context", &["deps", "failure"]),
+    ("request_context", &["deps", "failure", "rule_texts"]),
+    ("rule_texts", &[]),
     // The prompts are among the dependencies; a failed call is a reason to fail.
     ("deps", &["call", "output_shapes"]),
     ("failure", &["call"]),

@@ -90,7 +90,7 @@ impl Scenario {
         }
         match step.strip_suffix("/repair").unwrap_or(step) {
             "plan" => Some(self.plan.clone()),
-            "synthesis" => Some(self.synthesis_for(request)),
+            "synthesis" | "synthesis/rest" => Some(self.synthesis_for(request)),
             "question" => Some(self.question.clone()),
             "estimate" => Some(self.estimate.clone()),
             // An unsure proposal, which is not understood.
@@ -125,8 +125,8 @@ impl Scenario {
             let (agent, id) = unit.as_str().unwrap().split_once(':').unwrap();
             let units = self.reports[format!("r1/{agent}")]["units"].as_array();
             units
-                .unwrap()
-                .iter()
+                .into_iter()
+                .flatten()
                 .any(|unit| unit["id"] == id && request.contains(unit["text"].as_str().unwrap()))
         };
         audit["unitsUsed"].as_array_mut().unwrap().retain(is_shown);

@@ -110,6 +110,7 @@ fn plan(question: Option<Clarification>) -> Event {
         plan,
         obtained: PlanSource::Model(Obtained::Clean),
         corrections: vec![],
+        reading: None,
     })
 }
 

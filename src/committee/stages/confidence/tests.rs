@@ -132,5 +132,5 @@ fn the_synthesis_is_bought_if_any_answer_may_reach_the_threshold() {
         &judgement(&[("10", 0.3)], true),
         Some(&draft(Some("10"), None)),
     );
-    assert_eq!(asks.gate(), Gate::Ask);
+    assert_eq!(asks.gate(true), Gate::Ask);
 }

@@ -1,0 +1,105 @@
+//! Finds a question or an offer to the user at the end of a main answer. A shipped reply asks
+//! nothing (SPEC 6).
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::committee::reply::sections::outline::Outline;
+use crate::domain::is_question_mark;
+use crate::text::{self, listed};
+
+/// The most closing sentences that are cut.
+const MAX_SENTENCES: usize = 4;
+
+static OFFER: LazyLock<Regex> = LazyLock::new(|| listed(include_str!("data/closing.tsv"), "offer"));
+
+/// Returns where the last sentence begins, as a byte offset, if it asks or offers the user
+/// something. A list, a table, a quotation, a heading and code belong to the answer, whatever they
+/// end with.
+pub fn closing_request(markdown: &str) -> Option<usize> {
+    let end = markdown.trim_end().len();
+    let whole = markdown.get(..end)?;
+    let start = whole.rfind('\n').map_or(0, |at| at + 1);
+    let line = whole.get(start..)?;
+    let is_prose = line == text::without_marker(line) && !line.starts_with([' ', '\t', '|', '`']);
+    if !is_prose || Outline::of(markdown).in_block(start) {
+        return None;
+    }
+    let sentence = text::sentences(line).pop()?;
+    let at = start + line.rfind(sentence)?;
+    let bare = sentence.trim_end_matches(|c: char| c.is_whitespace() || "*_".contains(c));
+    (bare.ends_with(is_question_mark) || OFFER.is_match(bare)).then_some(at)
+}
+
+/// Returns a main answer without the questions and offers at its end. An answer that is nothing
+/// else stays.
+pub fn without_closing_request(markdown: &str) -> Option<String> {
+    let mut kept = markdown.trim_end();
+    for _ in 0..MAX_SENTENCES {
+        let Some(at) = closing_request(kept) else {
+            break;
+        };
+        let rest = kept.get(..at).unwrap_or_default().trim_end();
+        if rest.is_empty() {
+            return None;
+        }
+        kept = rest;
+    }
+    (kept.len() < markdown.trim_end().len()).then(|| kept.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_and_offers_at_the_end_are_cut_in_every_language() {
+        for (text, kept) in [
+            ("Use WAL. Shall I write the script?", "Use WAL."),
+            (
+                "Use WAL.\n\nLet me know if you want the script.",
+                "Use WAL.",
+            ),
+            ("Nimm WAL.\n\nSoll ich das Skript schreiben?", "Nimm WAL."),
+            (
+                "Nimm WAL. Sag Bescheid, wenn du das Skript brauchst.",
+                "Nimm WAL.",
+            ),
+            ("Use WAL. ¿Quiere que escriba el guion?", "Use WAL."),
+            ("Usa WAL. Avíseme si necesita el guion.", "Usa WAL."),
+            (
+                "WALを使います。スクリプトも作りましょうか？",
+                "WALを使います。",
+            ),
+            (
+                "WALを使います。ご不明な点があればお知らせください。",
+                "WALを使います。",
+            ),
+            ("Use WAL. Ready? Should I go on?", "Use WAL."),
+        ] {
+            assert_eq!(
+                without_closing_request(text).as_deref(),
+                Some(kept),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn questions_that_belong_to_the_answer_stay() {
+        for text in [
+            "Why WAL? Because readers do not block.",
+            "Ask them:\n\n- Who owns the backup?",
+            "She wrote:\n\n> Who owns the backup?",
+            "The rule is called \"Who owns the backup?\"",
+            "Run:\n\n```\nwhat?\n```",
+            "| a | b? |\n| - | - |\n| c | d? |",
+            "Who owns the backup?",
+            "Let the operator know the port.",
+            "Tell the customer when the pump stops.",
+        ] {
+            assert_eq!(without_closing_request(text), None, "{text}");
+        }
+    }
+}

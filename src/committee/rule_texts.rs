@@ -1,0 +1,119 @@
+//! The texts that fixed rules write to the user, in the language of the question.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+/// The texts of one language. `{}` stands for the value that a text names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleTexts {
+    /// The question about contested positions, with its options for a position and for none.
+    pub contested: String,
+    position: String,
+    pub none_fits: String,
+    /// The question of a committee that is not sure, with its options.
+    pub unsure: String,
+    pub best_answer: String,
+    pub deeper: String,
+    pub stop: String,
+    below: String,
+    taken: String,
+    /// The main answer if no output can be used, and if the user chose to stop.
+    pub undecided: String,
+    pub stopped: String,
+    /// The notes on an answer that was cut: its end is missing, or a second call wrote it.
+    pub cut: String,
+    pub continued: String,
+}
+
+static TEXTS: LazyLock<BTreeMap<String, RuleTexts>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("rule_texts.json")).unwrap_or_default());
+
+/// Codes of ISO 639-1 for the languages of the data file, as `whatlang` names them.
+const LANGUAGES: [(whatlang::Lang, &str); 11] = [
+    (whatlang::Lang::Eng, "en"),
+    (whatlang::Lang::Deu, "de"),
+    (whatlang::Lang::Spa, "es"),
+    (whatlang::Lang::Fra, "fr"),
+    (whatlang::Lang::Ita, "it"),
+    (whatlang::Lang::Por, "pt"),
+    (whatlang::Lang::Nld, "nl"),
+    (whatlang::Lang::Pol, "pl"),
+    (whatlang::Lang::Rus, "ru"),
+    (whatlang::Lang::Jpn, "ja"),
+    (whatlang::Lang::Cmn, "zh"),
+];
+
+/// The most characters of a question that its language is detected from.
+const MAX_CHARS: usize = 2000;
+
+impl RuleTexts {
+    /// Returns the texts in the language of a question. English stands in for a language that is
+    /// not in the data file.
+    pub fn for_question(question: &str) -> &'static Self {
+        static NONE: LazyLock<RuleTexts> = LazyLock::new(RuleTexts::default);
+        let head: String = question.chars().take(MAX_CHARS).collect();
+        let allowed = LANGUAGES.iter().map(|(language, _)| *language).collect();
+        let detected = whatlang::Detector::with_allowlist(allowed).detect_lang(&head);
+        let code = LANGUAGES
+            .iter()
+            .find(|(language, _)| detected == Some(*language))
+            .map_or("en", |(_, code)| code);
+        TEXTS.get(code).unwrap_or(&NONE)
+    }
+
+    pub fn position(&self, position: &str) -> String {
+        self.position.replace("{}", position)
+    }
+
+    /// Returns the note on a reply whose `c_final` is below the threshold.
+    pub fn below(&self, threshold: f64) -> String {
+        self.below.replace("{}", &format!("{threshold:.2}"))
+    }
+
+    /// Returns the note that a message was taken as the answer to a question.
+    pub fn taken(&self, question: &str) -> String {
+        self.taken.replace("{}", question)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_has_every_text() {
+        let texts: BTreeMap<String, RuleTexts> =
+            serde_json::from_str(include_str!("rule_texts.json")).unwrap();
+        let codes: Vec<&str> = LANGUAGES.iter().map(|(_, code)| *code).collect();
+        assert_eq!(texts.len(), codes.len());
+        for (code, text) in &texts {
+            assert!(codes.contains(&code.as_str()), "{code}");
+            for with_value in [&text.position, &text.below, &text.taken] {
+                assert_eq!(with_value.matches("{}").count(), 1, "{code}: {with_value}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_language_is_that_of_the_question() {
+        for (question, code) in [
+            ("Which database should our team use for the web shop?", "en"),
+            (
+                "Welche Datenbank soll unser Team für den Webshop nehmen?",
+                "de",
+            ),
+            (
+                "¿Qué base de datos debería usar nuestro equipo para la tienda?",
+                "es",
+            ),
+            ("通販サイトにはどのデータベースを使うべきですか。", "ja"),
+            ("17 * 24", "en"),
+        ] {
+            let texts = RuleTexts::for_question(question);
+            assert_eq!(Some(texts), TEXTS.get(code), "{question}");
+        }
+    }
+}

@@ -215,7 +215,7 @@ fn shown(judgement: &Judgement) -> Vec<(&str, Status)> {
 fn listed(shown: &[(&str, Status)]) -> String {
     let names: Vec<String> = shown
         .iter()
-        .map(|(agent, status)| format!("{agent} ({})", status.as_str()))
+        .map(|(agent, status)| format!("{agent} ({})", status.into_str()))
         .collect();
     if names.is_empty() {
         "nothing".to_owned()

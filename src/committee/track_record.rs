@@ -112,10 +112,10 @@ impl TrackRecord {
         };
         self.runs += 1;
         let outcome = match &finished.ending {
-            Ending::Replied { reply } => reply.outcome.as_str(),
-            Ending::Failed { cause, .. } => cause.as_str(),
+            Ending::Replied { reply } => reply.outcome.into_str(),
+            Ending::Failed { cause, .. } => cause.into_str(),
             Ending::Cancelled => "cancelled",
-            Ending::Acted { outcome, .. } => outcome.as_str(),
+            Ending::Acted { outcome, .. } => outcome.into_str(),
         };
         *self.outcomes.entry(outcome.to_owned()).or_default() += 1;
         self.add_calls(run);
@@ -177,13 +177,18 @@ impl TrackRecord {
         {
             let (how, step) = match (&finished.outcome, &finished.resolved) {
                 (AgentOutcome::Answered { .. }, Some(resolved)) => {
-                    (resolved.obtained.as_str(), "resolve/")
+                    (resolved.obtained.into_str(), "resolve/")
                 }
-                (AgentOutcome::Answered { obtained, .. }, None) => (obtained.as_str(), ""),
+                (AgentOutcome::Answered { obtained, .. }, None) => (obtained.into_str(), ""),
                 (AgentOutcome::Failed { .. }, _) => (FAILED, ""),
             };
             let AgentFinished { round, agent, .. } = finished;
-            self.add_output(run, agent.as_str(), &format!("r{round}/{step}{agent}"), how);
+            self.add_output(
+                run,
+                agent.into_str(),
+                &format!("r{round}/{step}{agent}"),
+                how,
+            );
         }
         let master = Role::Master.as_str();
         if let Some(planned) = run.planned {
@@ -239,7 +244,7 @@ impl TrackRecord {
                 continue;
             };
             let pass = checked.passes.iter().find(|pass| pass.reversed == reversed);
-            let how = pass.map_or(FAILED, |pass| pass.obtained.as_str());
+            let how = pass.map_or(FAILED, |pass| pass.obtained.into_str());
             let member = self.member(CROSS_CHECK, &call.provider, &call.model);
             member.outputs += 1;
             *member.obtained.entry(how.to_owned()).or_default() += 1;
@@ -257,7 +262,7 @@ impl TrackRecord {
             let Some(call) = report_call(run, agent) else {
                 continue;
             };
-            let member = self.member(agent.as_str(), &call.provider, &call.model);
+            let member = self.member(agent.into_str(), &call.provider, &call.model);
             match score.status {
                 Status::Valid => member.valid += 1,
                 Status::Quarantine => member.quarantined += 1,
@@ -293,7 +298,7 @@ impl TrackRecord {
             let first_round = first.as_ref().map(outputs).unwrap_or_default();
             let absent = latest.keys().filter(|agent| !panel.contains(agent));
             let evidence = absent.fold(evidence.clone(), |evidence, agent| {
-                evidence.without(agent.as_str())
+                evidence.without(agent.into_str())
             });
             let panel = scoring::Panel {
                 message: &message,
@@ -318,13 +323,13 @@ impl TrackRecord {
             let Some(call) = report_call(run, *agent) else {
                 continue;
             };
-            let is_own = |id: &String| id.split(':').next() == Some(agent.as_str());
+            let is_own = |id: &String| id.split(':').next() == Some(agent.into_str());
             let used = draft.is_some_and(|draft| draft.units_used.iter().any(is_own));
             let others = panel.iter().copied().filter(|other| other != agent);
             let others: Vec<Agent> = others.collect();
             let same = !used && reply_of(&others) == whole;
             let agent = *agent;
-            let member = self.member(agent.as_str(), &call.provider, &call.model);
+            let member = self.member(agent.into_str(), &call.provider, &call.model);
             member.replies += 1;
             member.influence += u64::from(same);
         }

@@ -47,7 +47,7 @@ pub use plan::{Plan, TaskType};
 pub use question::{Attachment, Context, Mode, Question, Source, User};
 pub use reply::{BudgetMeta, Invalidation, Meta, Outcome, Reply};
 pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, Unit};
-pub use scope::{NoSuchScope, Scope};
+pub use scope::Scope;
 pub use score::{
     AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status,
     Thresholds,

@@ -28,6 +28,8 @@ pub enum StructuredOutput {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Effort {
     /// No thinking at all.
     None,
@@ -37,15 +39,6 @@ pub enum Effort {
 }
 
 impl Effort {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Effort::None => "none",
-            Effort::Low => "low",
-            Effort::Medium => "medium",
-            Effort::High => "high",
-        }
-    }
-
     /// Returns the share of an output limit that is reserved for thinking, in percent. OpenRouter
     /// converts an effort into a token budget with 20, 50 and 80; low has a margin here.
     const fn share(self) -> u32 {
@@ -61,12 +54,6 @@ impl Effort {
     pub fn limit_for(self, visible: u32) -> u32 {
         let limit = u64::from(visible) * 100 / u64::from(100 - self.share());
         u32::try_from(limit).unwrap_or(u32::MAX)
-    }
-}
-
-impl std::fmt::Display for Effort {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -32,7 +32,7 @@ use crate::domain::{BilledTokens, FailureCause, Settings};
 pub use circuit::{BreakerSettings, CircuitPosition};
 pub use provider::{ProviderKind, ProviderSpec};
 pub use redact::without_secrets;
-pub use registry::{CircuitState, Registry};
+pub use registry::Registry;
 pub use sse::{StreamEvent, StreamReader};
 
 /// A call to a model, independent of the provider.

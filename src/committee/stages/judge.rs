@@ -124,11 +124,11 @@ pub(super) fn output<'a>(
         return None;
     };
     Some(scoring::Output {
-        agent: agent.as_str(),
+        agent: agent.into_str(),
         report,
         obtained: *obtained,
         truncated: *truncated,
-        role_matches: report.agent == agent.as_str(),
+        role_matches: report.agent == agent.into_str(),
         family,
     })
 }

@@ -47,7 +47,7 @@ pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
         discarded
             || speaks_for_another(request, parent, report)
             || corrected.contains(&agent)
-            || overruled.contains(agent.as_str())
+            || overruled.contains(agent.into_str())
             || is_about(report, &point)
     };
     let mut split = Split {

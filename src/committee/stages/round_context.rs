@@ -42,12 +42,14 @@ impl<'a> RoundInput<'a> {
 impl RoundContext<'_> {
     /// Renders the prompt for an agent's report.
     pub(super) fn prompt(&self, agent: Agent, model: &RoleModel) -> Result<Rendered, Failure> {
-        let mut values = self.request.values(Some(self.plan.task_type.as_str()), &[]);
+        let mut values = self
+            .request
+            .values(Some(self.plan.task_type.into_str()), &[]);
         set(&mut values, "images", json!(self.images(agent).len()));
         Ok(self
             .deps
             .prompts
-            .render(model.prompts, agent.as_str(), values)?)
+            .render(model.prompts, agent.into_str(), values)?)
     }
 
     pub(super) fn images(&self, agent: Agent) -> &[Image] {

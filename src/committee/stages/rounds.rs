@@ -153,7 +153,7 @@ impl RoundContext<'_> {
             let names = first
                 .asked
                 .iter()
-                .map(|a| a.as_str())
+                .map(Agent::into_str)
                 .collect::<Vec<_>>()
                 .join(", ");
             format!(

@@ -52,7 +52,7 @@ fn outcome(name: &str) -> Result<Outcomes, Problem> {
     }
     RunState::ALL
         .into_iter()
-        .find(|state| state.as_str() == name)
+        .find(|state| state.into_str() == name)
         .map(Outcomes::State)
         .ok_or_else(|| {
             let detail =
@@ -261,7 +261,7 @@ pub(in crate::http) async fn cancel(
             Ok(said("cancelled").into_response())
         }
         CancelOutcome::AlreadyFinished(state) => {
-            Err(Problem::conflict(format!("the run is {} already", state.as_str())).of(id))
+            Err(Problem::conflict(format!("the run is {} already", state.into_str())).of(id))
         }
         CancelOutcome::Unknown => Err(Problem::no_such_run()),
     }

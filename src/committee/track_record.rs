@@ -9,13 +9,12 @@ use crate::committee::replayed::families;
 use crate::committee::request_context::lineage;
 use crate::committee::stages::confidence::settle;
 use crate::committee::stages::evidence::Evidence;
-use crate::committee::stages::judge::{outcomes, outputs};
+use crate::committee::stages::judge::ScoringInput;
 use crate::config::Policy;
 use crate::domain::{Agent, Gate, Outcome, Role, RunId, Status, Usd};
 use crate::journal::{
     AgentFinished, AgentOutcome, CallSent, CrossChecked, Ending, Entry, Transcript,
 };
-use crate::scoring;
 
 /// Bins of the reliability diagram over [0, 1].
 const BINS: usize = 10;
@@ -288,28 +287,21 @@ impl TrackRecord {
         };
         self.judged += 1;
         let message = lineage(accepted, ancestors).full_text();
-        let plan = run.planned.map(|planned| &planned.plan);
-        let (first, latest) = (run.first_round().map(outcomes), outcomes(run.standing()));
-        let families = families(run, ancestors);
+        let latest = run.standing();
+        let input = ScoringInput {
+            run,
+            message: &message,
+            families: &families(run, ancestors),
+            policy,
+        };
         let draft = run.draft();
         let evidence = Evidence::of(run);
         let reply_of = |panel: &[Agent]| -> (Gate, Option<String>) {
-            let outputs = |outcomes| outputs(panel, outcomes, &families);
-            let first_round = first.as_ref().map(outputs).unwrap_or_default();
             let absent = latest.keys().filter(|agent| !panel.contains(agent));
             let evidence = absent.fold(evidence.clone(), |evidence, agent| {
                 evidence.without(agent.into_str())
             });
-            let panel = scoring::Panel {
-                message: &message,
-                task_type: plan.map(|plan| plan.task_type),
-                demands: plan.map_or(&[], |plan| &plan.demands),
-                outputs: outputs(&latest),
-                first_round,
-                cross_checks: &evidence.cross_checks,
-                resolutions: &evidence.resolutions,
-            };
-            let judgement = scoring::judge(&panel, &scoring::Policy::from(policy));
+            let judgement = input.judge(panel, &evidence);
             let leading = judgement.answer_groups.first();
             (
                 settle(policy, &judgement, draft).gate(),
@@ -318,7 +310,11 @@ impl TrackRecord {
         };
         let panel = run.panel();
         let whole = reply_of(panel);
-        let answered = |agent: &&Agent| latest.get(agent).is_some_and(AgentOutcome::is_answered);
+        let answered = |agent: &&Agent| {
+            latest
+                .get(agent)
+                .is_some_and(|finished| finished.outcome.is_answered())
+        };
         for agent in panel.iter().filter(answered) {
             let Some(call) = report_call(run, *agent) else {
                 continue;

@@ -31,18 +31,6 @@ pub enum Tag {
     Memory,
 }
 
-impl Tag {
-    pub const ALL: [Tag; 7] = [
-        Tag::Answer,
-        Tag::Key,
-        Tag::Calculated,
-        Tag::Tested,
-        Tag::Sourced,
-        Tag::Given,
-        Tag::Memory,
-    ];
-}
-
 /// Deserializes tags. Drops words outside the vocabulary, because journals of earlier versions
 /// contain free words.
 ///

@@ -19,10 +19,6 @@ pub enum Scope {
     Admin,
 }
 
-impl Scope {
-    pub const ALL: [Scope; 4] = [Scope::Chat, Scope::Act, Scope::Tools, Scope::Admin];
-}
-
 /// The word is not the name of a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a scope: chat, act, tools or admin")]
@@ -40,7 +36,7 @@ mod tests {
 
     #[test]
     fn a_scope_is_read_as_it_is_written() {
-        for scope in Scope::ALL {
+        for scope in [Scope::Chat, Scope::Act, Scope::Tools, Scope::Admin] {
             assert_eq!(scope.into_str().parse(), Ok(scope));
         }
         assert_eq!("Chat".parse::<Scope>(), Err(NoSuchScope("Chat".into())));

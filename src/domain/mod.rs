@@ -37,8 +37,8 @@ pub use evidence::{
 pub use failure_cause::FailureCause;
 pub use ids::{RunId, fingerprint};
 pub use model::{
-    BilledTokens, Effort, LongContext, Price, Rate, Settings, StructuredOutput, Takes, Traits,
-    is_same_model, undated,
+    BilledTokens, CallStop, Effort, LongContext, Price, Rate, Settings, StructuredOutput, Takes,
+    Traits, is_same_model, undated,
 };
 pub use money::Usd;
 pub use number_word::number_named;

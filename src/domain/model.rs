@@ -57,6 +57,18 @@ impl Effort {
     }
 }
 
+/// Why a model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStop {
+    End,
+    /// Cut at `max_tokens`.
+    MaxTokens,
+    /// The model or the provider's filter declined.
+    Refusal,
+    Other,
+}
+
 /// When a model's API takes a setting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

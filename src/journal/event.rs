@@ -1,6 +1,7 @@
 //! The events of a journal: tagged, versioned, append-only.
 
 pub use super::action_event::*;
+pub use crate::domain::CallStop;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -312,15 +313,6 @@ pub enum CallResult {
     },
     /// The process died during the call, which may have been billed.
     InDoubt,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CallStop {
-    End,
-    MaxTokens,
-    Refusal,
-    Other,
 }
 
 /// Whether another attempt is useful, and the minimum delay before it.

@@ -111,7 +111,11 @@ fn nullable(schema: Value) -> Value {
 pub fn for_people() -> String {
     let mut text = String::new();
     for command in registry() {
-        text.push_str(&format!("{:<14} {}\n", command.name.as_str(), command.help));
+        text.push_str(&format!(
+            "{:<14} {}\n",
+            command.name.into_str(),
+            command.help
+        ));
         for example in command.examples {
             text.push_str(&format!("{:<14}   {example}\n", ""));
         }
@@ -123,7 +127,7 @@ pub fn for_people() -> String {
 pub fn for_programs() -> Value {
     let command = |command: &Command| {
         json!({
-            "name": command.name, "help": command.help, "permission": command.permission.as_str(), "effect": command.reach,
+            "name": command.name, "help": command.help, "permission": command.permission.into_str(), "effect": command.reach,
             "examples": command.examples, "arguments": (command.schema)(),
         })
     };
@@ -140,9 +144,9 @@ pub fn for_discord() -> Value {
     for command in registry() {
         let (top, sub) = command
             .name
-            .as_str()
+            .into_str()
             .split_once('.')
-            .unwrap_or((command.name.as_str(), ""));
+            .unwrap_or((command.name.into_str(), ""));
         let named = |name: &str| json!({ "type": 1, "name": name, "description": command.help, "options": discord_options(&command) });
         if sub.is_empty() {
             all.push(named(top));

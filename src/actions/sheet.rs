@@ -18,6 +18,8 @@ const MAX_ENTRY_CHARS: usize = 200;
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Ability {
     Str,
     Dex,
@@ -37,17 +39,6 @@ impl Ability {
         Ability::Cha,
     ];
 
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Ability::Str => "str",
-            Ability::Dex => "dex",
-            Ability::Con => "con",
-            Ability::Int => "int",
-            Ability::Wis => "wis",
-            Ability::Cha => "cha",
-        }
-    }
-
     pub fn title(self) -> &'static str {
         match self {
             Ability::Str => "Strength",
@@ -63,7 +54,7 @@ impl Ability {
     pub fn named(word: &str) -> Option<Self> {
         Ability::ALL
             .into_iter()
-            .find(|ability| word == ability.as_str() || word == ability.title().to_lowercase())
+            .find(|ability| word == ability.into_str() || word == ability.title().to_lowercase())
     }
 }
 

@@ -183,7 +183,7 @@ impl App {
     }
 
     pub(super) fn pace_action(&self, source: Source, user: &User) -> Result<(), Rejected> {
-        let key = (source.as_str(), user.id.clone());
+        let key = (source.into_str(), user.id.clone());
         self.acting
             .rate
             .take(&key)
@@ -236,7 +236,7 @@ impl App {
             result,
             effect: done.effect,
         })));
-        counter!("conclave_act_accepted_total", "command" => action.name().as_str(), "mode" => mode.as_str())
+        counter!("conclave_act_accepted_total", "command" => action.name().into_str(), "mode" => mode.into_str())
             .increment(1);
         let (id, key) = (asked.id, asked.key.clone());
         let acted = self.conclude_seeded(asked, events, &reply, seed).await;
@@ -277,7 +277,7 @@ impl App {
             passed: false,
             why: "first-person prose is never executed by a rule".into(),
         }));
-        counter!("conclave_act_offered_total", "command" => action.name().as_str()).increment(1);
+        counter!("conclave_act_offered_total", "command" => action.name().into_str()).increment(1);
         let offer = (asked.id, self.expiry(self.clock.now()));
         let (mode, source) = (ActionMode::Deterministic, asked.question.source);
         let reply = Reply::offered(mode, (action, &[]), &proposed, source, offer);
@@ -377,7 +377,7 @@ fn first_person(action: &Action) -> Proposed {
     Proposed {
         ok: true,
         confidence: 0.8,
-        action: action.name().as_str().to_owned(),
+        action: action.name().into_str().to_owned(),
         args: action.arguments(),
         reason: "dice in first-person prose".into(),
         alternatives: vec![],
@@ -451,7 +451,7 @@ pub(super) fn rejected_by(event: &Event) {
     {
         // The last gate rejects nothing: it only decides whether a confirmation is needed.
         if *gate != ActionGate::AutoExecution {
-            counter!("conclave_act_rejected_total", "gate" => gate.as_str()).increment(1);
+            counter!("conclave_act_rejected_total", "gate" => gate.into_str()).increment(1);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::text::{self, pattern};
 pub(super) fn idempotency_key(question: &Question, header: Option<&str>) -> Option<String> {
     match (header, &question.context.message_id) {
         (Some(key), _) => Some(format!("key:{key}")),
-        (None, Some(message)) => Some(format!("message:{}:{message}", question.source.as_str())),
+        (None, Some(message)) => Some(format!("message:{}:{message}", question.source.into_str())),
         (None, None) => None,
     }
 }

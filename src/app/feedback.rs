@@ -14,7 +14,7 @@ pub enum FeedbackRefused {
     #[error("there is no such run")]
     Unknown,
     /// The run is in flight, or it failed or was cancelled.
-    #[error("the run has no reply: it is {}", .0.as_str())]
+    #[error("the run has no reply: it is {}", .0.into_str())]
     NoReply(RunState),
     #[error("the comment has {0} characters; at most {MAX_COMMENT_CHARS} are allowed")]
     TooLong(usize),

@@ -48,8 +48,8 @@ pub use admission::read_correction;
 pub use answer::read_answer;
 pub use auth::{Access, Admitted, Refused, Requirement, Token, is_active};
 pub use client_rate::ClientRate;
-pub use feedback::{FeedbackRefused, MAX_COMMENT_CHARS, give_feedback};
-pub use problems::{FieldProblem, MAX_LISTED_PROBLEMS, ProblemList};
+pub use feedback::{FeedbackRefused, give_feedback};
+pub use problems::{FieldProblem, ProblemList};
 pub use request::{ActionInput, ActionRequest, ChatInput, ChatRequest, RequestIds};
 pub use spending::Spent;
 pub use telemetry::init as init_telemetry;
@@ -221,8 +221,8 @@ impl App {
     /// [`Rejected`].
     pub async fn submit(&self, chat: ChatRequest, ids: RequestIds) -> Result<Submitted, Rejected> {
         let (mode, source) = (
-            chat.question().mode.as_str(),
-            chat.question().source.as_str(),
+            chat.question().mode.into_str(),
+            chat.question().source.into_str(),
         );
         let submitted = self.take_on(chat.into_question(), ids).await;
         if let Ok(Submitted { joined: false, .. }) = &submitted {

@@ -202,7 +202,7 @@ impl App {
         // Of the model's words, the log shows only a known command name and the truncated reason.
         let known = action
             .parse::<CommandName>()
-            .map_or("unknown", CommandName::as_str);
+            .map_or("unknown", |command| command.into_str());
         tracing::info!(ok, command = known, confidence, reason, "a proposal");
         run.record(Event::Proposed(Box::new(proposed.clone())))
             .await?;
@@ -225,7 +225,7 @@ impl App {
         if execute {
             return self.execute_now(run, asked, proposed, &action).await;
         }
-        counter!("conclave_act_offered_total", "command" => action.name().as_str()).increment(1);
+        counter!("conclave_act_offered_total", "command" => action.name().into_str()).increment(1);
         let others = if *confidence < SURE_ENOUGH {
             others
         } else {
@@ -319,7 +319,7 @@ impl App {
             effect: done.effect,
         })))
         .await?;
-        counter!("conclave_act_accepted_total", "command" => command.as_str(), "mode" => mode.as_str()).increment(1);
+        counter!("conclave_act_accepted_total", "command" => command.into_str(), "mode" => mode.into_str()).increment(1);
         let why = Why {
             mode,
             confidence: proposed.confidence,

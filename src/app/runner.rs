@@ -353,7 +353,7 @@ impl Runner {
         }
         let started = Instant::now();
         tracing::info!(
-            mode = context.accepted().question.mode.as_str(),
+            mode = context.accepted().question.mode.into_str(),
             epoch = lease.epoch,
             "the committee convenes"
         );
@@ -465,7 +465,7 @@ impl Runner {
             .append(lease, self.0.clock.now(), &[finished])
             .await?;
         // The mode is in the journal, which was not read.
-        counter!("conclave_runs_total", "mode" => "unknown", "outcome" => Cause::Internal.as_str())
+        counter!("conclave_runs_total", "mode" => "unknown", "outcome" => Cause::Internal.into_str())
             .increment(1);
         Ok(())
     }
@@ -556,11 +556,11 @@ fn log_ending(ending: &Ending, spent: Usd, started: Instant) {
     let took_ms = started.elapsed().as_millis();
     match ending {
         Ending::Replied { reply } => {
-            let outcome = reply.outcome.as_str();
+            let outcome = reply.outcome.into_str();
             tracing::info!(outcome, c_final = reply.meta.c_final, %spent, took_ms, "the run has its reply");
         }
         Ending::Failed { cause, detail } => {
-            tracing::warn!(cause = cause.as_str(), detail, %spent, took_ms, "the run failed");
+            tracing::warn!(cause = cause.into_str(), detail, %spent, took_ms, "the run failed");
         }
         Ending::Cancelled => tracing::info!(%spent, took_ms, "the run was cancelled"),
         Ending::Acted { .. } => {}

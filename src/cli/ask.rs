@@ -211,7 +211,7 @@ pub(super) fn refused(rejected: &Rejected) -> Exit {
 
 /// Returns how to answer a question: the same command with the same flags.
 fn hint(mode: Mode, arguments: &AskArguments, when: String) -> Hint {
-    let mut command = format!("conclave {}", mode.as_str());
+    let mut command = format!("conclave {}", mode.into_str());
     let channel = Some(&arguments.channel).filter(|channel| *channel != CHANNEL);
     for (flag, value) in [
         ("server", arguments.server.as_ref()),

@@ -81,8 +81,8 @@ pub(super) fn appendix(text: &str, gate: Option<Gate>) -> String {
     let mut text = text.to_owned();
     for status in [Status::Valid, Status::Quarantine, Status::Discard] {
         let (word, coloured) = (
-            status.as_str(),
-            Tone::from(status).on_stdout(status.as_str()),
+            status.into_str(),
+            Tone::from(status).on_stdout(status.into_str()),
         );
         // The two texts are a cell of the table of agents, and the heading of an agent's scores.
         text = text.replace(&format!("| {word} |"), &format!("| {coloured} |"));

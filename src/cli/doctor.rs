@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::committee;
 use crate::config::{self, Env, OutputForm, RoleModel};
 use crate::domain::is_same_model;
-use crate::llm::{Author, ChatRequest, Message, Part, Schema, Stop};
+use crate::llm::{Author, CallStop, ChatRequest, Message, Part, Schema};
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArguments {
@@ -124,10 +124,10 @@ async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
     if reply.text.trim().is_empty() {
         let tokens = model.max_tokens;
         return Err(match reply.stop {
-            Stop::MaxTokens => {
+            CallStop::MaxTokens => {
                 format!("it spent all {tokens} tokens thinking: raise maxTokens or lower effort")
             }
-            Stop::End | Stop::Refusal | Stop::Other => "it wrote nothing".into(),
+            CallStop::End | CallStop::Refusal | CallStop::Other => "it wrote nothing".into(),
         });
     }
     let served = match reply.model.as_deref() {

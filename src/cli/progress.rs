@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::colour::Tone;
 use super::printable::without_controls;
-use crate::domain::{Role, Score};
+use crate::domain::{Agent, Role, Score};
 use crate::journal::{
     AgentFinished, AgentOutcome, CallResult, CallSettled, CrossChecked, Entry, Event, Planned,
     Scored, Synthesized, Transcript, views,
@@ -93,9 +93,9 @@ impl Progress {
 
     fn planned(&self, planned: &Planned) {
         let plan = &planned.plan;
-        let agents: Vec<&str> = plan.agents_to_run.iter().map(|a| a.as_str()).collect();
+        let agents: Vec<&str> = plan.agents_to_run.iter().map(Agent::into_str).collect();
         let agents = agents.join(", ");
-        let (task, rounds, totals) = (plan.task_type.as_str(), plan.rounds, self.totals("plan"));
+        let (task, rounds, totals) = (plan.task_type.into_str(), plan.rounds, self.totals("plan"));
         let plural = if rounds == 1 { "round" } else { "rounds" };
         self.line(&format!(
             "plan       {task}, {rounds} {plural}: {agents}{totals}"
@@ -123,7 +123,7 @@ impl Progress {
             (AgentOutcome::Answered { .. }, None) => "answered".to_owned(),
             (AgentOutcome::Failed { cause, .. }, _) => format!("failed: {cause}"),
         };
-        let agent = finished.agent.as_str();
+        let agent = finished.agent.into_str();
         let totals = self.totals(&format!("r{}/{agent}", finished.round));
         self.line(&format!("{agent:<10} {what}{totals}"));
         self.done(agent);
@@ -131,7 +131,7 @@ impl Progress {
 
     fn scored(&self, scored: &Scored) {
         let shown = |s: &Score| {
-            let status = Tone::from(s.status).on_stderr(s.status.as_str());
+            let status = Tone::from(s.status).on_stderr(s.status.into_str());
             format!("{} {:.2} {status}", s.agent, s.cred)
         };
         let scores: Vec<String> = scored.judgement.scores.iter().map(shown).collect();

@@ -8,7 +8,7 @@ use super::show::open;
 use super::terminal::say;
 use crate::committee::{Replayed, Verdict, replay};
 use crate::config::{self, Env};
-use crate::domain::{Confidence, Gate, RunId};
+use crate::domain::{Confidence, RunId};
 use crate::journal::{Transcript, ancestors};
 
 #[derive(Debug, Args)]
@@ -66,13 +66,13 @@ fn print(replayed: &Replayed) {
             .find(|was| was.agent == now.agent);
         let was = was.map_or_else(
             || "-".to_owned(),
-            |was| format!("{:.2} {}", was.cred, was.status.as_str()),
+            |was| format!("{:.2} {}", was.cred, was.status.into_str()),
         );
         say(format_args!(
             "{:<12} {was:<22} {:.2} {}",
             now.agent,
             now.cred,
-            now.status.as_str()
+            now.status.into_str()
         ));
     }
     for ((name, was), (_, is)) in rows(&replayed.recorded)
@@ -109,6 +109,9 @@ fn rows(verdict: &Verdict) -> [(&'static str, String); 5] {
         ("penalty", figure(|c| c.conflict_penalty.applied)),
         ("bonus", figure(|c| c.coverage_bonus.applied)),
         ("c_final", figure(|c| c.c_final)),
-        ("gate", verdict.gate.map_or("-", Gate::as_str).to_owned()),
+        (
+            "gate",
+            verdict.gate.map_or("-", |gate| gate.into_str()).to_owned(),
+        ),
     ]
 }

@@ -66,7 +66,7 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Done {
 
 fn mode(row: &RunRow) -> &'static str {
     match row.kind {
-        RunKind::Chat => row.mode.as_str(),
+        RunKind::Chat => row.mode.into_str(),
         RunKind::Action => "act",
     }
 }
@@ -90,7 +90,7 @@ fn print(row: &RunRow) {
         row.id,
         row.accepted_at.strftime("%Y-%m-%d %H:%M:%S"),
         mode(row),
-        tone.on_stdout(row.state.as_str()),
+        tone.on_stdout(row.state.into_str()),
         row.spent.dollars()
     ));
 }

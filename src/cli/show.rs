@@ -96,7 +96,7 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Done {
         Some(Ending::Failed { detail, .. }) => print(&format!("The run failed: {detail}")),
         Some(Ending::Acted { response, .. }) => print(&super::act::shown(response)),
         Some(Ending::Cancelled) => say(format_args!("The run was cancelled.")),
-        None => say(format_args!("The run is {}.", row.state.as_str())),
+        None => say(format_args!("The run is {}.", row.state.into_str())),
     }
     if let Some(audit) = audit.filter(|_| !shown && row.kind == RunKind::Chat) {
         say_styled(format_args!(

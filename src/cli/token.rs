@@ -145,7 +145,7 @@ async fn revoke(store: &dyn TokenStore, now: Timestamp, given: &str) -> Done {
 fn scopes(row: &TokenRow) -> String {
     row.scopes
         .iter()
-        .map(|scope| scope.as_str())
+        .map(Scope::into_str)
         .collect::<Vec<_>>()
         .join(",")
 }

@@ -5,7 +5,7 @@ use crate::domain::Agent;
 /// True if a call asks an agent for its report: `r1/solver`, `r1/solver#2`, `r2/solver/repair`.
 pub fn is_report(call: &str, agent: Agent) -> bool {
     let step = call.split_once('/').map_or("", |(_, step)| step);
-    step.strip_prefix(agent.as_str())
+    step.strip_prefix(agent.into_str())
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']))
 }
 

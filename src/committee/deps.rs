@@ -45,7 +45,7 @@ impl Deps {
     pub(super) fn prompt_bytes(&self, role: Role) -> usize {
         let name = match role {
             Role::Master => "synthesis",
-            Role::Agent(agent) => agent.as_str(),
+            Role::Agent(agent) => agent.into_str(),
             Role::Proposer => "propose",
         };
         let Some(model) = self.role(role) else {

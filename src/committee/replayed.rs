@@ -9,12 +9,11 @@ use crate::committee::request_context::lineage;
 use crate::committee::stages::confidence::{out_of_reach, settle};
 use crate::committee::stages::cross_check::TURNED_OFF;
 use crate::committee::stages::evidence::Evidence;
-use crate::committee::stages::judge::{families_of, outcomes, outputs};
+use crate::committee::stages::judge::{ScoringInput, families_of};
 use crate::committee::stages::open_claims::open;
 use crate::config::Policy;
-use crate::domain::{Agent, Confidence, Gate, Judgement, Mode, RunId, Status};
-use crate::journal::{Entry, Event, Transcript};
-use crate::scoring;
+use crate::domain::{Agent, Confidence, Gate, Judgement, RunId, Status};
+use crate::journal::{AgentFinished, Entry, Event, Transcript};
 
 /// The outcome of a run under a policy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -94,8 +93,14 @@ pub fn replay(
         match &entry.event {
             Event::Scored(_) => {
                 let so_far = so_far();
-                let families = families(&so_far, ancestors);
-                judged_again = Some(judge(&so_far, &message, mode, policy, &families));
+                let input = ScoringInput {
+                    run: &so_far,
+                    message: &message,
+                    families: &families(&so_far, ancestors),
+                    policy,
+                };
+                let evidence = Evidence::of(&so_far).under(policy, mode);
+                judged_again = Some(input.judge(so_far.panel(), &evidence));
             }
             Event::RoundSkipped(skipped) if needs.is_empty() => {
                 let so_far = so_far();
@@ -157,37 +162,9 @@ fn need_of_master(
     }
 }
 
-/// Scores the panel of a run under a policy.
-fn judge(
-    so_far: &Transcript<'_>,
-    message: &str,
-    mode: Mode,
-    policy: &Policy,
-    families: &BTreeMap<Agent, String>,
-) -> Judgement {
-    let evidence = Evidence::of(so_far).under(policy, mode);
-    let (latest, first) = (
-        outcomes(so_far.standing()),
-        so_far.first_round().map(outcomes),
-    );
-    let read = |outcomes| outputs(so_far.panel(), outcomes, families);
-    let panel = scoring::Panel {
-        message,
-        task_type: so_far.planned.map(|planned| planned.plan.task_type),
-        demands: so_far.planned.map_or(&[], |planned| &planned.plan.demands),
-        outputs: read(&latest),
-        first_round: first.as_ref().map(read).unwrap_or_default(),
-        cross_checks: &evidence.cross_checks,
-        resolutions: &evidence.resolutions,
-    };
-    Judgement {
-        rests_on_unseen: so_far.rests_on_unseen(),
-        ..scoring::judge(&panel, &scoring::Policy::from(policy))
-    }
-}
-
 fn contested(so_far: &Transcript<'_>, judgement: &Judgement) -> Vec<Agent> {
-    let latest = outcomes(so_far.standing());
+    let outcome = |(agent, finished): (_, &AgentFinished)| (agent, finished.outcome.clone());
+    let latest = so_far.standing().into_iter().map(outcome).collect();
     open(judgement, &latest, so_far.panel()).agents()
 }
 
@@ -218,7 +195,7 @@ fn shown(judgement: &Judgement) -> Vec<(&str, Status)> {
 fn listed(shown: &[(&str, Status)]) -> String {
     let names: Vec<String> = shown
         .iter()
-        .map(|(agent, status)| format!("{agent} ({})", status.as_str()))
+        .map(|(agent, status)| format!("{agent} ({})", status.into_str()))
         .collect();
     if names.is_empty() {
         "nothing".to_owned()

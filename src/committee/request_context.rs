@@ -239,7 +239,7 @@ impl RequestContext {
         json!({
             "fence": self.fence,
             "question": self.question.message,
-            "mode": self.question.mode.as_str(),
+            "mode": self.question.mode.into_str(),
             "task_type": task_type,
             "hints": hints,
             "attachments": attachments,

@@ -9,13 +9,12 @@ use crate::committee::replayed::families;
 use crate::committee::request_context::lineage;
 use crate::committee::stages::confidence::settle;
 use crate::committee::stages::evidence::Evidence;
-use crate::committee::stages::judge::{outcomes, outputs};
+use crate::committee::stages::judge::ScoringInput;
 use crate::config::Policy;
-use crate::domain::{Agent, Gate, Judgement, Outcome, Role, RunId, Status, Usd};
+use crate::domain::{Agent, Gate, Outcome, Role, RunId, Status, Usd};
 use crate::journal::{
     AgentFinished, AgentOutcome, CallSent, CrossChecked, Ending, Entry, Transcript,
 };
-use crate::scoring;
 
 /// Bins of the reliability diagram over [0, 1].
 const BINS: usize = 10;
@@ -112,10 +111,10 @@ impl TrackRecord {
         };
         self.runs += 1;
         let outcome = match &finished.ending {
-            Ending::Replied { reply } => reply.outcome.as_str(),
-            Ending::Failed { cause, .. } => cause.as_str(),
+            Ending::Replied { reply } => reply.outcome.into_str(),
+            Ending::Failed { cause, .. } => cause.into_str(),
             Ending::Cancelled => "cancelled",
-            Ending::Acted { outcome, .. } => outcome.as_str(),
+            Ending::Acted { outcome, .. } => outcome.into_str(),
         };
         *self.outcomes.entry(outcome.to_owned()).or_default() += 1;
         self.add_calls(run);
@@ -177,13 +176,18 @@ impl TrackRecord {
         {
             let (how, step) = match (&finished.outcome, &finished.resolved) {
                 (AgentOutcome::Answered { .. }, Some(resolved)) => {
-                    (resolved.obtained.as_str(), "resolve/")
+                    (resolved.obtained.into_str(), "resolve/")
                 }
-                (AgentOutcome::Answered { obtained, .. }, None) => (obtained.as_str(), ""),
+                (AgentOutcome::Answered { obtained, .. }, None) => (obtained.into_str(), ""),
                 (AgentOutcome::Failed { .. }, _) => (FAILED, ""),
             };
             let AgentFinished { round, agent, .. } = finished;
-            self.add_output(run, agent.as_str(), &format!("r{round}/{step}{agent}"), how);
+            self.add_output(
+                run,
+                agent.into_str(),
+                &format!("r{round}/{step}{agent}"),
+                how,
+            );
         }
         let master = Role::Master.as_str();
         if let Some(planned) = run.planned {
@@ -239,7 +243,7 @@ impl TrackRecord {
                 continue;
             };
             let pass = checked.passes.iter().find(|pass| pass.reversed == reversed);
-            let how = pass.map_or(FAILED, |pass| pass.obtained.as_str());
+            let how = pass.map_or(FAILED, |pass| pass.obtained.into_str());
             let member = self.member(CROSS_CHECK, &call.provider, &call.model);
             member.outputs += 1;
             *member.obtained.entry(how.to_owned()).or_default() += 1;
@@ -257,7 +261,7 @@ impl TrackRecord {
             let Some(call) = report_call(run, agent) else {
                 continue;
             };
-            let member = self.member(agent.as_str(), &call.provider, &call.model);
+            let member = self.member(agent.into_str(), &call.provider, &call.model);
             match score.status {
                 Status::Valid => member.valid += 1,
                 Status::Quarantine => member.quarantined += 1,
@@ -283,31 +287,21 @@ impl TrackRecord {
         };
         self.judged += 1;
         let message = lineage(accepted, run.ancestors(ancestors)).full_text();
-        let plan = run.planned.map(|planned| &planned.plan);
-        let (first, latest) = (run.first_round().map(outcomes), outcomes(run.standing()));
-        let families = families(run, ancestors);
+        let latest = run.standing();
+        let input = ScoringInput {
+            run,
+            message: &message,
+            families: &families(run, ancestors),
+            policy,
+        };
         let draft = run.draft();
         let evidence = Evidence::of(run);
         let reply_of = |panel: &[Agent]| -> (Gate, Option<String>) {
-            let outputs = |outcomes| outputs(panel, outcomes, &families);
-            let first_round = first.as_ref().map(outputs).unwrap_or_default();
             let absent = latest.keys().filter(|agent| !panel.contains(agent));
             let evidence = absent.fold(evidence.clone(), |evidence, agent| {
-                evidence.without(agent.as_str())
+                evidence.without(agent.into_str())
             });
-            let panel = scoring::Panel {
-                message: &message,
-                task_type: plan.map(|plan| plan.task_type),
-                demands: plan.map_or(&[], |plan| &plan.demands),
-                outputs: outputs(&latest),
-                first_round,
-                cross_checks: &evidence.cross_checks,
-                resolutions: &evidence.resolutions,
-            };
-            let judgement = Judgement {
-                rests_on_unseen: run.rests_on_unseen(),
-                ..scoring::judge(&panel, &scoring::Policy::from(policy))
-            };
+            let judgement = input.judge(panel, &evidence);
             let leading = judgement.answer_groups.first();
             (
                 settle(policy, &judgement, draft).gate(true),
@@ -316,18 +310,22 @@ impl TrackRecord {
         };
         let panel = run.panel();
         let whole = reply_of(panel);
-        let answered = |agent: &&Agent| latest.get(agent).is_some_and(AgentOutcome::is_answered);
+        let answered = |agent: &&Agent| {
+            latest
+                .get(agent)
+                .is_some_and(|finished| finished.outcome.is_answered())
+        };
         for agent in panel.iter().filter(answered) {
             let Some(call) = report_call(run, *agent) else {
                 continue;
             };
-            let is_own = |id: &String| id.split(':').next() == Some(agent.as_str());
+            let is_own = |id: &String| id.split(':').next() == Some(agent.into_str());
             let used = draft.is_some_and(|draft| draft.units_used.iter().any(is_own));
             let others = panel.iter().copied().filter(|other| other != agent);
             let others: Vec<Agent> = others.collect();
             let same = !used && reply_of(&others) == whole;
             let agent = *agent;
-            let member = self.member(agent.as_str(), &call.provider, &call.model);
+            let member = self.member(agent.into_str(), &call.provider, &call.model);
             member.replies += 1;
             member.influence += u64::from(same);
         }

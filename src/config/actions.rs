@@ -151,7 +151,7 @@ impl Check<'_> {
                     known.insert(name);
                 }
                 Err(()) => {
-                    let all = CommandName::ALL.map(CommandName::as_str).join(", ");
+                    let all = CommandName::ALL.map(|name| name.into_str()).join(", ");
                     self.add(
                         format!("{place}/{i}"),
                         format!("there is no command {name:?}; the commands are {all}"),

@@ -195,7 +195,7 @@ impl Check<'_> {
                         roles.insert(key, model);
                     }
                 }
-                Err(()) => self.add(
+                Err(_) => self.add(
                     place,
                     format!("unknown role; the roles are {}", role_names()),
                 ),
@@ -507,6 +507,6 @@ fn prompts_of(role: &RoleFile) -> PromptSet {
 }
 
 fn role_names() -> String {
-    let agents = Agent::ALL.map(Agent::as_str).join(", ");
+    let agents = Agent::ALL.map(|agent| agent.into_str()).join(", ");
     format!("master, {agents}, proposer")
 }

@@ -33,7 +33,7 @@ use crate::domain::{
     Usd,
 };
 
-pub use actions::{ActionRules, ActionsPolicy, GuildPolicy, ProposerPolicy};
+pub use actions::{ActionRules, ActionsPolicy, ProposerPolicy};
 pub use check::{from_text, load, policy, without_models};
 pub use env::Env;
 pub use file::{CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, json_schema};

@@ -225,7 +225,7 @@ impl Check<'_> {
                     known.insert(agent, *weight);
                 }
                 Ok(_) => self.add(place, "a weight is a number from 0 up"),
-                Err(()) => self.add(place, "there is no such agent"),
+                Err(_) => self.add(place, "there is no such agent"),
             }
         }
         known
@@ -241,7 +241,7 @@ impl Check<'_> {
                     disabled.insert(agent);
                 }
                 Ok(_) => self.add(place, "an agent of the core always runs"),
-                Err(()) => self.add(place, format!("there is no agent {name:?}")),
+                Err(_) => self.add(place, format!("there is no agent {name:?}")),
             }
         }
         disabled

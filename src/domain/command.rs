@@ -1,7 +1,6 @@
 //! The names of commands and related enums. The commands themselves are in `act`; the configuration
 //! and the journal need only their names.
 
-use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -11,24 +10,26 @@ use serde::{Deserialize, Serialize};
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
+#[serde(rename_all = "lowercase")]
+#[derive(strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum CommandName {
-    #[serde(rename = "roll")]
     Roll,
-    #[serde(rename = "check")]
     Check,
     #[serde(rename = "sheet.create")]
+    #[strum(serialize = "sheet.create")]
     SheetCreate,
     #[serde(rename = "sheet.show")]
+    #[strum(serialize = "sheet.show")]
     SheetShow,
-    #[serde(rename = "do")]
     Do,
-    #[serde(rename = "ooc")]
     Ooc,
     #[serde(rename = "memory.add")]
+    #[strum(serialize = "memory.add")]
     MemoryAdd,
     #[serde(rename = "memory.search")]
+    #[strum(serialize = "memory.search")]
     MemorySearch,
-    #[serde(rename = "help")]
     Help,
 }
 
@@ -44,26 +45,6 @@ impl CommandName {
         CommandName::MemorySearch,
         CommandName::Help,
     ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CommandName::Roll => "roll",
-            CommandName::Check => "check",
-            CommandName::SheetCreate => "sheet.create",
-            CommandName::SheetShow => "sheet.show",
-            CommandName::Do => "do",
-            CommandName::Ooc => "ooc",
-            CommandName::MemoryAdd => "memory.add",
-            CommandName::MemorySearch => "memory.search",
-            CommandName::Help => "help",
-        }
-    }
-}
-
-impl fmt::Display for CommandName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 impl FromStr for CommandName {
@@ -73,7 +54,7 @@ impl FromStr for CommandName {
         let dotted = name.replace(':', ".");
         CommandName::ALL
             .into_iter()
-            .find(|command| command.as_str() == dotted)
+            .find(|command| command.into_str() == dotted)
             .ok_or(())
     }
 }
@@ -81,6 +62,8 @@ impl FromStr for CommandName {
 /// How an action was understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum ActionMode {
     /// By fixed rules; no model was asked.
     Deterministic,
@@ -88,18 +71,11 @@ pub enum ActionMode {
     LlmProposal,
 }
 
-impl ActionMode {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ActionMode::Deterministic => "deterministic",
-            ActionMode::LlmProposal => "llm_proposal",
-        }
-    }
-}
-
 /// A check that a model's proposal must pass before its execution, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum ActionGate {
     /// May a model propose this command?
     Allowlist,
@@ -111,32 +87,14 @@ pub enum ActionGate {
     AutoExecution,
 }
 
-impl ActionGate {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ActionGate::Allowlist => "allowlist",
-            ActionGate::Schema => "schema",
-            ActionGate::Policy => "policy",
-            ActionGate::AutoExecution => "auto_execution",
-        }
-    }
-}
-
 /// What a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum RunKind {
     /// A question to the committee.
     Chat,
     /// A text that was to become a command.
     Action,
-}
-
-impl RunKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RunKind::Chat => "chat",
-            RunKind::Action => "action",
-        }
-    }
 }

@@ -30,20 +30,13 @@ pub struct Confidence {
 /// The gate's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Gate {
     /// Return the answer and ask nothing.
     Ship,
     /// Ask one question instead of answering.
     Ask,
-}
-
-impl Gate {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Gate::Ship => "ship",
-            Gate::Ask => "ask",
-        }
-    }
 }
 
 impl Confidence {

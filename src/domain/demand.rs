@@ -10,6 +10,8 @@ pub const MAX_DEMANDS: usize = 8;
 /// What is counted in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Counted {
     /// Items of a list.
     Items,
@@ -20,19 +22,6 @@ pub enum Counted {
     Json,
     /// Fenced code blocks.
     Code,
-}
-
-impl Counted {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Items => "items",
-            Self::Words => "words",
-            Self::Sentences => "sentences",
-            Self::Characters => "characters",
-            Self::Json => "json",
-            Self::Code => "code",
-        }
-    }
 }
 
 /// A number or form that the request states for its answer: "five names", "at most 50 words", "as
@@ -68,7 +57,7 @@ impl Demand {
 
 impl std::fmt::Display for Demand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let counted = self.counted.as_str();
+        let counted = self.counted.into_str();
         match (self.at_least, self.at_most) {
             (None, None) => write!(f, "{counted}"),
             (Some(least), None) => write!(f, "{least} {counted} or more"),

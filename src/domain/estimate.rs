@@ -6,18 +6,11 @@ use serde::{Deserialize, Serialize};
 /// The unit of a whole estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Unit {
     Minutes,
     Hours,
-}
-
-impl Unit {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Unit::Minutes => "minutes",
-            Unit::Hours => "hours",
-        }
-    }
 }
 
 /// The longest time of a figure, in its unit.

@@ -12,6 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Tag {
     /// The unit's text is the bare final answer: a figure, a name, a choice, yes or no.
     Answer,
@@ -27,38 +29,6 @@ pub enum Tag {
     Given,
     /// It is remembered, and nothing else supports it.
     Memory,
-}
-
-impl Tag {
-    pub const ALL: [Tag; 7] = [
-        Tag::Answer,
-        Tag::Key,
-        Tag::Calculated,
-        Tag::Tested,
-        Tag::Sourced,
-        Tag::Given,
-        Tag::Memory,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Tag::Answer => "answer",
-            Tag::Key => "key",
-            Tag::Calculated => "calculated",
-            Tag::Tested => "tested",
-            Tag::Sourced => "sourced",
-            Tag::Given => "given",
-            Tag::Memory => "memory",
-        }
-    }
-}
-
-impl FromStr for Tag {
-    type Err = ();
-
-    fn from_str(s: &str) -> Result<Self, ()> {
-        Tag::ALL.into_iter().find(|tag| tag.as_str() == s).ok_or(())
-    }
 }
 
 /// Deserializes tags. Drops words outside the vocabulary, because journals of earlier versions
@@ -124,6 +94,8 @@ impl<'de> Deserialize<'de> for UnitRef {
 /// Whether a claim holds, as far as the cross-check can tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Holds {
     Yes,
     No,
@@ -131,19 +103,11 @@ pub enum Holds {
     Unknown,
 }
 
-impl Holds {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Holds::Yes => "yes",
-            Holds::No => "no",
-            Holds::Unknown => "unknown",
-        }
-    }
-}
-
 /// What a verdict rests on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Basis {
     Calculation,
     Test,
@@ -152,18 +116,6 @@ pub enum Basis {
     Given,
     #[default]
     Memory,
-}
-
-impl Basis {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Basis::Calculation => "calculation",
-            Basis::Test => "test",
-            Basis::Source => "source",
-            Basis::Given => "given",
-            Basis::Memory => "memory",
-        }
-    }
 }
 
 /// The cross-check's verdict on one key claim.
@@ -199,6 +151,8 @@ pub struct PartAnswered {
 /// Why a report does not count as an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum ConductKind {
     /// It declines the request.
     Declines,
@@ -206,16 +160,6 @@ pub enum ConductKind {
     Lacks,
     /// It tries to steer its reader.
     Steers,
-}
-
-impl ConductKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ConductKind::Declines => "declines",
-            ConductKind::Lacks => "lacks",
-            ConductKind::Steers => "steers",
-        }
-    }
 }
 
 /// A report that does not count as an answer.

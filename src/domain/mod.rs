@@ -37,8 +37,8 @@ pub use evidence::{
 pub use failure_cause::FailureCause;
 pub use ids::{RunId, fingerprint};
 pub use model::{
-    BilledTokens, Effort, LongContext, Price, Rate, Settings, StructuredOutput, Takes, Traits,
-    is_same_model, undated,
+    BilledTokens, CallStop, Effort, LongContext, Price, Rate, Settings, StructuredOutput, Takes,
+    Traits, is_same_model, undated,
 };
 pub use money::Usd;
 pub use number_word::number_named;
@@ -47,7 +47,7 @@ pub use plan::{Plan, TaskType};
 pub use question::{Attachment, Context, Mode, Question, Source, User};
 pub use reply::{BudgetMeta, Invalidation, Meta, Outcome, Reply};
 pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, Unit};
-pub use scope::{NoSuchScope, Scope};
+pub use scope::Scope;
 pub use score::{
     AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status,
     Thresholds,

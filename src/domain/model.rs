@@ -28,6 +28,8 @@ pub enum StructuredOutput {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Effort {
     /// No thinking at all.
     None,
@@ -37,15 +39,6 @@ pub enum Effort {
 }
 
 impl Effort {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Effort::None => "none",
-            Effort::Low => "low",
-            Effort::Medium => "medium",
-            Effort::High => "high",
-        }
-    }
-
     /// Returns the share of an output limit that is reserved for thinking, in percent. OpenRouter
     /// converts an effort into a token budget with 20, 50 and 80; low has a margin here.
     const fn share(self) -> u32 {
@@ -70,10 +63,16 @@ impl Effort {
     }
 }
 
-impl std::fmt::Display for Effort {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
+/// Why a model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStop {
+    End,
+    /// Cut at `max_tokens`.
+    MaxTokens,
+    /// The model or the provider's filter declined.
+    Refusal,
+    Other,
 }
 
 /// When a model's API takes a setting.

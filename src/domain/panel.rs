@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Agent {
     Solver,
     Critic,
@@ -33,36 +35,8 @@ impl Agent {
         Agent::Visual,
     ];
 
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Agent::Solver => "solver",
-            Agent::Critic => "critic",
-            Agent::Verifier => "verifier",
-            Agent::Editor => "editor",
-            Agent::Implementer => "implementer",
-            Agent::Visual => "visual",
-        }
-    }
-
     pub fn is_core(self) -> bool {
         CORE_AGENTS.contains(&self)
-    }
-}
-
-impl fmt::Display for Agent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Agent {
-    type Err = ();
-
-    fn from_str(s: &str) -> Result<Self, ()> {
-        Agent::ALL
-            .into_iter()
-            .find(|agent| agent.as_str() == s)
-            .ok_or(())
     }
 }
 
@@ -80,7 +54,7 @@ impl Role {
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Master => "master",
-            Role::Agent(agent) => agent.as_str(),
+            Role::Agent(agent) => agent.into_str(),
             Role::Proposer => "proposer",
         }
     }
@@ -93,9 +67,9 @@ impl fmt::Display for Role {
 }
 
 impl FromStr for Role {
-    type Err = ();
+    type Err = strum::ParseError;
 
-    fn from_str(s: &str) -> Result<Self, ()> {
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
         match s {
             "master" => Ok(Role::Master),
             "proposer" => Ok(Role::Proposer),
@@ -114,6 +88,6 @@ impl<'de> Deserialize<'de> for Role {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         name.parse()
-            .map_err(|()| serde::de::Error::custom(format!("unknown role {name:?}")))
+            .map_err(|_| serde::de::Error::custom(format!("unknown role {name:?}")))
     }
 }

@@ -8,24 +8,14 @@ use super::{Agent, Clarification, Demand, Mode};
 /// The kind of work that a question asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
 pub enum TaskType {
     PromptEngineering,
     VerbalReasoning,
     TechnicalExecution,
     VisualAnalysis,
     Mixed,
-}
-
-impl TaskType {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            TaskType::PromptEngineering => "PROMPT_ENGINEERING",
-            TaskType::VerbalReasoning => "VERBAL_REASONING",
-            TaskType::TechnicalExecution => "TECHNICAL_EXECUTION",
-            TaskType::VisualAnalysis => "VISUAL_ANALYSIS",
-            TaskType::Mixed => "MIXED",
-        }
-    }
 }
 
 /// The orchestration plan, as bounded by the service. The agents are in canonical order without

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Mode {
     Ask,
     Audit,
@@ -15,14 +17,6 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mode::Ask => "ask",
-            Mode::Audit => "audit",
-            Mode::Deep => "deep",
-        }
-    }
-
     /// Returns the maximum number of rounds in this mode.
     pub fn max_rounds(self) -> u8 {
         match self {
@@ -41,20 +35,12 @@ impl Mode {
 /// Where a question came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Source {
     Discord,
     Cli,
     Http,
-}
-
-impl Source {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Source::Discord => "discord",
-            Source::Cli => "cli",
-            Source::Http => "http",
-        }
-    }
 }
 
 /// The asker, as identified by the client.

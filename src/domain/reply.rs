@@ -7,21 +7,13 @@ use super::{Agent, TaskType, Usd};
 /// The outcome of a run that replied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Outcome {
     Answered,
     Clarification,
     /// A learned answer (SPEC 12).
     Heuristic,
-}
-
-impl Outcome {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Answered => "answered",
-            Outcome::Clarification => "clarification",
-            Outcome::Heuristic => "heuristic",
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -57,7 +57,7 @@ impl AgentReport {
     /// Returns an empty report.
     pub fn empty(agent: Agent) -> Self {
         Self {
-            agent: agent.as_str().to_owned(),
+            agent: agent.into_str().to_owned(),
             answer_summary: vec![],
             assumptions: vec![],
             reasoning: String::new(),
@@ -72,6 +72,8 @@ impl AgentReport {
 /// How a typed value was obtained from a model's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Obtained {
     /// Valid without changes.
     Clean,
@@ -83,39 +85,20 @@ pub enum Obtained {
     Text,
 }
 
-impl Obtained {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Obtained::Clean => "clean",
-            Obtained::Extracted => "extracted",
-            Obtained::Repaired => "repaired",
-            Obtained::Text => "text",
-        }
-    }
-}
-
 /// Where an assumption comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum AssumptionKind {
     /// The request or the user's answer says so.
     Given,
     /// Taken from a named source.
+    #[strum(serialize = "looked up")]
     LookedUp,
     /// Follows from what was given.
     Derived,
     Guess,
-}
-
-impl AssumptionKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            AssumptionKind::Given => "given",
-            AssumptionKind::LookedUp => "looked up",
-            AssumptionKind::Derived => "derived",
-            AssumptionKind::Guess => "guess",
-        }
-    }
 }
 
 /// An entry of the ledger of assumptions.

@@ -7,6 +7,8 @@ use super::{Agent, UnitRef};
 /// One of the five axes, each worth 0 to 25 points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "camelCase", const_into_str)]
 pub enum Axis {
     Coherence,
     Alignment,
@@ -18,16 +20,6 @@ pub enum Axis {
 impl Axis {
     /// The maximum number of points per axis.
     pub const MAX: f64 = 25.0;
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Axis::Coherence => "coherence",
-            Axis::Alignment => "alignment",
-            Axis::Verifiability => "verifiability",
-            Axis::SignalDensity => "signalDensity",
-            Axis::Compliance => "compliance",
-        }
-    }
 }
 
 /// A named measurement that changed the points of an axis.
@@ -101,20 +93,12 @@ impl Axes {
 /// The label of an output in the synthesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
 pub enum Status {
     Discard,
     Quarantine,
     Valid,
-}
-
-impl Status {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Status::Discard => "DISCARD",
-            Status::Quarantine => "QUARANTINE",
-            Status::Valid => "VALID",
-        }
-    }
 }
 
 /// The two thresholds of Cred.
@@ -216,7 +200,7 @@ pub struct Judgement {
 
 impl Judgement {
     pub fn score_of(&self, agent: Agent) -> Option<&Score> {
-        let own = |score: &&Score| score.agent == agent.as_str();
+        let own = |score: &&Score| score.agent == agent.into_str();
         self.scores.iter().find(own)
     }
 

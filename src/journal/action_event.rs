@@ -82,20 +82,12 @@ pub enum Effect {
 /// The result of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum ActionOutcome {
     Executed,
     /// The action waits for the user's confirmation.
     Offered,
     /// Nothing was executed. The response says why.
     Declined,
-}
-
-impl ActionOutcome {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ActionOutcome::Executed => "executed",
-            ActionOutcome::Offered => "offered",
-            ActionOutcome::Declined => "declined",
-        }
-    }
 }

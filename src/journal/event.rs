@@ -2,6 +2,7 @@
 
 pub use super::action_event::*;
 pub use super::draft::*;
+pub use crate::domain::CallStop;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -72,7 +73,7 @@ impl Event {
             Event::Feedback(e) => format!("feedback/{}", e.number),
             Event::Parsed(_) => "parsed".into(),
             Event::Proposed(_) => "proposed".into(),
-            Event::GateChecked(e) => format!("gate/{}", e.gate.as_str()),
+            Event::GateChecked(e) => format!("gate/{}", e.gate.into_str()),
             Event::Executed(_) => "executed".into(),
         }
     }
@@ -339,15 +340,6 @@ pub enum CallResult {
     InDoubt,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CallStop {
-    End,
-    MaxTokens,
-    Refusal,
-    Other,
-}
-
 /// Whether another attempt is useful, and the minimum delay before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -477,6 +469,8 @@ pub enum Ending {
 /// Why a run failed. Mapped to an HTTP status code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Cause {
     /// Every core agent failed, or the master failed.
     Provider,
@@ -486,17 +480,6 @@ pub enum Cause {
     Budget,
     /// The service broke one of its own rules, which is a defect.
     Internal,
-}
-
-impl Cause {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Cause::Provider => "provider",
-            Cause::Deadline => "deadline",
-            Cause::Budget => "budget",
-            Cause::Internal => "internal",
-        }
-    }
 }
 
 /// A reader's opinion of the reply. The only event that is written after a run's end. The last one

@@ -39,7 +39,7 @@ pub use postgres::PostgresStore;
 pub use proof::prove;
 pub use resumed::Deaths;
 pub use source::{PlanSource, SynthesisSource};
-pub use sqlite::{Existing, Restoration, RestoreError, SqliteBounds, SqliteStore, restore};
+pub use sqlite::{Existing, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
     Acceptance, ActionStart, ActionStore, AdminStore, AfterAction, Annotated, CancelOutcome, Claim,
     Entry, Error, JournalStore, Lease, LeaseState, MemoryRow, NewRun, Owner, Requester, Restored,

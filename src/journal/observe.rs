@@ -24,7 +24,7 @@ pub(super) struct Observer {
 impl Observer {
     pub(super) fn new(mode: Mode, started: Instant) -> Self {
         Self {
-            mode: mode.as_str(),
+            mode: mode.into_str(),
             started,
             stage_since: Mutex::new(started),
         }
@@ -66,7 +66,7 @@ impl Observer {
             Event::Synthesized(synthesized) => self.synthesized(synthesized),
             Event::Gated(gated) => self.gated(gated),
             Event::Parsed(parsed) => {
-                let (command, mode) = (parsed.command.as_str(), parsed.mode.as_str());
+                let (command, mode) = (parsed.command.into_str(), parsed.mode.into_str());
                 tracing::info!(command, mode, "step: the text is understood");
             }
             Event::Proposed(proposed) => {
@@ -75,11 +75,11 @@ impl Observer {
                 tracing::info!(ok, confidence, reused, "step: a proposal");
             }
             Event::GateChecked(checked) => {
-                let (gate, passed) = (checked.gate.as_str(), checked.passed);
+                let (gate, passed) = (checked.gate.into_str(), checked.passed);
                 tracing::info!(gate, passed, "step: a gate");
             }
             Event::Executed(executed) => {
-                let command = executed.command.as_str();
+                let command = executed.command.into_str();
                 tracing::info!(command, "step: the command is executed");
             }
             Event::Finished(finished) => self.finished(finished),
@@ -89,7 +89,7 @@ impl Observer {
     fn planned(&self, planned: &Planned) {
         obtained("plan", planned.obtained.as_str().to_owned());
         let (plan, corrections) = (&planned.plan, planned.corrections.len());
-        let (task, rounds) = (plan.task_type.as_str(), plan.rounds);
+        let (task, rounds) = (plan.task_type.into_str(), plan.rounds);
         let agents = plan.agents_to_run.len();
         let took_ms = self.stage("plan");
         tracing::info!(task, agents, rounds, corrections, took_ms, "step: plan");
@@ -100,7 +100,7 @@ impl Observer {
         counter!("conclave_cross_checks_total", "passes" => passes.to_string()).increment(1);
         let verdicts = checked.passes.iter().flat_map(|pass| &pass.found.claims);
         for verdict in verdicts.clone() {
-            counter!("conclave_cross_check_verdicts_total", "holds" => verdict.holds.as_str())
+            counter!("conclave_cross_check_verdicts_total", "holds" => verdict.holds.into_str())
                 .increment(1);
         }
         let (verdicts, took_ms) = (verdicts.count(), self.stage("cross_check"));
@@ -116,7 +116,7 @@ impl Observer {
     fn scored(&self, scored: &Scored) {
         let (round, judgement) = (scored.round, &scored.judgement);
         for score in &judgement.scores {
-            let (agent, status) = (score.agent.clone(), score.status.as_str());
+            let (agent, status) = (score.agent.clone(), score.status.into_str());
             counter!("conclave_statuses_total", "agent" => agent, "status" => status).increment(1);
         }
         let (disagreements, scores) = (judgement.disagreements.len(), judgement.scores.len());
@@ -145,7 +145,7 @@ impl Observer {
     }
 
     fn gated(&self, gated: &Gated) {
-        let (c_final, gate) = (gated.confidence.c_final, gated.gate.as_str());
+        let (c_final, gate) = (gated.confidence.c_final, gated.gate.into_str());
         histogram!("conclave_c_final", "mode" => self.mode).record(c_final);
         counter!("conclave_gate_total", "mode" => self.mode, "gate" => gate).increment(1);
         tracing::info!(c_final, gate, "step: gate");
@@ -168,10 +168,10 @@ impl Observer {
 
     fn finished(&self, finished: &Finished) {
         let outcome = match &finished.ending {
-            Ending::Replied { reply } => reply.outcome.as_str(),
-            Ending::Failed { cause, .. } => cause.as_str(),
+            Ending::Replied { reply } => reply.outcome.into_str(),
+            Ending::Failed { cause, .. } => cause.into_str(),
             Ending::Cancelled => "cancelled",
-            Ending::Acted { outcome, .. } => outcome.as_str(),
+            Ending::Acted { outcome, .. } => outcome.into_str(),
         };
         counter!("conclave_runs_total", "mode" => self.mode, "outcome" => outcome).increment(1);
         histogram!("conclave_run_seconds", "mode" => self.mode)
@@ -224,11 +224,11 @@ fn obtained(what: &'static str, how: String) {
 }
 
 fn agent_finished(finished: &AgentFinished) {
-    let (round, agent) = (finished.round, finished.agent.as_str());
+    let (round, agent) = (finished.round, finished.agent.into_str());
     let how = match (&finished.outcome, &finished.resolved) {
         _ if finished.reused_from.is_some() => "reused",
-        (AgentOutcome::Answered { .. }, Some(resolved)) => resolved.obtained.as_str(),
-        (AgentOutcome::Answered { obtained, .. }, None) => obtained.as_str(),
+        (AgentOutcome::Answered { .. }, Some(resolved)) => resolved.obtained.into_str(),
+        (AgentOutcome::Answered { obtained, .. }, None) => obtained.into_str(),
         (AgentOutcome::Failed { .. }, _) => "failed",
     };
     obtained("report", how.to_owned());

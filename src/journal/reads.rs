@@ -10,7 +10,7 @@ use super::store::{
     SceneLine, SheetRow, SpendingLimit, SpendingScope, TokenRow, TokenStore,
 };
 use super::{Archive, rows};
-use crate::domain::{RunId, RunKind, Usd};
+use crate::domain::{RunId, RunKind, Scope, Usd};
 
 pub(super) const BY_KEY: &str = "SELECT id, body_hash FROM runs WHERE idempotency_key = $1";
 
@@ -132,9 +132,9 @@ pub(super) fn list<D: Database>(filter: &RunFilter) -> (String, Vec<Bound>) {
     // Bounds a list since a time by id as well, so that the scan can end early. Ids are in order of
     // time, except that a clock may be set back. One day is assumed to cover that.
     let floor = since_ms.map(|ms| ms.saturating_sub(24 * 60 * 60 * 1000));
-    let kind = filter.kind.map(|kind| kind.as_str().to_owned());
-    let mode = filter.mode.map(|mode| mode.as_str().to_owned());
-    let state = filter.state.map(|state| state.as_str().to_owned());
+    let kind = filter.kind.map(|kind| kind.into_str().to_owned());
+    let mode = filter.mode.map(|mode| mode.into_str().to_owned());
+    let state = filter.state.map(|state| state.into_str().to_owned());
     let conditions: [(&str, Bound); 7] = [
         ("user_id = $", filter.user_id.clone().into()),
         ("kind = $", kind.into()),
@@ -164,7 +164,7 @@ pub(super) fn list<D: Database>(filter: &RunFilter) -> (String, Vec<Bound>) {
 /// Returns source, guild, channel and user, with empty texts for what is missing.
 fn place(requester: &Requester) -> Vec<Bound> {
     vec![
-        requester.source.as_str().into(),
+        requester.source.into_str().into(),
         requester.guild_id.as_deref().unwrap_or("").into(),
         requester.channel_id.as_deref().unwrap_or("").into(),
         requester.user_id.as_str().into(),
@@ -174,7 +174,7 @@ fn place(requester: &Requester) -> Vec<Bound> {
 /// Returns source, guild and user.
 fn owner_values(owner: &Owner) -> Vec<Bound> {
     vec![
-        owner.source.as_str().into(),
+        owner.source.into_str().into(),
         owner.guild_id.as_deref().unwrap_or("").into(),
         owner.user_id.as_str().into(),
     ]
@@ -280,7 +280,7 @@ pub(super) async fn prunable<D: Database>(database: &D, before: Timestamp) -> Re
 #[async_trait]
 impl<D: Database> TokenStore for D {
     async fn add_token(&self, token: &TokenRow) -> Result<(), Error> {
-        let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
+        let scopes: Vec<&str> = token.scopes.iter().map(Scope::into_str).collect();
         let statement = "INSERT INTO tokens (id, name, scopes, hash, created_ms, expires_ms) VALUES ($1, $2, $3, $4, $5, $6)";
         let values = vec![
             token.id.as_str().into(),

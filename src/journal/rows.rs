@@ -48,7 +48,7 @@ pub(super) fn change(event: &Event) -> Option<Change> {
                 }
                 Ending::Failed { cause, detail } => (
                     RunState::Failed,
-                    Some(format!("{}: {detail}", cause.as_str())),
+                    Some(format!("{}: {detail}", cause.into_str())),
                     None,
                 ),
                 Ending::Cancelled => (RunState::Cancelled, None, None),

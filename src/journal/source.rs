@@ -22,7 +22,7 @@ impl PlanSource {
         match self {
             Self::Reused => "reused",
             Self::Hints => "by hints",
-            Self::Model(obtained) => obtained.as_str(),
+            Self::Model(obtained) => obtained.into_str(),
         }
     }
 }
@@ -48,7 +48,7 @@ impl SynthesisSource {
         match self {
             Self::Plan => "plan",
             Self::Fallback => "no synthesis",
-            Self::Model(obtained) => obtained.as_str(),
+            Self::Model(obtained) => obtained.into_str(),
             Self::Failed(cause) => cause.as_str(),
         }
     }

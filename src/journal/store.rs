@@ -30,6 +30,8 @@ pub struct Entry {
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum RunState {
     Queued,
     Running,
@@ -48,17 +50,6 @@ impl RunState {
         RunState::Failed,
         RunState::Cancelled,
     ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RunState::Queued => "queued",
-            RunState::Running => "running",
-            RunState::Answered => "answered",
-            RunState::Clarification => "clarification",
-            RunState::Failed => "failed",
-            RunState::Cancelled => "cancelled",
-        }
-    }
 
     pub fn is_terminal(self) -> bool {
         !matches!(self, RunState::Queued | RunState::Running)

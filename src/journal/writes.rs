@@ -135,8 +135,8 @@ fn insert_run(run: &NewRun) -> Statement {
     let context = &question.context;
     let values = vec![
         run.id.to_string().into(),
-        question.mode.as_str().into(),
-        question.source.as_str().into(),
+        question.mode.into_str().into(),
+        question.source.into_str().into(),
         question.user.id.as_str().into(),
         context.guild_id.as_deref().unwrap_or("").into(),
         context.channel_id.as_deref().unwrap_or("").into(),
@@ -150,7 +150,7 @@ fn insert_run(run: &NewRun) -> Statement {
         run.idempotency_key.clone().into(),
         run.body_hash.as_str().into(),
         chain::GENESIS.into(),
-        run.accepted.kind().as_str().into(),
+        run.accepted.kind().into_str().into(),
     ];
     let statement = "
         INSERT INTO runs (id, state, mode, source, user_id, guild_id, channel_id, message, parent, cap_nanos,
@@ -196,7 +196,7 @@ fn project(run: &str, at: Timestamp, event: &Event) -> Option<Statement> {
         } => (
             "UPDATE runs SET state = $1, cause = $2, c_final = $3, finished_ms = $4, owner = NULL WHERE id = $5",
             vec![
-                state.as_str().into(),
+                state.into_str().into(),
                 cause.into(),
                 c_final.into(),
                 at_ms,

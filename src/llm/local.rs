@@ -7,7 +7,7 @@ use conclave_lenient_json::strict;
 use conclave_local_model as engine;
 use serde_json::Value;
 
-use super::{Author, ChatModel, ChatReply, ChatRequest, Error, Message, Part, Stop};
+use super::{Author, CallStop, ChatModel, ChatReply, ChatRequest, Error, Message, Part};
 use crate::domain::BilledTokens;
 
 /// A GGUF model in this process. It is loaded once and shared by all roles.
@@ -74,8 +74,8 @@ impl ChatModel for Local {
         Ok(ChatReply {
             text: completion.text,
             stop: match completion.stop {
-                engine::StopReason::End => Stop::End,
-                engine::StopReason::MaxTokens => Stop::MaxTokens,
+                engine::StopReason::End => CallStop::End,
+                engine::StopReason::MaxTokens => CallStop::MaxTokens,
             },
             usage: Some(BilledTokens {
                 input: completion.input_tokens.into(),

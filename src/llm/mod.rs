@@ -29,10 +29,11 @@ use serde_json::Value;
 
 use crate::domain::{BilledTokens, FailureCause, Settings};
 
+pub use crate::domain::CallStop;
 pub use circuit::{BreakerSettings, CircuitPosition};
 pub use provider::{ProviderKind, ProviderSpec};
 pub use redact::without_secrets;
-pub use registry::{CircuitState, Registry};
+pub use registry::Registry;
 pub use sse::{StreamEvent, StreamReader};
 
 /// A call to a model, independent of the provider.
@@ -143,25 +144,13 @@ pub struct Schema {
 pub struct ChatReply {
     /// The text, or the structured value as JSON text.
     pub text: String,
-    pub stop: Stop,
+    pub stop: CallStop,
     /// `None` if the provider reports no valid usage. The cost is then unknown.
     pub usage: Option<BilledTokens>,
     /// The model id that the provider reports.
     pub model: Option<String>,
     /// The provider's request id, for its support.
     pub provider_request_id: Option<String>,
-}
-
-/// Why a model stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stop {
-    End,
-    /// Cut at `max_tokens`.
-    MaxTokens,
-    /// The model or the provider's filter declined.
-    Refusal,
-    Other,
 }
 
 /// A model behind a provider; one of the project's few `dyn` traits.

@@ -86,7 +86,7 @@ impl ChatModel for RedactingModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::{Registry, Stop};
+    use crate::llm::{CallStop, Registry};
 
     /// Returns a result that contains secrets.
     struct Talker(Result<ChatReply, Error>);
@@ -114,7 +114,7 @@ mod tests {
     async fn secrets_and_control_characters_do_not_come_back_from_a_model() {
         let reply = |text: &str, name: String| ChatReply {
             text: text.into(),
-            stop: Stop::End,
+            stop: CallStop::End,
             usage: None,
             model: Some(name.clone()),
             provider_request_id: Some(name),

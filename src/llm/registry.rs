@@ -264,7 +264,7 @@ mod tests {
 
     use super::*;
     use crate::domain::FailureCause;
-    use crate::llm::Stop;
+    use crate::llm::CallStop;
 
     /// Answers after two seconds with the timeout of its request.
     struct Slow;
@@ -276,7 +276,7 @@ mod tests {
             let text = request.timeout.as_secs().to_string();
             Ok(ChatReply {
                 text,
-                stop: Stop::End,
+                stop: CallStop::End,
                 usage: None,
                 model: None,
                 provider_request_id: None,

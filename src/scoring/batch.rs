@@ -290,7 +290,7 @@ impl<'a> Scored<'a> {
             axes: score
                 .axes
                 .iter()
-                .map(|(axis, it): (Axis, _)| (axis.as_str(), it.points))
+                .map(|(axis, it): (Axis, _)| (axis.into_str(), it.points))
                 .collect(),
             features: score
                 .axes

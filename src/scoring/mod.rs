@@ -38,8 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 pub use crate::domain::{AnswerGroup, Judgement};
-pub use batch::{Error as RecordError, Record, Scored, parse as parse_record};
-pub use checks::{Flag, FlagKind, Screening, screen};
+pub use batch::parse as parse_record;
 pub use from_text::report_from_text;
 pub use terms::MAX_UNCHECKED;
 

@@ -43,23 +43,23 @@ pub(super) fn of(
         && screening.has(Injection)
         && !screening.has(JudgeAttack)
     {
-        return quarantine(Injection.as_str());
+        return quarantine(Injection.into_str());
     }
     let barred = [JudgeAttack, Injection, Empty, Repetition, Echo, Refusal];
     if let Some(kind) = barred.into_iter().find(|kind| screening.has(*kind)) {
         return Some(Limit {
-            reason: kind.as_str(),
+            reason: kind.into_str(),
             best: Status::Discard,
         });
     }
     if let Some(conduct) = reading.conduct {
-        return quarantine(conduct.as_str());
+        return quarantine(conduct.into_str());
     }
     if screening.has(PartialRefusal) {
-        return quarantine(PartialRefusal.as_str());
+        return quarantine(PartialRefusal.into_str());
     }
     if screening.has(LeakedPrompt) || obeyed_injection(request, &reading.body) {
-        return quarantine(LeakedPrompt.as_str());
+        return quarantine(LeakedPrompt.into_str());
     }
     if reading.path.last == Some(false) {
         return quarantine("false_last_step");
@@ -90,7 +90,7 @@ fn scale(axis: Axis, score: AxisScore, reason: &str, factor: f64) -> AxisScore {
     let points = score.points * factor;
     let mut features = score.features;
     features.push(Feature {
-        name: format!("{}.scaled_by_{reason}", axis.as_str()),
+        name: format!("{}.scaled_by_{reason}", axis.into_str()),
         value: factor,
         points: points - score.points,
     });

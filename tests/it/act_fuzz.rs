@@ -293,7 +293,7 @@ fn ten_thousand_hostile_proposals_execute_nothing_outside_the_policy() {
             rules.commands.contains(&read.name()) && rules.proposer_commands.contains(&read.name()),
             "{action}"
         );
-        assert_eq!(read.name().as_str(), action);
+        assert_eq!(read.name().into_str(), action);
         assert_eq!(
             passage.checked.last().map(|gate| gate.gate),
             Some(ActionGate::AutoExecution)
@@ -357,7 +357,7 @@ async fn hostile_proposals_do_not_change_data_of_other_users() {
         assert_eq!(status, 200, "{body}");
         let executed = body["executed"] == json!(true);
         assert!(
-            !executed || SAFE.iter().any(|name| name.as_str() == action),
+            !executed || SAFE.iter().any(|name| name.into_str() == action),
             "{reply} gave {body}"
         );
         assert!(!body.to_string().contains("at noon"), "{reply} gave {body}");

@@ -114,7 +114,7 @@ async fn a_run_that_computes_without_end_delays_no_other_and_can_end() {
     assert!(status.success());
     let events = until(&home, second, ended).await;
     assert!(
-        matches!(events.last(), Some(Event::Finished(f)) if matches!(&f.ending, Ending::Failed { cause, .. } if cause.as_str() == "deadline"))
+        matches!(events.last(), Some(Event::Finished(f)) if matches!(&f.ending, Ending::Failed { cause, .. } if cause.into_str() == "deadline"))
     );
     let store = home.store().await;
     assert_eq!(

@@ -20,7 +20,7 @@ fn checked(got: &Got) -> &CrossChecked {
 
 fn second<'a>(got: &'a Got, agent: &str) -> &'a AgentFinished {
     let of = |e: &'a Event| match e {
-        Event::AgentFinished(f) if f.round == 2 && f.agent.as_str() == agent => Some(&**f),
+        Event::AgentFinished(f) if f.round == 2 && f.agent.into_str() == agent => Some(&**f),
         _ => None,
     };
     got.events().find_map(of).expect("a part in round 2")

@@ -15,7 +15,7 @@ use conclave::domain::BilledTokens;
 use conclave::domain::{Context, Mode, RunId, Source, Usd, User};
 use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, Transcript};
 use conclave::llm::{
-    BreakerSettings, ChatModel, ChatReply, ChatRequest, Error, Part, Registry, Stop,
+    BreakerSettings, CallStop, ChatModel, ChatReply, ChatRequest, Error, Part, Registry,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -54,7 +54,7 @@ impl ChatModel for ScriptedModel {
         };
         Ok(ChatReply {
             text: reply.unwrap().to_string(),
-            stop: Stop::End,
+            stop: CallStop::End,
             usage: Some(usage),
             model: None,
             provider_request_id: None,
@@ -172,14 +172,14 @@ impl ChatModel for Hostile {
                 ..reply
             }),
             12 => Ok(ChatReply {
-                stop: Stop::Refusal,
+                stop: CallStop::Refusal,
                 ..reply
             }),
             13 => {
                 let half = reply.text.chars().take(reply.text.len() / 2).collect();
                 Ok(ChatReply {
                     text: half,
-                    stop: Stop::MaxTokens,
+                    stop: CallStop::MaxTokens,
                     ..reply
                 })
             }
@@ -205,7 +205,7 @@ impl ChatModel for Hostile {
                 };
                 Ok(ChatReply {
                     text: String::new(),
-                    stop: Stop::MaxTokens,
+                    stop: CallStop::MaxTokens,
                     usage: Some(usage),
                     ..reply
                 })

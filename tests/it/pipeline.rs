@@ -18,10 +18,10 @@ fn story(entries: &[Entry]) -> String {
             Event::RoundSkipped(e) => e.why.clone(),
             Event::Gated(e) => format!("{:?}", e.gate),
             Event::Finished(e) => match &e.ending {
-                Ending::Replied { reply } => reply.outcome.as_str().to_owned(),
-                Ending::Failed { cause, .. } => cause.as_str().to_owned(),
+                Ending::Replied { reply } => reply.outcome.into_str().to_owned(),
+                Ending::Failed { cause, .. } => cause.into_str().to_owned(),
                 Ending::Cancelled => "cancelled".to_owned(),
-                Ending::Acted { outcome, .. } => outcome.as_str().to_owned(),
+                Ending::Acted { outcome, .. } => outcome.into_str().to_owned(),
             },
             _ => String::new(),
         };

@@ -10,11 +10,19 @@ use crate::Expression;
 /// Maximum number of repetitions of a roll. [`repeated`] does not enforce it.
 pub const MAX_TIMES: u32 = 100;
 
-static BEFORE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\s*(?P<times>\d{1,9})\s*[#xX×]\s*(?P<dice>.*)$").ok());
-static BEHIND: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^(?P<dice>[^#]*?)\s*[xX×]\s*(?P<times>\d{1,9})\s*(?P<comment>#.*)?$").ok()
+static BEFORE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\s*(?P<times>\d{1,9})\s*[#xX×]\s*(?P<dice>.*)$"));
+static BEHIND: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"^(?P<dice>[^#]*?)\s*[xX×]\s*(?P<times>\d{1,9})\s*(?P<comment>#.*)?$")
 });
+
+#[expect(
+    clippy::expect_used,
+    reason = "the patterns are literals, and the tests run both"
+)]
+fn pattern(source: &str) -> Regex {
+    Regex::new(source).expect("a pattern of the program compiles")
+}
 
 /// Returns the number of repetitions and the repeated expression. Returns `None` if the whole text
 /// is an expression with dice, or if the repeated part is not.
@@ -22,8 +30,8 @@ pub fn repeated(text: &str) -> Option<(u32, String)> {
     if Expression::parse(text).is_ok_and(|expression| expression.has_dice()) {
         return None;
     }
-    let read = |pattern: &LazyLock<Option<Regex>>| {
-        let captures = pattern.as_ref()?.captures(text)?;
+    let read = |pattern: &Regex| {
+        let captures = pattern.captures(text)?;
         let part = |name: &str| captures.name(name).map_or("", |part| part.as_str());
         let dice = format!("{} {}", part("dice"), part("comment"))
             .trim()

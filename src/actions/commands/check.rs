@@ -89,7 +89,7 @@ fn in_small_letters(mut arguments: Value) -> Value {
         if let Some(Value::String(word)) = arguments.get_mut(name) {
             *word = word.trim().to_lowercase().replace(' ', "_");
             if let Some(ability) = Ability::named(word) {
-                ability.as_str().clone_into(word);
+                ability.into_str().clone_into(word);
             }
         }
     }
@@ -183,7 +183,7 @@ pub(super) fn execute(
 /// Returns how often the proficiency bonus counts for a saving throw: 0, 1 or 2 times.
 pub(super) fn save_proficiency(sheet: &Sheet, ability: Ability) -> i64 {
     let long = ability.title().to_lowercase();
-    sheet.times(ability.as_str()).max(sheet.times(&long))
+    sheet.times(ability.into_str()).max(sheet.times(&long))
 }
 
 /// Rolls the d20 and returns the result. Without a sheet, the ability modifier is 0 and the

@@ -46,7 +46,7 @@ pub(super) fn execute(
         None => here.iter().collect(),
         Some(name) => here
             .iter()
-            .filter(|command| command.name.as_str() == name)
+            .filter(|command| command.name.into_str() == name)
             .collect(),
     };
     if listed.is_empty() {

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::domain::{CommandName, Scope};
 use crate::journal::{Effect, MemoryRow, SheetRow};
 
-pub use check::{Advantage, CheckArguments};
+pub use check::CheckArguments;
 pub use help::HelpArguments;
 pub use memory_add::MemoryAddArguments;
 pub use memory_search::MemorySearchArguments;

@@ -171,8 +171,8 @@ impl NamedCheck {
     fn name(self) -> String {
         match self {
             NamedCheck::Skill(skill) => skill.title().to_owned(),
-            NamedCheck::Ability(ability) => format!("{} check", ability.as_str()),
-            NamedCheck::Save(ability) => format!("{} save", ability.as_str()),
+            NamedCheck::Ability(ability) => format!("{} check", ability.into_str()),
+            NamedCheck::Save(ability) => format!("{} save", ability.into_str()),
             NamedCheck::Attack(attack) => attack.with(None).0.to_owned(),
         }
     }

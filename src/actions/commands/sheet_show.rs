@@ -70,7 +70,7 @@ fn written(sheet: &Sheet) -> String {
         let scores = Ability::ALL.map(|ability| {
             format!(
                 "{} {} ({:+})",
-                ability.as_str().to_uppercase(),
+                ability.into_str().to_uppercase(),
                 abilities.score(ability),
                 sheet.modifier(ability)
             )

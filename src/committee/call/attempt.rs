@@ -8,7 +8,7 @@ use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::{self, InputBound};
 use crate::config::RoleModel;
 use crate::domain::{BilledTokens, Usd};
-use crate::journal::{Call, CallResult, CallSent, CallStop, Retryable, RunContext, views};
+use crate::journal::{Call, CallResult, CallSent, Retryable, RunContext, views};
 use crate::llm::{self, ChatReply, ChatRequest, Schema};
 use serde_json::Value;
 use std::time::Duration;
@@ -208,13 +208,9 @@ async fn perform(deps: &Deps, model: &RoleModel, request: &ChatRequest) -> Call 
 }
 
 fn answered(model: &RoleModel, reply: ChatReply) -> Call {
-    let ChatReply { text, usage, .. } = reply;
-    let stop = match reply.stop {
-        llm::Stop::End => CallStop::End,
-        llm::Stop::MaxTokens => CallStop::MaxTokens,
-        llm::Stop::Refusal => CallStop::Refusal,
-        llm::Stop::Other => CallStop::Other,
-    };
+    let ChatReply {
+        text, usage, stop, ..
+    } = reply;
     // Zero tokens for an answer with text mean that the provider did not count.
     let counted = usage
         .as_ref()

@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn every_prompt_of_every_set_renders_and_its_system_part_is_stable() {
         let prompts = Prompts::load(None).unwrap();
-        let names = Agent::ALL.map(Agent::as_str).into_iter().chain([
+        let names = Agent::ALL.map(|agent| agent.into_str()).into_iter().chain([
             "plan",
             "synthesis",
             "question",

@@ -104,7 +104,7 @@ fn verdicts(
 ) -> Value {
     let claims = found.claims.iter().map(|verdict| {
         let UnitRef { agent, unit } = &verdict.claim;
-        let report = reports.iter().find(|(name, _)| name.as_str() == agent);
+        let report = reports.iter().find(|(name, _)| name.into_str() == agent);
         let report = report.filter(|_| !discarded.contains(agent.as_str()));
         let claim = report.and_then(|(_, report)| report.units.iter().find(|u| u.id == *unit));
         json!({
@@ -172,7 +172,7 @@ fn agents(run: &Transcript<'_>) -> Vec<Value> {
 }
 
 fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {
-    let name = finished.agent.as_str();
+    let name = finished.agent.into_str();
     let own =
         |call: &&CallView<'_>| call.sent.role.as_str() == name && !is_cross_check(&call.sent.call);
     let calls: Vec<&CallView<'_>> = run.calls.iter().filter(own).collect();
@@ -194,7 +194,7 @@ fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {
             obtained,
             truncated,
             ..
-        } => ("answered", Some(obtained.as_str()), None, *truncated),
+        } => ("answered", Some(obtained.into_str()), None, *truncated),
         AgentOutcome::Failed { cause, detail, .. } => {
             ("failed", None, Some(format!("{cause}: {detail}")), false)
         }
@@ -217,7 +217,7 @@ fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {
         "obtained": obtained,
         "truncated": truncated,
         "reusedFrom": finished.reused_from.map(|id| id.to_string()),
-        "status": score.map_or("DISCARD", |s| s.status.as_str()),
+        "status": score.map_or("DISCARD", |s| s.status.into_str()),
         "cred": score.map(|s| s.cred),
         "axes": score.map(|s| json!(s.axes)),
         "fromCode": score.map(|s| s.axes.iter().map(|(_, axis)| axis.from_code).sum::<f64>()),

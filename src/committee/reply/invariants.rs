@@ -94,7 +94,7 @@ impl Violations {
             let detail = format!(
                 "c_final {} with outcome {}",
                 x.reply.meta.c_final,
-                x.reply.outcome.as_str()
+                x.reply.outcome.into_str()
             );
             self.add(
                 "c_final below the threshold means a question, else an answer",
@@ -241,7 +241,7 @@ impl Violations {
             if reasons.any(|j| j.agent == *agent && !j.why.is_empty()) {
                 continue;
             }
-            let report = reports.get(agent).map(|report| (agent.as_str(), *report));
+            let report = reports.get(agent).map(|report| (agent.into_str(), *report));
             let in_body = Redactor::new(report).references(body).len();
             if in_body > 0 || uses_units_of(draft, *agent) {
                 self.add(
@@ -299,7 +299,7 @@ impl Violations {
     fn audit(&mut self, x: &InvariantInput<'_>, frame: &Frame) {
         let rule = "the audit is present exactly in audit and deep";
         if x.reply.audit.is_some() != x.mode.has_audit() {
-            self.add(rule, format!("in {}", x.mode.as_str()));
+            self.add(rule, format!("in {}", x.mode.into_str()));
         }
         if frame.audit.is_some() != (x.mode.has_audit() && x.reply.outcome == Outcome::Answered) {
             self.add(rule, "as Markdown");

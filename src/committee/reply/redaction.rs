@@ -69,7 +69,7 @@ impl Redactor {
         let reports = run.reports();
         let names = reports
             .iter()
-            .map(|(agent, report)| (agent.as_str(), *report));
+            .map(|(agent, report)| (agent.into_str(), *report));
         Self::new(names.filter(|(name, _)| discarded.contains(name)))
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::committee::reply::headings::{ACCEPTANCE, ASSUMPTIONS, CONFIDENCE, ESTIMATE, TLDR};
 use crate::committee::reply::sections::{plain_line, renderable};
-use crate::domain::{Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS};
+use crate::domain::{Agent, Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS};
 use crate::journal::Draft;
 
 /// Renders the answer without its audit appendix.
@@ -52,7 +52,7 @@ fn assumption_line(assumption: &Assumption) -> String {
     let agents = assumption
         .agents
         .iter()
-        .map(|a| a.as_str())
+        .map(Agent::into_str)
         .collect::<Vec<_>>()
         .join(", ");
     let by = if agents.is_empty() {
@@ -63,7 +63,7 @@ fn assumption_line(assumption: &Assumption) -> String {
     format!(
         "{} ({}{by}): {}",
         assumption.handle,
-        assumption.kind.as_str(),
+        assumption.kind.into_str(),
         plain_line(&assumption.text)
     )
 }
@@ -71,7 +71,7 @@ fn assumption_line(assumption: &Assumption) -> String {
 fn estimate_section(estimate: &Estimate) -> String {
     let mut text = format!(
         "{ESTIMATE}\n\n- Unit: {}\n- Per step, E = (O + 4M + P) / 6:\n",
-        estimate.unit.as_str()
+        estimate.unit.into_str()
     );
     for (i, step) in estimate.steps.iter().enumerate() {
         let t = step.time;

@@ -15,7 +15,7 @@ impl From<&Policy> for scoring::Policy {
             weights: policy
                 .role_weights
                 .iter()
-                .map(|(agent, weight)| (agent.as_str().to_owned(), *weight))
+                .map(|(agent, weight)| (agent.into_str().to_owned(), *weight))
                 .collect(),
             max_conflict_penalty: policy.max_conflict_penalty,
             max_coverage_bonus: policy.max_coverage_bonus,

@@ -228,7 +228,7 @@ fn prompt(
     model: &RoleModel,
     shown: &[Shown<'_>],
 ) -> Result<Rendered, Failure> {
-    let task_type = context.plan.task_type.as_str();
+    let task_type = context.plan.task_type.into_str();
     let mut values = context.request.values(Some(task_type), &[]);
     set(&mut values, "images", json!(0));
     let reports = shown.iter().map(Shown::value).collect();

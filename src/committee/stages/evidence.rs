@@ -49,7 +49,7 @@ impl Evidence {
                         evidence.resolutions.push(resolution.clone());
                     }
                 }
-                (AgentOutcome::Answered { .. }, None) => evidence.forget(finished.agent.as_str()),
+                (AgentOutcome::Answered { .. }, None) => evidence.forget(finished.agent.into_str()),
                 (AgentOutcome::Failed { .. }, _) => {}
             }
         }
@@ -111,7 +111,7 @@ impl Evidence {
     pub fn findings(&self, reports: &[(Agent, &AgentReport)]) -> Vec<String> {
         let is_shown = |name: &str| {
             let agent = name.split(':').next().unwrap_or_default();
-            reports.iter().any(|(known, _)| known.as_str() == agent)
+            reports.iter().any(|(known, _)| known.into_str() == agent)
         };
         let resolutions = self.resolutions.iter();
         let conceded = resolutions
@@ -123,7 +123,7 @@ impl Evidence {
                     "keeps"
                 };
                 let why = why(&resolution.evidence, "without evidence");
-                let (agent, by) = (&resolution.claim.agent, resolution.by.as_str());
+                let (agent, by) = (&resolution.claim.agent, resolution.by.into_str());
                 format!("{agent} {did} {}, by {by}: {why}", resolution.claim)
             });
         let named = |names: &[String], what: &str| {
@@ -158,7 +158,7 @@ impl Evidence {
             format!(
                 "{} {holds}, by {}: {why}{contradicted}{supported}",
                 verdict.claim,
-                verdict.by.as_str()
+                verdict.by.into_str()
             )
         });
         conceded.chain(told).take(MAX_FINDINGS).collect()

@@ -97,7 +97,7 @@ async fn asked_for(
     steps.truncate(estimate::MAX_STEPS);
     let mut values = input
         .request
-        .values(Some(input.plan.task_type.as_str()), &[]);
+        .values(Some(input.plan.task_type.into_str()), &[]);
     set(&mut values, "steps", json!(steps));
     let mut ask = input.ask("estimate", values, vec![])?;
     let form = input

@@ -4,38 +4,68 @@ use crate::committee::call_names::is_report;
 use crate::committee::failure::Failure;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::round_context::RoundContext;
+use crate::config::Policy;
 use crate::domain::{Agent, Judgement, Role};
 use crate::journal::step::ScoreStep;
 use crate::journal::{AgentFinished, AgentOutcome, Scored, Transcript};
 use crate::scoring;
 use std::collections::BTreeMap;
 
-/// The agents' outcomes in round 1 and the latest ones. `first` is `None` while both are the same.
-pub(super) struct Answers<'a> {
-    pub first: Option<&'a BTreeMap<Agent, AgentOutcome>>,
-    pub latest: &'a BTreeMap<Agent, AgentOutcome>,
+/// What the scoring engine reads of a run.
+pub struct ScoringInput<'a> {
+    pub run: &'a Transcript<'a>,
+    pub message: &'a str,
+    pub families: &'a BTreeMap<Agent, String>,
+    pub policy: &'a Policy,
 }
 
-/// Returns the outcomes alone.
-pub fn outcomes(finished: BTreeMap<Agent, &AgentFinished>) -> BTreeMap<Agent, AgentOutcome> {
-    let outcome = |(agent, finished): (Agent, &AgentFinished)| (agent, finished.outcome.clone());
-    finished.into_iter().map(outcome).collect()
+impl ScoringInput<'_> {
+    /// Scores the outputs of these agents with this evidence.
+    pub fn judge(&self, panel: &[Agent], evidence: &Evidence) -> Judgement {
+        let plan = self.run.planned.map(|planned| &planned.plan);
+        let outputs = |finished: BTreeMap<Agent, _>| {
+            let outputs = panel.iter().filter_map(|agent| {
+                let family = self.families.get(agent).map(String::as_str);
+                output(finished.get(agent).copied()?, family)
+            });
+            outputs.collect()
+        };
+        let panel = scoring::Panel {
+            message: self.message,
+            task_type: plan.map(|plan| plan.task_type),
+            demands: plan.map_or(&[], |plan| &plan.demands),
+            outputs: outputs(self.run.standing()),
+            first_round: self.run.first_round().map(outputs).unwrap_or_default(),
+            cross_checks: &evidence.cross_checks,
+            resolutions: &evidence.resolutions,
+        };
+        Judgement {
+            rests_on_unseen: self.run.rests_on_unseen(),
+            ..scoring::judge(&panel, &scoring::Policy::from(self.policy))
+        }
+    }
 }
 
-/// Returns the panel's outputs as input of the scoring engine.
-pub fn outputs<'a>(
-    panel: &[Agent],
-    outcomes: &'a BTreeMap<Agent, AgentOutcome>,
-    families: &'a BTreeMap<Agent, String>,
-) -> Vec<scoring::Output<'a>> {
-    let read = |agent: &Agent| {
-        output(
-            *agent,
-            outcomes.get(agent)?,
-            families.get(agent).map(String::as_str),
-        )
+/// Returns the scoring input for an outcome; `None` for an agent that failed.
+fn output<'a>(finished: &'a AgentFinished, family: Option<&'a str>) -> Option<scoring::Output<'a>> {
+    let AgentOutcome::Answered {
+        report,
+        obtained,
+        truncated,
+        ..
+    } = &finished.outcome
+    else {
+        return None;
     };
-    panel.iter().filter_map(read).collect()
+    let agent = finished.agent.into_str();
+    Some(scoring::Output {
+        agent,
+        report,
+        obtained: *obtained,
+        truncated: *truncated,
+        role_matches: report.agent == agent,
+        family,
+    })
 }
 
 /// Returns the model family behind each agent's latest report. The family is that of the call that
@@ -52,14 +82,11 @@ pub fn families_of(transcript: &Transcript<'_>) -> BTreeMap<Agent, String> {
     reports.collect()
 }
 
-pub(super) async fn judge(
-    context: &RoundContext<'_>,
-    answers: &Answers<'_>,
-    round: u8,
-) -> Result<Judgement, Failure> {
+/// Scores the outputs up to this round, once.
+pub(super) async fn judge(context: &RoundContext<'_>, round: u8) -> Result<Judgement, Failure> {
     let run = context.run;
     let score = async {
-        let judge = || judgement(context, answers);
+        let judge = || judgement(context);
         let judgement = run
             .compute(&format!("scoring round {round}"), judge)
             .await?;
@@ -68,70 +95,22 @@ pub(super) async fn judge(
     Ok(run.step(ScoreStep { round }, score).await?.judgement)
 }
 
-pub(super) fn judgement(context: &RoundContext<'_>, answers: &Answers<'_>) -> Judgement {
-    let RoundContext {
-        run,
-        deps,
-        request,
-        plan,
-        trimmed,
-        ..
-    } = *context;
-    let panel = &trimmed.agents;
+fn judgement(context: &RoundContext<'_>) -> Judgement {
+    let RoundContext { deps, trimmed, .. } = *context;
     // A reused report counts as written by the family of the role's current model.
-    let mut families: BTreeMap<Agent, String> = panel
-        .iter()
-        .filter_map(|agent| {
-            Some((
-                *agent,
-                scoring::family(&deps.role(Role::Agent(*agent))?.shown()),
-            ))
-        })
-        .collect();
-    let events = run.events();
-    let transcript = Transcript::of(&events);
-    families.extend(families_of(&transcript));
-    let message = request.full_text();
-    let evidence = Evidence::of(&transcript);
-    let panel = scoring::Panel {
-        message: &message,
-        task_type: Some(plan.task_type),
-        demands: &plan.demands,
-        outputs: outputs(panel, answers.latest, &families),
-        first_round: answers
-            .first
-            .map(|first| outputs(panel, first, &families))
-            .unwrap_or_default(),
-        cross_checks: &evidence.cross_checks,
-        resolutions: &evidence.resolutions,
+    let current = trimmed.agents.iter().filter_map(|agent| {
+        let model = deps.role(Role::Agent(*agent))?;
+        Some((*agent, scoring::family(&model.shown())))
+    });
+    let mut families: BTreeMap<Agent, String> = current.collect();
+    let events = context.run.events();
+    let run = Transcript::of(&events);
+    families.extend(families_of(&run));
+    let input = ScoringInput {
+        run: &run,
+        message: &context.request.full_text(),
+        families: &families,
+        policy: &deps.policy,
     };
-    Judgement {
-        rests_on_unseen: transcript.rests_on_unseen(),
-        ..scoring::judge(&panel, &scoring::Policy::from(&deps.policy))
-    }
-}
-
-/// Returns the scoring input for an outcome; `None` for an agent that failed.
-pub(super) fn output<'a>(
-    agent: Agent,
-    outcome: &'a AgentOutcome,
-    family: Option<&'a str>,
-) -> Option<scoring::Output<'a>> {
-    let AgentOutcome::Answered {
-        report,
-        obtained,
-        truncated,
-        ..
-    } = outcome
-    else {
-        return None;
-    };
-    Some(scoring::Output {
-        agent: agent.as_str(),
-        report,
-        obtained: *obtained,
-        truncated: *truncated,
-        role_matches: report.agent == agent.as_str(),
-        family,
-    })
+    input.judge(&trimmed.agents, &Evidence::of(&run))
 }

@@ -61,7 +61,7 @@ pub fn open(
             claim
                 .positions
                 .iter()
-                .any(|p| is_held(claim, p, agent.as_str()))
+                .any(|p| is_held(claim, p, agent.into_str()))
         };
         claims.iter().any(own)
     };
@@ -130,7 +130,7 @@ pub fn visible<'a>(
     reports: &[(Agent, &AgentReport)],
 ) -> Vec<(&'a Disagreement, Vec<Position>)> {
     let report_of = |agent: &str| {
-        let own = reports.iter().find(|(known, _)| known.as_str() == agent);
+        let own = reports.iter().find(|(known, _)| known.into_str() == agent);
         own.map(|(_, report)| *report)
     };
     let text_of = |id: &UnitRef| {

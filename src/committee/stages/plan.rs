@@ -102,7 +102,7 @@ async fn reuse(
             .plan
             .agents_to_run
             .iter()
-            .map(|a| a.as_str().to_owned())
+            .map(|a| a.into_str().to_owned())
             .collect(),
         rounds: i64::from(planned.plan.rounds),
         continuation: None,
@@ -151,7 +151,7 @@ fn earlier(request: &RequestContext) -> Value {
         let report = outcome.report()?;
         let summary = excerpt(&report.answer_summary.join(" "), REPORT_CHARS);
         let assumed = excerpt(&report.assumptions.join(" "), REPORT_CHARS);
-        Some(json!({ "agent": agent.as_str(), "summary": summary, "assumptions": assumed }))
+        Some(json!({ "agent": agent.into_str(), "summary": summary, "assumptions": assumed }))
     });
     json!({
         "about": format!("{handle}: {wrong}"),
@@ -218,7 +218,7 @@ fn prompt(
     request: &RequestContext,
     hints: &Hinted,
 ) -> Result<Rendered, Failure> {
-    let task_types = hints.task_types.iter().map(|t| t.as_str().to_owned());
+    let task_types = hints.task_types.iter().map(|t| t.into_str().to_owned());
     let signals: Vec<String> = task_types.chain(hints.signals.iter().cloned()).collect();
     let mut values = request.values(None, &signals);
     let question = for_planning(&request.question.message);
@@ -252,12 +252,12 @@ fn from_choice(choice: &PlanChoice, request: &RequestContext, hints: &Hinted) ->
 
 fn by_hints(request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {
     let task_type = task_type_of(hints);
-    let mut agents: Vec<String> = CORE_AGENTS.map(|a| a.as_str().to_owned()).to_vec();
+    let mut agents: Vec<String> = CORE_AGENTS.map(|a| a.into_str().to_owned()).to_vec();
     if task_type == TaskType::TechnicalExecution && request.question.mode != Mode::Ask {
-        agents.push(Agent::Implementer.as_str().into());
+        agents.push(Agent::Implementer.into_str().into());
     }
     if !request.images.is_empty() {
-        agents.push(Agent::Visual.as_str().into());
+        agents.push(Agent::Visual.into_str().into());
     }
     OrchestrationPlan {
         task_type,
@@ -281,13 +281,13 @@ fn bound(raw: &OrchestrationPlan, deps: &Deps, request: &RequestContext) -> (Pla
         corrections.push(format!(
             "rounds were set from {} to {rounds}: {} allows it",
             raw.rounds,
-            mode.as_str()
+            mode.into_str()
         ));
     }
     if raw.output_shape != mode {
         corrections.push(format!(
             "outputShape was set to {}, the mode of the request",
-            mode.as_str()
+            mode.into_str()
         ));
     }
     let question = raw
@@ -332,7 +332,7 @@ fn agents_to_run(
     let mut agents: BTreeSet<Agent> = BTreeSet::new();
     for name in &raw.agents_to_run {
         let refused = match name.trim().to_lowercase().parse::<Agent>() {
-            Err(()) => "there is no such agent",
+            Err(_) => "there is no such agent",
             Ok(agent) if agents.contains(&agent) => {
                 corrections.push(format!("{agent} was named more than once: it runs once"));
                 continue;

@@ -75,7 +75,7 @@ fn positions(input: &SynthesisInput<'_>) -> Vec<String> {
     let usable: Vec<&str> = input
         .usable()
         .iter()
-        .map(|(agent, ..)| agent.as_str())
+        .map(|(agent, ..)| agent.into_str())
         .collect();
     let support = |group: &AnswerGroup| {
         let agents = group.agents.iter();

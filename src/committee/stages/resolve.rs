@@ -41,7 +41,7 @@ pub fn held<'a>(
             let own = claim
                 .positions
                 .iter()
-                .find(|position| is_held(claim, position, agent.as_str()))?;
+                .find(|position| is_held(claim, position, agent.into_str()))?;
             let mut others: Vec<&Position> = claim
                 .positions
                 .iter()

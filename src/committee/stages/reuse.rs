@@ -117,7 +117,7 @@ impl<'a> Change<'a> {
             || (is_answered && lacking)
             || speaks_for_another(self.request, self.parent, report)
             || self.corrected.contains(&agent)
-            || self.overruled.contains(agent.as_str())
+            || self.overruled.contains(agent.into_str())
             || self.uses_value(report)
             || is_about(report, &self.point)
     }

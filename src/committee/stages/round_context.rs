@@ -47,13 +47,15 @@ impl RoundContext<'_> {
         model: &RoleModel,
         limit: u32,
     ) -> Result<Rendered, Failure> {
-        let mut values = self.request.values(Some(self.plan.task_type.as_str()), &[]);
+        let mut values = self
+            .request
+            .values(Some(self.plan.task_type.into_str()), &[]);
         set(&mut values, "max_words", json!(model.words_in(limit, 0)));
         set(&mut values, "images", json!(self.images(agent).len()));
         Ok(self
             .deps
             .prompts
-            .render(model.prompts, agent.as_str(), values)?)
+            .render(model.prompts, agent.into_str(), values)?)
     }
 
     pub(super) fn images(&self, agent: Agent) -> &[Image] {

@@ -11,7 +11,7 @@ use crate::committee::money::trim;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::evidence::Evidence;
-use crate::committee::stages::judge::{Answers, judge};
+use crate::committee::stages::judge::judge;
 use crate::committee::stages::later_rounds::{KEPT, SETTLED};
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::committee::stages::turn::finished;
@@ -55,12 +55,7 @@ pub async fn rounds(
         return Err(Failure::no_core_output(&latest));
     }
     cross_check::make(&context, &latest).await?;
-    let first = latest.clone();
-    let answers = Answers {
-        first: None,
-        latest: &latest,
-    };
-    let mut judgement = judge(&context, &answers, 1).await?;
+    let mut judgement = judge(&context, 1).await?;
     for round in 2..=plan.rounds {
         let find = || {
             (
@@ -83,11 +78,7 @@ pub async fn rounds(
                 latest.insert(agent, outcome);
             }
         }
-        let answers = Answers {
-            first: Some(&first),
-            latest: &latest,
-        };
-        judgement = judge(&context, &answers, round).await?;
+        judgement = judge(&context, round).await?;
     }
     Ok(deliberation(run, trimmed, latest, judgement))
 }
@@ -153,7 +144,7 @@ impl RoundContext<'_> {
             let names = first
                 .asked
                 .iter()
-                .map(|a| a.as_str())
+                .map(Agent::into_str)
                 .collect::<Vec<_>>()
                 .join(", ");
             format!(

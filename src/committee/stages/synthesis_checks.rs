@@ -146,10 +146,10 @@ pub(super) fn known_units(
         let found = input
             .usable()
             .into_iter()
-            .find(|(a, ..)| a.as_str() == agent);
+            .find(|(a, ..)| a.into_str() == agent);
         let exists = found.is_some_and(|(_, report, ..)| report.units.iter().any(|u| u.id == unit));
         let quarantined = found.is_some_and(|(.., score, _)| score.status == Status::Quarantine);
-        let allowed = !quarantined || justified.iter().any(|j| j.agent.as_str() == agent);
+        let allowed = !quarantined || justified.iter().any(|j| j.agent.into_str() == agent);
         if exists && allowed {
             if !known.iter().any(|k| k == id) {
                 known.push(id.to_owned());

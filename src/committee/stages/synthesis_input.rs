@@ -45,7 +45,7 @@ impl<'a> SynthesisInput<'a> {
     fn redactor(&self, which: impl Fn(Agent, Status) -> bool) -> Redactor {
         let answered = self.deliberation.answered();
         let selected = answered.filter(|(agent, _, score, _)| which(*agent, score.status));
-        Redactor::new(selected.map(|(agent, report, ..)| (agent.as_str(), report)))
+        Redactor::new(selected.map(|(agent, report, ..)| (agent.into_str(), report)))
     }
 
     /// Returns the redactor for references to discarded outputs.
@@ -90,7 +90,9 @@ impl<'a> SynthesisInput<'a> {
 
     /// Returns the values of the master's prompts, and those parts of them that models wrote.
     pub fn values(&self) -> (Value, Vec<ModelText>) {
-        let mut values = self.request.values(Some(self.plan.task_type.as_str()), &[]);
+        let mut values = self
+            .request
+            .values(Some(self.plan.task_type.into_str()), &[]);
         let mut texts = vec![];
         let outputs: Vec<Value> = self
             .usable()
@@ -101,11 +103,11 @@ impl<'a> SynthesisInput<'a> {
                 let axes: Vec<String> = score
                     .axes
                     .iter()
-                    .map(|(axis, s)| format!("{} {:.0}", axis.as_str(), s.points))
+                    .map(|(axis, s)| format!("{} {:.0}", axis.into_str(), s.points))
                     .collect();
                 json!({
-                    "agent": agent.as_str(),
-                    "status": score.status.as_str(),
+                    "agent": agent.into_str(),
+                    "status": score.status.into_str(),
                     "cred": format!("{:.2}", score.cred),
                     "axes": axes.join(", "),
                     "report_json": report_json,

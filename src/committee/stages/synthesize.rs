@@ -127,7 +127,7 @@ async fn instead(
 /// Gets plain text from the master as the main answer. Fixed rules make the rest.
 async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
     let task_type = input.plan.task_type;
-    let mut values = input.request.values(Some(task_type.as_str()), &[]);
+    let mut values = input.request.values(Some(task_type.into_str()), &[]);
     let usable = input.usable().into_iter();
     let (drafts, texts): (Vec<String>, Vec<ModelText>) = usable
         .map(|(_, report, _, tokens)| {

@@ -102,7 +102,11 @@ impl RoundContext<'_> {
                 Ok(typed) => {
                     let message = self.request.full_text();
                     let read = || {
-                        scoring::report_from_text(agent.as_str(), &message, &unquoted(&typed.value))
+                        scoring::report_from_text(
+                            agent.into_str(),
+                            &message,
+                            &unquoted(&typed.value),
+                        )
                     };
                     let report = self.run.compute(&format!("reading {step}"), read).await?;
                     Ok(typed.map(|_| report))
@@ -188,7 +192,9 @@ impl RoundContext<'_> {
         model: &RoleModel,
         held: &[Held<'_>],
     ) -> Result<Rendered, Failure> {
-        let mut values = self.request.values(Some(self.plan.task_type.as_str()), &[]);
+        let mut values = self
+            .request
+            .values(Some(self.plan.task_type.into_str()), &[]);
         set(&mut values, "images", json!(0));
         set(&mut values, "claims", resolve::shown(held));
         Ok(self.deps.prompts.render(model.prompts, "resolve", values)?)
@@ -204,7 +210,7 @@ fn resolved(
     typed: &Typed<Decisions>,
 ) -> (AgentOutcome, Option<Resolved>) {
     let (report, resolved) =
-        resolve::settle(report, agent.as_str(), held, &typed.value, typed.obtained);
+        resolve::settle(report, agent.into_str(), held, &typed.value, typed.obtained);
     let mut outcome = heard.latest.get(&agent).cloned();
     if let Some(AgentOutcome::Answered {
         report: earlier, ..

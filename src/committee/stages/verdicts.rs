@@ -47,7 +47,7 @@ impl Shown<'_> {
             .claims
             .iter()
             .map(|(id, unit)| {
-                let tags: Vec<&str> = unit.tags.iter().map(|tag| tag.as_str()).collect();
+                let tags: Vec<&str> = unit.tags.iter().map(Tag::into_str).collect();
                 let tags = if tags.is_empty() {
                     "no tag".to_owned()
                 } else {
@@ -157,8 +157,8 @@ pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> (CrossCheck, Vec<St
         let mut named: Vec<String> = vec![];
         for label in labels {
             match report_of(shown, label) {
-                Some(shown) if named.iter().all(|known| known != shown.agent.as_str()) => {
-                    named.push(shown.agent.as_str().to_owned());
+                Some(shown) if named.iter().all(|known| known != shown.agent.into_str()) => {
+                    named.push(shown.agent.into_str().to_owned());
                 }
                 Some(_) => {}
                 None => dropped.unknown += 1,
@@ -226,7 +226,7 @@ fn conduct(reply: &CrossCheckReply, shown: &[Shown<'_>], dropped: &mut Dropped) 
             dropped.unknown += 1;
             continue;
         };
-        let agent = shown.agent.as_str();
+        let agent = shown.agent.into_str();
         if conduct.iter().all(|known| known.agent != agent) {
             conduct.push(Conduct {
                 agent: agent.to_owned(),
@@ -249,9 +249,9 @@ fn verdict(
         for label in labels {
             let (of, name) = match (claim_of(shown, label), report_of(shown, label)) {
                 (Some((of, unit)), _) => {
-                    (of, UnitRef::new(of.agent.as_str(), &unit.id).to_string())
+                    (of, UnitRef::new(of.agent.into_str(), &unit.id).to_string())
                 }
-                (None, Some(of)) => (of, of.agent.as_str().to_owned()),
+                (None, Some(of)) => (of, of.agent.into_str().to_owned()),
                 (None, None) => {
                     dropped.unknown += 1;
                     continue;
@@ -275,7 +275,7 @@ fn verdict(
             .any(|other| agent_of(other) == agent_of(name))
     });
     ClaimVerdict {
-        claim: UnitRef::new(holder.agent.as_str(), &unit.id),
+        claim: UnitRef::new(holder.agent.into_str(), &unit.id),
         supported_by,
         contradicted_by,
         holds: out.holds,

@@ -69,7 +69,7 @@ fn a_guild_gets_what_the_house_and_the_guild_allow() {
         .policy
         .actions;
     let names =
-        |set: &BTreeSet<CommandName>| set.iter().map(|name| name.as_str()).collect::<Vec<_>>();
+        |set: &BTreeSet<CommandName>| set.iter().map(CommandName::into_str).collect::<Vec<_>>();
     let (house, first, second) = (
         policy.rules(None),
         policy.rules(Some("g1")),

@@ -219,7 +219,7 @@ pub(in crate::http) async fn post(
             let mut response = Json(ReplyBody::of(reply)).into_response();
             response
                 .headers_mut()
-                .insert(OUTCOME, HeaderValue::from_static(reply.outcome.as_str()));
+                .insert(OUTCOME, HeaderValue::from_static(reply.outcome.into_str()));
             set_run(&mut response, run);
             Ok(response)
         }

@@ -184,7 +184,7 @@ pub(in crate::http) fn about_list(schemas: &mut Schemas) -> Operation {
         json!({ "runs": [summary_example()], "nextCursor": null }),
     );
     let outcomes: Vec<&str> = RunState::ALL
-        .map(RunState::as_str)
+        .map(|state| state.into_str())
         .into_iter()
         .chain(["heuristic"])
         .collect();

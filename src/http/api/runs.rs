@@ -50,15 +50,11 @@ fn outcome(name: &str) -> Result<Outcomes, Problem> {
     if name == "heuristic" {
         return Ok(Outcomes::Heuristic);
     }
-    RunState::ALL
-        .into_iter()
-        .find(|state| state.as_str() == name)
-        .map(Outcomes::State)
-        .ok_or_else(|| {
-            let detail =
-                "must be answered, clarification, heuristic, failed, cancelled, queued or running";
-            Problem::wrong_parameter("outcome", detail)
-        })
+    name.parse().map(Outcomes::State).map_err(|_| {
+        let detail =
+            "must be answered, clarification, heuristic, failed, cancelled, queued or running";
+        Problem::wrong_parameter("outcome", detail)
+    })
 }
 
 /// Lists runs, newest first. `nextCursor` is null on the last page.
@@ -261,7 +257,7 @@ pub(in crate::http) async fn cancel(
             Ok(said("cancelled").into_response())
         }
         CancelOutcome::AlreadyFinished(state) => {
-            Err(Problem::conflict(format!("the run is {} already", state.as_str())).of(id))
+            Err(Problem::conflict(format!("the run is {} already", state.into_str())).of(id))
         }
         CancelOutcome::Unknown => Err(Problem::no_such_run()),
     }

@@ -295,7 +295,7 @@ fn security(needs: Option<Requirement>) -> (Value, &'static [Kind]) {
     match needs {
         None => (json!([]), &[]),
         Some(Requirement::Scope(scope)) => (
-            json!([{ "bearer": [scope.as_str()] }]),
+            json!([{ "bearer": [scope.into_str()] }]),
             &[
                 Kind::NoToken,
                 Kind::LacksScope,

@@ -70,7 +70,7 @@ pub(super) fn memory_query(owner: &Owner, terms: &[String]) -> Option<String> {
 fn owner_word(owner: &Owner) -> String {
     let whole = format!(
         "{}\u{1f}{}\u{1f}{}",
-        owner.source.as_str(),
+        owner.source.into_str(),
         owner.guild_id.as_deref().unwrap_or(""),
         owner.user_id
     );

@@ -33,7 +33,7 @@ use file::DatabaseFile;
 use owners::{LockFile, Owners};
 use writer::Writer;
 
-pub use restore::{Existing, Restoration, RestoreError, restore};
+pub use restore::{Existing, RestoreError, restore};
 
 /// Size of the write-ahead log, in pages of 4 KiB, at which a commit has to move them into the
 /// file.

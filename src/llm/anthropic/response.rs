@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::wire::{Content, Response};
 use crate::domain::BilledTokens;
-use crate::llm::{ChatReply, Stop, usage};
+use crate::llm::{CallStop, ChatReply, usage};
 
 /// Converts an answer. Pure. `request_id` is the `request-id` header.
 pub(super) fn from_wire(response: Response, request_id: Option<String>) -> ChatReply {
@@ -25,10 +25,10 @@ pub(super) fn from_wire(response: Response, request_id: Option<String>) -> ChatR
     ChatReply {
         text: input.unwrap_or_else(|| text().collect()),
         stop: match response.stop_reason.as_deref() {
-            Some("end_turn" | "stop_sequence" | "tool_use") => Stop::End,
-            Some("max_tokens" | "model_context_window_exceeded") => Stop::MaxTokens,
-            Some("refusal") => Stop::Refusal,
-            _ => Stop::Other,
+            Some("end_turn" | "stop_sequence" | "tool_use") => CallStop::End,
+            Some("max_tokens" | "model_context_window_exceeded") => CallStop::MaxTokens,
+            Some("refusal") => CallStop::Refusal,
+            _ => CallStop::Other,
         },
         usage: read_usage(&response.usage),
         model: response.model,
@@ -71,7 +71,7 @@ mod tests {
             )),
             ChatReply {
                 text: r#"{"answer":"42","confidence":0.7}"#.into(),
-                stop: Stop::End,
+                stop: CallStop::End,
                 usage: Some(BilledTokens {
                     input: 412,
                     cache_read: 1536,
@@ -92,7 +92,7 @@ mod tests {
         ));
         assert_eq!(
             (reply.text.as_str(), reply.stop),
-            (r#"{"answer":"42","confidence":0.7}"#, Stop::End)
+            (r#"{"answer":"42","confidence":0.7}"#, CallStop::End)
         );
         assert_eq!(
             reply.usage,
@@ -110,7 +110,7 @@ mod tests {
         let reply = read(include_str!(
             "../../../tests/cassettes/anthropic_thought_away.json"
         ));
-        assert_eq!((reply.text.as_str(), reply.stop), ("", Stop::MaxTokens));
+        assert_eq!((reply.text.as_str(), reply.stop), ("", CallStop::MaxTokens));
         assert_eq!(
             reply.usage.map(|usage| (usage.output, usage.thinking)),
             Some((1000, 1000))
@@ -122,13 +122,13 @@ mod tests {
         let reply = read(include_str!(
             "../../../tests/cassettes/anthropic_refusal.json"
         ));
-        assert_eq!((reply.text.as_str(), reply.stop), ("", Stop::Refusal));
+        assert_eq!((reply.text.as_str(), reply.stop), ("", CallStop::Refusal));
         let reply = read(include_str!(
             "../../../tests/cassettes/anthropic_max_tokens.json"
         ));
         assert_eq!(
             (reply.text.as_str(), reply.stop),
-            (r#"{"answer":"The first of the"#, Stop::MaxTokens)
+            (r#"{"answer":"The first of the"#, CallStop::MaxTokens)
         );
     }
 

@@ -208,7 +208,7 @@ mod tests {
         let reply = from_wire(collected(&cut).unwrap().unwrap(), None);
         assert_eq!(
             (reply.text.as_str(), reply.stop),
-            ("{\"answer\":\"42\",", crate::llm::Stop::MaxTokens)
+            ("{\"answer\":\"42\",", crate::llm::CallStop::MaxTokens)
         );
         assert_eq!(
             reply.usage,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Call, Collect, HttpClient};
 use crate::domain::{BilledTokens, StructuredOutput};
 use crate::llm::{
-    ChatModel, ChatReply, ChatRequest, Error, ProviderKind, ProviderSpec, Registry, Retry, Stop,
+    CallStop, ChatModel, ChatReply, ChatRequest, Error, ProviderKind, ProviderSpec, Registry, Retry,
 };
 
 const KEY: &str = "sk-test-0123456789abcdef";
@@ -107,7 +107,7 @@ async fn anthropic_answers() {
         .unwrap();
     assert_eq!(
         (reply.stop, reply.provider_request_id.as_deref()),
-        (Stop::End, Some("req_1"))
+        (CallStop::End, Some("req_1"))
     );
     assert_eq!(
         reply.usage,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::wire::{Reply, Response};
 use crate::domain::BilledTokens;
 use crate::llm::error_body::{self, Rejection};
-use crate::llm::{ChatReply, Stop, usage};
+use crate::llm::{CallStop, ChatReply, usage};
 
 /// A status 200 without a reply.
 #[derive(Debug, PartialEq)]
@@ -36,11 +36,11 @@ pub(super) fn from_wire(
         .as_deref()
         .is_some_and(|refusal| !refusal.is_empty());
     let stop = match choice.finish_reason.as_deref() {
-        _ if refused => Stop::Refusal,
-        Some("stop" | "tool_calls" | "function_call") => Stop::End,
-        Some("length") => Stop::MaxTokens,
-        Some("content_filter") => Stop::Refusal,
-        _ => Stop::Other,
+        _ if refused => CallStop::Refusal,
+        Some("stop" | "tool_calls" | "function_call") => CallStop::End,
+        Some("length") => CallStop::MaxTokens,
+        Some("content_filter") => CallStop::Refusal,
+        _ => CallStop::Other,
     };
     Ok(ChatReply {
         text: text(choice.message),
@@ -119,7 +119,7 @@ mod tests {
             )),
             Ok(ChatReply {
                 text: r#"{"answer":"42","confidence":0.7}"#.into(),
-                stop: Stop::End,
+                stop: CallStop::End,
                 usage: Some(BilledTokens {
                     input: 70,
                     cache_read: 1024,
@@ -138,18 +138,18 @@ mod tests {
         let reply = read(include_str!("../../../tests/cassettes/openai_refusal.json")).unwrap();
         assert_eq!(
             (reply.text.as_str(), reply.stop),
-            ("I'm sorry, I can't assist with that.", Stop::Refusal)
+            ("I'm sorry, I can't assist with that.", CallStop::Refusal)
         );
         let reply = read(include_str!("../../../tests/cassettes/openai_length.json")).unwrap();
         assert_eq!(
             (reply.text.as_str(), reply.stop),
-            (r#"{"answer":"The fir"#, Stop::MaxTokens)
+            (r#"{"answer":"The fir"#, CallStop::MaxTokens)
         );
         let reply = read(include_str!(
             "../../../tests/cassettes/openai_content_filter.json"
         ))
         .unwrap();
-        assert_eq!((reply.text.as_str(), reply.stop), ("", Stop::Refusal));
+        assert_eq!((reply.text.as_str(), reply.stop), ("", CallStop::Refusal));
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
             "../../../tests/cassettes/openai_thought_away.json"
         ))
         .unwrap();
-        assert_eq!((reply.text.as_str(), reply.stop), ("", Stop::MaxTokens));
+        assert_eq!((reply.text.as_str(), reply.stop), ("", CallStop::MaxTokens));
         let usage = BilledTokens {
             cache_write: 1240,
             output: 1000,
@@ -176,7 +176,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             (reply.text.as_str(), reply.stop),
-            (r#"{"answer":"42","confidence":0.7}"#, Stop::End)
+            (r#"{"answer":"42","confidence":0.7}"#, CallStop::End)
         );
         assert_eq!(reply.usage, None, "a local server that reports none");
     }

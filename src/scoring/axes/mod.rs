@@ -291,7 +291,7 @@ fn compliance(reading: &ParsedOutput<'_>) -> AxisBuilder {
         (FlagKind::JudgeAttack, -16.0),
     ] {
         let weight = reading.screening.weight(kind);
-        tally.add(kind.as_str(), weight, most * weight);
+        tally.add(kind.into_str(), weight, most * weight);
     }
     tally
 }

@@ -10,5 +10,5 @@ mod screening;
 pub(super) use code::{Soundness, soundness};
 pub(super) use demands::satisfies;
 pub(super) use path::{Path, Step, path_to};
-pub use screening::{Flag, FlagKind, Screening, screen};
+pub use screening::{FlagKind, Screening};
 pub(super) use screening::{obeyed_injection, screen_answer};

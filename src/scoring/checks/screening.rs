@@ -13,6 +13,8 @@ use crate::text::{MAX_BYTES, clip, collapse_whitespace, pattern, ratio, sentence
 /// The kind of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum FlagKind {
     /// Declines the request.
     Refusal,
@@ -34,19 +36,6 @@ pub enum FlagKind {
 }
 
 impl FlagKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FlagKind::Refusal => "refusal",
-            FlagKind::PartialRefusal => "partial_refusal",
-            FlagKind::JudgeAttack => "judge_attack",
-            FlagKind::Injection => "injection",
-            FlagKind::LeakedPrompt => "leaked_prompt",
-            FlagKind::Empty => "empty",
-            FlagKind::Repetition => "repetition",
-            FlagKind::Echo => "echo",
-        }
-    }
-
     /// True if a text with this flag takes no part in the comparison of answers.
     pub fn bars(self) -> bool {
         !matches!(self, FlagKind::PartialRefusal | FlagKind::LeakedPrompt)
@@ -195,7 +184,7 @@ fn attacks(text: &str, scale: f64, out: &mut Screening) {
         FlagKind::JudgeAttack,
         FlagKind::LeakedPrompt,
     ] {
-        for rule in rules(kind.as_str()) {
+        for rule in rules(kind.into_str()) {
             if let Some(hit) = rule.pattern.find(text) {
                 out.add(kind, rule.weight * scale, hit.as_str());
             }

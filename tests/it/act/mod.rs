@@ -41,7 +41,7 @@ impl Answer {
         let gate = |event: &Event| match event {
             Event::GateChecked(g) => Some(format!(
                 "{}{}",
-                g.gate.as_str(),
+                g.gate.into_str(),
                 if g.passed { "" } else { "!" }
             )),
             _ => None,

@@ -253,7 +253,7 @@ async fn every_gate_stops_its_cases_and_the_journal_names_it() {
         let answer = act(&app, "ada", "something unclear").await;
         let why = answer.events.iter().find_map(|event| match event {
             Event::GateChecked(verdict) => Some((
-                verdict.gate.as_str(),
+                verdict.gate.into_str(),
                 verdict.passed,
                 verdict.why.is_empty(),
             )),
@@ -285,7 +285,7 @@ async fn an_unreadable_alternative_does_not_discard_the_first_reading() {
             .collect();
         assert_eq!(choices, ["roll", "check"], "{alternatives}");
         let schema = offered.events.iter().find_map(|event| match event {
-            Event::GateChecked(verdict) if verdict.gate.as_str() == "schema" => Some(verdict),
+            Event::GateChecked(verdict) if verdict.gate.into_str() == "schema" => Some(verdict),
             _ => None,
         });
         let schema = schema.unwrap();

@@ -213,102 +213,83 @@ impl Reader<'_> {
         self.open.iter().rev().skip(1).any(|open| *open == closer)
     }
 
-    fn array(&mut self, closer: char) -> Read<Value> {
-        let mut items = vec![];
-        let mut separated = true;
+    /// Reads up to the next item of an object or list, and returns its first character. `None` if
+    /// the object or list ends.
+    fn next_item(&mut self, closer: char, separated: &mut bool, first: bool) -> Read<Option<char>> {
         loop {
             self.skip_blank()?;
             self.burn(0)?;
             match self.peek() {
                 None => {
                     self.note(CUT_SHORT);
-                    return Ok(items.into());
+                    return Ok(None);
                 }
                 Some(',') => {
-                    if separated {
+                    if *separated {
                         self.note("stray commas");
                     }
-                    separated = true;
+                    *separated = true;
                     self.at += 1;
                 }
                 Some(c) if c == closer => {
-                    if separated && !items.is_empty() {
+                    if *separated && !first {
                         self.note("trailing commas");
                     }
                     self.at += 1;
-                    return Ok(items.into());
+                    return Ok(None);
                 }
                 Some(c @ ('}' | ']' | ')')) => {
                     self.note("mismatched brackets");
                     if self.closes_outer(c) {
-                        return Ok(items.into());
+                        return Ok(None);
                     }
                     self.at += 1;
                 }
-                // A key in place of an item: the list was never closed.
-                Some(':') => return Err(GaveUp::NotJson),
-                Some(_) => {
-                    if !separated {
-                        self.note("missing commas");
-                    }
-                    let before = self.at;
-                    items.extend(self.value()?);
-                    separated = false;
-                    if self.at == before {
-                        return Err(GaveUp::NotJson);
-                    }
-                }
+                next => return Ok(next),
             }
         }
     }
 
-    fn object(&mut self, _closer: char) -> Read<Value> {
-        let mut members = Map::new();
+    fn array(&mut self, closer: char) -> Read<Value> {
+        let mut items = vec![];
         let mut separated = true;
-        loop {
-            self.skip_blank()?;
-            self.burn(0)?;
-            match self.peek() {
-                None => {
-                    self.note(CUT_SHORT);
-                    return Ok(members.into());
-                }
-                Some(',') => {
-                    if separated {
-                        self.note("stray commas");
-                    }
-                    separated = true;
-                    self.at += 1;
-                }
-                Some('}') => {
-                    if separated && !members.is_empty() {
-                        self.note("trailing commas");
-                    }
-                    self.at += 1;
-                    return Ok(members.into());
-                }
-                Some(c @ (']' | ')')) => {
-                    self.note("mismatched brackets");
-                    if self.closes_outer(c) {
-                        return Ok(members.into());
-                    }
-                    self.at += 1;
-                }
-                Some('{') if members.is_empty() => return self.doubled(),
-                // The next item of the outer list: this object was never closed.
-                Some('{') if self.closes_outer(']') => {
-                    self.note("missing closing braces");
-                    return Ok(members.into());
-                }
-                Some(_) => {
-                    if !separated {
-                        self.note("missing commas");
-                    }
-                    separated = false;
-                    self.member(&mut members)?;
-                }
+        while let Some(next) = self.next_item(closer, &mut separated, items.is_empty())? {
+            // A key in place of an item: the list was never closed.
+            if next == ':' {
+                return Err(GaveUp::NotJson);
+            }
+            if !separated {
+                self.note("missing commas");
+            }
+            let before = self.at;
+            items.extend(self.value()?);
+            separated = false;
+            if self.at == before {
+                return Err(GaveUp::NotJson);
             }
         }
+        Ok(items.into())
+    }
+
+    fn object(&mut self, closer: char) -> Read<Value> {
+        let mut members = Map::new();
+        let mut separated = true;
+        while let Some(next) = self.next_item(closer, &mut separated, members.is_empty())? {
+            if next == '{' && members.is_empty() {
+                return self.doubled();
+            }
+            // The next item of the outer list: this object was never closed.
+            if next == '{' && self.closes_outer(']') {
+                self.note("missing closing braces");
+                break;
+            }
+            if !separated {
+                self.note("missing commas");
+            }
+            separated = false;
+            self.member(&mut members)?;
+        }
+        Ok(members.into())
     }
 
     /// Reads `{{ ... }}`, which templates that escape braces produce.

@@ -84,7 +84,7 @@ fn finished(agent: Agent, id: &str, text: &str) -> Event {
 
 fn scored(round: u8, agent: Agent, status: Status) -> Event {
     let score = Score {
-        agent: agent.as_str().into(),
+        agent: agent.into_str().into(),
         axes: Axes::default(),
         cred: 0.8,
         status,

@@ -13,7 +13,7 @@ use crate::committee::reply::estimate;
 use crate::committee::reply::plan_steps::plan_steps;
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::config::OutputForm;
-use crate::domain::{Estimate, Role, TimeUnit};
+use crate::domain::{Estimate, Role, TimeUnit, counted};
 
 /// The same for a model that can give numbers only.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +52,8 @@ pub async fn of_synthesis(
         return Ok(Some(estimate::of_figures(&given, corrections)));
     }
     let why = format!(
-        "the plan has {count} steps and the figures {}: they were asked for",
+        "the plan has {} and the figures {}: they were asked for",
+        counted(count, "step", "steps"),
         given.plan_steps.len()
     );
     corrections.push(why);

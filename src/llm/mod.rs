@@ -212,14 +212,23 @@ pub enum Error {
     #[error("too many calls are waiting for {provider}")]
     Saturated { provider: String },
     /// The model has failed too often in a row and is not called for a while.
-    #[error(
-        "{provider} is not asked for {model}: it failed too often in a row; tried again in {retry_in:?}"
-    )]
+    #[error("{last}; the circuit of {model} at {provider} is open {}", opening(*.retry_in))]
     CircuitOpen {
         provider: String,
         model: String,
+        /// Why the last call failed, in the service's own words.
+        last: String,
         retry_in: Duration,
     },
+}
+
+/// Returns how long a circuit stays open, in whole seconds.
+fn opening(retry_in: Duration) -> String {
+    if retry_in.is_zero() {
+        "until a probe ends".to_owned()
+    } else {
+        format!("for {:.0} s", retry_in.as_secs_f64().ceil())
+    }
 }
 
 /// Whether another attempt is useful.
@@ -290,6 +299,14 @@ impl Error {
             | Error::TooLong { .. }
             | Error::Saturated { .. }
             | Error::CircuitOpen { .. } => None,
+        }
+    }
+
+    /// Returns the cause with the provider's status, if it sent one: "rate limited (429)".
+    pub fn named(&self) -> String {
+        match self {
+            Error::Status { status, .. } => format!("{} ({status})", self.cause()),
+            _ => self.cause().to_string(),
         }
     }
 

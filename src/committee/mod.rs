@@ -33,6 +33,7 @@ use stages::{confidence, finish, hints, plan, question, rounds, synthesize};
 
 pub use call::prompts::{Error as PromptError, Prompts};
 pub use call::single_call::{Consultation, consult};
+pub use call_names::stage_under_way;
 pub use deps::Deps;
 pub use failure::{CallError, Failure};
 pub use money::budget::text_bound;

@@ -217,6 +217,11 @@ async fn a_run_without_time_for_its_agents_is_504() {
         (504, &json!("urn:conclave:problem:deadline")),
         "{problem}"
     );
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        detail.starts_with("the run's deadline of 3 s left no more time for round 1: "),
+        "{detail}"
+    );
     // With enough time, the same failures count as a failure of the provider.
     let deadlines = json!({ "connect": 1, "call": 1, "ask": 20, "audit": 20, "deep": 20 });
     let app = TestApp::with(

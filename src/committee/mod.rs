@@ -43,6 +43,7 @@ pub use replayed::{Replayed, Verdict, replay};
 pub use reply::audit::view as audit_view;
 pub use reply::audit_text::markdown as audit_markdown;
 pub use reply::invariants;
+pub use reply::rounding::rounded as rounded_audit;
 pub use track_record::{Bin, Member, TrackRecord};
 
 /// Answers the run's question.

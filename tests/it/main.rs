@@ -14,6 +14,7 @@ mod act_fuzz;
 mod act_guards;
 mod act_store;
 mod architecture;
+mod audit;
 mod backup;
 mod chat;
 mod cli;

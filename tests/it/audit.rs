@@ -1,8 +1,8 @@
-//! Tests what a reader of the audit appendix gets.
+//! Tests what a reader of the audit appendix and of its notes gets.
 
 use regex::Regex;
 
-use crate::support::{MockProvider, Scenario, TestApp};
+use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp};
 
 #[tokio::test]
 async fn an_audit_explains_its_terms_once_and_has_no_noise() {
@@ -35,5 +35,26 @@ async fn an_audit_explains_its_terms_once_and_has_no_noise() {
         let exact = got.body["meta"]["c_final"].as_f64().unwrap();
         let shown = got.body["audit"]["confidence"]["c_final"].as_f64();
         assert!((exact - shown.unwrap()).abs() < 1e-6, "{exact}, {shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_an_output_that_was_cut_makes_the_reply_say_that_outputs_were_limited() {
+    let note = "outputs were limited";
+    for is_cut in [false, true] {
+        let provider = MockProvider::start().await;
+        if is_cut {
+            provider.on("r1/critic", Fault::CutJson).once();
+        }
+        let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.05")).await;
+        let got = app
+            .ask(
+                "audit",
+                "What is the boiling point of water at sea level in Celsius?",
+            )
+            .await;
+        let (reply, audit) = got.text().split_once("## Audit appendix").unwrap();
+        assert!(audit.contains(note), "the plan was not shortened: {audit}");
+        assert_eq!(reply.contains(note), is_cut, "{reply}");
     }
 }

@@ -270,7 +270,7 @@ fn longest(
         }
         let shrunk = (share < 1.0).then(|| {
             format!(
-                "outputs were limited to {:.0} % of their usual length",
+                "{OUTPUTS_LIMITED} to {:.0} % of their usual length",
                 share * 100.0
             )
         });
@@ -291,6 +291,10 @@ fn longest(
         })
     })
 }
+
+/// How the note begins that the cap made the output limits smaller. Whether an output was cut is
+/// another fact.
+pub const OUTPUTS_LIMITED: &str = "outputs were limited";
 
 /// Returns the note for readers that the cap left an agent out.
 pub fn did_not_run(role: Role) -> String {

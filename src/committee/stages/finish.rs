@@ -7,6 +7,7 @@ use crate::committee::call::CallFailure;
 use crate::committee::call::output::why;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
+use crate::committee::money::budget;
 use crate::committee::reply::audit;
 use crate::committee::reply::invariants::{self, InvariantInput, Violation};
 use crate::committee::reply::render;
@@ -15,11 +16,10 @@ use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::synthesis_input::{SynthesisInput, clean};
 use crate::committee::stages::{confidence, fallback_answer, question_rules};
 use crate::domain::{
-    Agent, BudgetMeta, Gate, Invalidation, Meta, Outcome, Reply, Status, TaskType,
+    Agent, BudgetMeta, Gate, Invalidation, Meta, Outcome, Reply, Status, TaskType, counted,
 };
-use crate::journal::{
-    ChainFault, Gated, RunContext, SynthesisSource, Synthesized, Transcript, views,
-};
+use crate::journal::views::{self, CallView};
+use crate::journal::{ChainFault, Gated, RunContext, SynthesisSource, Synthesized, Transcript};
 
 /// Renders the reply and checks the invariants.
 ///
@@ -216,7 +216,9 @@ impl FinalState<'_> {
 
     /// Returns the restrictions that the Confidence section states.
     fn notes(&self, synthesized: &Synthesized, transcript: &Transcript<'_>) -> Vec<String> {
+        let is_cut = transcript.calls.iter().any(CallView::is_cut);
         let mut notes = self.deliberation.map(panel_notes).unwrap_or_default();
+        notes.retain(|note| is_cut || !note.contains(budget::OUTPUTS_LIMITED));
         if synthesized.obtained == SynthesisSource::Fallback {
             let why = synthesized
                 .corrections
@@ -281,15 +283,8 @@ fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
         .collect();
     let discarded = deliberation.with_status(Status::Discard);
     if !discarded.is_empty() {
-        let plural = if discarded.len() == 1 {
-            "output was"
-        } else {
-            "outputs were"
-        };
-        notes.push(format!(
-            "{} {plural} left out for too low a score",
-            discarded.len()
-        ));
+        let outputs = counted(discarded.len(), "output was", "outputs were");
+        notes.push(format!("{outputs} left out for too low a score"));
     }
     notes.extend(
         deliberation

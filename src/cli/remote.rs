@@ -81,17 +81,19 @@ pub(super) async fn ask(
             let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
             match event.name.as_str() {
                 "reply" => {
+                    progress.event("reply", &data);
                     progress.finish();
                     replied(run, hint, &data);
                     return Ok(());
                 }
                 "error" => {
+                    progress.event("error", &data);
                     progress.finish();
                     let status = data.get("status").and_then(Value::as_u64);
                     let status = status.and_then(|status| u16::try_from(status).ok());
                     return Err(refused(status.unwrap_or(500), &data));
                 }
-                name => show(&mut progress, name, &data),
+                name => progress.event(name, &data),
             }
         }
     }
@@ -148,63 +150,6 @@ async fn send(env: &Env, server: &str, mut request: RequestBuilder) -> Result<Re
     }
     let response = request.send().await;
     response.map_err(|error| fail(Exit::Server, format!("{server}: {error}")))
-}
-
-fn show(progress: &mut Progress, name: &str, data: &Value) {
-    let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
-    match name {
-        "plan" => {
-            let plan = &data["plan"];
-            let agents: Vec<&str> = plan["agentsToRun"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
-            progress.line(&format!(
-                "plan       {}, rounds {}: {}",
-                plan["taskType"].as_str().unwrap_or_default(),
-                plan["rounds"],
-                agents.join(", ")
-            ));
-        }
-        "agent.started" => progress.working(&text("agent")),
-        "agent.finished" => {
-            let cause = data["cause"]
-                .as_str()
-                .map(|cause| format!(": {cause}"))
-                .unwrap_or_default();
-            progress.line(&format!("{:<10} {}{cause}", text("agent"), text("outcome")));
-            progress.done(&text("agent"));
-        }
-        "score" => {
-            let scores: Vec<String> = data["scores"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .map(|s| {
-                    let part = |key: &str| s[key].as_str().unwrap_or_default();
-                    format!(
-                        "{} {:.2} {}",
-                        part("agent"),
-                        s["cred"].as_f64().unwrap_or(0.0),
-                        part("status")
-                    )
-                })
-                .collect();
-            progress.line(&format!("scores     {}", scores.join(", ")));
-        }
-        "round" if data["round"].as_u64() != Some(1) => {
-            progress.line(&format!(
-                "round {}    {}: {}",
-                data["round"],
-                text("state"),
-                text("why")
-            ));
-        }
-        "synthesis" => progress.working("master (synthesis)"),
-        _ => {}
-    }
 }
 
 fn refused(status: u16, problem: &Value) -> Exit {

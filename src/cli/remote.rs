@@ -128,12 +128,29 @@ pub(super) async fn get(env: &Env, server: &str, path: &str) -> Result<Value, Ex
     answer(env, server, client.get(url(server, path))).await
 }
 
+/// As [`get`], with `None` if the server does not know what is asked for.
+///
+/// # Errors
+/// As [`post`].
+pub(super) async fn find(env: &Env, server: &str, path: &str) -> Result<Option<Value>, Exit> {
+    let client = client().map_err(failing(Exit::Unexpected))?;
+    let response = send(env, server, client.get(url(server, path))).await?;
+    if response.status().as_u16() == 404 {
+        return Ok(None);
+    }
+    read(response).await.map(Some)
+}
+
 fn url(server: &str, path: &str) -> String {
     format!("{}{path}", server.trim_end_matches('/'))
 }
 
 async fn answer(env: &Env, server: &str, request: RequestBuilder) -> Result<Value, Exit> {
-    let response = send(env, server, request).await?;
+    read(send(env, server, request).await?).await
+}
+
+/// Returns the body of a response.
+async fn read(response: Response) -> Result<Value, Exit> {
     let status = response.status();
     let answer: Value = response.json().await.unwrap_or_default();
     if status.is_success() {

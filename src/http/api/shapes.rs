@@ -91,7 +91,7 @@ fn audited_agent() -> Value {
             "servedModel": text(SERVED_MODEL),
             "modelReplaced": truth(MODEL_REPLACED),
             "attempts": count("Calls in all rounds."),
-            "latencyMs": count("Of all calls."),
+            "latencyMs": count("The sum over all calls."),
             "inputTokens": count("Of all calls."),
             "outputTokens": count("Of all calls, thinking included."),
             "thinkingTokens": count("Of the output, as far as providers say it."),

@@ -34,7 +34,7 @@ use crate::clock::Clock;
 use crate::committee::{Deps, PromptError, Prompts, Quote, quote};
 use crate::compute::ComputePool;
 use crate::config::Config;
-use crate::domain::{Question, RunId, Usd, fingerprint};
+use crate::domain::{Question, RunId, Usd, counted, fingerprint};
 use crate::journal::{
     self, Acceptance, Accepted, CancelOutcome, Continues, Entry, Event, Finished, NewRun,
     RunFilter, RunRow, Store, Transcript, Wake,
@@ -88,7 +88,7 @@ pub enum StartError {
 /// Why a submission was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum Rejected {
-    #[error("the request breaks {} rules", .0.len())]
+    #[error("the request breaks {}", counted(.0.len(), "rule", "rules"))]
     Invalid(Vec<FieldProblem>),
     #[error("the idempotency key was used with another body")]
     KeyReused { run: RunId },

@@ -1,6 +1,8 @@
 //! The problems of a request, bounded in number. A body with many small mistakes must not produce a
 //! response that is many times as long.
 
+use crate::domain::counted;
+
 /// The maximum number of listed problems; further ones are only counted.
 pub const MAX_LISTED_PROBLEMS: usize = 50;
 
@@ -38,7 +40,14 @@ impl ProblemList {
     /// Returns the list. Its last entry says how many problems are not listed, if there are any.
     pub fn finish(mut self) -> Vec<FieldProblem> {
         if self.unlisted > 0 {
-            let detail = format!("and {} further problems that are not listed", self.unlisted);
+            let detail = format!(
+                "and {} not listed",
+                counted(
+                    self.unlisted,
+                    "further problem that is",
+                    "further problems that are"
+                )
+            );
             self.listed.push(FieldProblem {
                 pointer: String::new(),
                 detail,

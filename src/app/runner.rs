@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 
 use crate::actions;
 use crate::clock::Clock;
-use crate::committee::{Deps, Failure, convene};
+use crate::committee::{Deps, Failure, convene, stage_under_way};
 use crate::compute::ComputePool;
 use crate::domain::{Reply, RunId, Usd};
 use crate::journal::{
@@ -446,9 +446,13 @@ impl Runner {
             result = tokio::time::timeout(deadline, &mut work) => match result {
                 Err(_) => Ok(Ending::Failed {
                     cause: Cause::Deadline,
-                    detail: format!("the run did not end within {} s", deadline.as_secs()),
+                    detail: format!("{} passed during {}", named(deadline), stage(context)),
                 }),
                 Ok(Err(_panic)) => Ok(internal("a stage panicked".into())),
+                Ok(Ok(Err(Failure::Failed { cause: Cause::Deadline, detail }))) => Ok(Ending::Failed {
+                    cause: Cause::Deadline,
+                    detail: format!("{} left no more time for {}: {detail}", named(deadline), stage(context)),
+                }),
                 Ok(Ok(convened)) => ending(convened, context.ledger().exceeded()),
             },
         }
@@ -500,6 +504,15 @@ impl Runner {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn named(deadline: Duration) -> String {
+    format!("the run's deadline of {} s", deadline.as_secs())
+}
+
+/// Returns the stage that is under way, in words.
+fn stage(context: &RunContext) -> String {
+    stage_under_way(&context.events())
 }
 
 /// Returns the ending of a run from the committee's result.

@@ -16,7 +16,7 @@ use super::{remote, seats};
 use crate::app::{App, ChatInput, Rejected, RequestIds};
 use crate::clock::Clock;
 use crate::config::{self, Env};
-use crate::domain::{Context, Mode, Outcome, RunId, Source};
+use crate::domain::{Context, Mode, Outcome, RunId, Source, counted};
 use crate::http::reply_body;
 use crate::journal::{Ending, Event};
 
@@ -151,15 +151,7 @@ async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result
             return Err(fail(Exit::Unexpected, detail));
         };
         let entry = entry.map_err(failing(Exit::Unexpected))?;
-        if let Event::Accepted(accepted) = &entry.event
-            && let Some(continues) = &accepted.continues
-        {
-            let parent = continues.parent;
-            progress.line(&format!(
-                "continuing run {parent} (begin with \"new:\" for a new request)"
-            ));
-        }
-        progress.entry(&entry);
+        progress.entry(run, &entry);
         if let Event::Finished(finished) = entry.event {
             break finished.ending;
         }
@@ -235,7 +227,7 @@ fn in_words(time: Duration) -> String {
         m if m >= 120 && m % 60 == 0 => (m / 60, "hour"),
         m => (m, "minute"),
     };
-    format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
+    counted(number, unit, &format!("{unit}s"))
 }
 
 #[cfg(test)]

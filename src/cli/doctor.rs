@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::clock::Clock;
 use crate::committee;
 use crate::config::{self, Env, OutputForm, RoleModel};
-use crate::domain::is_same_model;
+use crate::domain::{counted, is_same_model};
 use crate::llm::{Author, CallStop, ChatRequest, Message, Part, Schema};
 
 #[derive(Debug, Args)]
@@ -78,7 +78,10 @@ pub(super) async fn run(env: &Env, offline: bool) -> Done {
     if sick == 0 {
         Ok(())
     } else {
-        Err(fail(Exit::Provider, format!("{sick} of the checks failed")))
+        Err(fail(
+            Exit::Provider,
+            format!("{} failed", counted(sick, "check", "checks")),
+        ))
     }
 }
 

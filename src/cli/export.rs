@@ -13,6 +13,7 @@ use super::exit::{Done, Exit, fail};
 use super::printable::escaped_json;
 use super::show::open;
 use crate::config::Env;
+use crate::domain::counted;
 use crate::journal::{Error, RunFilter, Store};
 
 /// The number of runs that are read at a time.
@@ -60,10 +61,11 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
     };
     match written {
         Ok(Written { runs, unfinished }) => {
-            eprintln!("exported {runs} runs");
+            eprintln!("exported {}", counted(runs, "run", "runs"));
             if unfinished > 0 {
                 eprintln!(
-                    "{unfinished} runs in flight were left out: export again when they have ended"
+                    "{} left out: export again when the rest has ended",
+                    counted(unfinished, "run in flight was", "runs in flight were")
                 );
             }
             Ok(())

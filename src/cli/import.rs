@@ -9,6 +9,7 @@ use super::exit::{Done, Exit, fail};
 use super::printable::without_controls;
 use super::show::open;
 use crate::config::Env;
+use crate::domain::counted;
 use crate::journal::{AdminStore, Archive, Error, Restored};
 
 #[derive(Debug, Args)]
@@ -52,12 +53,20 @@ pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Done {
             Err(NotTaken::Store(error)) => {
                 return Err(fail(
                     Exit::Unexpected,
-                    format!("line {number}: {error}; {new} runs were taken in before it"),
+                    format!(
+                        "line {number}: {error}; {} taken in before it",
+                        counted(new, "run was", "runs were")
+                    ),
                 ));
             }
         }
     }
-    eprintln!("imported {new} runs; {known} were here already; {refused} lines were refused");
+    eprintln!(
+        "imported {}; {} here already; {} refused",
+        counted(new, "run", "runs"),
+        counted(known, "was", "were"),
+        counted(refused, "line was", "lines were")
+    );
     if refused == 0 {
         Ok(())
     } else {

@@ -18,6 +18,7 @@ mod output;
 mod printable;
 mod prune;
 mod quote;
+mod recorded;
 mod remote;
 mod replay;
 mod report;

@@ -1,25 +1,98 @@
-//! Live progress on standard error: one line for each event, and a line with the current activity.
+//! Live progress on standard error: a line for the begin and the end of each stage, and a moving
+//! line with the current activity. It shows the events of `GET /api/runs/{id}/events`, of a run in
+//! this process too.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::colour::Tone;
 use super::printable::without_controls;
-use crate::domain::{Agent, Role, Score};
-use crate::journal::{
-    AgentFinished, AgentOutcome, CallResult, CallSettled, CrossChecked, Entry, Event, Planned,
-    Scored, Synthesized, Transcript, views,
-};
+use crate::domain::{Gate, RunId, Status, counted};
+use crate::http::progress_event;
+use crate::journal::{CallResult, Entry, Event};
 
-/// A progress display. It receives journal entries and draws them.
+/// A progress display. It receives the events of a run and draws them.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     silent: bool,
-    events: Vec<Event>,
-    /// Agents that are working.
+    begun: Instant,
+    /// What is under way, for the moving line.
     busy: Vec<String>,
+    stage: Option<Stage>,
+    /// The agents of the round under way that have not finished.
+    pending: Vec<String>,
+    agents: BTreeMap<String, Stage>,
+    /// Of all calls of the run.
+    sums: Sums,
+}
+
+/// A stage of the run, or an agent's part of a round.
+#[derive(Default)]
+struct Stage {
+    label: String,
+    began: Option<Timestamp>,
+    sums: Sums,
+}
+
+impl Stage {
+    /// Returns "after 1.2 s", the time on the clock. Empty if a time is missing.
+    fn elapsed(&self, data: &Value) -> String {
+        let elapsed = self
+            .began
+            .zip(time(data))
+            .map(|(from, to)| to.duration_since(from));
+        elapsed.map_or_else(String::new, |time| {
+            format!(" after {:.1} s", time.as_secs_f64().max(0.0))
+        })
+    }
+}
+
+/// Sums over calls.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    calls: u64,
+    latency_ms: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    cost_usd: f64,
+}
+
+impl Sums {
+    fn add(&mut self, call: &Value) {
+        let count = |key: &str| call[key].as_u64().unwrap_or(0);
+        self.calls += 1;
+        self.latency_ms = self.latency_ms.saturating_add(count("latencyMs"));
+        self.input_tokens = self.input_tokens.saturating_add(count("inputTokens"));
+        self.output_tokens = self.output_tokens.saturating_add(count("outputTokens"));
+        self.cost_usd += call["costUsd"].as_f64().unwrap_or(0.0);
+    }
+
+    /// Returns the end of a line. The latencies of several calls are marked as a sum, because calls
+    /// overlap.
+    fn shown(self) -> String {
+        if self.calls == 0 {
+            return String::new();
+        }
+        let summed = if self.calls > 1 {
+            format!(" ({:.1} s in sum)", self.latency_ms as f64 / 1000.0)
+        } else {
+            String::new()
+        };
+        format!(
+            "; {}{summed}, {} in / {} out tokens, ${:.5}",
+            counted(self.calls, "call", "calls"),
+            self.input_tokens,
+            self.output_tokens,
+            self.cost_usd
+        )
+    }
 }
 
 impl Progress {
@@ -35,117 +108,222 @@ impl Progress {
         Self {
             bar,
             silent,
-            events: vec![],
+            begun: Instant::now(),
             busy: vec![],
+            stage: None,
+            pending: vec![],
+            agents: BTreeMap::new(),
+            sums: Sums::default(),
         }
     }
 
-    /// Shows an entry of a run that this process executes.
-    pub fn entry(&mut self, entry: &Entry) {
-        self.events.push(entry.event.clone());
-        match &entry.event {
-            Event::CallSent(sent) => self.working(&label(sent.role, &sent.call)),
-            Event::CallSettled(settled) => self.settled(settled),
-            Event::Planned(planned) => self.planned(planned),
-            Event::Trimmed(trimmed) => {
-                for left_out in &trimmed.left_out {
+    /// Shows an entry of a run that this process executes, with the provider's words on a failed
+    /// call, which the service gives only in the journal.
+    pub fn entry(&mut self, run: RunId, entry: &Entry) {
+        let Some((name, mut data)) = progress_event(run, entry) else {
+            return;
+        };
+        if let Event::CallSettled(settled) = &entry.event
+            && let CallResult::Failed {
+                said: Some(said), ..
+            } = &settled.result
+            && let Value::Object(data) = &mut data
+        {
+            data.insert("said".into(), json!(said));
+        }
+        self.event(name, &data);
+    }
+
+    /// Shows an event of the stream.
+    pub fn event(&mut self, name: &str, data: &Value) {
+        match name {
+            "run" => self.accepted(data),
+            "plan.started" => self.begin("plan", "begins", data),
+            "plan" => self.end("plan", &planned(&data["plan"]), data),
+            "fit" => {
+                for left_out in texts(&data["leftOut"]) {
                     self.line(&format!("cap        {left_out}"));
                 }
             }
-            Event::RoundStarted(round) if round.round > 1 => {
-                self.line(&format!("round {}    {}", round.round, round.why));
+            "call" => self.call_ended(data),
+            "round" => self.round(data),
+            "agent.started" => {
+                let agent = text(data, "agent");
+                self.agent(&agent).began = time(data);
+                self.working(&agent);
             }
-            Event::RoundSkipped(round) => {
-                self.line(&format!("round {}    skipped: {}", round.round, round.why));
+            "agent.finished" => self.agent_finished(data),
+            "cross_check.started" => {
+                self.begin(
+                    "check",
+                    "begins: the key claims of all reports are compared",
+                    data,
+                );
             }
-            Event::CrossChecked(checked) => self.cross_checked(checked),
-            Event::AgentFinished(finished) => self.agent_finished(finished),
-            Event::Scored(scored) => self.scored(scored),
-            Event::Synthesized(synthesized) => self.synthesized(synthesized),
-            Event::Gated(gated) => {
-                let c = &gated.confidence;
-                let c_final = Tone::from(gated.gate).on_stderr(format!("c_final {:.2}", c.c_final));
-                let threshold = c.threshold;
-                self.print(&format!("gate       {c_final}, threshold {threshold:.2}"));
-            }
-            Event::Accepted(_)
-            | Event::Claimed(_)
-            | Event::ComputeStarted(_)
-            | Event::Hinted(_)
-            | Event::RoundStarted(_)
-            | Event::Reviewed(_)
-            | Event::Finished(_)
-            | Event::Feedback(_)
-            | Event::Parsed(_)
-            | Event::Proposed(_)
-            | Event::GateChecked(_)
-            | Event::Executed(_) => {}
+            "cross_check" => self.end("check", &cross_checked(data), data),
+            "score" => self.scored(data),
+            "synthesis" => self.begin("synthesis", "begins", data),
+            "synthesis.finished" => self.end("synthesis", synthesized(data), data),
+            "gate" => self.gated(data),
+            "reply" | "error" => self.ended(),
+            _ => {}
         }
     }
 
-    fn settled(&self, settled: &CallSettled) {
-        if let CallResult::Failed { cause, said, .. } = &settled.result {
-            let (call, said) = (&settled.call, said.as_ref());
-            let said = said.map(|said| format!(": {said}")).unwrap_or_default();
-            self.line(&format!("  {call}: attempt failed ({cause}){said}"));
+    fn accepted(&self, data: &Value) {
+        if let Some(parent) = data["continues"].as_str() {
+            self.line(&format!(
+                "continuing run {parent} (begin with \"new:\" for a new request)"
+            ));
         }
     }
 
-    fn planned(&self, planned: &Planned) {
-        let plan = &planned.plan;
-        let agents: Vec<&str> = plan.agents_to_run.iter().map(Agent::into_str).collect();
-        let agents = agents.join(", ");
-        let (task, rounds, totals) = (plan.task_type.into_str(), plan.rounds, self.totals("plan"));
-        let plural = if rounds == 1 { "round" } else { "rounds" };
-        self.line(&format!(
-            "plan       {task}, {rounds} {plural}: {agents}{totals}"
-        ));
+    fn begin(&mut self, label: &str, what: &str, data: &Value) {
+        self.close_round(data);
+        self.line(&format!("{label:<10} {what}"));
+        self.stage = Some(Stage {
+            label: label.to_owned(),
+            began: time(data),
+            sums: Sums::default(),
+        });
+        self.working(label);
     }
 
-    fn cross_checked(&self, checked: &CrossChecked) {
-        let totals = self.totals("cross-check");
-        let verdicts = checked.passes.iter().flat_map(|pass| &pass.found.claims);
-        let contradicted = verdicts
-            .clone()
-            .filter(|verdict| !verdict.contradicted_by.is_empty())
-            .count();
-        let found = if checked.passes.is_empty() {
-            format!("none: {}", checked.notes.join("; "))
-        } else {
-            format!("{} verdicts, {contradicted} contradicted", verdicts.count())
+    /// Prints the end of a stage. Without a begin, as of a plan that is used again, there is only
+    /// its result.
+    fn end(&mut self, label: &str, result: &str, data: &Value) {
+        let line = match self.stage.take_if(|stage| stage.label == label) {
+            Some(stage) => {
+                let result = if result.is_empty() {
+                    String::new()
+                } else {
+                    format!(": {result}")
+                };
+                format!(
+                    "{label:<10} ended{}{result}{}",
+                    stage.elapsed(data),
+                    stage.sums.shown()
+                )
+            }
+            None => format!("{label:<10} {result}"),
         };
-        self.line(&format!("check      {found}{totals}"));
+        self.line(&line);
+        self.done(label);
     }
 
-    fn agent_finished(&mut self, finished: &AgentFinished) {
-        let what = match (&finished.outcome, finished.reused_from) {
-            (AgentOutcome::Answered { .. }, Some(_)) => "reused".to_owned(),
-            (AgentOutcome::Answered { .. }, None) => "answered".to_owned(),
-            (AgentOutcome::Failed { cause, .. }, _) => format!("failed: {cause}"),
-        };
-        let agent = finished.agent.into_str();
-        let totals = self.totals(&format!("r{}/{agent}", finished.round));
-        self.line(&format!("{agent:<10} {what}{totals}"));
-        self.done(agent);
+    fn round(&mut self, data: &Value) {
+        let label = format!("round {}", data["round"]);
+        let why = text(data, "why");
+        if data["state"] == "skipped" {
+            self.close_round(data);
+            self.line(&format!("{label:<10} skipped: {why}"));
+            return;
+        }
+        self.begin(&label, &format!("begins: {why}"), data);
+        self.done(&label);
+        self.pending = texts(&data["agents"]);
+        self.agents.clear();
     }
 
-    fn scored(&self, scored: &Scored) {
-        let shown = |s: &Score| {
-            let status = Tone::from(s.status).on_stderr(s.status.into_str());
-            format!("{} {:.2} {status}", s.agent, s.cred)
+    /// Ends the round under way.
+    fn close_round(&mut self, data: &Value) {
+        let label = self.stage.as_ref().map(|stage| stage.label.clone());
+        if let Some(label) = label.filter(|label| label.starts_with("round ")) {
+            self.pending.clear();
+            self.end(&label, "", data);
+        }
+    }
+
+    fn agent(&mut self, agent: &str) -> &mut Stage {
+        self.agents.entry(agent.to_owned()).or_default()
+    }
+
+    fn call_ended(&mut self, data: &Value) {
+        let call = text(data, "call");
+        self.sums.add(data);
+        if let Some(stage) = &mut self.stage {
+            stage.sums.add(data);
+        }
+        for part in call.split(['/', '#']) {
+            if let Some(agent) = self.agents.get_mut(part) {
+                agent.sums.add(data);
+            }
+        }
+        if data["outcome"] == "failed" {
+            let said = data["said"]
+                .as_str()
+                .or(data["detail"].as_str())
+                .unwrap_or_default();
+            self.line(&format!(
+                "  {call}: attempt failed ({}): {said}",
+                text(data, "cause")
+            ));
+        }
+    }
+
+    fn agent_finished(&mut self, data: &Value) {
+        let agent = text(data, "agent");
+        let part = self.agents.remove(&agent).unwrap_or_default();
+        let claims = |count: u64| counted(count, "claim", "claims");
+        let what = match (
+            data["cause"].as_str(),
+            data["kept"].as_u64(),
+            data["conceded"].as_u64(),
+        ) {
+            (Some("circuit open"), ..) => format!("failed: {}", text(data, "detail")),
+            (Some(cause), ..) => format!("failed: {cause}"),
+            (None, ..) if data["reusedFrom"].is_string() => "reused".to_owned(),
+            (None, Some(kept), Some(conceded)) => {
+                format!("keeps {}, concedes {conceded}", claims(kept))
+            }
+            (None, ..) => text(data, "outcome"),
         };
-        let scores: Vec<String> = scored.judgement.scores.iter().map(shown).collect();
+        let (elapsed, sums) = (part.elapsed(data), part.sums.shown());
+        self.line(&format!("{agent:<10} {what}{elapsed}{sums}"));
+        self.done(&agent);
+        let waited = !self.pending.is_empty();
+        self.pending.retain(|pending| *pending != agent);
+        if waited && self.pending.is_empty() {
+            self.close_round(data);
+        }
+    }
+
+    fn scored(&mut self, data: &Value) {
+        self.close_round(data);
+        let shown = |score: &Value| {
+            let status = text(score, "status");
+            let tone = read::<Status>(&score["status"]).map_or(Tone::Neutral, Tone::from);
+            let (agent, cred) = (text(score, "agent"), score["cred"].as_f64().unwrap_or(0.0));
+            format!(
+                "{} {cred:.2} {}",
+                without_controls(&agent),
+                tone.on_stderr(without_controls(&status))
+            )
+        };
+        let scores: Vec<String> = data["scores"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(shown)
+            .collect();
         self.print(&format!("scores     {}", scores.join(", ")));
     }
 
-    fn synthesized(&mut self, synthesized: &Synthesized) {
-        let (what, step) = if synthesized.draft.is_some() {
-            ("written", "synthesis")
-        } else {
-            ("a question instead of an answer", "question")
-        };
-        self.line(&format!("synthesis  {what}{}", self.totals(step)));
-        self.done("master");
+    fn gated(&self, data: &Value) {
+        let figure = |key: &str| data[key].as_f64().unwrap_or(0.0);
+        let tone = read::<Gate>(&data["gate"]).map_or(Tone::Neutral, Tone::from);
+        let c_final = tone.on_stderr(format!("c_final {:.2}", figure("c_final")));
+        let threshold = figure("threshold");
+        self.print(&format!(
+            "gate       {c_final} (confidence in the reply), threshold {threshold:.2}"
+        ));
+    }
+
+    /// Prints the end of the run. The time is that on the clock since the command began to wait.
+    fn ended(&self) {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let sums = self.sums.shown();
+        self.line(&format!("run        ended after {seconds:.1} s{sums}"));
     }
 
     /// Prints a line above the moving one, without control characters, which a model may have
@@ -169,15 +347,15 @@ impl Progress {
         }
     }
 
-    pub fn working(&mut self, who: &str) {
+    fn working(&mut self, who: &str) {
         if !self.busy.iter().any(|known| known == who) {
             self.busy.push(who.to_owned());
         }
         self.say();
     }
 
-    pub fn done(&mut self, who: &str) {
-        self.busy.retain(|known| !known.starts_with(who));
+    fn done(&mut self, who: &str) {
+        self.busy.retain(|known| known != who);
         self.say();
     }
 
@@ -186,33 +364,76 @@ impl Progress {
             bar.set_message(without_controls(&self.busy.join(", ")).into_owned());
         }
     }
+}
 
-    fn totals(&self, step: &str) -> String {
-        let calls = Transcript::of(&self.events).calls;
-        let totals = views::totals(&calls, step);
-        if totals.calls == 0 {
-            return String::new();
-        }
-        let seconds = totals.latency_ms as f64 / 1000.0;
-        let repeated = if totals.calls > 1 {
-            format!(", {} calls", totals.calls)
-        } else {
-            String::new()
-        };
-        let tokens = format!(
-            "{} in / {} out tokens",
-            totals.input_tokens, totals.output_tokens
-        );
-        format!(
-            " in {seconds:.1} s, {tokens}, ${:.5}{repeated}",
-            totals.cost.dollars()
-        )
+fn planned(plan: &Value) -> String {
+    let (task, agents) = (
+        text(plan, "taskType"),
+        texts(&plan["agentsToRun"]).join(", "),
+    );
+    let rounds = plan["rounds"].as_u64().unwrap_or(1);
+    format!("{task}, {}: {agents}", counted(rounds, "round", "rounds"))
+}
+
+fn cross_checked(data: &Value) -> String {
+    if data["passes"] == 0 {
+        return format!("none: {}", texts(&data["notes"]).join("; "));
+    }
+    let count = |key: &str| data[key].as_u64().unwrap_or(0);
+    let verdicts = counted(count("verdicts"), "verdict", "verdicts");
+    format!("{verdicts}, {} contradicted", count("contradicted"))
+}
+
+fn synthesized(data: &Value) -> &'static str {
+    match (data["wrote"].as_str(), data["obtained"].as_str()) {
+        (Some("question"), _) => "a question instead of an answer",
+        (_, Some("no synthesis")) => "the best single report, unchanged",
+        _ => "written",
     }
 }
 
-fn label(role: Role, call: &str) -> String {
-    match role {
-        Role::Master => format!("master ({})", call.split(['#', '/']).next().unwrap_or(call)),
-        Role::Agent(_) | Role::Proposer => role.as_str().to_owned(),
+fn text(data: &Value, key: &str) -> String {
+    data[key].as_str().unwrap_or_default().to_owned()
+}
+
+fn texts(values: &Value) -> Vec<String> {
+    let values = values.as_array().into_iter().flatten();
+    values
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Returns when the event happened.
+fn time(data: &Value) -> Option<Timestamp> {
+    data["at"].as_str()?.parse().ok()
+}
+
+fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    serde_json::from_value(value.clone()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_what_passed_and_latencies_of_several_calls_are_a_sum() {
+        let stage = Stage {
+            began: "2026-01-05T10:00:00Z".parse().ok(),
+            ..Stage::default()
+        };
+        let end = json!({ "at": "2026-01-05T10:00:03.25Z" });
+        assert_eq!(stage.elapsed(&end), " after 3.2 s");
+        let call =
+            json!({ "latencyMs": 2000, "inputTokens": 10, "outputTokens": 5, "costUsd": 0.1 });
+        let mut sums = Sums::default();
+        sums.add(&call);
+        assert_eq!(sums.shown(), "; 1 call, 10 in / 5 out tokens, $0.10000");
+        sums.add(&call);
+        assert_eq!(
+            sums.shown(),
+            "; 2 calls (4.0 s in sum), 20 in / 10 out tokens, $0.20000"
+        );
     }
 }

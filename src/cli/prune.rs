@@ -9,6 +9,7 @@ use super::show::open;
 use super::terminal::say;
 use crate::clock::Clock;
 use crate::config::Env;
+use crate::domain::counted;
 use crate::journal::AdminStore;
 
 /// The number of runs per transaction, so that a service on the same database never waits long.
@@ -32,14 +33,16 @@ pub(super) async fn run(env: &Env, arguments: PruneArguments) -> Done {
         let count = store.prunable(before).await;
         let count = count.map_err(failing(Exit::Unexpected))?;
         say(format_args!(
-            "{count} runs ended before {before}: nothing was removed"
+            "{} ended before {before}: nothing was removed",
+            counted(count, "run", "runs")
         ));
         return Ok(());
     }
     let gone = prune(&*store, before).await;
     let gone = gone.map_err(failing(Exit::Unexpected))?;
     say(format_args!(
-        "removed {gone} runs that ended before {before}"
+        "removed {} that ended before {before}",
+        counted(gone, "run", "runs")
     ));
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::terminal::{say, text_of};
 use crate::app::{App, ChatInput};
 use crate::clock::Clock;
 use crate::config::{self, Env};
-use crate::domain::{Context, Mode, Source, User};
+use crate::domain::{Context, Mode, Source, User, counted};
 
 #[derive(Debug, Args)]
 pub(super) struct QuoteArguments {
@@ -71,8 +71,9 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
         say(format_args!("{body}"));
     } else {
         say(format_args!(
-            "expected  {} for {} calls",
-            quote.expected, quote.calls
+            "expected  {} for {}",
+            quote.expected,
+            counted(quote.calls, "call", "calls")
         ));
         say(format_args!("at worst  {}", quote.worst));
         say(format_args!("cap       {}", quote.cap));

@@ -81,17 +81,19 @@ pub(super) async fn ask(
             let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
             match event.name.as_str() {
                 "reply" => {
+                    progress.event("reply", &data);
                     progress.finish();
                     replied(run, hint, &data);
                     return Ok(());
                 }
                 "error" => {
+                    progress.event("error", &data);
                     progress.finish();
                     let status = data.get("status").and_then(Value::as_u64);
                     let status = status.and_then(|status| u16::try_from(status).ok());
                     return Err(refused(status.unwrap_or(500), &data));
                 }
-                name => show(&mut progress, name, &data),
+                name => progress.event(name, &data),
             }
         }
     }
@@ -126,12 +128,29 @@ pub(super) async fn get(env: &Env, server: &str, path: &str) -> Result<Value, Ex
     answer(env, server, client.get(url(server, path))).await
 }
 
+/// As [`get`], with `None` if the server does not know what is asked for.
+///
+/// # Errors
+/// As [`post`].
+pub(super) async fn find(env: &Env, server: &str, path: &str) -> Result<Option<Value>, Exit> {
+    let client = client().map_err(failing(Exit::Unexpected))?;
+    let response = send(env, server, client.get(url(server, path))).await?;
+    if response.status().as_u16() == 404 {
+        return Ok(None);
+    }
+    read(response).await.map(Some)
+}
+
 fn url(server: &str, path: &str) -> String {
     format!("{}{path}", server.trim_end_matches('/'))
 }
 
 async fn answer(env: &Env, server: &str, request: RequestBuilder) -> Result<Value, Exit> {
-    let response = send(env, server, request).await?;
+    read(send(env, server, request).await?).await
+}
+
+/// Returns the body of a response.
+async fn read(response: Response) -> Result<Value, Exit> {
     let status = response.status();
     let answer: Value = response.json().await.unwrap_or_default();
     if status.is_success() {
@@ -148,63 +167,6 @@ async fn send(env: &Env, server: &str, mut request: RequestBuilder) -> Result<Re
     }
     let response = request.send().await;
     response.map_err(|error| fail(Exit::Server, format!("{server}: {error}")))
-}
-
-fn show(progress: &mut Progress, name: &str, data: &Value) {
-    let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
-    match name {
-        "plan" => {
-            let plan = &data["plan"];
-            let agents: Vec<&str> = plan["agentsToRun"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
-            progress.line(&format!(
-                "plan       {}, rounds {}: {}",
-                plan["taskType"].as_str().unwrap_or_default(),
-                plan["rounds"],
-                agents.join(", ")
-            ));
-        }
-        "agent.started" => progress.working(&text("agent")),
-        "agent.finished" => {
-            let cause = data["cause"]
-                .as_str()
-                .map(|cause| format!(": {cause}"))
-                .unwrap_or_default();
-            progress.line(&format!("{:<10} {}{cause}", text("agent"), text("outcome")));
-            progress.done(&text("agent"));
-        }
-        "score" => {
-            let scores: Vec<String> = data["scores"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .map(|s| {
-                    let part = |key: &str| s[key].as_str().unwrap_or_default();
-                    format!(
-                        "{} {:.2} {}",
-                        part("agent"),
-                        s["cred"].as_f64().unwrap_or(0.0),
-                        part("status")
-                    )
-                })
-                .collect();
-            progress.line(&format!("scores     {}", scores.join(", ")));
-        }
-        "round" if data["round"].as_u64() != Some(1) => {
-            progress.line(&format!(
-                "round {}    {}: {}",
-                data["round"],
-                text("state"),
-                text("why")
-            ));
-        }
-        "synthesis" => progress.working("master (synthesis)"),
-        _ => {}
-    }
 }
 
 fn refused(status: u16, problem: &Value) -> Exit {

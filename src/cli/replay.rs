@@ -4,17 +4,16 @@ use clap::Args;
 use serde_json::json;
 
 use super::exit::{Done, Exit, fail, failing};
-use super::show::open;
+use super::recorded::RunArgument;
 use super::terminal::say;
 use crate::committee::{Replayed, Verdict, replay};
 use crate::config::{self, Env};
-use crate::domain::{Confidence, RunId};
-use crate::journal::{Transcript, ancestors};
+use crate::domain::{Confidence, RunKind};
 
 #[derive(Debug, Args)]
 pub(super) struct ReplayArguments {
-    /// The run's id.
-    run: RunId,
+    #[command(flatten)]
+    run: RunArgument,
     /// Print it as JSON.
     #[arg(long)]
     json: bool,
@@ -22,19 +21,10 @@ pub(super) struct ReplayArguments {
 
 pub(super) async fn run(env: &Env, arguments: ReplayArguments) -> Done {
     let policy = config::policy(env).map_err(failing(Exit::Configuration))?;
-    let store = open(env).await?;
-    let id = arguments.run;
-    let entries = store
-        .entries(id, 0)
-        .await
-        .map_err(failing(Exit::Unexpected))?;
-    let Some(accepted) = Transcript::of_entries(&entries).accepted else {
-        return Err(fail(Exit::Refused, format!("there is no run {id}")));
-    };
-    let earlier = ancestors(&*store, accepted)
-        .await
-        .map_err(failing(Exit::Unexpected))?;
-    let Some(replayed) = replay(&entries, &earlier, &policy) else {
+    let (run, journals) = arguments.run.read(env, Some(RunKind::Chat)).await?;
+    let (id, entries) = (run.id, &run.entries);
+    let earlier = journals.ancestors(&run).await?;
+    let Some(replayed) = replay(entries, &earlier, &policy) else {
         return Err(fail(
             Exit::Refused,
             format!("run {id} was never scored: there is nothing to replay"),

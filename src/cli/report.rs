@@ -10,7 +10,7 @@ use super::terminal::{say, say_json};
 use crate::clock::Clock;
 use crate::committee::TrackRecord;
 use crate::config::{self, Env, Policy};
-use crate::domain::{RunId, RunKind};
+use crate::domain::{RunId, RunKind, counted};
 use crate::journal::{Error, RunFilter, RunReader, Transcript, ancestors};
 
 /// The number of runs that are read at a time.
@@ -85,7 +85,7 @@ async fn read(
                 added => added?,
             }
         }
-        progress.set_message(format!("{} runs read", record.runs));
+        progress.set_message(format!("{} read", counted(record.runs, "run", "runs")));
         progress.tick();
     }
 }
@@ -116,8 +116,8 @@ fn print(record: &TrackRecord, since: Timestamp) {
         .map(|(name, count)| format!("{count} {name}"))
         .collect();
     say(format_args!(
-        "{} runs since {since:.0}: {}\n",
-        record.runs,
+        "{} since {since:.0}: {}\n",
+        counted(record.runs, "run", "runs"),
         outcomes.join(", ")
     ));
     if record.runs > 0 {
@@ -166,8 +166,8 @@ fn print_members(record: &TrackRecord) {
     say(format_args!(
         "\nJSON: outputs that were valid JSON, at once or after repair.\n\
          needless: replies that would have been the same without the agent (same decision, same leading\n\
-         answer, nothing of it used), of the newest {} replies.",
-        record.judged
+         answer, nothing of it used), of the newest {}.",
+        counted(record.judged, "reply", "replies")
     ));
 }
 

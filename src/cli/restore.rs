@@ -9,6 +9,7 @@ use super::exit::{Done, Exit, fail};
 use super::terminal::say;
 use crate::clock::Clock;
 use crate::config::Env;
+use crate::domain::counted;
 use crate::journal::{Existing, RestoreError, restore};
 
 #[derive(Debug, Args)]
@@ -44,7 +45,8 @@ pub(super) async fn run(env: &Env, arguments: RestoreArguments) -> Done {
     })?;
     let (database, runs) = (database.display(), done.runs);
     say(format_args!(
-        "restored {database}: {runs} runs, all chains verified"
+        "restored {database}: {}, all chains verified",
+        counted(runs, "run", "runs")
     ));
     if let Some(former) = done.former {
         say(format_args!("the former database is {}", former.display()));

@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::exit::{Done, Exit, fail};
 use super::terminal::say_json;
 use crate::config::{self, Env};
+use crate::domain::counted;
 use crate::scoring;
 
 #[derive(Debug, Args)]
@@ -70,7 +71,7 @@ pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Done {
             }
         }
         progress.inc(1);
-        progress.set_message(format!("{outputs} outputs"));
+        progress.set_message(counted(outputs, "output", "outputs"));
     }
     progress.finish_and_clear();
     if refused > 0 {

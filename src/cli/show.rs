@@ -8,22 +8,23 @@ use serde_json::json;
 use super::colour::appendix;
 use super::exit::{Done, Exit, fail};
 use super::printable::without_controls;
+use super::recorded::{Recorded, RunArgument};
 use super::terminal::{say, say_json, say_styled};
 use crate::app::{App, open_store};
 use crate::clock::Clock;
-use crate::committee::{audit_markdown, audit_view};
+use crate::committee::{audit_markdown, audit_view, rounded_audit};
 use crate::config::{self, Config, Env};
-use crate::domain::{RunId, RunKind};
+use crate::domain::RunKind;
 use crate::http::reply_body;
-use crate::journal::{Ending, Store, Transcript};
+use crate::journal::{Ending, Entry, Event, Store, Transcript};
 
 /// The start of the audit appendix in a reply.
 const APPENDIX: &str = "\n## Audit appendix\n";
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {
-    /// The run's id.
-    run: RunId,
+    #[command(flatten)]
+    run: RunArgument,
     /// Print reply, meta and audit as JSON.
     #[arg(long)]
     json: bool,
@@ -56,31 +57,47 @@ pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
 }
 
 pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Done {
-    let store = open(env).await?;
-    let id = arguments.run;
-    let (row, entries) = match (store.run(id).await, store.entries(id, 0).await) {
-        (Ok(Some(row)), Ok(entries)) => (row, entries),
-        (Ok(None), _) => return Err(fail(Exit::Refused, format!("there is no run {id}"))),
-        (Err(error), _) | (_, Err(error)) => return Err(fail(Exit::Unexpected, error)),
-    };
-    let transcript = Transcript::of_entries(&entries);
-    let audit = audit_view(id, &transcript);
-    let ending = transcript.finished.map(|finished| &finished.ending);
+    let (run, _) = arguments.run.read(env, None).await?;
+    let warning = run.broken.as_ref().map(|broken| {
+        format!(
+            "WARNING: the journal of run {} was altered: {broken}",
+            run.id
+        )
+    });
     if arguments.json {
-        let body = match ending {
-            Some(Ending::Replied { reply }) => reply_body(reply),
-            Some(Ending::Acted { response, .. }) => json!({ "action": response }),
-            _ => json!({}),
-        };
-        let shown = json!({ "id": id.to_string(), "state": row.state, "cause": row.cause, "reply": body.get("reply"),
-                            "meta": body.get("meta"), "audit": audit.filter(|_| row.kind == RunKind::Chat), "action": body.get("action") });
-        say_json(&serde_json::to_string_pretty(&shown).unwrap_or_default());
-        return Ok(());
+        print_json(&run);
+    } else {
+        if let Some(warning) = &warning {
+            print(&format!("{warning}\n"));
+        }
+        print_run(&run);
     }
-    print(&format!("> {}\n", row.message.replace('\n', "\n> ")));
+    match warning {
+        Some(warning) => Err(fail(Exit::Altered, warning)),
+        None => Ok(()),
+    }
+}
+
+fn print_json(run: &Recorded) {
+    let transcript = Transcript::of_entries(&run.entries);
+    let audit = audit_view(run.id, &transcript).filter(|_| run.kind == RunKind::Chat);
+    let audit = audit.map(rounded_audit);
+    let body = match transcript.finished.map(|finished| &finished.ending) {
+        Some(Ending::Replied { reply }) => reply_body(reply),
+        Some(Ending::Acted { response, .. }) => json!({ "action": response }),
+        _ => json!({}),
+    };
+    let shown = json!({ "id": run.id.to_string(), "state": run.state, "cause": run.cause, "reply": body.get("reply"),
+                        "meta": body.get("meta"), "audit": audit, "action": body.get("action"), "broken": run.broken });
+    say_json(&serde_json::to_string_pretty(&shown).unwrap_or_default());
+}
+
+fn print_run(run: &Recorded) {
+    let transcript = Transcript::of_entries(&run.entries);
+    print(&format!("> {}\n", run.message.replace('\n', "\n> ")));
     let gate = transcript.gated.map(|gated| gated.gate);
     let mut shown = false;
-    match ending {
+    match transcript.finished.map(|finished| &finished.ending) {
         Some(Ending::Replied { reply }) => {
             // The text of an answer in audit and deep already ends with the appendix.
             let (answer, audited) = reply
@@ -96,15 +113,26 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Done {
         Some(Ending::Failed { detail, .. }) => print(&format!("The run failed: {detail}")),
         Some(Ending::Acted { response, .. }) => print(&super::act::shown(response)),
         Some(Ending::Cancelled) => say(format_args!("The run was cancelled.")),
-        None => say(format_args!("The run is {}.", row.state.into_str())),
+        None => say(format_args!("The run is {}.", run.state.into_str())),
     }
-    if let Some(audit) = audit.filter(|_| !shown && row.kind == RunKind::Chat) {
+    let audit = audit_view(run.id, &transcript).filter(|_| !shown && run.kind == RunKind::Chat);
+    if let Some(audit) = audit {
         say_styled(format_args!(
             "\n{}",
             appendix(&without_controls(&audit_markdown(&audit)), gate)
         ));
     }
-    Ok(())
+    if let Some(took) = took(&run.entries) {
+        say(format_args!("\nThe run took {took:.1} s."));
+    }
+}
+
+/// Returns the seconds from the run's acceptance to its end.
+fn took(entries: &[Entry]) -> Option<f64> {
+    let end = entries
+        .iter()
+        .find(|entry| matches!(entry.event, Event::Finished(_)))?;
+    Some(end.at.duration_since(entries.first()?.at).as_secs_f64())
 }
 
 fn print(text: &str) {

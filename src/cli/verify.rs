@@ -3,41 +3,31 @@
 use clap::Args;
 
 use super::exit::{Done, Exit, fail};
-use super::show::open;
+use super::recorded::{Journals, RunArgument};
 use super::terminal::say;
 use crate::config::Env;
-use crate::domain::RunId;
-use crate::journal::prove;
+use crate::domain::counted;
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyArguments {
-    /// The run's id.
-    run: RunId,
+    #[command(flatten)]
+    run: RunArgument,
 }
 
 pub(super) async fn run(env: &Env, arguments: VerifyArguments) -> Done {
-    let store = open(env).await?;
-    let id = arguments.run;
-    let row = match store.run(id).await {
-        Ok(Some(row)) => row,
-        Ok(None) => return Err(fail(Exit::Refused, format!("there is no run {id}"))),
-        Err(error) => return Err(fail(Exit::Unexpected, error)),
-    };
-    let mut entries = match store.entries(id, 0).await {
-        Ok(entries) => entries,
-        // An entry that cannot be parsed was altered.
-        Err(error @ crate::journal::Error::Corrupt { .. }) => {
-            return Err(fail(Exit::Altered, error));
-        }
-        Err(error) => return Err(fail(Exit::Unexpected, error)),
-    };
-    if !row.state.is_terminal() {
-        entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
+    let (run, journals) = arguments.run.read(env, None).await?;
+    let id = run.id;
+    if let Some(broken) = run.broken {
+        return Err(fail(Exit::Altered, format!("run {id}: {broken}")));
     }
-    prove(&row, &entries).map_err(|broken| fail(Exit::Altered, format!("run {id}: {broken}")))?;
-    let (count, head) = (entries.len(), row.head_hash);
+    let count = counted(run.entries.len() as u64, "entry", "entries");
+    let by = match journals {
+        Journals::Here(_) => String::new(),
+        Journals::There { server, .. } => format!(", as verified by {server}"),
+    };
+    let head = run.head;
     say(format_args!(
-        "run {id}: {count} entries, the chain holds, head {head}"
+        "run {id}: {count}, the chain holds, head {head}{by}"
     ));
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Recognizes a run's calls by their names.
 
 use crate::domain::Agent;
+use crate::journal::Event;
 
 /// True if a call asks an agent for its report: `r1/solver`, `r1/solver#2`, `r2/solver/repair`.
 pub fn is_report(call: &str, agent: Agent) -> bool {
@@ -13,4 +14,47 @@ pub fn is_report(call: &str, agent: Agent) -> bool {
 pub fn is_cross_check(call: &str) -> bool {
     call.strip_prefix("cross-check")
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
+}
+
+/// Returns the stage of a call, in words: "round 1" for `r1/solver#2`.
+pub fn stage_of(call: &str) -> String {
+    let step = call.split(['/', '#']).next().unwrap_or(call);
+    match step.strip_prefix('r').map(str::parse::<u8>) {
+        Some(Ok(round)) => format!("round {round}"),
+        _ => format!("the {step}"),
+    }
+}
+
+/// Returns the stage that is under way after these events, in words.
+pub fn stage_under_way(events: &[Event]) -> String {
+    let stage = |event: &Event| match event {
+        Event::CallSent(sent) => Some(stage_of(&sent.call)),
+        Event::RoundStarted(started) => Some(format!("round {}", started.round)),
+        Event::Planned(_) => Some("round 1".to_owned()),
+        Event::Scored(_) => Some("the synthesis".to_owned()),
+        Event::Synthesized(_) => Some("the check of the reply".to_owned()),
+        _ => None,
+    };
+    let last = events.iter().rev().find_map(stage);
+    last.unwrap_or_else(|| "the plan".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_belongs_to_the_stage_that_its_name_begins_with() {
+        let calls = [
+            "plan#2",
+            "r2/resolve/solver",
+            "cross-check/reversed",
+            "synthesis/repair",
+        ];
+        assert_eq!(
+            calls.map(stage_of),
+            ["the plan", "round 2", "the cross-check", "the synthesis"]
+        );
+        assert_eq!(stage_under_way(&[]), "the plan");
+    }
 }

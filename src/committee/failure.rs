@@ -33,7 +33,10 @@ impl Failure {
         } else {
             Cause::Provider
         };
-        let why = format!("{} ({})", failed.cause, failed.detail);
+        let why = match failed.cause {
+            FailureCause::CircuitOpen => failed.detail.clone(),
+            _ => format!("{} ({})", failed.cause, failed.detail),
+        };
         let detail = format!("the master gave no {stage}: {why}");
         Self::Failed { cause, detail }
     }

@@ -34,6 +34,7 @@ use stages::{confidence, finish, hints, plan, question, rounds, synthesize};
 
 pub use call::prompts::{Error as PromptError, Prompts};
 pub use call::single_call::{Consultation, consult};
+pub use call_names::stage_under_way;
 pub use deps::Deps;
 pub use failure::{CallError, Failure};
 pub use money::budget::text_bound;
@@ -43,6 +44,7 @@ pub use replayed::{Replayed, Verdict, replay};
 pub use reply::audit::view as audit_view;
 pub use reply::audit_text::markdown as audit_markdown;
 pub use reply::invariants;
+pub use reply::rounding::rounded as rounded_audit;
 pub use track_record::TrackRecord;
 
 /// Answers the run's question.

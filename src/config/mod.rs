@@ -30,7 +30,7 @@ use url::Url;
 
 use crate::domain::{
     Agent, Calibration, Effort, Mode, Price, Role, Settings, StructuredOutput, Thresholds, Traits,
-    Usd,
+    Usd, counted,
 };
 
 pub use actions::{ActionRules, ActionsPolicy, ProposerPolicy};
@@ -76,13 +76,9 @@ impl Problems {
 }
 
 fn render(problems: &[Problem]) -> String {
-    let plural = if problems.len() == 1 {
-        "problem"
-    } else {
-        "problems"
-    };
+    let count = counted(problems.len(), "problem", "problems");
     let lines: String = problems.iter().map(|p| format!("\n  - {p}")).collect();
-    format!("{} {plural} in the configuration:{lines}", problems.len())
+    format!("{count} in the configuration:{lines}")
 }
 
 /// The whole configuration, resolved.

@@ -19,6 +19,7 @@ pub use api::chat::question;
 pub use api::reply_body::reply_body;
 pub use body::Unread;
 pub use connections::serve;
+pub use sse::progress_event;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -15,9 +15,10 @@ use super::auth::Caller;
 use super::error::Problem;
 use super::reference::operation::{Content, Schemas};
 use crate::app::App;
-use crate::domain::{Agent, Mode, Role, RunId, Score, TaskType};
+use crate::domain::{Agent, Decision, Mode, Role, RunId, Score, TaskType};
 use crate::journal::{
-    AgentFinished, AgentOutcome, CallSent, CrossChecked, Ending, Entry, Event, Scored,
+    AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Ending, Entry,
+    Event, Scored,
 };
 
 /// A comment is sent at this interval, so that no proxy closes the stream as idle.
@@ -61,9 +62,8 @@ fn stream(
 ) -> impl Stream<Item = Result<Sse, Infallible>> + use<> {
     app.follow(run, after).filter_map(move |entry| {
         let event = match entry {
-            Ok(entry) => {
-                view(run, &entry).map(|(name, data)| sse(name, &data).id(entry.seq.to_string()))
-            }
+            Ok(entry) => progress_event(run, &entry)
+                .map(|(name, data)| sse(name, &data).id(entry.seq.to_string())),
             Err(error) => Some(sse("error", &Problem::from(error).of(run).body())),
         };
         std::future::ready(event.map(Ok))
@@ -74,8 +74,8 @@ fn sse(name: &str, data: &Value) -> Sse {
     Sse::default().event(name).data(data.to_string())
 }
 
-/// Returns the event of an entry, or `None` if the stream does not show it.
-fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
+/// Returns the name and data of the event of an entry, or `None` if the stream does not show it.
+pub fn progress_event(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
     let at = entry.at.to_string();
     Some(match &entry.event {
         Event::Accepted(e) => {
@@ -102,6 +102,28 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
         Event::AgentFinished(e) => ("agent.finished", agent_finished(e, &at)),
         Event::Scored(e) => ("score", scored(e, &at)),
         Event::CrossChecked(e) => ("cross_check", cross_checked(e, &at)),
+        Event::Trimmed(e) => {
+            let data = json!({ "agents": e.agents, "leftOut": e.left_out, "at": at });
+            ("fit", data)
+        }
+        Event::CallSettled(e) => ("call", settled(e, &at)),
+        Event::Synthesized(e) => {
+            let wrote = if e.draft.is_some() {
+                "reply"
+            } else {
+                "question"
+            };
+            (
+                "synthesis.finished",
+                json!({ "wrote": wrote, "obtained": e.obtained, "at": at }),
+            )
+        }
+        Event::Gated(e) => {
+            let (c_final, threshold) = (e.confidence.c_final, e.confidence.threshold);
+            let data =
+                json!({ "gate": e.gate, "c_final": c_final, "threshold": threshold, "at": at });
+            ("gate", data)
+        }
         Event::Finished(e) => match &e.ending {
             Ending::Replied { reply } => ("reply", reply_body(reply)),
             Ending::Acted { response, .. } => ("action", response.clone()),
@@ -110,11 +132,7 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
         Event::Claimed(_)
         | Event::ComputeStarted(_)
         | Event::Hinted(_)
-        | Event::Trimmed(_)
-        | Event::CallSettled(_)
         | Event::Reviewed(_)
-        | Event::Synthesized(_)
-        | Event::Gated(_)
         | Event::Feedback(_)
         | Event::Parsed(_)
         | Event::Proposed(_)
@@ -124,13 +142,31 @@ fn view(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
 }
 
 fn agent_finished(finished: &AgentFinished, at: &str) -> Value {
-    let (outcome, cause) = match &finished.outcome {
-        AgentOutcome::Answered { .. } => ("answered", None),
-        AgentOutcome::Failed { cause, .. } => ("failed", Some(cause)),
+    let (outcome, cause, detail) = match &finished.outcome {
+        AgentOutcome::Answered { .. } => ("answered", None, None),
+        AgentOutcome::Failed { cause, detail, .. } => ("failed", Some(cause), Some(detail)),
     };
     let reused = finished.reused_from.map(|id| id.to_string());
+    let decided = |decision| {
+        let resolved = finished.resolved.as_ref()?;
+        let resolutions = resolved.resolutions.iter();
+        Some(resolutions.filter(|r| r.decision == decision).count())
+    };
     json!({ "agent": finished.agent, "round": finished.round, "outcome": outcome, "cause": cause,
+            "detail": detail, "kept": decided(Decision::Keep), "conceded": decided(Decision::Concede),
             "reusedFrom": reused, "at": at })
+}
+
+fn settled(settled: &CallSettled, at: &str) -> Value {
+    let (outcome, cause, detail) = match &settled.result {
+        CallResult::Answered { .. } => ("answered", None, None),
+        CallResult::Failed { cause, detail, .. } => ("failed", Some(cause), Some(detail)),
+        CallResult::InDoubt => ("in doubt", None, None),
+    };
+    let usage = settled.usage;
+    json!({ "call": settled.call, "outcome": outcome, "cause": cause, "detail": detail,
+            "latencyMs": settled.latency_ms, "inputTokens": usage.map(|u| u.all_input()),
+            "outputTokens": usage.map(|u| u.output), "costUsd": settled.cost.dollars(), "at": at })
 }
 
 fn scored(scored: &Scored, at: &str) -> Value {
@@ -152,8 +188,15 @@ fn cross_checked(checked: &CrossChecked, at: &str) -> Value {
             "notes": checked.notes, "at": at })
 }
 
-/// Returns the start event for the first attempt of an agent, or of the master at its synthesis.
+/// Returns the start event for the first attempt of an agent, of the master at its plan or its
+/// synthesis, or of the cross-check.
 fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
+    if sent.call == "cross-check" {
+        return Some((
+            "cross_check.started",
+            json!({ "model": sent.model, "at": at }),
+        ));
+    }
     match sent.role {
         Role::Agent(agent) => {
             let round = sent
@@ -180,6 +223,7 @@ fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
             })
         }
         Role::Master => match sent.call.as_str() {
+            "plan" => Some(("plan.started", json!({ "model": sent.model, "at": at }))),
             "synthesis" | "question" => Some((
                 "synthesis",
                 json!({ "step": sent.call, "model": sent.model, "at": at }),
@@ -191,12 +235,21 @@ fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
 }
 
 /// What each event says, for the reference.
-const EVENTS: [(&str, &str); 11] = [
+const EVENTS: [(&str, &str); 17] = [
     (
         "run",
         "The run was accepted. `continues` is the parent's id.",
     ),
+    ("plan.started", "The master begins to plan."),
     ("plan", "The plan, and what the service changed in it."),
+    (
+        "fit",
+        "The agents that fit under the cap, and what was left out.",
+    ),
+    (
+        "call",
+        "A call to a model ended. `latencyMs` is its own time; calls of a round overlap.",
+    ),
     (
         "round",
         "A round begins, or is skipped; `agents` only if it begins.",
@@ -204,12 +257,14 @@ const EVENTS: [(&str, &str); 11] = [
     ("agent.started", "The first attempt of an agent in a round."),
     (
         "agent.finished",
-        "An agent answered, failed, or its earlier report is used again.",
+        "An agent answered, failed, or its earlier report is used again. `kept` and `conceded` count its contested \
+         claims, if a later round asked for them.",
     ),
     (
         "score",
         "The statuses after a round, and the topics in dispute.",
     ),
+    ("cross_check.started", "The cross-check begins."),
     (
         "cross_check",
         "Key claims were compared, by so many calls; `notes` says why one is missing.",
@@ -218,6 +273,11 @@ const EVENTS: [(&str, &str); 11] = [
         "synthesis",
         "The master begins to write the reply, or the question instead of it.",
     ),
+    (
+        "synthesis.finished",
+        "The reply or the question is written, by the master or in its place.",
+    ),
+    ("gate", "Whether the reply ships or the question is asked."),
     ("reply", "The body of the plain response. The last event."),
     (
         "action",
@@ -262,6 +322,7 @@ fn data_of_events(schemas: &mut Schemas) -> Value {
     let (agent, mode) = (schemas.answer::<Agent>(), schemas.answer::<Mode>());
     let task = schemas.answer::<TaskType>();
     let agents = json!({ "type": "array", "items": agent });
+    let count_or_null = json!({ "type": ["integer", "null"], "minimum": 0 });
     let object = |properties: Value| closed(&properties, &[]);
     let plan = closed(
         &json!({
@@ -271,24 +332,33 @@ fn data_of_events(schemas: &mut Schemas) -> Value {
         }),
         &["clarificationQuestion"],
     );
-    let score = object(
-        json!({ "agent": text, "cred": { "type": "number", "minimum": 0, "maximum": 1 },
-                "status": { "enum": ["DISCARD", "QUARANTINE", "VALID"] } }),
-    );
+    let share = json!({ "type": "number", "minimum": 0, "maximum": 1 });
+    let score = object(json!({ "agent": text, "cred": share,
+                "status": { "enum": ["DISCARD", "QUARANTINE", "VALID"] } }));
     json!({
         "run": object(json!({ "runId": { "type": "string", "format": "uuid" },
                               "mode": { "oneOf": [mode, { "type": "null" }] }, "at": at, "continues": text_or_null })),
         "plan": object(json!({ "plan": plan, "corrections": texts, "at": at })),
+        "plan.started": object(json!({ "model": text, "at": at })),
+        "fit": object(json!({ "agents": agents, "leftOut": texts, "at": at })),
+        "call": object(json!({ "call": text, "outcome": { "enum": ["answered", "failed", "in doubt"] },
+                               "cause": text_or_null, "detail": text_or_null, "latencyMs": count,
+                               "inputTokens": count_or_null, "outputTokens": count_or_null,
+                               "costUsd": { "type": "number", "minimum": 0 }, "at": at })),
         "round": closed(&json!({ "round": round, "state": { "enum": ["run", "skipped"] }, "agents": agents,
                                 "why": text, "at": at }), &["agents"]),
         "agent.started": object(json!({ "agent": agent, "round": round, "model": text, "at": at })),
         "agent.finished": object(json!({ "agent": agent, "round": round, "outcome": { "enum": ["answered", "failed"] },
-                                         "cause": text_or_null, "reusedFrom": text_or_null, "at": at })),
+                                         "cause": text_or_null, "detail": text_or_null, "kept": count_or_null,
+                                         "conceded": count_or_null, "reusedFrom": text_or_null, "at": at })),
         "score": object(json!({ "round": round, "scores": { "type": "array", "items": score },
                                 "disagreements": texts, "at": at })),
+        "cross_check.started": object(json!({ "model": text, "at": at })),
         "cross_check": object(json!({ "passes": { "type": "integer", "minimum": 0, "maximum": 2 },
                                       "verdicts": count, "contradicted": count, "notes": texts, "at": at })),
         "synthesis": object(json!({ "step": { "enum": ["synthesis", "question"] }, "model": text, "at": at })),
+        "synthesis.finished": object(json!({ "wrote": { "enum": ["reply", "question"] }, "obtained": text, "at": at })),
+        "gate": object(json!({ "gate": { "enum": ["ship", "ask"] }, "c_final": share, "threshold": share, "at": at })),
         "reply": { "$ref": "#/components/schemas/Reply" },
         "action": { "$ref": "#/components/schemas/ActionReply" },
         "error": { "$ref": "#/components/schemas/Problem" },

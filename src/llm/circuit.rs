@@ -105,6 +105,8 @@ pub(super) struct Circuit {
     opened_total: u64,
     /// When a call last succeeded.
     well: Option<Instant>,
+    /// Why the last call failed that counted as a failure, such as "rate limited (429)".
+    last_failure: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +124,17 @@ impl Circuit {
             generation: 0,
             opened_total: 0,
             well: None,
+            last_failure: None,
         }
+    }
+
+    /// Keeps why a call failed, for the calls that are refused later.
+    pub fn failed_with(&mut self, cause: String) {
+        self.last_failure = Some(cause);
+    }
+
+    pub fn last_failure(&self) -> Option<&str> {
+        self.last_failure.as_deref()
     }
 
     pub fn position(&self, now: Instant) -> CircuitPosition {

@@ -172,7 +172,7 @@ pub enum Error {
     /// The connection broke after the request was sent.
     #[error("the connection to {provider} broke: {detail}")]
     Broken { provider: String, detail: String },
-    #[error("{provider} did not answer within {after:?}")]
+    #[error("{provider} did not answer within {:.1} s", .after.as_secs_f64())]
     Timeout { provider: String, after: Duration },
     #[error("{provider} answered {status}: {detail}")]
     Status {
@@ -201,14 +201,23 @@ pub enum Error {
     #[error("too many calls are waiting for {provider}")]
     Saturated { provider: String },
     /// The model has failed too often in a row and is not called for a while.
-    #[error(
-        "{provider} is not asked for {model}: it failed too often in a row; tried again in {retry_in:?}"
-    )]
+    #[error("{last}; the circuit of {model} at {provider} is open {}", opening(*.retry_in))]
     CircuitOpen {
         provider: String,
         model: String,
+        /// Why the last call failed, in the service's own words.
+        last: String,
         retry_in: Duration,
     },
+}
+
+/// Returns how long a circuit stays open, in whole seconds.
+fn opening(retry_in: Duration) -> String {
+    if retry_in.is_zero() {
+        "until a probe ends".to_owned()
+    } else {
+        format!("for {:.0} s", retry_in.as_secs_f64().ceil())
+    }
 }
 
 /// Whether another attempt is useful.
@@ -279,6 +288,14 @@ impl Error {
             | Error::TooLong { .. }
             | Error::Saturated { .. }
             | Error::CircuitOpen { .. } => None,
+        }
+    }
+
+    /// Returns the cause with the provider's status, if it sent one: "rate limited (429)".
+    pub fn named(&self) -> String {
+        match self {
+            Error::Status { status, .. } => format!("{} ({status})", self.cause()),
+            _ => self.cause().to_string(),
         }
     }
 

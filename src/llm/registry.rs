@@ -160,9 +160,11 @@ impl Limited {
     }
 
     fn refused(&self, model: &str, retry_in: Duration) -> Error {
+        let last = self.with_circuit(model, |circuit| circuit.last_failure().map(str::to_owned));
         Error::CircuitOpen {
             provider: self.provider.clone(),
             model: model.to_owned(),
+            last: last.unwrap_or_else(|| "failed too often in a row".to_owned()),
             retry_in,
         }
     }
@@ -205,6 +207,10 @@ impl Limited {
         };
         let result = self.model.chat(request).await;
         watch.sign = circuit::sign(&result, request.timeout, self.breaker.patience);
+        if let (Outcome::Failure, Err(error)) = (watch.sign, &result) {
+            let cause = error.named();
+            self.with_circuit(&request.model, |circuit| circuit.failed_with(cause));
+        }
         result
     }
 }
@@ -370,6 +376,10 @@ mod tests {
             (refused.cause(), refused.retry(), refused.may_be_billed()),
             (FailureCause::CircuitOpen, super::super::Retry::Never, false)
         );
+        assert_eq!(
+            refused.outline(),
+            "unreachable; the circuit of m at ill is open for 30 s"
+        );
         let state = |model: &str, state, opened_total| CircuitState {
             provider: "ill".into(),
             model: model.into(),
@@ -389,8 +399,8 @@ mod tests {
         let (probe, beside) = tokio::join!(model.chat(&first), model.chat(&second));
         assert!(probe.is_ok());
         assert_eq!(
-            beside.unwrap_err().cause(),
-            FailureCause::CircuitOpen,
+            beside.unwrap_err().outline(),
+            "unreachable; the circuit of m at ill is open until a probe ends",
             "one probe at a time"
         );
         assert!(model.chat(&first).await.is_ok());

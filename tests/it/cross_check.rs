@@ -577,7 +577,7 @@ async fn without_a_cross_check_the_demands_of_the_plan_count_as_parts() {
     assert_eq!(coverage["covered"], json!([true, false]));
     let corrections = got.body["audit"]["planCorrections"].to_string();
     assert!(
-        corrections.contains("1 demands were dropped"),
+        corrections.contains("1 demand was dropped"),
         "{corrections}"
     );
     let (got, _) = run(scenario, "audit", Setup::default(), |_| {}).await;

@@ -234,6 +234,12 @@ async fn a_run_past_its_deadline_is_504() {
     provider.latency(Duration::from_millis(50));
     let response = app.post(&chat("ask", QUESTION)).send().await.unwrap();
     assert_eq!(response.status(), 504);
+    let problem: Value = response.json().await.unwrap();
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        detail.starts_with("the run's deadline of 4 s left no more time for the synthesis: "),
+        "{detail}"
+    );
 }
 
 #[tokio::test]

@@ -193,14 +193,14 @@ async fn pruning_removes_old_runs_and_reports_their_number() {
     )
     .await;
     assert!(
-        would.starts_with("1 runs ended before") && would.contains("nothing was removed"),
+        would.starts_with("1 run ended before") && would.contains("nothing was removed"),
         "{would}"
     );
     assert!(
         run(&folder, &["prune", "--older-than", "90d"], &provider)
             .await
             .1
-            .starts_with("removed 1 runs")
+            .starts_with("removed 1 run that")
     );
     assert_eq!(
         run(&folder, &["runs", "--json"], &provider)

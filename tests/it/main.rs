@@ -14,6 +14,7 @@ mod act_fuzz;
 mod act_guards;
 mod act_store;
 mod architecture;
+mod audit;
 mod backup;
 mod chat;
 mod cli;
@@ -38,6 +39,7 @@ mod mock_provider;
 mod model_data;
 mod money;
 mod openapi;
+mod panels;
 mod patterns;
 mod pipeline;
 #[cfg(feature = "local")]

@@ -301,13 +301,19 @@ async fn real_answers_have_the_documented_shape_and_nothing_else() {
     let all = [
         "agent.finished",
         "agent.started",
+        "call",
         "cross_check",
+        "cross_check.started",
+        "fit",
+        "gate",
         "plan",
+        "plan.started",
         "reply",
         "round",
         "run",
         "score",
         "synthesis",
+        "synthesis.finished",
     ];
     assert_eq!(names.iter().collect::<Vec<_>>(), all);
 }

@@ -30,9 +30,12 @@ async fn an_open_circuit_costs_nothing_and_the_run_is_502() {
     let second = app.post(&chat("ask", QUESTION)).send().await.unwrap();
     assert_eq!(second.status(), 502);
     let body: Value = second.json().await.unwrap();
+    let detail = body["detail"].as_str().unwrap();
     assert!(
-        body["detail"].as_str().unwrap().contains("circuit open"),
-        "{body}"
+        detail.contains(
+            "provider error (529); the circuit of claude-sonnet-5-5 at anthropic is open for "
+        ) && !detail.contains("circuit open"),
+        "{detail}"
     );
     assert_eq!(provider.calls().len(), 2, "the model is not asked");
     let run = body["requestId"].as_str().unwrap().parse().unwrap();
@@ -213,6 +216,11 @@ async fn a_run_without_time_for_its_agents_is_504() {
         (status, &problem["type"]),
         (504, &json!("urn:conclave:problem:deadline")),
         "{problem}"
+    );
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        detail.starts_with("the run's deadline of 3 s left no more time for round 1: "),
+        "{detail}"
     );
     // With enough time, the same failures count as a failure of the provider.
     let deadlines = json!({ "connect": 1, "call": 1, "ask": 20, "audit": 20, "deep": 20 });

@@ -251,9 +251,9 @@ PANELS = [
         "question-24000-ask", "ask", readings("A month of readings from the town hall. Is there a fault?", 24000, 2016)
     ),
     fits(
-        "question-26000-audit",
+        "question-22000-audit",
         "audit",
-        readings("Five weeks of readings from the museum. Is there a fault?", 26000, 2015),
+        readings("Four weeks of readings from the museum. Is there a fault?", 22000, 2015),
     ),
     fits(
         "question-32000-ask", "ask", readings("Half a year of readings from the bakery. Is there a fault?", 32000, 2022)

@@ -363,7 +363,6 @@ PANELS = [
                 c=(0, 1),
                 has=["critic|Kritiker"],
                 outcome="",
-                checks=["same language"],
             )
         ],
         BROT,

@@ -82,10 +82,13 @@ where
     }
     let second = match buy(run, deps, &ask, Some(&schema), Some((&first, &problems))).await {
         Err(CallError::Stopped(failure)) => return Err(failure.into()),
-        second => second.ok(),
+        Err(CallError::NoOutput(failure)) => Err(failure.starved),
+        Ok(second) => Ok(second),
     };
+    // Without money for the repair, the output may still be had later.
+    let starved = second.as_ref().is_err_and(|starved| *starved);
     let read = || {
-        let answer = second?;
+        let answer = second.ok()?;
         let parsed = conclave_lenient_json::parse::<T>(&answer.text, &schema).ok()?;
         Some(typed(parsed, Obtained::Repaired, &answer))
     };
@@ -93,7 +96,7 @@ where
         .compute(&format!("reading {}/repair", ask.step), read)
         .await?;
     let notes = problems.iter().map(ToString::to_string);
-    let cause = match (repaired, parsed) {
+    let failure = match (repaired, parsed) {
         (Some(repaired), _) => {
             return Ok(Typed {
                 notes: notes.collect(),
@@ -107,11 +110,13 @@ where
             kept.notes.extend(notes);
             return Ok(kept);
         }
-        (None, Err(_)) if first.is_blank() => return Err(CallFailure::empty().into()),
-        (None, Err(_)) if first.is_cut() => FailureCause::CutOff,
-        (None, Err(_)) => FailureCause::MalformedOutput,
+        (None, Err(_)) if first.is_blank() => CallFailure::empty(),
+        (None, Err(_)) if first.is_cut() => {
+            CallFailure::of_problems(FailureCause::CutOff, &problems)
+        }
+        (None, Err(_)) => CallFailure::of_problems(FailureCause::MalformedOutput, &problems),
     };
-    Err(CallFailure::of_problems(cause, &problems).into())
+    Err(CallFailure { starved, ..failure }.into())
 }
 
 type Parse<T> = Result<Parsed<T>, Vec<Problem>>;

@@ -118,11 +118,12 @@ impl CallFailure {
     }
 }
 
-/// Returns the cause of a failure, with the detail if the reader can act on it.
+/// Returns the cause of a failure, with the detail if the reader can act on it. The detail of an
+/// open circuit has the cause of the provider's last failure.
 pub(in crate::committee) fn why(cause: &FailureCause, detail: &str) -> String {
-    if *cause == FailureCause::ThoughtAway {
-        format!("{cause}: {detail}")
-    } else {
-        cause.to_string()
+    match cause {
+        FailureCause::ThoughtAway => format!("{cause}: {detail}"),
+        FailureCause::CircuitOpen => detail.to_owned(),
+        _ => cause.to_string(),
     }
 }

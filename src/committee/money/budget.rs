@@ -270,19 +270,13 @@ fn longest(
         if panel + reserve > left {
             return None;
         }
-        let shrunk = (share < 1.0).then(|| {
-            format!(
-                "the answer was limited to {:.0} % of its usual length",
-                share * 100.0
-            )
-        });
         let one_claim = size
             .is_some_and(|size| size.scope == CheckScope::First)
             .then(|| "the cross-check was given one claim of each report".to_owned());
         let trimmed = Trimmed {
             agents: kept.iter().filter_map(|w| agent_of(w.role)).collect(),
             max_tokens,
-            left_out: shrunk.into_iter().chain(one_claim).collect(),
+            left_out: one_claim.into_iter().collect(),
             cross_check: size,
             epoch: None,
         };

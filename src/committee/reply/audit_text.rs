@@ -2,6 +2,7 @@
 
 use crate::committee::reply::headings::AUDIT;
 use crate::committee::reply::render::figure;
+use crate::committee::reply::rounding::with_two_decimals;
 use crate::text::{excerpt, one_line};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -24,7 +25,9 @@ pub fn markdown(audit: &Value) -> String {
         "\n### Plan\n\n```json\n{}\n```\n\n",
         pretty(&audit["plan"])
     );
-    let _ = writeln!(text, "- Obtained: {}", plain(&audit["planObtained"]));
+    if !audit["planObtained"].is_null() {
+        let _ = writeln!(text, "- Obtained: {}", plain(&audit["planObtained"]));
+    }
     list(&mut text, "Corrected", &audit["planCorrections"]);
     list(&mut text, "Left out", &audit["leftOut"]);
     if let Some(agents) = audit["agents"].as_array().filter(|a| !a.is_empty()) {
@@ -51,7 +54,7 @@ pub fn markdown(audit: &Value) -> String {
         let _ = write!(
             text,
             "\n### Estimate object\n\n```json\n{}\n```\n",
-            pretty(&audit["executionEstimate"])
+            pretty(&with_two_decimals(audit["executionEstimate"].clone()))
         );
     }
     budget_section(&mut text, &audit["budget"]);
@@ -185,8 +188,12 @@ fn verdict_line(text: &mut String, verdict: &Value) {
 /// Renders the table of agents, and their failures.
 pub(super) fn agents_section(text: &mut String, agents: &[Value]) {
     text.push_str(
-        "\n### Agents\n\n| agent | status | Cred | model | served | latency | tokens in/out (thinking) | cost USD | attempts | JSON \
-         |\n",
+        "\n### Agents\n\n\
+         Cred is the score of an output, from 0 to 1: its points on five axes of 25, divided by 125. By their Cred, \
+         outputs are VALID (used), QUARANTINE (used only with a justification) or DISCARD (not used). JSON says how the \
+         output was read.\n\n\
+         | agent | status | Cred | model | served | latency, sum of its calls | tokens in/out (thinking) | cost USD | attempts \
+         | JSON |\n",
     );
     text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for a in agents {
@@ -197,7 +204,7 @@ pub(super) fn agents_section(text: &mut String, agents: &[Value]) {
         };
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} ms | {}/{} ({}) | {:.5} | {} | {json} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {:.5} | {} | {json} |",
             plain(&a["agent"]),
             plain(&a["status"]),
             a["cred"]
@@ -205,10 +212,8 @@ pub(super) fn agents_section(text: &mut String, agents: &[Value]) {
                 .map_or("none".into(), |c| format!("{c:.3}")),
             cell(&a["model"]),
             served(a),
-            a["latencyMs"],
-            a["inputTokens"],
-            a["outputTokens"],
-            a["thinkingTokens"],
+            milliseconds(&a["latencyMs"]),
+            tokens(a),
             a["costUsd"].as_f64().unwrap_or(0.0),
             a["attempts"],
         );
@@ -232,20 +237,8 @@ fn scores_section(text: &mut String, agents: &[Value]) {
         };
         let _ = writeln!(text, "- {} ({}):", plain(&a["agent"]), plain(&a["status"]));
         for (name, axis) in axes {
-            let features: Vec<String> = axis["features"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .map(|f| {
-                    let name = plain(&f["name"]);
-                    let name = name.rsplit('.').next().unwrap_or_default().to_owned();
-                    format!(
-                        "{name} {} ({:+.1})",
-                        figure(number(&f["value"])),
-                        number(&f["points"])
-                    )
-                })
-                .collect();
+            let features = axis["features"].as_array().into_iter().flatten();
+            let features: Vec<String> = features.filter_map(feature).collect();
             let _ = writeln!(
                 text,
                 "  - {name} {:.1}/25, {:.1} from code, {:.1} from peers: {}",
@@ -255,6 +248,18 @@ fn scores_section(text: &mut String, agents: &[Value]) {
                 features.join(", ")
             );
         }
+    }
+}
+
+/// Renders a feature: its value and points. `None` if it has neither.
+fn feature(feature: &Value) -> Option<String> {
+    let name = plain(&feature["name"]);
+    let name = name.rsplit('.').next().unwrap_or_default();
+    let (value, points) = (number(&feature["value"]), number(&feature["points"]));
+    match (figure(value).as_str(), points == 0.0) {
+        ("0", true) => None,
+        (value, true) => Some(format!("{name} {value}")),
+        (value, false) => Some(format!("{name} {value} ({points:+.1})")),
     }
 }
 
@@ -297,7 +302,11 @@ pub(super) fn confidence_section(text: &mut String, c: &Value) {
     if c.is_null() {
         return;
     }
-    text.push_str("\n### Confidence\n\n");
+    text.push_str(
+        "\n### Confidence\n\n\
+         c_final is the confidence in the reply: BaseScore, the weighted mean Cred of the VALID outputs, minus the penalty, plus \
+         the bonus, within 0 and 1. The reply ships if c_final reaches the threshold.\n\n",
+    );
     let term = |t: &Value| {
         let estimated = t["estimated"]
             .as_f64()
@@ -322,14 +331,15 @@ pub(super) fn confidence_section(text: &mut String, c: &Value) {
 /// Renders the table of calls and the money spent.
 pub(super) fn budget_section(text: &mut String, budget: &Value) {
     text.push_str(
-        "\n### Budget\n\n| call | model | served | effort | state | reserved USD | cost USD | tokens in/out (thinking) | \
+        "\n### Budget\n\nThe name of a call begins with its stage: r1 is round 1. A number after # counts its attempts.\n\n\
+         | call | model | served | effort | state | reserved USD | cost USD | tokens in/out (thinking) | \
          latency | prompt |\n",
     );
     text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for call in budget["calls"].as_array().into_iter().flatten() {
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} | {}/{} ({}) | {} ms | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             plain(&call["call"]),
             cell(&call["model"]),
             served(call),
@@ -337,10 +347,8 @@ pub(super) fn budget_section(text: &mut String, budget: &Value) {
             cell(&call["state"]),
             dollars(&call["reservedUsd"]),
             dollars(&call["costUsd"]),
-            call["inputTokens"],
-            call["outputTokens"],
-            call["thinkingTokens"],
-            call["latencyMs"],
+            tokens(call),
+            milliseconds(&call["latencyMs"]),
             short(&call["promptHash"])
         );
     }
@@ -396,6 +404,22 @@ pub(super) fn pretty(value: &Value) -> String {
 
 pub(super) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
+}
+
+/// Renders input and output tokens, and the thinking among the output if there is any.
+fn tokens(row: &Value) -> String {
+    let (Some(input), Some(output)) = (row["inputTokens"].as_u64(), row["outputTokens"].as_u64())
+    else {
+        return "-".to_owned();
+    };
+    match row["thinkingTokens"].as_u64() {
+        Some(thinking) if thinking > 0 => format!("{input}/{output} ({thinking})"),
+        _ => format!("{input}/{output}"),
+    }
+}
+
+fn milliseconds(value: &Value) -> String {
+    value.as_u64().map_or("-".into(), |ms| format!("{ms} ms"))
 }
 
 pub(super) fn dollars(value: &Value) -> String {

@@ -9,6 +9,7 @@ pub(super) mod plan_steps;
 pub(super) mod estimate;
 pub(super) mod assumptions;
 pub(super) mod render;
+pub(super) mod rounding;
 pub(super) mod audit;
 pub(super) mod audit_text;
 pub mod invariants;

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use crate::committee::reply::headings::{ACCEPTANCE, ASSUMPTIONS, CONFIDENCE, ESTIMATE, TLDR};
 use crate::committee::reply::sections::{plain_line, renderable};
-use crate::domain::{Agent, Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS};
+use crate::domain::{
+    Agent, Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS, counted,
+};
 use crate::journal::Draft;
 
 /// Renders the answer without its audit appendix.
@@ -25,8 +27,12 @@ pub fn answer(draft: &Draft, confidence: &Confidence, notes: &[String]) -> Strin
     if draft.assumptions_left_out > 0 {
         let _ = writeln!(
             text,
-            "- {} more were stated and are left out here",
-            draft.assumptions_left_out
+            "- {} left out here",
+            counted(
+                draft.assumptions_left_out,
+                "more was stated and is",
+                "more were stated and are"
+            )
         );
     }
     let _ = write!(text, "\n{CONFIDENCE}\n\n{:.2}\n", confidence.c_final);
@@ -70,7 +76,7 @@ fn assumption_line(assumption: &Assumption) -> String {
 
 fn estimate_section(estimate: &Estimate) -> String {
     let mut text = format!(
-        "{ESTIMATE}\n\n- Unit: {}\n- Per step, E = (O + 4M + P) / 6:\n",
+        "{ESTIMATE}\n\n- Unit: {}\n- Per step, with O optimistic, M most likely, P pessimistic and E expected: E = (O + 4M + P) / 6\n",
         estimate.unit.into_str()
     );
     for (i, step) in estimate.steps.iter().enumerate() {

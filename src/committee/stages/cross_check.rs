@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::committee::call::output::why;
 use crate::committee::call::prompts::{Rendered, set};
 use crate::committee::call::{CallFailure, CallSpec, buy_checked};
 use crate::committee::failure::{CallError, Failure};
@@ -164,7 +165,8 @@ fn told(context: &RoundContext<'_>, pass: Pass, failure: &CallFailure) -> String
     let second = if pass.reversed { " a second time" } else { "" };
     format!(
         "the model of {} did not check{second}: {}",
-        pass.role, failure.cause
+        pass.role,
+        why(&failure.cause, &failure.detail)
     )
 }
 

@@ -13,7 +13,7 @@ use crate::committee::reply::estimate;
 use crate::committee::reply::plan_steps::{label, plan_steps};
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::config::OutputForm;
-use crate::domain::{Estimate, Role, TimeUnit};
+use crate::domain::{Estimate, Role, TimeUnit, counted};
 
 /// The same for a model that can give numbers only.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -58,7 +58,10 @@ pub async fn of_synthesis(
     if count == 0 || count == figures {
         return Ok(Some(estimate::of_figures(&given, corrections)));
     }
-    let why = format!("the plan has {count} steps and the figures {figures}: they were asked for");
+    let why = format!(
+        "the plan has {} and the figures {figures}: they were asked for",
+        counted(count, "step", "steps")
+    );
     corrections.push(why);
     asked_for(input, steps, Some(given), corrections).await
 }

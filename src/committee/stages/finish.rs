@@ -15,11 +15,12 @@ use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::synthesis_input::{SynthesisInput, clean};
 use crate::committee::stages::{confidence, fallback_answer, question_rules};
 use crate::domain::{
-    Agent, BudgetMeta, Gate, Invalidation, Meta, Outcome, Reply, Status, TaskType, is_question_mark,
+    Agent, BudgetMeta, Gate, Invalidation, Meta, Outcome, Reply, Role, Status, TaskType, counted,
+    is_question_mark,
 };
+use crate::journal::views::{self, CallView};
 use crate::journal::{
     ChainFault, Continuation, Cut, Gated, RunContext, SynthesisSource, Synthesized, Transcript,
-    views,
 };
 
 /// Renders the reply and checks the invariants.
@@ -228,6 +229,13 @@ impl FinalState<'_> {
     ) -> Vec<String> {
         let texts = self.request.rule_texts();
         let mut notes = self.deliberation.map(panel_notes).unwrap_or_default();
+        // The note on the main answer tells what became of a cut synthesis.
+        let is_cut = |call: &&CallView<'_>| call.sent.role != Role::Master && call.is_cut();
+        let cut = transcript.calls.iter().filter(is_cut);
+        notes.extend(cut.map(|call| {
+            let (call, limit) = (&call.sent.call, call.sent.max_tokens);
+            format!("the output of {call} was cut at its limit of {limit} tokens")
+        }));
         if self.deliberation.is_some() && gated.confidence.is_low() {
             notes.insert(0, texts.below(gated.confidence.threshold));
         }
@@ -311,15 +319,8 @@ fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
         .collect();
     let discarded = deliberation.with_status(Status::Discard);
     if !discarded.is_empty() {
-        let plural = if discarded.len() == 1 {
-            "output was"
-        } else {
-            "outputs were"
-        };
-        notes.push(format!(
-            "{} {plural} left out for too low a score",
-            discarded.len()
-        ));
+        let outputs = counted(discarded.len(), "output was", "outputs were");
+        notes.push(format!("{outputs} left out for too low a score"));
     }
     notes.extend(
         deliberation

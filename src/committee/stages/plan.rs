@@ -18,7 +18,7 @@ use crate::committee::stages::hints::task_type_of;
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{
     Agent, CORE_AGENTS, Choice, Clarification, FailureCause, MAX_DEMANDS, Mode, Plan, Role,
-    TaskType,
+    TaskType, counted,
 };
 use crate::journal::step::PlanStep;
 use crate::journal::{Continuation, Hinted, PlanSource, Planned, Reading, RunContext};
@@ -307,7 +307,8 @@ fn bound(raw: &OrchestrationPlan, deps: &Deps, request: &RequestContext) -> (Pla
     if demands.len() < raw.demands.len() {
         let dropped = raw.demands.len() - demands.len();
         corrections.push(format!(
-            "{dropped} demands were dropped: no count keeps them, or more than {MAX_DEMANDS}"
+            "{} dropped: no count keeps them, or more than {MAX_DEMANDS}",
+            counted(dropped, "demand was", "demands were")
         ));
     }
     let plan = Plan {

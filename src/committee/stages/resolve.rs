@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use crate::committee::output_shapes::{DecisionOut, Decisions};
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::open_claims::{Claim, is_held, own_units};
-use crate::domain::{Agent, AgentReport, Decision, Obtained, Position, Resolution, Tag, UnitRef};
+use crate::domain::{
+    Agent, AgentReport, Decision, Obtained, Position, Resolution, Tag, UnitRef, counted,
+};
 use crate::journal::Resolved;
 use crate::text::{excerpt, one_line};
 
@@ -131,9 +133,10 @@ pub fn settle(
     let unknown = |d: &&DecisionOut| held.iter().all(|held| !is_about(d, held));
     let unknown = decisions.decisions.iter().filter(unknown).count();
     if unknown > 0 {
-        resolved
-            .notes
-            .push(format!("{unknown} decisions name no claim that was shown"));
+        resolved.notes.push(format!(
+            "{} no claim that was shown",
+            counted(unknown, "decision names", "decisions name")
+        ));
     }
     (report, resolved)
 }

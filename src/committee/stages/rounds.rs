@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
 
+use crate::committee::call::output::why;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::trim;
@@ -120,9 +121,10 @@ fn missed(transcript: &Transcript<'_>) -> Vec<String> {
             AgentOutcome::Answered { .. } => {
                 answered.insert(*agent);
             }
-            AgentOutcome::Failed { cause, .. } if answered.contains(agent) => {
+            AgentOutcome::Failed { cause, detail, .. } if answered.contains(agent) => {
+                let why = why(cause, detail);
                 let line = format!(
-                    "{agent} gave nothing in round {round} ({cause}): its earlier report stands"
+                    "{agent} gave nothing in round {round} ({why}): its earlier report stands"
                 );
                 missed.push((*round, line));
             }

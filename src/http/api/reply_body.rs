@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::committee::rounded_audit;
 use crate::domain::{Agent, Reply, TaskType};
 
 /// The answer to a chat.
@@ -63,7 +64,7 @@ impl ReplyBody {
         Self {
             reply: reply.text.clone(),
             meta: MetaBody::of(reply),
-            audit: reply.audit.clone(),
+            audit: reply.audit.clone().map(rounded_audit),
         }
     }
 }

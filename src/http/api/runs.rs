@@ -16,6 +16,7 @@ use super::run_bodies::{
     CallTiming, Cancelled, CostBody, EntryBody, JournalBody, RunBody, RunPage, RunSummary, Timings,
 };
 use crate::app::App;
+use crate::committee::rounded_audit;
 use crate::domain::{Mode, RunId, RunKind};
 use crate::http::auth::Caller;
 use crate::http::error::Problem;
@@ -169,7 +170,7 @@ fn shown(row: &RunRow, entries: &[Entry]) -> RunBody {
         timings,
         reply: reply.map(|reply| reply.text.clone()),
         meta: reply.map(|reply| MetaBody::of(reply)),
-        audit: reply.and_then(|reply| reply.audit.clone()),
+        audit: reply.and_then(|reply| reply.audit.clone().map(rounded_audit)),
         action,
     }
 }

@@ -68,7 +68,7 @@ pub(in crate::http) fn audit(_: &mut SchemaGenerator) -> Schema {
             "synthesis": object("How it was obtained, corrections, units used, and the rules that the master's own text \
                                  broke (`brokenRules`)."),
             "quarantineJustifications": objects("Why quarantined material was used."),
-            "executionEstimate": object("O, M, P, E and the totals, unrounded."),
+            "executionEstimate": object("O, M, P, E and the totals, unrounded but for the noise of their sums."),
             "budget": with(audited_budget(), "description", "The money of the run and of each call."),
         }),
         &[],
@@ -91,7 +91,7 @@ fn audited_agent() -> Value {
             "servedModel": text(SERVED_MODEL),
             "modelReplaced": truth(MODEL_REPLACED),
             "attempts": count("Calls in all rounds."),
-            "latencyMs": count("Of all calls."),
+            "latencyMs": count("The sum over all calls."),
             "inputTokens": count("Of all calls."),
             "outputTokens": count("Of all calls, thinking included."),
             "thinkingTokens": count("Of the output, as far as providers say it."),

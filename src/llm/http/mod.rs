@@ -248,7 +248,10 @@ impl HttpClient {
                 timeout
             };
             let piece = match tokio::time::timeout(patience, next(&mut body)).await {
-                Err(_) => return Err(broke(&format!("the stream fell silent for {patience:?}"))),
+                Err(_) => {
+                    let seconds = patience.as_secs_f64();
+                    return Err(broke(&format!("the stream fell silent for {seconds:.1} s")));
+                }
                 Ok(Some(Err(error))) => return Err(self.broken(&error)),
                 Ok(None) => break,
                 Ok(Some(Ok(piece))) => piece,

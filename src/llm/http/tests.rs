@@ -505,7 +505,7 @@ async fn a_stream_that_falls_silent_is_given_up_long_before_the_call_is() {
         error.may_be_billed()
             && error
                 .to_string()
-                .contains("the stream fell silent for 100ms"),
+                .contains("the stream fell silent for 0.1 s"),
         "{error}"
     );
 }

@@ -1,7 +1,9 @@
 //! Tests questions and answers, interruptions, `--server`, and the exit codes of failures.
 
-use std::process::Stdio;
+use std::collections::BTreeSet;
+use std::process::{Output, Stdio};
 
+use regex::Regex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -166,26 +168,58 @@ async fn a_run_that_is_cancelled_on_the_server_ends_the_command_as_interrupted()
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
 }
 
-#[tokio::test]
-async fn a_question_to_a_server_shows_the_same_progress() {
-    let provider = MockProvider::start().await;
-    let app = TestApp::start(&provider).await;
-    let folder = TempDir::new().unwrap();
-    let output = run(
-        &folder,
-        &["audit", "--server", &app.url, QUESTION],
-        &provider,
-    )
-    .await;
+/// Returns the lines of the progress with every figure masked, in an order that does not depend on
+/// which call ends first.
+fn progress_of(output: &Output) -> BTreeSet<String> {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).starts_with("## TL;DR"));
+    let figures = Regex::new(r"\d[\d.]*").unwrap();
+    let all = text(&output.stderr);
+    let lines = all
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("run 0"));
+    lines
+        .map(|line| figures.replace_all(line, "0").into_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn every_stage_has_a_line_and_its_end_here_and_over_a_server() {
+    let provider = MockProvider::playing(Scenario::converging()).await;
+    let (here, there) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let message = Scenario::converging().message;
+    let output = run(&here, &["audit", &message], &provider).await;
+    let all = text(&output.stderr);
+    for stage in ["plan", "round 1", "check", "round 2", "synthesis"] {
+        for line in [
+            format!("{stage:<10} begins"),
+            format!("{stage:<10} ended after "),
+        ] {
+            let found = all.lines().filter(|shown| shown.starts_with(&line)).count();
+            assert_eq!(found, 1, "{line}: {all}");
+        }
+    }
+    let end = all
+        .lines()
+        .find(|line| line.starts_with("round 1    ended"))
+        .unwrap();
     assert!(
-        text(&output.stderr).contains("solver     answered"),
-        "{}",
-        text(&output.stderr)
+        end.contains("; 3 calls (") && end.contains(" s in sum), "),
+        "{end}"
+    );
+    assert!(
+        all.contains("keeps 0 claims, concedes ") || all.contains("keeps 1 claim, concedes "),
+        "{all}"
+    );
+    assert!(all.contains("\nrun        ended after "), "{all}");
+
+    let app = TestApp::start(&provider).await;
+    let asked = ["audit", "--server", &app.url, &message];
+    assert_eq!(
+        progress_of(&run(&there, &asked, &provider).await),
+        progress_of(&output)
     );
     let dead = "http://127.0.0.1:9";
-    let output = run(&folder, &["ask", "--server", dead, QUESTION], &provider).await;
+    let output = run(&there, &["ask", "--server", dead, QUESTION], &provider).await;
     assert_eq!(output.status.code(), Some(8));
 }
 

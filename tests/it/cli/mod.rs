@@ -2,6 +2,7 @@
 
 mod asking;
 mod printed;
+mod recorded;
 mod setup;
 
 use std::process::Output;

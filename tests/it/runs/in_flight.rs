@@ -24,10 +24,23 @@ async fn a_stream_shows_the_progress_and_ends_with_the_reply() {
         .unwrap();
     let events = events(response).await;
     let names: Vec<&str> = events.iter().map(|(name, ..)| name.as_str()).collect();
-    assert_eq!(names[..3], ["run", "plan", "round"]);
+    assert_eq!(
+        names[..6],
+        ["run", "plan.started", "call", "plan", "fit", "round"]
+    );
     assert_eq!(names.iter().filter(|n| **n == "agent.started").count(), 3);
     assert_eq!(names.iter().filter(|n| **n == "agent.finished").count(), 3);
-    assert_eq!(names[names.len() - 3..], ["score", "synthesis", "reply"]);
+    assert_eq!(
+        names[names.len() - 6..],
+        [
+            "score",
+            "synthesis",
+            "call",
+            "synthesis.finished",
+            "gate",
+            "reply"
+        ]
+    );
     assert!(
         events.windows(2).all(|pair| pair[0].1 < pair[1].1),
         "ids rise"

@@ -135,17 +135,17 @@ fn the_cross_check_goes_after_the_optional_agents_and_before_the_critic() {
     assert_eq!(fitted(0.056), (4, Some(whole), 0));
     assert_eq!(
         fitted(0.052),
-        (4, Some(whole), 1),
+        (4, Some(whole), 0),
         "the answer shrinks first"
     );
     assert_eq!(
         fitted(0.045),
-        (3, Some(whole), 2),
+        (3, Some(whole), 1),
         "the optional agent goes before it"
     );
-    assert_eq!(fitted(0.039), (3, Some(first), 3));
-    assert_eq!(fitted(0.036), (3, None, 2));
-    assert_eq!(fitted(0.026), (2, None, 3));
+    assert_eq!(fitted(0.039), (3, Some(first), 2));
+    assert_eq!(fitted(0.036), (3, None, 1));
+    assert_eq!(fitted(0.026), (2, None, 2));
 }
 
 #[test]

@@ -1,0 +1,60 @@
+//! Tests what a reader of the audit appendix and of its notes gets.
+
+use regex::Regex;
+
+use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp};
+
+#[tokio::test]
+async fn an_audit_explains_its_terms_once_and_has_no_noise() {
+    let noise = Regex::new(r"\d\.\d{10,}").unwrap();
+    for scenario in [Scenario::howto(), Scenario::agreeing()] {
+        let message = scenario.message.clone();
+        let provider = MockProvider::playing(scenario).await;
+        let app = TestApp::start(&provider).await;
+        let got = app.ask("audit", &message).await;
+        let text = got.text();
+        let at = |words: &str| {
+            assert_eq!(text.matches(words).count(), 1, "{words}: {text}");
+            text.find(words).unwrap()
+        };
+        assert!(at("Cred is the score of an output") < at("| Cred |"));
+        assert!(at("c_final is the confidence in the reply") < at("- c_final: "));
+        if let Some(figures) = text.find("O=") {
+            assert!(at("with O optimistic, M most likely, P pessimistic") < figures);
+        }
+        let tables = text.split_once("### Agents").unwrap().1;
+        for none in ["(+0.0)", "support 0,", "null", "(0)"] {
+            assert!(!tables.contains(none), "{none}: {tables}");
+        }
+        let mut audit = got.body["audit"].clone();
+        // A third is no noise.
+        audit["executionEstimate"].take();
+        for text in [text, audit.to_string().as_str()] {
+            assert_eq!(noise.find(text).map(|found| found.as_str()), None);
+        }
+        let exact = got.body["meta"]["c_final"].as_f64().unwrap();
+        let shown = got.body["audit"]["confidence"]["c_final"].as_f64();
+        assert!((exact - shown.unwrap()).abs() < 1e-6, "{exact}, {shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_an_output_that_was_cut_is_said_to_be() {
+    let note = "was cut at its limit";
+    for is_cut in [false, true] {
+        let provider = MockProvider::start().await;
+        if is_cut {
+            provider.on("r1/critic", Fault::CutJson).once();
+        }
+        let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.05")).await;
+        let got = app
+            .ask(
+                "audit",
+                "What is the boiling point of water at sea level in Celsius?",
+            )
+            .await;
+        let (reply, audit) = got.text().split_once("## Audit appendix").unwrap();
+        assert!(!audit.contains("limited"), "{audit}");
+        assert_eq!(reply.contains(note), is_cut, "{reply}");
+    }
+}

@@ -220,7 +220,7 @@ impl RoleModel {
     }
 
     /// Returns the output limit in a mode: `maxTokens`, and in deep, which has the larger cap,
-    /// [`DEEP_FACTOR`] times as many.
+    /// twice as many.
     pub fn limit_in(&self, mode: Mode) -> u32 {
         let factor = if mode == Mode::Deep { DEEP_FACTOR } else { 1 };
         let most = self.traits.max_output.unwrap_or(u32::MAX);

@@ -364,7 +364,7 @@ def quoted(seen: Seen) -> list[str]:
     if not quote:
         return ["no quote"]
     ratio = quote["expectedUsd"] / seen.cost if seen.cost else math.inf
-    out = [] if 0.5 <= ratio <= 1.3 else [f"quoted {quote['expectedUsd']:.4f}, cost {seen.cost:.4f}, ratio {ratio:.2f}"]
+    out = [] if 0.5 <= ratio <= 1.0 else [f"quoted {quote['expectedUsd']:.4f}, cost {seen.cost:.4f}, ratio {ratio:.2f}"]
     if quote["calls"] != len(seen.calls):
         out.append(f"{quote['calls']} calls quoted, {len(seen.calls)} made")
     if quote["worstUsd"] < seen.cost:

@@ -12,15 +12,15 @@ use crate::domain::{Agent, CORE_AGENTS, Question, Role, Usd};
 use crate::journal::CheckSize;
 
 /// The average output of a call, as a share of its limit.
-const USUAL_SHARE: f64 = 0.25;
+const USUAL_SHARE: f64 = 0.19;
 
 /// The average price of a cross-check as a share of its upper bound.
-const USUAL_CHECK: f64 = 0.35;
+const USUAL_CHECK: f64 = 0.27;
 
 /// The average input of a request as a share of its upper bound: for the service's own prompts, and
 /// for what users and models write.
-const USUAL_INPUT: f64 = 0.4;
-const USUAL_READ: f64 = 0.3;
+const USUAL_INPUT: f64 = 0.3;
+const USUAL_READ: f64 = 0.23;
 
 /// The price of a question. If the cap has no room for it, such a run is refused: `calls` is 0, and
 /// both prices are what one agent and the synthesis need.

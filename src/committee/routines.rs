@@ -19,6 +19,7 @@ use crate::committee::reply::redaction::Redactor;
 use crate::committee::reply::render;
 use crate::committee::reply::sections;
 use crate::committee::request_context::RequestContext;
+use crate::committee::rule_texts::RuleTexts;
 use crate::committee::stages::hints;
 use crate::committee::stages::open_claims;
 use crate::committee::stages::resolve;
@@ -158,6 +159,12 @@ pub const ROUTINES: &[Routine] = &[
     }),
     ("request: input bound", |text| {
         let _ = budget::text_bound(text);
+    }),
+    ("main answer: last paragraph", |text| {
+        drop(sections::to_last_paragraph(text));
+    }),
+    ("request: language", |text| {
+        let _ = RuleTexts::for_question(text);
     }),
 ];
 

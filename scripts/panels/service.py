@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import re
 import subprocess
 import time
 import urllib.error
@@ -54,7 +54,7 @@ def variants(shipped: dict) -> dict[str, dict]:
         return copy
 
     def short(c: dict) -> None:
-        c["policy"]["deadlines"].update(connect=1, call=3, ask=4, audit=5, deep=6)
+        c["policy"]["deadlines"].update(connect=1, call=5, ask=8, audit=9, deep=10)
         c["policy"]["retry"].update(baseMs=100, maxMs=400)
 
     def breaker(c: dict) -> None:
@@ -82,10 +82,7 @@ class Service:
         folder.mkdir(parents=True)
         config = {k: v for k, v in config.items() if k != "$schema"}
         (folder / "llm.config.json").write_text(json.dumps(config))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = ""
         self.environment = {
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(folder),
@@ -93,11 +90,11 @@ class Service:
             "XDG_DATA_HOME": str(folder),
             "XDG_CONFIG_HOME": str(folder),
             "CONCLAVE_CONFIG": str(folder / "llm.config.json"),
-            "CONCLAVE_BIND": f"127.0.0.1:{self.port}",
+            "CONCLAVE_BIND": "127.0.0.1:0",
             "DATABASE_URL": f"sqlite://{folder}/conclave.db",
             "ANTHROPIC_API_KEY": KEY,
             "ANTHROPIC_BASE_URL": upstream,
-            "RUST_LOG": "warn",
+            "RUST_LOG": "warn,conclave::cli::serve=info",
             "NO_COLOR": "1",
         }
         if name == "images":
@@ -111,11 +108,15 @@ class Service:
         )
 
     def wait(self) -> None:
-        """Waits until the service is ready."""
-        for _ in range(300):
+        """Waits until the service tells its address and is ready."""
+        for _ in range(600):
             if self.process and self.process.poll() is not None:
-                raise SystemExit(f"the service {self.name} ended: {(self.folder / 'log').read_text()[-800:]}")
+                raise SystemExit(f"the service {self.name} ended: {self.log()[-800:]}")
+            if told := re.search(r"listening on (http://127\.0\.0\.1:\d+)", self.log()):
+                self.url = told[1]
             try:
+                if not self.url:
+                    raise OSError
                 with urllib.request.urlopen(self.url + "/ready", timeout=2):
                     return
             except OSError:

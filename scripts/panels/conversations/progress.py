@@ -298,7 +298,7 @@ PANELS = [
             )
         ],
         BREAD,
-        {"synthesis": Late(8), "agent": Late(8), "cross-check": Late(8)},
+        {"synthesis": Late(12), "agent": Late(12), "cross-check": Late(12)},
         config="slow",
     ),
     Panel(
@@ -313,7 +313,7 @@ PANELS = [
             )
         ],
         BREAD,
-        {"synthesis": Late(8)},
+        {"synthesis": Late(12)},
         config="slow",
     ),
     Panel(

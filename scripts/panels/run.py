@@ -196,7 +196,7 @@ def fill(text: str, service: Service, panel: Panel, seen: list[Seen]) -> str:
         run = run or (found[-1] if found else "")
     return (
         text.replace("{run}", run)
-        .replace("{prefix}", run[:13])
+        .replace("{prefix}", run[:23])
         .replace("{server}", service.url)
         .replace("{user}", panel.name)
     )

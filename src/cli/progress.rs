@@ -29,6 +29,8 @@ pub(super) struct Progress {
     /// The agents of the round under way that have not finished.
     pending: Vec<String>,
     agents: BTreeMap<String, Stage>,
+    /// The agents that fit under the cap so far.
+    fitted: Vec<String>,
     /// Of all calls of the run.
     sums: Sums,
 }
@@ -113,6 +115,7 @@ impl Progress {
             stage: None,
             pending: vec![],
             agents: BTreeMap::new(),
+            fitted: vec![],
             sums: Sums::default(),
         }
     }
@@ -140,11 +143,7 @@ impl Progress {
             "run" => self.accepted(data),
             "plan.started" => self.begin("plan", "begins", data),
             "plan" => self.end("plan", &planned(&data["plan"]), data),
-            "fit" => {
-                for left_out in texts(&data["leftOut"]) {
-                    self.line(&format!("cap        {left_out}"));
-                }
-            }
+            "fit" => self.fitted(data),
             "call" => self.call_ended(data),
             "round" => self.round(data),
             "agent.started" => {
@@ -209,6 +208,26 @@ impl Progress {
         };
         self.line(&line);
         self.done(label);
+    }
+
+    /// Prints what the cap leaves out at first, and what it has room for after all.
+    fn fitted(&mut self, data: &Value) {
+        let agents = texts(&data["agents"]);
+        if data["again"] == true {
+            let added = agents.iter().filter(|agent| !self.fitted.contains(agent));
+            let added: Vec<&str> = added.map(String::as_str).collect();
+            if !added.is_empty() {
+                let added = added.join(", ");
+                self.line(&format!(
+                    "cap        {added} can run after all: the calls so far cost less than they might have"
+                ));
+            }
+        } else {
+            for left_out in texts(&data["leftOut"]) {
+                self.line(&format!("cap        {left_out}"));
+            }
+        }
+        self.fitted = agents;
     }
 
     fn round(&mut self, data: &Value) {

@@ -15,6 +15,14 @@ use crate::journal::{
 };
 use crate::llm::Image;
 
+/// Characters of a long question that the master reads for planning: from its beginning and its
+/// end.
+const HEAD_CHARS: usize = 3000;
+const TAIL_CHARS: usize = 1000;
+
+/// The most characters of a question that the master reads for planning.
+pub const PLANNED_CHARS: usize = HEAD_CHARS + TAIL_CHARS + 200;
+
 /// The request that the committee works on.
 pub struct RequestContext {
     /// The original question. Its mode, user and context are those of the newest request.
@@ -315,4 +323,17 @@ fn full_text(question: &Question, answers: &[Answered], corrections: &[Corrected
         text.push_str(&format!("\n{}", corrected.correction));
     }
     text
+}
+
+/// Shortens a long question to its beginning and its end. They suffice for planning, and the rest
+/// would cost money.
+pub fn for_planning(message: &str) -> String {
+    let chars: Vec<char> = message.chars().collect();
+    if chars.len() <= PLANNED_CHARS {
+        return message.to_owned();
+    }
+    let left_out = chars.len() - HEAD_CHARS - TAIL_CHARS;
+    let head: String = chars.iter().take(HEAD_CHARS).collect();
+    let tail: String = chars.iter().skip(HEAD_CHARS + left_out).collect();
+    format!("{head}\n[... {left_out} characters are left out here, for planning only ...]\n{tail}")
 }

@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::domain::FailureCause;
+
 /// The texts of one language. `{}` stands for the value that a text names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +28,11 @@ pub struct RuleTexts {
     /// The notes on an answer that was cut: its end is missing, or a second call wrote it.
     pub cut: String,
     pub continued: String,
+    /// The restrictions that the Confidence section states, by name. A text may leave out the
+    /// reason, which the audit has in English.
+    notes: BTreeMap<String, String>,
+    /// The causes of failed calls, by their English names; empty for English.
+    causes: BTreeMap<String, String>,
 }
 
 static TEXTS: LazyLock<BTreeMap<String, RuleTexts>> =
@@ -64,6 +71,20 @@ impl RuleTexts {
         TEXTS.get(code).unwrap_or(&NONE)
     }
 
+    /// Returns a note with its values filled in.
+    pub fn note(&self, name: &str, values: &[(&str, &str)]) -> String {
+        let mut note = self.notes.get(name).cloned().unwrap_or_default();
+        for (key, value) in values {
+            note = note.replace(&format!("{{{key}}}"), value);
+        }
+        note
+    }
+
+    /// Returns the cause of a failed call; `None` in English, where its own name serves.
+    pub fn cause(&self, cause: &FailureCause) -> Option<&str> {
+        self.causes.get(cause.as_str()).map(String::as_str)
+    }
+
     pub fn position(&self, position: &str) -> String {
         self.position.replace("{}", position)
     }
@@ -83,6 +104,11 @@ impl RuleTexts {
 mod tests {
     use super::*;
 
+    const VALUES: [&str; 9] = [
+        "{why}", "{agent}", "{number}", "{round}", "{call}", "{limit}", "{role}", "{served}",
+        "{model}",
+    ];
+
     #[test]
     fn every_language_has_every_text() {
         let texts: BTreeMap<String, RuleTexts> =
@@ -94,6 +120,29 @@ mod tests {
             for with_value in [&text.position, &text.below, &text.taken] {
                 assert_eq!(with_value.matches("{}").count(), 1, "{code}: {with_value}");
             }
+            let english = &texts["en"];
+            assert!(text.notes.keys().eq(english.notes.keys()), "{code}");
+            for (name, note) in &text.notes {
+                for value in VALUES {
+                    let wanted = english.notes[name].contains(value);
+                    // Only a reason may be left out: the audit has it.
+                    let is_spared = value == "{why}" && wanted;
+                    assert!(
+                        is_spared || note.contains(value) == wanted,
+                        "{code} {name}: {value}"
+                    );
+                }
+            }
+            let causes = FailureCause::KNOWN.iter().map(FailureCause::as_str);
+            let known: Vec<&str> = causes
+                .filter(|cause| text.causes.contains_key(*cause))
+                .collect();
+            let wanted = if code == "en" {
+                0
+            } else {
+                FailureCause::KNOWN.len()
+            };
+            assert_eq!((known.len(), text.causes.len()), (wanted, wanted), "{code}");
         }
     }
 

@@ -100,6 +100,10 @@ impl Ledger {
         self.earmarks.insert(stage, amount);
     }
 
+    pub fn earmarked(&self, stage: Earmark) -> Usd {
+        self.earmarks.get(&stage).copied().unwrap_or(Usd::ZERO)
+    }
+
     /// Releases the money that is earmarked for a stage.
     pub fn release(&mut self, stage: Earmark) {
         self.earmarks.remove(&stage);

@@ -44,7 +44,7 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
-    const KNOWN: [Self; 21] = [
+    pub const KNOWN: [Self; 21] = [
         Self::Unreachable,
         Self::ConnectionBroken,
         Self::TimedOut,

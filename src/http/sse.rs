@@ -103,7 +103,9 @@ pub fn progress_event(run: RunId, entry: &Entry) -> Option<(&'static str, Value)
         Event::Scored(e) => ("score", scored(e, &at)),
         Event::CrossChecked(e) => ("cross_check", cross_checked(e, &at)),
         Event::Trimmed(e) => {
-            let data = json!({ "agents": e.agents, "leftOut": e.left_out, "at": at });
+            let again = e.wave.is_some();
+            let data =
+                json!({ "agents": e.agents, "leftOut": e.left_out, "again": again, "at": at });
             ("fit", data)
         }
         Event::CallSettled(e) => ("call", settled(e, &at)),
@@ -244,7 +246,8 @@ const EVENTS: [(&str, &str); 17] = [
     ("plan", "The plan, and what the service changed in it."),
     (
         "fit",
-        "The agents that fit under the cap, and what was left out.",
+        "The agents that fit under the cap, and what was left out. `again` if calls cost less than they were \
+         reserved for, so that more fits.",
     ),
     (
         "call",
@@ -340,7 +343,7 @@ fn data_of_events(schemas: &mut Schemas) -> Value {
                               "mode": { "oneOf": [mode, { "type": "null" }] }, "at": at, "continues": text_or_null })),
         "plan": object(json!({ "plan": plan, "corrections": texts, "at": at })),
         "plan.started": object(json!({ "model": text, "at": at })),
-        "fit": object(json!({ "agents": agents, "leftOut": texts, "at": at })),
+        "fit": object(json!({ "agents": agents, "leftOut": texts, "again": { "type": "boolean" }, "at": at })),
         "call": object(json!({ "call": text, "outcome": { "enum": ["answered", "failed", "in doubt"] },
                                "cause": text_or_null, "detail": text_or_null, "latencyMs": count,
                                "inputTokens": count_or_null, "outputTokens": count_or_null,

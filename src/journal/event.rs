@@ -55,10 +55,7 @@ impl Event {
             Event::ComputeStarted(e) => format!("compute/{}/{}", e.epoch, e.number),
             Event::Hinted(_) => "hints".into(),
             Event::Planned(_) => "plan".into(),
-            Event::Trimmed(Trimmed { epoch: None, .. }) => "trimmed".into(),
-            Event::Trimmed(Trimmed {
-                epoch: Some(epoch), ..
-            }) => format!("trimmed/{epoch}"),
+            Event::Trimmed(e) => trimmed_key(e.epoch, e.wave),
             Event::RoundStarted(e) => format!("r{}/started", e.round),
             Event::RoundSkipped(e) => format!("r{}/skipped", e.round),
             Event::CallSent(e) => sent_key(&e.call),
@@ -256,6 +253,14 @@ pub struct Reading {
     pub affected: Vec<Agent>,
 }
 
+pub(super) fn trimmed_key(epoch: Option<i64>, wave: Option<u32>) -> String {
+    match (epoch, wave) {
+        (_, Some(wave)) => format!("trimmed/wave/{wave}"),
+        (Some(epoch), None) => format!("trimmed/{epoch}"),
+        (None, None) => "trimmed".into(),
+    }
+}
+
 /// The panel and token limits that fit under the cap.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -271,6 +276,10 @@ pub struct Trimmed {
     /// The epoch in which a resumed run fitted its panel again. Absent in the first fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<i64>,
+    /// The number of fits before this one, if it was made because settled calls of round 1 cost
+    /// less than they were reserved for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wave: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -47,7 +47,10 @@ impl Observer {
             }
             Event::Planned(planned) => self.planned(planned),
             Event::Trimmed(trimmed) => {
-                counter!("conclave_left_out_total").increment(trimmed.left_out.len() as u64);
+                if trimmed.wave.is_none() {
+                    let left_out = trimmed.left_out.len() as u64;
+                    counter!("conclave_left_out_total").increment(left_out);
+                }
                 let (agents, left_out) = (trimmed.agents.len(), trimmed.left_out.len());
                 tracing::info!(agents, left_out, "step: what fits under the cap");
             }

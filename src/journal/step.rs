@@ -2,7 +2,7 @@
 
 use super::event::{
     AgentFinished, CROSS_CHECKED, Event, Gated, Hinted, Planned, RoundSkipped, RoundStarted,
-    Scored, Synthesized, Trimmed, agent_key, scored_key,
+    Scored, Synthesized, Trimmed, agent_key, scored_key, trimmed_key,
 };
 use super::evidence::CrossChecked;
 use crate::domain::Agent;
@@ -59,9 +59,11 @@ impl Step for PlanStep {
     }
 }
 
-/// The panel as the cap allows it; with an epoch, fitted again by a resumed process.
+/// The panel as the cap allows it; with an epoch, fitted again by a resumed process; with a wave,
+/// because calls cost less than they were reserved for.
 pub struct TrimStep {
     pub epoch: Option<i64>,
+    pub wave: Option<u32>,
 }
 
 impl Step for TrimStep {
@@ -69,8 +71,7 @@ impl Step for TrimStep {
     const RECORD: fn(Self::Output) -> Event = Event::Trimmed;
 
     fn key(&self) -> String {
-        self.epoch
-            .map_or("trimmed".into(), |epoch| format!("trimmed/{epoch}"))
+        trimmed_key(self.epoch, self.wave)
     }
 
     fn output(event: Event) -> Option<Trimmed> {

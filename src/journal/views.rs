@@ -52,21 +52,6 @@ impl CallView<'_> {
     }
 }
 
-/// Lists the calls that another model answered: one sentence for each role and pair of models.
-pub fn replacements(calls: &[CallView<'_>]) -> Vec<String> {
-    let replaced = |call: &CallView<'_>| {
-        let served = call.served().filter(|_| call.is_replaced())?;
-        Some(format!(
-            "{}: {served} answered in the place of {}",
-            call.sent.role, call.sent.model
-        ))
-    };
-    let mut lines: Vec<String> = calls.iter().filter_map(replaced).collect();
-    lines.sort();
-    lines.dedup();
-    lines
-}
-
 /// Sums over calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

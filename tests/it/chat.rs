@@ -1,6 +1,6 @@
 //! Tests `POST /api/chat` from end to end, against the mock provider over real HTTP.
 
-use conclave::journal::{AgentOutcome, Continuation, Event};
+use conclave::journal::{AgentOutcome, Continuation, Event, Trimmed};
 use serde_json::{Value, json};
 
 use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat};
@@ -344,7 +344,7 @@ async fn without_any_figures_the_estimate_is_a_rule_of_thumb_and_says_so() {
 #[tokio::test]
 async fn a_small_cap_trims_the_plan_and_the_audit_says_so() {
     let provider = MockProvider::start().await;
-    let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.04")).await;
+    let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.035")).await;
     let got = app
         .ask(
             "audit",
@@ -355,7 +355,30 @@ async fn a_small_cap_trims_the_plan_and_the_audit_says_so() {
     assert!(!left_out.is_empty());
     let listed = format!("- Left out: {}", left_out[0].as_str().unwrap());
     assert!(got.text().contains(&listed), "{}", got.text());
-    assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() <= 0.04);
+    assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() <= 0.035);
+}
+
+#[tokio::test]
+async fn agents_without_room_at_first_run_when_the_others_cost_less() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let question = "The log of the last month, line by line: is there a fault in it?";
+    let lines = "2026-11-02 07:00 supply 70.1 C return 44.0 C flow 11.0 m3/h\n".repeat(430);
+    let got = app.ask("audit", &format!("{question}\n{lines}")).await;
+    assert_eq!(got.body["audit"]["leftOut"], json!([]));
+    let agents = got.body["audit"]["rounds"][0]["agents"].as_array().unwrap();
+    assert_eq!(agents.len(), 3, "{agents:?}");
+    let events: Vec<&Event> = got.events().collect();
+    let fits: Vec<&Trimmed> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Trimmed(trimmed) => Some(trimmed),
+            _ => None,
+        })
+        .collect();
+    assert!(fits.len() > 1, "{fits:?}");
+    assert!(!fits[0].left_out.is_empty());
+    assert!(got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap() <= 0.10);
 }
 
 #[tokio::test]

@@ -251,9 +251,13 @@ PANELS = [
         "question-24000-ask", "ask", readings("A month of readings from the town hall. Is there a fault?", 24000, 2016)
     ),
     fits(
-        "question-22000-audit",
+        "question-26000-audit",
         "audit",
-        readings("Four weeks of readings from the museum. Is there a fault?", 22000, 2015),
+        readings("Four weeks of readings from the museum. Is there a fault?", 26000, 2015),
+    ),
+    fits("question-29000-ask", "ask", readings("Five weeks of readings from the theatre. Is there a fault?", 29000, 2014)),
+    fits(
+        "question-31000-audit", "audit", readings("Six weeks of readings from the arena. Is there a fault?", 31000, 2013)
     ),
     fits(
         "question-32000-ask", "ask", readings("Half a year of readings from the bakery. Is there a fault?", 32000, 2022)

@@ -363,6 +363,7 @@ PANELS = [
                 c=(0, 1),
                 has=["critic|Kritiker"],
                 outcome="",
+                checks=["same language"],
             )
         ],
         BROT,

@@ -33,6 +33,8 @@ PANELS = [
         readings("Is there a fault in these readings of the station in the abbey?", 3000, 2013),
         reply=manual(4),
     ),
+    priced("quote-ask-19000", "ask", readings("Is there a fault in the readings of the pier?", 19000, 2012)),
+    priced("quote-audit-26000", "audit", readings("Is there a fault in the readings of the wharf?", 26000, 2011)),
     priced(
         "angebot-audit",
         "audit",

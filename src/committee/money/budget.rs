@@ -188,7 +188,7 @@ pub struct Fitted {
 
 /// Fits one round, the cross-check and the synthesis into `left`. The steps are:
 ///
-/// 1. The synthesis is shrunk, down to half; a lone agent too.
+/// 1. The synthesis is shrunk, down to half; a lone solver too.
 /// 2. Optional agents are dropped, the last named first.
 /// 3. The cross-check is made smaller, then dropped.
 /// 4. The critic is dropped, then the verifier. The freed money may pay for a cross-check of the
@@ -279,6 +279,7 @@ fn longest(
             left_out: one_claim.into_iter().collect(),
             cross_check: size,
             epoch: None,
+            wave: None,
         };
         Some(Fitted {
             trimmed,
@@ -314,8 +315,8 @@ fn shrunk_to(
     share: f64,
 ) -> (Vec<(Role, u32)>, Usd, Usd) {
     let agent_share = match agents {
-        [_] => share,
-        // Shorter reports would all be cut. Dropping one agent is better.
+        [only] if only.role == Role::Agent(Agent::Solver) => share,
+        // Shorter reports would be cut. Dropping an agent is better.
         _ => 1.0,
     };
     let shrunk = |wanted: &Wanted<'_>, share: f64| {

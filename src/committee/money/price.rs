@@ -1,5 +1,7 @@
 //! Quotes a question before any call, with the same bounds that reserve the calls.
 
+use std::sync::LazyLock;
+
 use serde::Serialize;
 
 use crate::committee::deps::Deps;
@@ -8,6 +10,9 @@ use crate::committee::money::budget::{
 };
 use crate::committee::money::check_cost;
 use crate::committee::money::trim::wanted;
+use crate::committee::output_shapes::OrchestrationPlan;
+use crate::committee::request_context::PLANNED_CHARS;
+use crate::config::RoleModel;
 use crate::domain::{Agent, CORE_AGENTS, Question, Role, Usd};
 use crate::journal::CheckSize;
 
@@ -21,6 +26,16 @@ const USUAL_CHECK: f64 = 0.27;
 /// for what users and models write.
 const USUAL_INPUT: f64 = 0.3;
 const USUAL_READ: f64 = 0.23;
+
+static PLAN_SCHEMA_BYTES: LazyLock<usize> = LazyLock::new(|| {
+    schemars::schema_for!(OrchestrationPlan)
+        .to_value()
+        .to_string()
+        .len()
+});
+
+/// A bound of tokens above that of the longest question.
+const LONGEST_READ: u64 = 200_000;
 
 /// The price of a question. If the cap has no room for it, such a run is refused: `calls` is 0, and
 /// both prices are what one agent and the synthesis need.
@@ -65,7 +80,7 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
         question,
         read: budget::text_bound(&question.message),
     };
-    let Some((fitted, plans)) = prices.fitted(cap) else {
+    let Some(calls) = prices.calls(cap) else {
         let needed = prices.least();
         return Quote {
             cap,
@@ -74,18 +89,18 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
             calls: 0,
         };
     };
-    let check = fitted.trimmed.cross_check;
-    let checks = check.map_or(0, |size| usize::from(size.passes));
     Quote {
         cap,
-        expected: prices.expected().min(cap),
+        expected: prices.expected(cap).min(cap),
         worst: prices.worst().min(cap),
-        calls: plans + fitted.trimmed.agents.len() + checks + 1,
+        calls,
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Length {
+    /// The shortest output that a call is made for.
+    Least,
     Usual,
     Full,
 }
@@ -99,20 +114,50 @@ struct Prices<'a> {
 }
 
 impl Prices<'_> {
-    /// Returns the core agents that fit under the cap, computed as a run does, and the number of
-    /// plans. Without room for a plan, the hints decide.
-    fn fitted(&self, cap: Usd) -> Option<(Fitted, usize)> {
-        let wanted = |role: Role| wanted(self.deps, role, self.question.mode, self.read, 0);
-        let core: Vec<Wanted<'_>> = CORE_AGENTS
+    /// Returns the calls of the expected run; `None` if the cap has no room for one. Without room
+    /// for a plan, the hints decide. Agents that do not fit at first are called after the others,
+    /// which then cost as much as usual.
+    fn calls(&self, cap: Usd) -> Option<usize> {
+        let is_planned = self.is_planned(cap)?;
+        let plan = if is_planned {
+            self.plan(Length::Usual)
+        } else {
+            Usd::ZERO
+        };
+        let mut open: Vec<Wanted<'_>> = CORE_AGENTS
             .iter()
-            .filter_map(|agent| wanted(Role::Agent(*agent)))
+            .filter_map(|agent| self.wanted(Role::Agent(*agent)))
             .collect();
-        let master = wanted(Role::Master)?;
-        let cost = |max_tokens: &[(Role, u32)], size: CheckSize| self.check(max_tokens, size);
-        let check = check_cost::wanted(self.deps, self.question.mode, &cost);
-        let fit = |left: Usd| budget::fit(&core, &master, &check, left);
-        // A plan is made if it fits beside what one agent and the synthesis need.
-        let solver = wanted(Role::Agent(Agent::Solver))?;
+        let mut called: Vec<Agent> = vec![];
+        loop {
+            let left = cap - plan - self.reports(&called, Length::Usual);
+            let fitted = self.fit(&open, &called, left);
+            let Some(Fitted { trimmed, .. }) = fitted else {
+                return (!called.is_empty()).then(|| usize::from(is_planned) + called.len() + 1);
+            };
+            called.extend(&trimmed.agents);
+            open.retain(|wanted| {
+                !trimmed
+                    .agents
+                    .iter()
+                    .any(|a| wanted.role == Role::Agent(*a))
+            });
+            if trimmed.agents.is_empty() || open.is_empty() {
+                let checks = trimmed
+                    .cross_check
+                    .map_or(0, |size| usize::from(size.passes));
+                return Some(usize::from(is_planned) + called.len() + checks + 1);
+            }
+        }
+    }
+
+    /// True if a plan fits beside what one agent and the synthesis need. `None` if those do not
+    /// fit.
+    fn is_planned(&self, cap: Usd) -> Option<bool> {
+        let (solver, master) = (
+            self.wanted(Role::Agent(Agent::Solver))?,
+            self.wanted(Role::Master)?,
+        );
         let alone = budget::fit(
             std::slice::from_ref(&solver),
             &master,
@@ -120,24 +165,68 @@ impl Prices<'_> {
             cap,
         )?;
         let kept = alone.held.max(budget::least(&solver, &master));
-        let planned = self.plan(Length::Full) + kept <= cap;
-        let planned = planned.then(|| fit(cap - self.plan(Length::Usual)));
-        let planned = planned.flatten().map(|fitted| (fitted, 1));
-        planned.or_else(|| Some((fit(cap)?, 0)))
+        Some(self.plan(Length::Least) + kept <= cap)
+    }
+
+    fn wanted(&self, role: Role) -> Option<Wanted<'_>> {
+        wanted(self.deps, role, self.question.mode, self.read, 0)
+    }
+
+    /// Fits agents beside those that have answered.
+    fn fit(&self, open: &[Wanted<'_>], called: &[Agent], left: Usd) -> Option<Fitted> {
+        let mut master = wanted(self.deps, Role::Master, self.question.mode, self.read, 0)?;
+        let usual = |agent: &Agent| {
+            let limit = self.limit(Role::Agent(*agent)).unwrap_or_default();
+            (f64::from(limit) * USUAL_SHARE) as u64
+        };
+        let written: Vec<u64> = called.iter().map(usual).collect();
+        let texts: Vec<ModelText> = written.iter().copied().map(ModelText::planned).collect();
+        master.input.volatile += InputBound::new(0, 0, &texts, 0).volatile;
+        let cost = |max_tokens: &[(Role, u32)], size: CheckSize| {
+            let reports = check_cost::report_tokens(max_tokens).chain(written.iter().copied());
+            let reports: Vec<u64> = reports.collect();
+            check_cost::worst_case(self.deps, self.read, &reports, size)
+        };
+        let check = check_cost::wanted(self.deps, self.question.mode, &cost);
+        budget::fit(open, &master, &check, left)
     }
 
     /// Returns what one agent and the synthesis need at least.
     fn least(&self) -> Usd {
-        let wanted = |role: Role| wanted(self.deps, role, self.question.mode, self.read, 0);
-        match (wanted(Role::Agent(Agent::Solver)), wanted(Role::Master)) {
+        match (
+            self.wanted(Role::Agent(Agent::Solver)),
+            self.wanted(Role::Master),
+        ) {
             (Some(solver), Some(master)) => budget::least(&solver, &master),
             _ => Usd::ZERO,
         }
     }
 
-    /// Prices the core panel, also where the cap allows less, so that a longer question never
-    /// seems cheaper.
-    fn expected(&self) -> Usd {
+    /// Prices the core panel, also where the cap allows less. A question that is too long for a
+    /// plan saves its price, so one that is a little shorter is quoted no higher.
+    fn expected(&self, cap: Usd) -> Usd {
+        if self.is_planned(cap) != Some(true) {
+            return self.expected_unplanned();
+        }
+        let (mut planned, mut too_long) = (self.read, LONGEST_READ);
+        while too_long - planned > 1 {
+            let read = planned.midpoint(too_long);
+            let at = Prices { read, ..*self };
+            if at.is_planned(cap) == Some(true) {
+                planned = read;
+            } else {
+                too_long = read;
+            }
+        }
+        let longer = Prices {
+            read: too_long,
+            ..*self
+        };
+        let expected = self.plan(Length::Usual) + self.expected_unplanned();
+        expected.min(longer.expected_unplanned())
+    }
+
+    fn expected_unplanned(&self) -> Usd {
         let max_tokens: Vec<(Role, u32)> = CORE_AGENTS
             .iter()
             .filter_map(|agent| Some((Role::Agent(*agent), self.limit(Role::Agent(*agent))?)))
@@ -145,8 +234,7 @@ impl Prices<'_> {
         let size = check_cost::sizes(self.deps, self.question.mode);
         let check = size.first().map(|size| self.check(&max_tokens, *size));
         let check = check.unwrap_or(Usd::ZERO).nanos() as f64;
-        self.plan(Length::Usual)
-            + self.reports(&CORE_AGENTS, Length::Usual)
+        self.reports(&CORE_AGENTS, Length::Usual)
             + Usd::from_nanos((check * USUAL_CHECK) as u64)
             + self.synthesis(&CORE_AGENTS, Length::Usual)
     }
@@ -174,12 +262,21 @@ impl Prices<'_> {
             + self.synthesis(&agents, Length::Full)
     }
 
+    /// Prices the plan, which reads a part of a long question.
     fn plan(&self, length: Length) -> Usd {
-        self.call(Role::Master, 0, Some(PLAN_TOKENS), length)
+        let Some(model) = self.deps.role(Role::Master) else {
+            return Usd::ZERO;
+        };
+        let message = &self.question.message;
+        let bytes_per_char = message.len().div_ceil(message.chars().count().max(1));
+        let read = self.read.min((PLANNED_CHARS * bytes_per_char) as u64);
+        let trusted = self.deps.prompts.system_bytes(model.prompts, "plan") + *PLAN_SCHEMA_BYTES;
+        let input = InputBound::new(trusted, read + SCAFFOLDING_TOKENS, &[], 0);
+        priced(model, input, model.limit_for(PLAN_TOKENS), length)
     }
 
     fn reports(&self, agents: &[Agent], length: Length) -> Usd {
-        let report = |agent: &Agent| self.call(Role::Agent(*agent), 0, None, length);
+        let report = |agent: &Agent| self.call(Role::Agent(*agent), 0, length);
         agents.iter().map(report).sum()
     }
 
@@ -188,7 +285,7 @@ impl Prices<'_> {
             .iter()
             .filter_map(|agent| self.limit(Role::Agent(*agent)));
         let written = limits.map(u64::from).sum();
-        self.call(Role::Master, written, None, length)
+        self.call(Role::Master, written, length)
     }
 
     fn check(&self, max_tokens: &[(Role, u32)], size: CheckSize) -> Usd {
@@ -202,8 +299,8 @@ impl Prices<'_> {
         Some(model.limit_in(self.question.mode))
     }
 
-    /// Prices one call that reads `written` tokens of other models. `most` bounds its output.
-    fn call(&self, role: Role, written: u64, most: Option<u32>, length: Length) -> Usd {
+    /// Prices one call that reads `written` tokens of other models.
+    fn call(&self, role: Role, written: u64, length: Length) -> Usd {
         let Some(model) = self.deps.role(role) else {
             return Usd::ZERO;
         };
@@ -212,21 +309,26 @@ impl Prices<'_> {
         } else {
             0
         };
-        let mut input = InputBound::new(
+        let input = InputBound::new(
             self.deps.prompt_bytes(role),
             self.read + SCAFFOLDING_TOKENS,
             &[ModelText::planned(written)],
             images,
         );
-        let mut output = most.map_or(model.limit_in(self.question.mode), |visible| {
-            model.limit_for(visible)
-        });
-        if length == Length::Usual {
-            output = output.min(model.max_tokens);
+        priced(model, input, model.limit_in(self.question.mode), length)
+    }
+}
+
+/// Returns the price of a call with these bounds.
+fn priced(model: &RoleModel, mut input: InputBound, limit: u32, length: Length) -> Usd {
+    let output = match length {
+        Length::Least => limit.min(model.least_tokens()),
+        Length::Usual => {
             input.stable = (input.stable as f64 * USUAL_INPUT) as u64;
             input.volatile = (input.volatile as f64 * USUAL_READ) as u64;
-            output = (f64::from(output) * USUAL_SHARE) as u32;
+            (f64::from(limit.min(model.max_tokens)) * USUAL_SHARE) as u32
         }
-        budget::worst_cost(model, input, output)
-    }
+        Length::Full => limit,
+    };
+    budget::worst_cost(model, input, output)
 }

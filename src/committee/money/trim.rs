@@ -7,14 +7,14 @@ use crate::committee::call_names::is_report;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{
-    self, InputBound, ModelText, SCAFFOLDING_TOKENS, Wanted, WantedCheck,
+    self, Fitted, InputBound, ModelText, SCAFFOLDING_TOKENS, Wanted, WantedCheck,
 };
 use crate::committee::money::check_cost;
 use crate::committee::request_context::RequestContext;
 use crate::domain::{Agent, Earmark, Mode, Role, Usd};
 use crate::journal::step::{CrossCheckStep, ScoreStep, TrimStep};
 use crate::journal::{
-    AgentOutcome, CallResult, CallSettled, CheckSize, RunContext, Transcript, Trimmed,
+    AgentOutcome, CallResult, CallSettled, CheckSize, Event, RunContext, Transcript, Trimmed,
 };
 
 /// The most tokens of scores, disagreements and missing agents that the master is shown.
@@ -83,6 +83,60 @@ pub fn check_room(run: &RunContext, deps: &Deps, request: &RequestContext) -> Re
     Ok(())
 }
 
+/// What is fitted: the agents to call, the synthesis, and the tokens of the reports that exist.
+struct Fitting<'a> {
+    deps: &'a Deps,
+    mode: Mode,
+    /// The most tokens of the request.
+    read: u64,
+    agents: Vec<Wanted<'a>>,
+    synthesis: Wanted<'a>,
+    written: Vec<u64>,
+}
+
+impl<'a> Fitting<'a> {
+    fn new(
+        deps: &'a Deps,
+        request: &RequestContext,
+        asked: &[Agent],
+        written: Vec<u64>,
+    ) -> Result<Self, Failure> {
+        let wanted = |role: Role| wanted_by(deps, request, role);
+        let Some(mut synthesis) = wanted(Role::Master) else {
+            return Err(Failure::internal("no master is configured"));
+        };
+        let texts: Vec<ModelText> = written.iter().copied().map(ModelText::planned).collect();
+        synthesis.input.volatile += InputBound::new(0, 0, &texts, 0).volatile;
+        Ok(Self {
+            deps,
+            mode: request.question.mode,
+            read: budget::text_bound(&request.full_text()),
+            agents: asked
+                .iter()
+                .filter_map(|agent| wanted(Role::Agent(*agent)))
+                .collect(),
+            synthesis,
+            written,
+        })
+    }
+
+    /// Returns the worst-case cost of a cross-check of the existing reports and of those to come.
+    fn check_cost(&self, max_tokens: &[(Role, u32)], size: CheckSize) -> Usd {
+        let reports: Vec<u64> = check_cost::report_tokens(max_tokens)
+            .chain(self.written.iter().copied())
+            .collect();
+        check_cost::worst_case(self.deps, self.read, &reports, size)
+    }
+
+    /// Fits all into `left`, with a cross-check of at most so many passes.
+    fn fit(&self, passes: u8, left: Usd) -> Option<Fitted> {
+        let cost = |max_tokens: &[(Role, u32)], size: CheckSize| self.check_cost(max_tokens, size);
+        let mut check = check_cost::wanted(self.deps, self.mode, &cost);
+        check.sizes.retain(|size| size.passes <= passes);
+        budget::fit(&self.agents, &self.synthesis, &check, left)
+    }
+}
+
 /// Fits the agents to call under the cap, beside those whose output is reused. Earmarks the money
 /// for the cross-check and the synthesis.
 pub async fn panel(
@@ -93,34 +147,25 @@ pub async fn panel(
     reused: &BTreeMap<Agent, AgentOutcome>,
 ) -> Result<Trimmed, Failure> {
     run.release(Earmark::Synthesis);
-    let wanted = |role: Role| wanted_by(deps, request, role);
-    let agents: Vec<Wanted<'_>> = asked
-        .iter()
-        .filter_map(|a| wanted(Role::Agent(*a)))
-        .collect();
-    let Some(mut synthesis) = wanted(Role::Master) else {
-        return Err(Failure::internal("no master is configured"));
-    };
-    let stored: Vec<ModelText> = reused
-        .values()
-        .map(|outcome| ModelText::planned(outcome.tokens()))
-        .collect();
-    synthesis.input.volatile += InputBound::new(0, 0, &stored, 0).volatile;
-    let read = budget::text_bound(&request.full_text());
-    let cost = |max_tokens: &[(Role, u32)], size: CheckSize| {
-        let reports: Vec<u64> = check_cost::report_tokens(max_tokens)
-            .chain(reused.values().map(AgentOutcome::tokens))
-            .collect();
-        check_cost::worst_case(deps, read, &reports, size)
-    };
-    let check = check_cost::wanted(deps, request.question.mode, &cost);
     let events = run.events();
-    if let Some(recorded) = Transcript::of(&events).trimmed {
-        return fit_again(run, recorded.clone(), agents, synthesis, check).await;
+    let transcript = Transcript::of(&events);
+    let answered = answered_first(&transcript, reused);
+    let open: Vec<Agent> = asked
+        .iter()
+        .copied()
+        .filter(|agent| !answered.contains_key(agent))
+        .collect();
+    let written = answered.values().copied().collect();
+    let mut fitting = Fitting::new(deps, request, &open, written)?;
+    if let Some(recorded) = transcript.trimmed {
+        let is_on =
+            |wanted: &Wanted<'_>| agent_of(wanted).is_some_and(|a| recorded.agents.contains(&a));
+        fitting.agents.retain(is_on);
+        return fit_again(run, recorded.clone(), fitting).await;
     }
-    let Some(mut fitted) = budget::fit(&agents, &synthesis, &check, run.ledger().left()) else {
-        let solver = agents.first().unwrap_or(&synthesis);
-        let needed = budget::least(solver, &synthesis);
+    let Some(mut fitted) = fitting.fit(u8::MAX, run.ledger().left()) else {
+        let solver = fitting.agents.first().unwrap_or(&fitting.synthesis);
+        let needed = budget::least(solver, &fitting.synthesis);
         return Err(Failure::no_room(run.ledger().left(), needed));
     };
     run.earmark(Earmark::Synthesis, fitted.held);
@@ -130,9 +175,72 @@ pub async fn panel(
     record_trimmed(run, fitted.trimmed).await
 }
 
+/// Fits again what was left out or shortened, after calls of round 1 cost less than they were
+/// reserved for: agents, the cross-check, the length of the synthesis. An upper bound of tokens can
+/// be five times the real number, so a question that leaves room for one agent at first often
+/// carries all of them one after the other.
+///
+/// Returns `None` if nothing more fits, or nothing is missing.
+pub async fn more(
+    run: &RunContext,
+    deps: &Deps,
+    request: &RequestContext,
+    asked: &[Agent],
+    recorded: &Trimmed,
+) -> Result<Option<Trimmed>, Failure> {
+    let is_over =
+        run.recorded(&CrossCheckStep).is_some() || run.recorded(&ScoreStep { round: 1 }).is_some();
+    if is_over {
+        return Ok(None);
+    }
+    let events = run.events();
+    let transcript = Transcript::of(&events);
+    let written = answered_first(&transcript, &BTreeMap::new());
+    let missing: Vec<Agent> = asked
+        .iter()
+        .copied()
+        .filter(|agent| !recorded.agents.contains(agent))
+        .collect();
+    let fitting = Fitting::new(deps, request, &missing, written.into_values().collect())?;
+    let earmarks = [Earmark::Synthesis, Earmark::CrossCheck];
+    let earmarked = earmarks.map(|stage| run.ledger().earmarked(stage));
+    earmarks.into_iter().for_each(|stage| run.release(stage));
+    let Some(fitted) = fitting.fit(u8::MAX, run.ledger().left()) else {
+        for (stage, amount) in earmarks.into_iter().zip(earmarked) {
+            run.earmark(stage, amount);
+        }
+        return Ok(None);
+    };
+    run.earmark(Earmark::Synthesis, fitted.held);
+    run.earmark(Earmark::CrossCheck, fitted.check);
+    let mut trimmed = recorded.clone();
+    trimmed.agents.extend(&fitted.trimmed.agents);
+    trimmed.agents.sort();
+    trimmed.cross_check = fitted.trimmed.cross_check;
+    trimmed.left_out = fitted.trimmed.left_out;
+    for (role, tokens) in fitted.trimmed.max_tokens {
+        match trimmed
+            .max_tokens
+            .iter_mut()
+            .find(|(known, _)| *known == role)
+        {
+            Some((_, known)) => *known = tokens,
+            None => trimmed.max_tokens.push((role, tokens)),
+        }
+    }
+    if trimmed == *recorded {
+        return Ok(None);
+    }
+    let wave = events
+        .iter()
+        .filter(|event| matches!(event, Event::Trimmed(_)));
+    trimmed.wave = u32::try_from(wave.count()).ok();
+    record_trimmed(run, trimmed).await.map(Some)
+}
+
 async fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, Failure> {
-    let epoch = trimmed.epoch;
-    Ok(run.record_output(TrimStep { epoch }, trimmed).await?)
+    let Trimmed { epoch, wave, .. } = trimmed;
+    Ok(run.record_output(TrimStep { epoch, wave }, trimmed).await?)
 }
 
 /// Returns the panel of a resumed run: the recorded one, if the money left suffices for it. Calls
@@ -142,45 +250,45 @@ async fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, F
 async fn fit_again(
     run: &RunContext,
     recorded: Trimmed,
-    asked: Vec<Wanted<'_>>,
-    mut synthesis: Wanted<'_>,
-    mut check: WantedCheck<'_>,
+    fitting: Fitting<'_>,
 ) -> Result<Trimmed, Failure> {
-    let hold = budget::synthesis_hold(&recorded.max_tokens, &synthesis);
+    let open = &fitting.agents;
+    let is_to_come = |(role, _): &&(Role, u32)| {
+        *role == Role::Master || open.iter().any(|wanted| wanted.role == *role)
+    };
+    let max_tokens: Vec<(Role, u32)> = recorded
+        .max_tokens
+        .iter()
+        .filter(is_to_come)
+        .copied()
+        .collect();
+    let hold = budget::synthesis_hold(&max_tokens, &fitting.synthesis);
     let size = recorded
         .cross_check
         .filter(|_| run.recorded(&CrossCheckStep).is_none());
-    let checked = size.map_or(Usd::ZERO, |size| (check.cost)(&recorded.max_tokens, size));
+    let checked = size.map_or(Usd::ZERO, |size| fitting.check_cost(&max_tokens, size));
     let left = run.ledger().left();
     run.earmark(Earmark::Synthesis, hold);
     run.earmark(Earmark::CrossCheck, checked);
-    let answered = answered_first(&Transcript::of(&run.events()));
-    let is_open = |wanted: &Wanted<'_>| {
-        let is = |agent: &Agent| wanted.role == Role::Agent(*agent);
-        recorded.agents.iter().any(is) && !answered.keys().any(is)
-    };
-    let open: Vec<Wanted<'_>> = asked.into_iter().filter(is_open).collect();
-    let carried = budget::panel_cost(&open, &recorded.max_tokens) + hold + checked <= left;
+    let carried = budget::panel_cost(open, &max_tokens) + hold + checked <= left;
     if carried || open.is_empty() || run.recorded(&ScoreStep { round: 1 }).is_some() {
         return Ok(recorded);
     }
-    check.sizes.retain(|size| {
-        recorded
-            .cross_check
-            .is_some_and(|recorded| size.passes <= recorded.passes)
-    });
-    let written: Vec<ModelText> = answered
-        .values()
-        .map(|tokens| ModelText::planned(*tokens))
-        .collect();
-    synthesis.input.volatile += InputBound::new(0, 0, &written, 0).volatile;
-    let (fitted, held, checked) = match budget::fit(&open, &synthesis, &check, left) {
+    let passes = recorded.cross_check.map_or(0, |size| size.passes);
+    let (fitted, held, checked) = match fitting.fit(passes, left) {
         Some(fitted) => (fitted.trimmed, fitted.held, fitted.check),
-        None => (solver_alone(&open, &recorded), Usd::ZERO, Usd::ZERO),
+        None => (solver_alone(open, &recorded), Usd::ZERO, Usd::ZERO),
     };
     run.earmark(Earmark::Synthesis, held);
     run.earmark(Earmark::CrossCheck, checked);
-    record_trimmed(run, refitted(recorded, &open, fitted, run.epoch())).await
+    record_trimmed(run, refitted(recorded, open, fitted, run.epoch())).await
+}
+
+fn agent_of(wanted: &Wanted<'_>) -> Option<Agent> {
+    match wanted.role {
+        Role::Agent(agent) => Some(agent),
+        Role::Master | Role::Proposer => None,
+    }
 }
 
 /// Returns the recorded panel without the open agents that were not fitted again.
@@ -191,6 +299,7 @@ fn refitted(recorded: Trimmed, open: &[Wanted<'_>], fitted: Trimmed, epoch: i64)
     };
     let mut trimmed = Trimmed {
         epoch: Some(epoch),
+        wave: None,
         cross_check: fitted.cross_check,
         ..recorded
     };
@@ -217,13 +326,18 @@ fn solver_alone(open: &[Wanted<'_>], recorded: &Trimmed) -> Trimmed {
             .collect(),
         cross_check: None,
         epoch: None,
+        wave: None,
     }
 }
 
 /// Returns the agents that have an outcome in round 1, or an answer that was paid for, with the
-/// tokens that they wrote.
-fn answered_first(run: &Transcript<'_>) -> BTreeMap<Agent, u64> {
-    let mut answered = BTreeMap::new();
+/// tokens that they wrote. So do the reused ones.
+fn answered_first(
+    run: &Transcript<'_>,
+    reused: &BTreeMap<Agent, AgentOutcome>,
+) -> BTreeMap<Agent, u64> {
+    let tokens = |(agent, outcome): (&Agent, &AgentOutcome)| (*agent, outcome.tokens());
+    let mut answered: BTreeMap<Agent, u64> = reused.iter().map(tokens).collect();
     for call in &run.calls {
         let Some(CallSettled {
             result: CallResult::Answered { text, .. },

@@ -8,7 +8,7 @@ use crate::committee::call_names::is_cross_check;
 use crate::committee::reply::redaction::{Redactor, discarded_agents};
 use crate::domain::{Agent, AgentReport, CrossCheck, Judgement, RunId, UnitRef, Usd};
 use crate::journal::views::{self, CallView};
-use crate::journal::{Accepted, AgentFinished, AgentOutcome, Round, Transcript};
+use crate::journal::{Accepted, AgentFinished, AgentOutcome, Round, RoundStarted, Transcript};
 
 /// What the cross-check found, or why there is none.
 fn cross_check(run: &Transcript<'_>) -> Value {
@@ -225,11 +225,26 @@ fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {
     })
 }
 
+/// Returns the agents that were called in a round: those that it began with, and those that the
+/// cap had room for later.
+fn called_in(run: &Transcript<'_>, started: &RoundStarted) -> Vec<Agent> {
+    let in_round = run.outcomes.iter().filter(|o| o.round == started.round);
+    let called = in_round.filter(|o| o.reused_from.is_none());
+    let mut agents = started.agents.clone();
+    for finished in called {
+        if !agents.contains(&finished.agent) {
+            agents.push(finished.agent);
+        }
+    }
+    agents
+}
+
 fn rounds(run: &Transcript<'_>) -> Vec<Value> {
     let round = |round: &Round<'_>| match round {
         Round::Started(r) => {
+            let agents = called_in(run, r);
             let mut value =
-                json!({ "round": r.round, "state": "run", "agents": r.agents, "why": r.why });
+                json!({ "round": r.round, "state": "run", "agents": agents, "why": r.why });
             if let Value::Object(map) = &mut value
                 && r.round > 1
             {

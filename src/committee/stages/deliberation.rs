@@ -11,8 +11,6 @@ pub struct Deliberation {
     pub panel: Vec<(Agent, AgentOutcome)>,
     pub judgement: Judgement,
     pub trimmed: Trimmed,
-    /// What later rounds failed to give, one line each.
-    pub missed: Vec<String>,
     pub evidence: Evidence,
 }
 

@@ -4,7 +4,6 @@
 use secrecy::ExposeSecret;
 
 use crate::committee::call::CallFailure;
-use crate::committee::call::output::why;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::reply::audit;
@@ -12,16 +11,13 @@ use crate::committee::reply::invariants::{self, InvariantInput, Violation};
 use crate::committee::reply::render;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::Deliberation;
+use crate::committee::stages::notes::Noted;
 use crate::committee::stages::synthesis_input::{SynthesisInput, clean};
 use crate::committee::stages::{confidence, fallback_answer, question_rules};
 use crate::domain::{
-    Agent, BudgetMeta, Gate, Invalidation, Meta, Outcome, Reply, Role, Status, TaskType, counted,
-    is_question_mark,
+    Agent, BudgetMeta, Gate, Invalidation, Meta, Outcome, Reply, Status, TaskType,
 };
-use crate::journal::views::{self, CallView};
-use crate::journal::{
-    ChainFault, Continuation, Cut, Gated, RunContext, SynthesisSource, Synthesized, Transcript,
-};
+use crate::journal::{ChainFault, Gated, RunContext, Synthesized, Transcript};
 
 /// Renders the reply and checks the invariants.
 ///
@@ -177,7 +173,14 @@ impl FinalState<'_> {
         };
         let (outcome, text) = match (gated.gate, &synthesized.draft) {
             (Gate::Ship, Some(draft)) => {
-                let notes = self.notes(synthesized, transcript, gated);
+                let noted = Noted {
+                    request: self.request,
+                    deliberation: self.deliberation,
+                    transcript,
+                    synthesized,
+                    gated,
+                };
+                let notes = noted.notes();
                 let mut text = render::answer(draft, &gated.confidence, &notes);
                 if let Some(audit) = &audit {
                     text = format!(
@@ -220,61 +223,6 @@ impl FinalState<'_> {
         })
     }
 
-    /// Returns the restrictions that the Confidence section states.
-    fn notes(
-        &self,
-        synthesized: &Synthesized,
-        transcript: &Transcript<'_>,
-        gated: &Gated,
-    ) -> Vec<String> {
-        let texts = self.request.rule_texts();
-        let mut notes = self.deliberation.map(panel_notes).unwrap_or_default();
-        // The note on the main answer tells what became of a cut synthesis.
-        let is_cut = |call: &&CallView<'_>| call.sent.role != Role::Master && call.is_cut();
-        let cut = transcript.calls.iter().filter(is_cut);
-        notes.extend(cut.map(|call| {
-            let (call, limit) = (&call.sent.call, call.sent.max_tokens);
-            format!("the output of {call} was cut at its limit of {limit} tokens")
-        }));
-        if self.deliberation.is_some() && gated.confidence.is_low() {
-            notes.insert(0, texts.below(gated.confidence.threshold));
-        }
-        if let Some(Continuation::Answer {
-            question,
-            option: None,
-            ..
-        }) = &self.request.latest
-        {
-            let parent = self.request.parent.as_ref();
-            let asked = parent.and_then(|parent| parent.question.as_ref());
-            let asked = asked.map_or(question, |asked| &asked.question);
-            notes.push(texts.taken(asked.trim_end_matches(is_question_mark)));
-        }
-        if synthesized.obtained == SynthesisSource::Fallback {
-            let why = synthesized
-                .corrections
-                .iter()
-                .find(|line| line.starts_with(fallback_answer::WHY));
-            let why = why.map(|line| format!(" ({line})")).unwrap_or_default();
-            notes.insert(
-                0,
-                format!("no synthesis: this is the best single report, unchanged{why}"),
-            );
-        }
-        match synthesized.draft.as_ref().and_then(|draft| draft.cut) {
-            Some(Cut::EndMissing) => notes.push(texts.cut.clone()),
-            Some(Cut::Continued) => notes.push(texts.continued.clone()),
-            None => {}
-        }
-        let unseen = transcript
-            .hinted
-            .into_iter()
-            .flat_map(|hinted| &hinted.unseen);
-        notes.extend(unseen.cloned());
-        notes.extend(views::replacements(&transcript.calls));
-        notes
-    }
-
     fn violations(
         &self,
         reply: &Reply,
@@ -308,40 +256,4 @@ fn invalidation(deliberation: &Deliberation) -> Invalidation {
         quarantined: deliberation.with_status(Status::Quarantine),
         valid: deliberation.with_status(Status::Valid),
     }
-}
-
-/// Returns the notes of the Confidence section on the panel. They say which agents are missing and
-/// why, what the cap left out, and how few outputs remained.
-fn panel_notes(deliberation: &Deliberation) -> Vec<String> {
-    let mut notes: Vec<String> = deliberation
-        .failed()
-        .map(|(agent, cause, detail)| format!("{agent}: no usable output ({})", why(cause, detail)))
-        .collect();
-    let discarded = deliberation.with_status(Status::Discard);
-    if !discarded.is_empty() {
-        let outputs = counted(discarded.len(), "output was", "outputs were");
-        notes.push(format!("{outputs} left out for too low a score"));
-    }
-    notes.extend(
-        deliberation
-            .trimmed
-            .left_out
-            .iter()
-            .map(|l| format!("to stay under the cap, {l}")),
-    );
-    notes.extend(deliberation.missed.iter().cloned());
-    if let Some(why) = &deliberation.evidence.unchecked {
-        notes.push(format!("not cross-checked: {why}"));
-    }
-    let usable: Vec<_> = deliberation
-        .answered()
-        .filter(|(_, _, score, _)| score.status != Status::Discard)
-        .map(|(a, ..)| a)
-        .collect();
-    if let [only] = usable.as_slice() {
-        notes.push(format!(
-            "this rests on the {only} alone: it is one view, not a synthesis of several"
-        ));
-    }
-    notes
 }

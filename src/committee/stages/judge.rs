@@ -96,7 +96,7 @@ pub(super) async fn judge(context: &RoundContext<'_>, round: u8) -> Result<Judge
 }
 
 fn judgement(context: &RoundContext<'_>) -> Judgement {
-    let RoundContext { deps, trimmed, .. } = *context;
+    let RoundContext { deps, trimmed, .. } = context;
     // A reused report counts as written by the family of the role's current model.
     let current = trimmed.agents.iter().filter_map(|agent| {
         let model = deps.role(Role::Agent(*agent))?;

@@ -27,4 +27,5 @@ mod fallback_answer;
 pub(super) mod question;
 mod question_rules;
 pub(super) mod confidence;
+mod notes;
 pub(super) mod finish;

@@ -13,7 +13,7 @@ use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::PLAN_TOKENS;
 use crate::committee::money::trim;
 use crate::committee::output_shapes::OrchestrationPlan;
-use crate::committee::request_context::RequestContext;
+use crate::committee::request_context::{RequestContext, for_planning};
 use crate::committee::stages::hints::task_type_of;
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{
@@ -23,11 +23,6 @@ use crate::domain::{
 use crate::journal::step::PlanStep;
 use crate::journal::{Continuation, Hinted, PlanSource, Planned, Reading, RunContext};
 use crate::text::{excerpt, one_line};
-
-/// Characters of a long question that the master reads for planning: from its beginning and its
-/// end.
-const HEAD_CHARS: usize = 3000;
-const TAIL_CHARS: usize = 1000;
 
 /// The most characters of an earlier report's summary, and of its assumptions, that the master
 /// reads for planning.
@@ -225,19 +220,6 @@ fn prompt(
     set(&mut values, "question", json!(question));
     set(&mut values, "earlier", earlier(request));
     Ok(deps.prompts.render(master.prompts, "plan", values)?)
-}
-
-/// Shortens a long question to its beginning and its end. They suffice for planning, and the rest
-/// would cost money.
-fn for_planning(message: &str) -> String {
-    let chars: Vec<char> = message.chars().collect();
-    if chars.len() <= HEAD_CHARS + TAIL_CHARS + 200 {
-        return message.to_owned();
-    }
-    let left_out = chars.len() - HEAD_CHARS - TAIL_CHARS;
-    let head: String = chars.iter().take(HEAD_CHARS).collect();
-    let tail: String = chars.iter().skip(HEAD_CHARS + left_out).collect();
-    format!("{head}\n[... {left_out} characters are left out here, for planning only ...]\n{tail}")
 }
 
 fn from_choice(choice: &PlanChoice, request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {

@@ -16,14 +16,16 @@ use crate::domain::{Agent, AgentReport, Plan, Role};
 use crate::journal::{AgentOutcome, RunContext, Trimmed};
 use crate::llm::Image;
 
+/// The output tokens that the keys, tags and punctuation of a report take beside its words.
+const REPORT_KEYS_TOKENS: u32 = 250;
+
 /// The context that all agents of a run share.
-#[derive(Clone, Copy)]
 pub struct RoundContext<'a> {
     pub run: &'a RunContext,
     pub deps: &'a Deps,
     pub request: &'a RequestContext,
     pub plan: &'a Plan,
-    pub trimmed: &'a Trimmed,
+    pub trimmed: Trimmed,
     pub until: Instant,
 }
 
@@ -50,7 +52,11 @@ impl RoundContext<'_> {
         let mut values = self
             .request
             .values(Some(self.plan.task_type.into_str()), &[]);
-        set(&mut values, "max_words", json!(model.words_in(limit, 0)));
+        set(
+            &mut values,
+            "max_words",
+            json!(model.words_in(limit, REPORT_KEYS_TOKENS)),
+        );
         set(&mut values, "images", json!(self.images(agent).len()));
         Ok(self
             .deps

@@ -1,11 +1,11 @@
 //! The rounds: agents answer concurrently, their claims are cross-checked and judged, and contested
 //! claims are settled.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
+use tokio::time::Instant;
 
-use crate::committee::call::output::why;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::trim;
@@ -13,14 +13,12 @@ use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::judge::judge;
-use crate::committee::stages::later_rounds::{KEPT, SETTLED};
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::committee::stages::turn::finished;
 use crate::committee::stages::{cross_check, open_claims, reuse};
 use crate::domain::{Agent, Judgement, Plan};
 use crate::journal::{
-    AgentFinished, AgentOutcome, Event, Round, RoundSkipped, RoundStarted, RunContext, Transcript,
-    Trimmed,
+    AgentFinished, AgentOutcome, Event, RoundStarted, RunContext, Transcript, Trimmed,
 };
 
 /// The ends of the first round, if a cross-check follows it, and of all rounds, as shares of the
@@ -40,17 +38,23 @@ pub async fn rounds(
     plan: &Plan,
 ) -> Result<Deliberation, Failure> {
     let split = reuse::split(request, &plan.agents_to_run);
-    let trimmed = trim::panel(run, deps, request, &split.asked, &split.reused).await?;
-    let until = deps.stage_end(run, ROUNDS_END);
-    let context = RoundContext {
+    let mut context = RoundContext {
         run,
         deps,
         request,
         plan,
-        trimmed: &trimmed,
-        until,
+        trimmed: trim::panel(run, deps, request, &split.asked, &split.reused).await?,
+        until: deps.stage_end(run, ROUNDS_END),
     };
     let mut latest = context.first_round().await?;
+    while Instant::now() < deps.stage_end(run, FIRST_END) {
+        let Some(more) = trim::more(run, deps, request, &split.asked, &context.trimmed).await?
+        else {
+            break;
+        };
+        context.trimmed = more;
+        latest = context.first_round().await?;
+    }
     let mut outcomes = latest.iter();
     if !outcomes.any(|(agent, outcome)| agent.is_core() && outcome.is_answered()) {
         return Err(Failure::no_core_output(&latest));
@@ -61,7 +65,7 @@ pub async fn rounds(
         let find = || {
             (
                 open_claims::claims(&judgement, &latest),
-                open_claims::open(&judgement, &latest, &trimmed.agents),
+                open_claims::open(&judgement, &latest, &context.trimmed.agents),
             )
         };
         let (claims, open) = run.compute("finding what is contested", find).await?;
@@ -81,7 +85,7 @@ pub async fn rounds(
         }
         judgement = judge(&context, round).await?;
     }
-    Ok(deliberation(run, trimmed, latest, judgement))
+    Ok(deliberation(run, context.trimmed, latest, judgement))
 }
 
 fn deliberation(
@@ -99,40 +103,9 @@ fn deliberation(
             .filter_map(|agent| latest.remove_entry(agent))
             .collect(),
         judgement,
-        missed: missed(&transcript),
         evidence: Evidence::of(&transcript),
         trimmed,
     }
-}
-
-/// Returns what later rounds failed to give, one line each, by round.
-fn missed(transcript: &Transcript<'_>) -> Vec<String> {
-    let skipped = transcript.rounds.iter().filter_map(|round| match round {
-        Round::Skipped(RoundSkipped { round, why }) if why != SETTLED && why != KEPT => {
-            Some((*round, format!("round {round} was left out: {why}")))
-        }
-        Round::Skipped(_) | Round::Started(_) => None,
-    });
-    let mut missed: Vec<(u8, String)> = skipped.collect();
-    let mut answered = BTreeSet::new();
-    for finished in &transcript.outcomes {
-        let AgentFinished { agent, round, .. } = finished;
-        match &finished.outcome {
-            AgentOutcome::Answered { .. } => {
-                answered.insert(*agent);
-            }
-            AgentOutcome::Failed { cause, detail, .. } if answered.contains(agent) => {
-                let why = why(cause, detail);
-                let line = format!(
-                    "{agent} gave nothing in round {round} ({why}): its earlier report stands"
-                );
-                missed.push((*round, line));
-            }
-            AgentOutcome::Failed { .. } => {}
-        }
-    }
-    missed.sort_by_key(|(round, _)| *round);
-    missed.into_iter().map(|(_, line)| line).collect()
 }
 
 impl RoundContext<'_> {

@@ -19,6 +19,7 @@ const PARTS: &[(&str, &[&str])] = &[
             "output_shapes",
             "reply",
             "request_context",
+            "rule_texts",
         ],
     ),
     ("call", &["call_names", "deps", "failure", "money"]),

@@ -413,7 +413,7 @@ async fn a_kill_at_any_moment_under_the_shipped_caps_costs_no_answer() {
     // before any call.
     let messages: Vec<String> = messages()
         .into_iter()
-        .filter(|message| message.len() <= 16_000)
+        .filter(|message| message.len() <= 24_000)
         .collect();
     let (mut accepted, mut disturbed) = (vec![], 0);
     for number in 0..KILLS {

@@ -66,3 +66,4 @@ pub mod journal;
 pub mod llm;
 pub mod scoring;
 pub mod text;
+pub mod tools;

@@ -5,6 +5,7 @@ use crate::compute::Crashes;
 use crate::config::{Config, ProviderKind};
 use crate::journal::{PostgresStore, SqliteStore, Store};
 use crate::llm::{self, BreakerSettings, ProviderSpec, Registry};
+use crate::tools::Toolbox;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,6 +72,23 @@ pub(super) fn crashes(config: &Config) -> Crashes {
         tracing::warn!(%path, %error, "a run that crashes the process will not be recognised");
         Crashes::default()
     })
+}
+
+/// Opens the workspace of tool plans; `None` if they are off.
+///
+/// # Errors
+/// [`StartError::Workspace`].
+pub(super) fn toolbox(config: &Config) -> Result<Option<Arc<Toolbox>>, StartError> {
+    let Some(root) = &config.tools_workspace else {
+        return Ok(None);
+    };
+    let variable = |name: &str| config.program_variables.get(name).map(Into::into);
+    let opened = Toolbox::open(root, variable);
+    let opened = opened.map_err(|error| StartError::Workspace {
+        path: root.display().to_string(),
+        error,
+    })?;
+    Ok(Some(Arc::new(opened)))
 }
 
 /// Returns every secret of the configuration, for redaction.

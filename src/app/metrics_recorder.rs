@@ -66,6 +66,7 @@ conclave_cross_check_verdicts_total: Verdicts of cross-checks on key claims
 conclave_statuses_total: Scored outputs by agent and status
 conclave_broken_rules_total: Rules that a master's reply would have broken: another stood in
 conclave_gate_total: Decisions of the gate
+conclave_tool_steps_total: Steps of tool plans that ended, by tool and outcome
 conclave_left_out_total: Agents and claims that caps left out of the first fit of a plan
 conclave_budget_refusals_total: Calls that were not made because the cap had no room
 conclave_cap_exceeded_total: Calls for which a provider billed more than was reserved

@@ -7,9 +7,11 @@ mod auth;
 mod client_rate;
 mod compose;
 mod confirm;
+mod endings;
 mod feedback;
 mod metrics_recorder;
 mod narrated;
+mod plans;
 mod problems;
 mod propose;
 mod rate;
@@ -40,6 +42,7 @@ use crate::journal::{
     RunFilter, RunRow, Store, Transcript, Wake,
 };
 use crate::llm::{self, CircuitPosition, Registry};
+use crate::tools::Toolbox;
 use runner::Runner;
 use user_rate_limit::UserRateLimit;
 
@@ -49,6 +52,7 @@ pub use answer::read_answer;
 pub use auth::{Access, Admitted, Refused, Requirement, Token, is_active};
 pub use client_rate::ClientRate;
 pub use feedback::{FeedbackRefused, give_feedback};
+pub use plans::{Authorization, AuthorizedSteps, Authorizing, PlanInput};
 pub use problems::{FieldProblem, ProblemList};
 pub use request::{ActionInput, ActionRequest, ChatInput, ChatRequest, RequestIds};
 pub use spending::Spent;
@@ -66,6 +70,8 @@ pub struct App {
     wake: Wake,
     compute: ComputePool,
     committee: Arc<Deps>,
+    /// `None` if tool plans are off.
+    toolbox: Option<Arc<Toolbox>>,
     runner: Runner,
 }
 
@@ -83,6 +89,8 @@ pub enum StartError {
     LocalModel { provider: String, detail: String },
     #[error("{0}")]
     Database(String),
+    #[error("TOOLS_WORKSPACE: {path} cannot be opened: {error}")]
+    Workspace { path: String, error: std::io::Error },
 }
 
 /// Why a submission was rejected.
@@ -105,6 +113,13 @@ pub enum Rejected {
     NoSuchProposal,
     #[error("{0}")]
     ProposalGone(&'static str),
+    #[error("tool plans are off: TOOLS_WORKSPACE is not set")]
+    ToolsOff,
+    /// Also if the plan belongs to another user.
+    #[error("there is no such plan")]
+    NoSuchPlan,
+    #[error("{0}")]
+    PlanClosed(&'static str),
     #[error(transparent)]
     Journal(#[from] journal::Error),
 }
@@ -121,6 +136,9 @@ impl Rejected {
             Rejected::Draining => "draining",
             Rejected::NoSuchProposal => "no_such_proposal",
             Rejected::ProposalGone(_) => "proposal_gone",
+            Rejected::ToolsOff => "tools_off",
+            Rejected::NoSuchPlan => "no_such_plan",
+            Rejected::PlanClosed(_) => "plan_closed",
             Rejected::Journal(_) => "journal",
         }
     }
@@ -176,6 +194,7 @@ impl App {
         });
         // Installs the recorder. Metrics recorded before this are lost.
         let _ = metrics_recorder::metrics();
+        let toolbox = compose::toolbox(&config)?;
         let wake = Wake::default();
         let turns = turns(&config);
         let shared = (wake.clone(), compute.clone());
@@ -185,6 +204,7 @@ impl App {
             clock.clone(),
             shared,
             (owner, turns),
+            toolbox.clone(),
         );
         let access = Access::new(&config, store.clone(), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);
@@ -201,6 +221,7 @@ impl App {
             wake,
             compute,
             committee,
+            toolbox,
             runner,
         }))
     }
@@ -317,6 +338,7 @@ impl App {
         Accepted {
             question,
             action: None,
+            tools: None,
             continues: None,
             correlation_id: None,
             cap,

@@ -13,15 +13,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use tracing::Instrument as _;
 
+use super::endings::{ending, fatal, internal, log_ending};
 use crate::actions;
 use crate::clock::Clock;
 use crate::committee::{Deps, Failure, convene, stage_under_way};
 use crate::compute::ComputePool;
-use crate::domain::{Reply, RunId, Usd};
+use crate::domain::{RunId, RunKind, Usd};
 use crate::journal::{
-    self, Cause, Claim, Deaths, Ending, Event, Finished, Lease, LeaseState, Listener, RunContext,
-    Stop, Store, Wake,
+    self, Cause, Claim, Ending, Event, Finished, Lease, LeaseState, Listener, RunContext, Stop,
+    Store, Wake,
 };
+use crate::tools::{self, Toolbox};
 
 /// How often a process looks for runs that no process executes.
 const POLL: Duration = Duration::from_secs(1);
@@ -55,6 +57,8 @@ struct Inner {
     clock: Clock,
     wake: Wake,
     compute: ComputePool,
+    /// `None` if tool plans are off.
+    tools: Option<Arc<Toolbox>>,
     owner: String,
     slots: Arc<Semaphore>,
     /// Run slots: the runs that may execute at a time. The others wait in the order of their
@@ -75,6 +79,7 @@ impl Runner {
         clock: Clock,
         (wake, compute): (Wake, ComputePool),
         (owner, turns): (String, usize),
+        tools: Option<Arc<Toolbox>>,
     ) -> Self {
         let slots = Arc::new(Semaphore::new(committee.policy.limits.max_in_flight));
         Self(Arc::new(Inner {
@@ -83,6 +88,7 @@ impl Runner {
             clock,
             wake,
             compute,
+            tools,
             owner,
             slots,
             turns: Arc::new(Semaphore::new(turns)),
@@ -422,14 +428,36 @@ impl Runner {
         lease: &Lease,
         token: &CancellationToken,
     ) -> Result<Ending, Stop> {
-        let policy = &self.0.committee.policy;
-        let deadline = policy.deadline(context.accepted().question.mode);
+        let accepted = context.accepted();
+        let kind = accepted.kind();
+        let deadline = match kind {
+            RunKind::Execution => tools::EXECUTION_DEADLINE,
+            RunKind::Chat | RunKind::Action | RunKind::Plan => {
+                self.0.committee.policy.deadline(accepted.question.mode)
+            }
+        };
         // The work is a task of its own, so that a CPU-heavy step does not block the other branches
         // here. On return the task is stopped at its next await point. Until then the context, which
         // the caller finishes or closes, refuses its entries and calls.
         let mut work = {
             let (context, committee) = (Arc::clone(context), Arc::clone(&self.0.committee));
-            let work = async move { convene(&context, &committee).await };
+            let toolbox = self.0.tools.clone();
+            let work = async move {
+                match kind {
+                    RunKind::Plan => {
+                        tools::propose(&context, &committee, toolbox.as_deref(), deadline).await
+                    }
+                    RunKind::Execution => {
+                        tools::execute(&context, &committee, toolbox.as_deref(), deadline).await
+                    }
+                    RunKind::Chat | RunKind::Action => {
+                        let reply = convene(&context, &committee).await?;
+                        Ok(Ending::Replied {
+                            reply: Box::new(reply),
+                        })
+                    }
+                }
+            };
             #[allow(
                 clippy::disallowed_methods,
                 reason = "it ends with its handle, which is owned here"
@@ -515,69 +543,8 @@ fn stage(context: &RunContext) -> String {
     stage_under_way(&context.events())
 }
 
-/// Returns the ending of a run from the committee's result.
-fn ending(convened: Result<Reply, Failure>, overbilled: bool) -> Result<Ending, Stop> {
-    Ok(match convened {
-        Ok(reply) => Ending::Replied {
-            reply: Box::new(reply),
-        },
-        // The budget is used up because of the provider, not because of the question.
-        Err(Failure::Failed {
-            cause: Cause::Budget,
-            ..
-        }) if overbilled => {
-            let detail =
-                "the provider billed more than the most that was reserved for a call".to_owned();
-            Ending::Failed {
-                cause: Cause::Provider,
-                detail,
-            }
-        }
-        Err(Failure::Failed { cause, detail }) => Ending::Failed { cause, detail },
-        Err(Failure::Stopped(Stop::Cancelled)) => Ending::Cancelled,
-        Err(Failure::Stopped(Stop::Store(journal::Error::Unwritable(detail)))) => internal(detail),
-        Err(Failure::Stopped(stop)) => return Err(stop),
-    })
-}
-
 fn is_claim(event: &Event) -> bool {
     matches!(event, Event::Claimed(_))
-}
-
-/// Returns the ending of a run that makes its processes die.
-fn fatal(deaths: &Deaths) -> Ending {
-    let piece = deaths.piece.as_deref().unwrap_or("a piece");
-    tracing::error!(
-        processes = deaths.count,
-        piece,
-        "the run is given up: it brings its process down"
-    );
-    internal(format!(
-        "the run was given up: {} processes in a row ended at the same point of it, the last in {piece}",
-        deaths.count
-    ))
-}
-
-fn internal(detail: String) -> Ending {
-    Ending::Failed {
-        cause: Cause::Internal,
-        detail,
-    }
-}
-
-fn log_ending(ending: &Ending, spent: Usd, started: Instant) {
-    let took_ms = started.elapsed().as_millis();
-    match ending {
-        Ending::Replied { reply } => {
-            let outcome = reply.outcome.into_str();
-            tracing::info!(outcome, c_final = reply.meta.c_final, %spent, took_ms, "the run has its reply");
-        }
-        Ending::Failed { cause, detail } => {
-            tracing::warn!(cause = cause.into_str(), detail, %spent, took_ms, "the run failed");
-        }
-        Ending::Cancelled => tracing::info!(%spent, took_ms, "the run was cancelled"),
-        Ending::Acted { .. } => {}
-    }
 }
 
 /// Waits until the run is notified, but at most a second.

@@ -195,7 +195,10 @@ pub(super) fn refused(rejected: &Rejected) -> Exit {
         | Rejected::Busy
         | Rejected::Draining
         | Rejected::NoSuchProposal
-        | Rejected::ProposalGone(_) => fail(Exit::Refused, rejected),
+        | Rejected::ProposalGone(_)
+        | Rejected::ToolsOff
+        | Rejected::NoSuchPlan
+        | Rejected::PlanClosed(_) => fail(Exit::Refused, rejected),
         Rejected::Spent(_) | Rejected::TooOften { .. } => fail(Exit::Server, rejected),
         Rejected::Journal(error) => fail(Exit::Unexpected, error),
     }

@@ -60,7 +60,9 @@ impl From<&StartError> for Exit {
     fn from(error: &StartError) -> Self {
         match error {
             // Something that the configuration names is missing or not usable.
-            StartError::LocalModel { .. } | StartError::Prompts(_) => Exit::Configuration,
+            StartError::LocalModel { .. }
+            | StartError::Prompts(_)
+            | StartError::Workspace { .. } => Exit::Configuration,
             StartError::Journal(_) | StartError::Llm(_) | StartError::Database(_) => {
                 Exit::Unexpected
             }

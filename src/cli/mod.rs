@@ -15,6 +15,7 @@ mod import;
 mod init;
 mod progress;
 mod output;
+mod plan;
 mod printable;
 mod prune;
 mod quote;
@@ -66,6 +67,8 @@ enum Command {
     /// Do what a text says: roll, check, sheets, memory and more; free unless a model is asked.
     #[command(after_long_help = act::listed())]
     Act(act::ActArguments),
+    /// Plan calls of tools in the workspace, authorize them step by step, and take them back.
+    Plan(plan::PlanArguments),
     /// Quote the price of a question before it is asked; calls no model.
     Quote(quote::QuoteArguments),
     /// List runs, newest first.
@@ -148,6 +151,7 @@ pub async fn run() -> Exit {
         Command::Audit(arguments) => ask::run(&env, Mode::Audit, arguments).await,
         Command::Deep(arguments) => ask::run(&env, Mode::Deep, arguments).await,
         Command::Act(arguments) => act::run(&env, arguments).await,
+        Command::Plan(arguments) => plan::run(&env, arguments).await,
         Command::Quote(arguments) => quote::run(&env, arguments).await,
         Command::Runs(arguments) => runs::run(&env, arguments).await,
         Command::Show(arguments) => show::run(&env, arguments).await,

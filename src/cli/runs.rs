@@ -26,6 +26,9 @@ pub(super) struct RunsArguments {
     /// List actions instead of questions.
     #[arg(long)]
     actions: bool,
+    /// List tool plans and their executions instead of questions.
+    #[arg(long, conflicts_with = "actions")]
+    plans: bool,
     /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
@@ -33,21 +36,24 @@ pub(super) struct RunsArguments {
 
 pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Done {
     let store = open(env).await?;
-    let kind = if arguments.actions {
-        RunKind::Action
-    } else {
-        RunKind::Chat
+    let kinds: &[RunKind] = match (arguments.actions, arguments.plans) {
+        (true, _) => &[RunKind::Action],
+        (_, true) => &[RunKind::Plan, RunKind::Execution],
+        _ => &[RunKind::Chat],
     };
-    let filter = RunFilter {
-        kind: Some(kind),
-        user_id: arguments.user,
-        limit: arguments.limit,
-        ..RunFilter::default()
-    };
-    let rows = store
-        .runs(&filter)
-        .await
-        .map_err(failing(Exit::Unexpected))?;
+    let mut rows = vec![];
+    for kind in kinds {
+        let filter = RunFilter {
+            kind: Some(*kind),
+            user_id: arguments.user.clone(),
+            limit: arguments.limit,
+            ..RunFilter::default()
+        };
+        let listed = store.runs(&filter).await;
+        rows.extend(listed.map_err(failing(Exit::Unexpected))?);
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse(row.id.to_string()));
+    rows.truncate(usize::try_from(arguments.limit).unwrap_or(usize::MAX));
     if rows.is_empty() && !arguments.json {
         eprintln!("no runs yet");
     }
@@ -68,6 +74,8 @@ fn mode(row: &RunRow) -> &'static str {
     match row.kind {
         RunKind::Chat => row.mode.into_str(),
         RunKind::Action => "act",
+        RunKind::Plan => "plan",
+        RunKind::Execution => "execute",
     }
 }
 

@@ -18,14 +18,14 @@ pub enum Failure {
 }
 
 impl Failure {
-    pub(super) fn internal(detail: &str) -> Self {
+    pub fn internal(detail: &str) -> Self {
         Self::Failed {
             cause: Cause::Internal,
             detail: detail.to_owned(),
         }
     }
 
-    pub(super) fn master(stage: &str, failed: &CallFailure) -> Self {
+    pub fn master(stage: &str, failed: &CallFailure) -> Self {
         let cause = if failed.by_deadline {
             Cause::Deadline
         } else if failed.cause == FailureCause::OutOfBudget {

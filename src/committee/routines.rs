@@ -357,6 +357,7 @@ fn events(text: &str, synthesized: &Synthesized) -> [Event; 5] {
     let accepted = Accepted {
         question: question("What is asked?"),
         action: None,
+        tools: None,
         continues: None,
         correlation_id: None,
         cap: Usd::ZERO,

@@ -145,6 +145,8 @@ impl Check<'_> {
         let (bind, token) = self.bind();
         let database_url = self.database_url();
         let prompts_dir = self.prompts_dir();
+        let (tools_workspace, program_variables) =
+            (self.tools_workspace(), self.program_variables());
         let (attachment_hosts, cors_origins) = (self.attachment_hosts(), self.cors_origins());
         self.logs();
         self.later_sections();
@@ -155,6 +157,8 @@ impl Check<'_> {
             token,
             prompts_dir,
             attachment_hosts,
+            tools_workspace,
+            program_variables,
             cors_origins,
             providers: BTreeMap::new(),
             roles: BTreeMap::new(),

@@ -93,6 +93,10 @@ pub struct Config {
     pub prompts_dir: Option<PathBuf>,
     /// If it is empty, no attachment is fetched.
     pub attachment_hosts: BTreeSet<String>,
+    /// The root of tool plans; `None` if they are off.
+    pub tools_workspace: Option<PathBuf>,
+    /// `PATH`, `HOME` and what else the programs of tool plans are given.
+    pub program_variables: BTreeMap<String, String>,
     /// Origins whose pages may call the API from a browser; empty: none.
     pub cors_origins: BTreeSet<String>,
     /// The enabled providers that some role uses.

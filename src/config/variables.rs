@@ -1,6 +1,6 @@
 //! Checks the settings of the environment: addresses, the token, hosts, logs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
@@ -94,6 +94,25 @@ impl Check<'_> {
             );
         }
         Some(dir)
+    }
+
+    pub(super) fn tools_workspace(&mut self) -> Option<PathBuf> {
+        let dir = PathBuf::from(self.env.get("TOOLS_WORKSPACE")?);
+        if !dir.is_dir() {
+            self.add(
+                "TOOLS_WORKSPACE",
+                format!("{} is not a directory", dir.display()),
+            );
+        }
+        Some(dir)
+    }
+
+    pub(super) fn program_variables(&self) -> BTreeMap<String, String> {
+        let names = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"];
+        let set = names
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), self.env.get(name)?.to_owned())));
+        set.collect()
     }
 
     /// Returns the hosts of attachments. Unset means the default; an empty value means no host.

@@ -97,4 +97,17 @@ pub enum RunKind {
     Chat,
     /// A text that was to become a command.
     Action,
+    /// A request for a plan of tool calls.
+    Plan,
+    /// Steps of such a plan, as a user authorized them.
+    Execution,
+}
+
+impl RunKind {
+    pub const ALL: [RunKind; 4] = [
+        RunKind::Chat,
+        RunKind::Action,
+        RunKind::Plan,
+        RunKind::Execution,
+    ];
 }

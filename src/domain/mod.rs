@@ -23,6 +23,7 @@ mod report;
 mod scope;
 mod score;
 mod token;
+mod tool_plan;
 
 pub use budget::{Earmark, Ledger, Refused, Reservation};
 pub use calibration::Calibration;
@@ -55,3 +56,4 @@ pub use score::{
     Thresholds,
 };
 pub use token::{BearerToken, same_secret};
+pub use tool_plan::{EvidenceFocus, PlanIntent, PlanStep, ToolPlan};

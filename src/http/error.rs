@@ -188,6 +188,14 @@ impl Problem {
         Self::new(Kind::NoSuchProposal, "no proposal of yours has this id")
     }
 
+    /// Also if the plan belongs to another user, so that ids cannot be probed.
+    pub fn no_such_plan() -> Self {
+        Self::new(
+            Kind::NoSuchPlan,
+            "no plan of yours, and no execution, has this id",
+        )
+    }
+
     pub fn conflict(detail: impl Into<String>) -> Self {
         Self::new(Kind::Conflict, detail)
     }
@@ -340,6 +348,12 @@ impl From<Rejected> for Problem {
             Rejected::Draining => Self::new(Kind::Busy, "the service is shutting down"),
             Rejected::NoSuchProposal => Self::no_such_proposal(),
             Rejected::ProposalGone(why) => Self::new(Kind::ProposalGone, why),
+            Rejected::ToolsOff => Self::new(
+                Kind::ToolsOff,
+                "tool plans are off: TOOLS_WORKSPACE is not set",
+            ),
+            Rejected::NoSuchPlan => Self::no_such_plan(),
+            Rejected::PlanClosed(why) => Self::new(Kind::PlanClosed, why),
             Rejected::Journal(error) => error.into(),
         }
     }

@@ -41,7 +41,7 @@ use routes::Routes;
 
 /// Returns the routes that require a token, grouped by requirement, each with the function that
 /// describes it.
-fn guarded() -> [Routes; 3] {
+fn guarded() -> [Routes; 4] {
     let chat = Routes::needing(Requirement::Scope(Scope::Chat))
         .post("/api/chat", api::chat::post, api::chat::about_post)
         .post("/api/quote", api::quote::post, api::quote::about_post)
@@ -70,12 +70,30 @@ fn guarded() -> [Routes; 3] {
             api::act::confirm,
             api::act::about_confirm,
         );
+    let tools = Routes::needing(Requirement::Scope(Scope::Tools))
+        .post("/api/plans", api::plans::post, api::plans::about_post)
+        .get("/api/plans/{id}", api::plans::show, api::plans::about_get)
+        .post(
+            "/api/plans/{id}/authorize",
+            api::plans::authorize,
+            api::plans::about_authorize,
+        )
+        .get(
+            "/api/executions/{id}",
+            api::plans::execution,
+            api::plans::about_execution,
+        )
+        .post(
+            "/api/executions/{id}/undo",
+            api::plans::undo,
+            api::plans::about_undo,
+        );
     let any = Routes::needing(Requirement::AnyToken).get(
         "/metrics",
         api::metrics::metrics,
         api::metrics::about_metrics,
     );
-    [chat, act, any]
+    [chat, act, tools, any]
 }
 
 /// Returns the routes that require no token. They reveal nothing about any run.
@@ -94,8 +112,8 @@ fn open() -> Routes {
 
 /// Returns the OpenAPI document of the service.
 pub fn document(limits: &Limits) -> Value {
-    let [chat, act, any] = guarded();
-    reference::assemble(&[&chat, &act, &any, &open()], limits)
+    let [chat, act, tools, any] = guarded();
+    reference::assemble(&[&chat, &act, &tools, &any, &open()], limits)
 }
 
 /// Builds the service: every route with the token check that it requires.

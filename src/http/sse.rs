@@ -15,7 +15,7 @@ use super::auth::Caller;
 use super::error::Problem;
 use super::reference::operation::{Content, Schemas};
 use crate::app::App;
-use crate::domain::{Agent, Decision, Mode, Role, RunId, Score, TaskType};
+use crate::domain::{Agent, Decision, Mode, Role, RunId, RunKind, Score, TaskType};
 use crate::journal::{
     AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Ending, Entry,
     Event, Scored,
@@ -81,7 +81,7 @@ pub fn progress_event(run: RunId, entry: &Entry) -> Option<(&'static str, Value)
         Event::Accepted(e) => {
             let parent = e.continues.as_ref().map(|c| c.parent.to_string());
             // An action has no mode.
-            let mode = e.action.is_none().then_some(e.question.mode);
+            let mode = (e.kind() == RunKind::Chat).then_some(e.question.mode);
             let data =
                 json!({ "runId": run.to_string(), "mode": mode, "at": at, "continues": parent });
             ("run", data)
@@ -140,6 +140,22 @@ pub fn progress_event(run: RunId, entry: &Entry) -> Option<(&'static str, Value)
         | Event::Proposed(_)
         | Event::GateChecked(_)
         | Event::Executed(_) => return None,
+        Event::ToolPlanned(e) => {
+            let data = json!({ "plan": e.plan, "rejection": e.rejection, "at": at });
+            ("tool_plan", data)
+        }
+        Event::StepStarted(e) => {
+            let data = json!({ "stepId": e.step_id, "tool": e.tool, "at": at });
+            ("step.started", data)
+        }
+        Event::StepFinished(e) => {
+            let data = json!({ "stepId": e.step_id, "tool": e.tool, "ok": e.ok, "error": e.error, "at": at });
+            ("step.finished", data)
+        }
+        Event::Explained(e) => {
+            let data = json!({ "text": e.text, "source": e.source, "at": at });
+            ("explanation", data)
+        }
     })
 }
 
@@ -237,7 +253,7 @@ fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
 }
 
 /// What each event says, for the reference.
-const EVENTS: [(&str, &str); 17] = [
+const EVENTS: [(&str, &str); 21] = [
     (
         "run",
         "The run was accepted. `continues` is the parent's id.",
@@ -281,6 +297,13 @@ const EVENTS: [(&str, &str); 17] = [
         "The reply or the question is written, by the master or in its place.",
     ),
     ("gate", "Whether the reply ships or the question is asked."),
+    ("tool_plan", "A plan of tool calls, and why it is rejected."),
+    ("step.started", "A step of an execution begins."),
+    (
+        "step.finished",
+        "A step ended; `error` is the tool's own, word for word.",
+    ),
+    ("explanation", "What the steps did, in words."),
     ("reply", "The body of the plain response. The last event."),
     (
         "action",
@@ -362,6 +385,10 @@ fn data_of_events(schemas: &mut Schemas) -> Value {
         "synthesis": object(json!({ "step": { "enum": ["synthesis", "question"] }, "model": text, "at": at })),
         "synthesis.finished": object(json!({ "wrote": { "enum": ["reply", "question"] }, "obtained": text, "at": at })),
         "gate": object(json!({ "gate": { "enum": ["ship", "ask"] }, "c_final": share, "threshold": share, "at": at })),
+        "tool_plan": closed(&json!({ "plan": { "type": "object" }, "rejection": { "type": ["object", "null"] }, "at": at }), &[]),
+        "step.started": object(json!({ "stepId": text, "tool": text, "at": at })),
+        "step.finished": object(json!({ "stepId": text, "tool": text, "ok": { "type": "boolean" }, "error": text_or_null, "at": at })),
+        "explanation": object(json!({ "text": text, "source": { "enum": ["model", "restated", "output"] }, "at": at })),
         "reply": { "$ref": "#/components/schemas/Reply" },
         "action": { "$ref": "#/components/schemas/ActionReply" },
         "error": { "$ref": "#/components/schemas/Problem" },

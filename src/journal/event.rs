@@ -2,6 +2,10 @@
 
 pub use super::action_event::*;
 pub use super::draft::*;
+use super::tool_event::{
+    Explained, StepFinished, StepStarted, ToolIntake, ToolPlanned, step_finished_key,
+    step_started_key,
+};
 pub use crate::domain::CallStop;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,6 +47,10 @@ pub enum Event {
     Proposed(Box<Proposed>),
     GateChecked(GateChecked),
     Executed(Box<Executed>),
+    ToolPlanned(Box<ToolPlanned>),
+    StepStarted(StepStarted),
+    StepFinished(Box<StepFinished>),
+    Explained(Explained),
 }
 
 impl Event {
@@ -72,6 +80,10 @@ impl Event {
             Event::Proposed(_) => "proposed".into(),
             Event::GateChecked(e) => format!("gate/{}", e.gate.into_str()),
             Event::Executed(_) => "executed".into(),
+            Event::ToolPlanned(_) => "tool-plan".into(),
+            Event::StepStarted(e) => step_started_key(&e.step_id),
+            Event::StepFinished(e) => step_finished_key(&e.step_id),
+            Event::Explained(_) => "explanation".into(),
         }
     }
 }
@@ -123,6 +135,10 @@ pub struct Accepted {
     /// meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<ActionIntake>,
+    /// Set for a tool plan and for an execution. Then the question holds the request, and its mode
+    /// has no meaning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolIntake>,
     /// The run that this one continues, and how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<Continues>,
@@ -139,20 +155,26 @@ pub struct Accepted {
 
 impl Accepted {
     pub fn kind(&self) -> RunKind {
-        if self.action.is_some() {
-            RunKind::Action
-        } else {
-            RunKind::Chat
+        match (&self.action, &self.tools) {
+            (Some(_), _) => RunKind::Action,
+            (None, Some(ToolIntake::Plan { .. })) => RunKind::Plan,
+            (None, Some(ToolIntake::Execution(_))) => RunKind::Execution,
+            (None, None) => RunKind::Chat,
         }
     }
 
     /// Returns the run that this one continues.
     pub fn parent(&self) -> Option<RunId> {
         let confirmed = self.action.as_ref().and_then(|action| action.confirms);
+        let authorized = match &self.tools {
+            Some(ToolIntake::Execution(authorized)) => Some(authorized.plan),
+            Some(ToolIntake::Plan { .. }) | None => None,
+        };
         self.continues
             .as_ref()
             .map(|continues| continues.parent)
             .or(confirmed)
+            .or(authorized)
     }
 }
 

@@ -23,6 +23,8 @@ mod source;
 mod sqlite;
 pub mod step;
 mod store;
+mod tool_event;
+mod tool_evidence;
 mod transcript;
 mod unavailable;
 pub mod views;
@@ -45,6 +47,10 @@ pub use store::{
     Entry, Error, JournalStore, Lease, LeaseState, MemoryRow, NewRun, Owner, Requester, Restored,
     RunFilter, RunReader, RunRow, RunState, SceneLine, SheetRow, SpendingLimit, SpendingScope,
     Store, TokenRow, TokenStore,
+};
+pub use tool_event::{
+    AuthorizationMode, Authorized, Explained, ExplanationSource, FileBefore, FileChange, Rejection,
+    RejectionKind, Restore, StepFinished, StepStarted, ToolIntake, ToolPlanned,
 };
 pub use transcript::{Round, Transcript};
 pub use views::CallView;

@@ -85,6 +85,27 @@ impl Observer {
                 let command = executed.command.into_str();
                 tracing::info!(command, "step: the command is executed");
             }
+            Event::ToolPlanned(planned) => {
+                let (steps, rejected) = (planned.plan.steps.len(), planned.rejection.is_some());
+                let took_ms = self.stage("tool plan");
+                tracing::info!(steps, rejected, took_ms, "step: a plan of tool calls");
+            }
+            Event::StepStarted(started) => {
+                let tool = &started.tool;
+                tracing::info!(tool, "step: a tool begins");
+            }
+            Event::StepFinished(finished) => {
+                let (tool, ok) = (&finished.tool, finished.ok);
+                let outcome = if ok { "ok" } else { "failed" };
+                counter!("conclave_tool_steps_total", "tool" => tool.clone(), "outcome" => outcome)
+                    .increment(1);
+                let took_ms = self.stage("tool");
+                tracing::info!(tool, ok, took_ms, "step: a tool ended");
+            }
+            Event::Explained(explained) => {
+                let (source, rejected) = (explained.source, explained.rejected.len());
+                tracing::info!(?source, rejected, "step: the explanation");
+            }
             Event::Finished(finished) => self.finished(finished),
         }
     }

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use serde_json::Value;
 use sqlx::{AssertSqlSafe, SqlSafeStr as _};
 
 use super::database::{Bound, Columns as _, Connection, Database, Failure};
@@ -9,8 +10,8 @@ use super::store::{
     ActionStore, Entry, Error, MemoryRow, Owner, Requester, RunFilter, RunReader, RunRow,
     SceneLine, SheetRow, SpendingLimit, SpendingScope, TokenRow, TokenStore,
 };
-use super::{Archive, rows};
-use crate::domain::{RunId, RunKind, Scope, Usd};
+use super::{Archive, rows, tool_evidence};
+use crate::domain::{EvidenceFocus, RunId, RunKind, Scope, Usd};
 
 pub(super) const BY_KEY: &str = "SELECT id, body_hash FROM runs WHERE idempotency_key = $1";
 
@@ -69,6 +70,19 @@ impl<D: Database> RunReader for D {
         one(self, statement, values).await
     }
 
+    async fn executions(&self, plan: RunId) -> Result<Vec<RunRow>, Error> {
+        let statement = "SELECT * FROM runs WHERE parent = $1 AND kind = 'execution' ORDER BY id";
+        let mut reader = self.reader().await?;
+        let found = reader
+            .rows(statement, vec![plan.to_string().into()])
+            .await?;
+        found.iter().map(rows::run).collect()
+    }
+
+    async fn tool_evidence(&self, focus: &EvidenceFocus) -> Result<Value, Error> {
+        tool_evidence::gather(self, focus).await
+    }
+
     async fn in_flight(&self) -> Result<u64, Error> {
         let statement = "SELECT COUNT(*) AS n FROM runs WHERE state IN ('queued', 'running')";
         Ok(self.reader().await?.number(statement, vec![]).await?)
@@ -116,7 +130,7 @@ pub(super) async fn exposure<C: Connection>(
 pub(super) fn by_kind(filter: &RunFilter) -> Vec<RunFilter> {
     let kinds = filter
         .kind
-        .map_or_else(|| vec![RunKind::Chat, RunKind::Action], |kind| vec![kind]);
+        .map_or_else(|| RunKind::ALL.to_vec(), |kind| vec![kind]);
     kinds
         .into_iter()
         .map(|kind| RunFilter {

@@ -78,7 +78,11 @@ pub(super) fn change(event: &Event) -> Option<Change> {
         | Event::Feedback(_)
         | Event::Parsed(_)
         | Event::Proposed(_)
-        | Event::GateChecked(_) => None,
+        | Event::GateChecked(_)
+        | Event::ToolPlanned(_)
+        | Event::StepStarted(_)
+        | Event::StepFinished(_)
+        | Event::Explained(_) => None,
         Event::Executed(executed) => executed.effect.clone().map(Change::Changed),
     }
 }

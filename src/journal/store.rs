@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Archive, Event};
-use crate::domain::{Mode, Question, RunId, RunKind, Scope, Source, Usd};
+use crate::domain::{EvidenceFocus, Mode, Question, RunId, RunKind, Scope, Source, Usd};
 
 /// A journal entry as it is stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -347,6 +347,13 @@ pub trait RunReader: Send + Sync {
         asker: &Requester,
         since: Timestamp,
     ) -> Result<Option<RunRow>, Error>;
+
+    /// Returns the executions of a tool plan, oldest first.
+    async fn executions(&self, plan: RunId) -> Result<Vec<RunRow>, Error>;
+
+    /// Returns the summaries of the evidence queries `Q1` to `Q8` over all recorded tool steps, by
+    /// name: a list of objects for each.
+    async fn tool_evidence(&self, focus: &EvidenceFocus) -> Result<Value, Error>;
 
     /// Returns how many runs are queued or running.
     async fn in_flight(&self) -> Result<u64, Error>;

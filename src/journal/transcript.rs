@@ -104,7 +104,12 @@ impl<'a> Transcript<'a> {
             | Event::Parsed(_)
             | Event::Proposed(_)
             | Event::GateChecked(_)
-            | Event::Executed(_) => {}
+            | Event::Executed(_)
+            // Events of tools.
+            | Event::ToolPlanned(_)
+            | Event::StepStarted(_)
+            | Event::StepFinished(_)
+            | Event::Explained(_) => {}
         }
     }
 

@@ -85,6 +85,11 @@ const MODULES: &[Module] = &[
         open: &["catalog", "commands", "gates", "parser", "reply"],
     },
     Module {
+        name: "tools",
+        may_know: &["committee", "domain", "journal"],
+        open: &["validate", "view"],
+    },
+    Module {
         name: "app",
         may_know: &[
             "actions",
@@ -97,6 +102,7 @@ const MODULES: &[Module] = &[
             "journal",
             "llm",
             "text",
+            "tools",
         ],
         open: &[],
     },
@@ -112,6 +118,7 @@ const MODULES: &[Module] = &[
             "domain",
             "journal",
             "llm",
+            "tools",
         ],
         open: &[],
     },
@@ -129,6 +136,7 @@ const MODULES: &[Module] = &[
             "journal",
             "llm",
             "scoring",
+            "tools",
         ],
         open: &[],
     },
@@ -466,7 +474,7 @@ fn a_forbidden_import_in_a_multi_line_group_is_found() {
     assert_eq!(
         strangers_in("src/app/mod.rs", text),
         [
-            "src/app/mod.rs:1: app must not know http; it may know actions, attachments, clock, committee, compute, config, domain, journal, llm, text"
+            "src/app/mod.rs:1: app must not know http; it may know actions, attachments, clock, committee, compute, config, domain, journal, llm, text, tools"
         ]
     );
 }

@@ -42,6 +42,7 @@ mod openapi;
 mod panels;
 mod patterns;
 mod pipeline;
+mod plans;
 #[cfg(feature = "local")]
 mod real_model;
 mod record;

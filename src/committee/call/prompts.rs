@@ -18,7 +18,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [(&str, &str); 49] = [
+const FILES: [(&str, &str); 53] = [
     file!("compact/critic.md"),
     file!("compact/cross_check.md"),
     file!("compact/editor.md"),
@@ -26,6 +26,8 @@ const FILES: [(&str, &str); 49] = [
     file!("compact/implementer.md"),
     file!("compact/plan.md"),
     file!("compact/propose.md"),
+    file!("compact/tool_explain.md"),
+    file!("compact/tool_plan.md"),
     file!("compact/question.md"),
     file!("compact/repair.md"),
     file!("compact/resolve.md"),
@@ -50,6 +52,8 @@ const FILES: [(&str, &str); 49] = [
     file!("parts/text_question.md"),
     file!("plan.md"),
     file!("propose.md"),
+    file!("tool_explain.md"),
+    file!("tool_plan.md"),
     file!("question.md"),
     file!("repair.md"),
     file!("resolve.md"),

@@ -5,6 +5,7 @@ pub(super) mod chat;
 pub(super) mod feedback;
 pub(super) mod health;
 pub(super) mod metrics;
+pub(super) mod plans;
 pub(super) mod quote;
 pub(super) mod reply_body;
 mod run_bodies;

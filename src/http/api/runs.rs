@@ -113,8 +113,15 @@ fn filter(query: ListQuery) -> Result<Option<RunFilter>, Problem> {
     let kind = match query.kind.as_deref() {
         None | Some("chat") => Some(RunKind::Chat),
         Some("action") => Some(RunKind::Action),
+        Some("plan") => Some(RunKind::Plan),
+        Some("execution") => Some(RunKind::Execution),
         Some("all") => None,
-        Some(_) => return Err(wrong("kind", "must be chat, action or all")),
+        Some(_) => {
+            return Err(wrong(
+                "kind",
+                "must be chat, action, plan, execution or all",
+            ));
+        }
     };
     Ok(Some(RunFilter {
         kind,

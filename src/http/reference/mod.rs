@@ -118,6 +118,7 @@ pub(super) fn assemble(groups: &[&Routes], limits: &Limits) -> Value {
         "tags": [
             { "name": "chat", "description": "Ask the committee, or what asking would cost." },
             { "name": "actions", "description": "Free text to one safe command." },
+            { "name": "plans", "description": "Plans of tool calls: proposed by a model, authorized by a user, executed by tools." },
             { "name": "runs", "description": "What became of questions." },
             { "name": "service", "description": "The service itself. No token is needed." },
         ],

@@ -102,6 +102,11 @@ impl Database for PostgresStore {
             "lists",
             include_str!("../../../migrations/postgres/0003_lists.sql"),
         ),
+        (
+            4,
+            "tool_steps",
+            include_str!("../../../migrations/postgres/0004_tool_steps.sql"),
+        ),
     ];
 
     async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {

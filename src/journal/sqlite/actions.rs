@@ -123,6 +123,7 @@ mod tests {
         let accepted = Accepted {
             question,
             action: Some(ActionIntake::default()),
+            tools: None,
             continues: None,
             correlation_id: None,
             cap: Usd::ZERO,

@@ -161,6 +161,11 @@ impl Database for SqliteStore {
             "lists",
             include_str!("../../../migrations/sqlite/0005_lists.sql"),
         ),
+        (
+            6,
+            "tool_steps",
+            include_str!("../../../migrations/sqlite/0006_tool_steps.sql"),
+        ),
     ];
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {

@@ -47,6 +47,7 @@ pub fn new_run(n: u128, key: Option<&str>, body: &str) -> NewRun {
     let accepted = Accepted {
         question,
         action: None,
+        tools: None,
         continues: None,
         correlation_id: None,
         cap: Usd::from_dollars(0.1),

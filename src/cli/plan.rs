@@ -1,0 +1,487 @@
+//! `conclave plan`: a plan of tool calls, its authorization at the terminal, and its undo.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::sync::Arc;
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::ask::refused;
+use super::exit::{Done, Exit, fail, failing};
+use super::output::user;
+use super::printable::without_controls;
+use super::remote;
+use super::show::start;
+use super::terminal::{say, say_json, text_of};
+use crate::app::{App, Authorization, AuthorizedSteps, Authorizing, PlanInput, RequestIds};
+use crate::config::{self, Env};
+use crate::domain::{Context, EvidenceFocus, PlanStep, RunId, Source, ToolPlan, User};
+use crate::journal::{Ending, Rejection};
+use crate::tools::view::{ExecutionState, ExecutionView, PlanState, PlanView};
+
+const RULE: &str = "─────────────────────────────────────────";
+
+#[derive(Debug, Args)]
+pub(super) struct PlanArguments {
+    /// What is to be done, such as "Fix the E0425 error in src/lib.rs"; "-" or nothing reads it
+    /// from standard input.
+    message: Option<String>,
+    /// The file that you look at, relative to the workspace.
+    #[arg(long, value_name = "PATH")]
+    file: Option<String>,
+    /// The code of the diagnostic that you look at, such as E0425.
+    #[arg(long, value_name = "CODE")]
+    diagnostic: Option<String>,
+    /// Authorize the whole plan without a question.
+    #[arg(long, conflicts_with = "undo")]
+    yes: bool,
+    /// Take the changes of an execution back. A file that was changed since stays as it is.
+    #[arg(long, value_name = "EXECUTION", conflicts_with = "message")]
+    undo: Option<RunId>,
+    /// Print what the API answers. Without --yes nothing is executed.
+    #[arg(long)]
+    json: bool,
+    /// Ask a running service instead of working in this process; CONCLAVE_TOKEN is its token.
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// Who asks. Default: $USER.
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+}
+
+/// Where plans are made and executed.
+enum Service<'a> {
+    Here(Arc<App>),
+    There(&'a Env, &'a str),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Authorized {
+    execution: Option<ExecutionView>,
+    rejection: Option<Rejection>,
+}
+
+pub(super) async fn run(env: &Env, arguments: PlanArguments) -> Done {
+    let user = user(env, arguments.user.as_ref());
+    let service = match &arguments.server {
+        Some(server) => Service::There(env, server),
+        None => {
+            let config = config::load(env).map_err(failing(Exit::Configuration))?;
+            if config.tools_workspace.is_none() {
+                let why = "tool plans are off: set TOOLS_WORKSPACE to the folder that they work in";
+                return Err(fail(Exit::Configuration, why));
+            }
+            Service::Here(start(config).await?)
+        }
+    };
+    if let Some(execution) = arguments.undo {
+        let undone = service.undo(execution, user).await?;
+        return shown(&undone, arguments.json);
+    }
+    let message = text_of(arguments.message.as_deref(), "request").map_err(failing(Exit::Usage))?;
+    let plan = service.propose(message, &arguments, user.clone()).await?;
+    if arguments.json && !arguments.yes {
+        print_json(&plan);
+    } else if !arguments.json {
+        say(format_args!("{}", drawn(&plan)));
+    }
+    if let Some(rejection) = &plan.rejection {
+        if arguments.json && arguments.yes {
+            print_json(&plan);
+        }
+        return Err(fail(Exit::Refused, &rejection.message));
+    }
+    if plan.state == PlanState::Completed || plan.state == PlanState::Halted {
+        eprintln!("conclave: this plan was executed before: {:?}", plan.state);
+        return Ok(());
+    }
+    let asker = Asker { service, user };
+    if arguments.yes {
+        let done = asker.authorize(&plan, AuthorizedSteps::Plan).await?;
+        return shown(&done, arguments.json);
+    }
+    if arguments.json {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        eprintln!("conclave: nothing was executed; --yes authorizes the whole plan");
+        return Ok(());
+    }
+    asker.interact(plan).await
+}
+
+impl Service<'_> {
+    async fn propose(
+        &self,
+        message: String,
+        arguments: &PlanArguments,
+        user: User,
+    ) -> Result<PlanView, Exit> {
+        let focus = EvidenceFocus {
+            file: arguments.file.clone(),
+            diagnostic: arguments.diagnostic.clone(),
+        };
+        match self {
+            Service::There(env, server) => {
+                let mut body = json!({ "source": Source::Cli, "user": user, "context": {}, "message": message });
+                for (name, value) in [("file", focus.file), ("diagnostic", focus.diagnostic)] {
+                    if let (Some(value), Value::Object(body)) = (value, &mut body) {
+                        body.insert(name.to_owned(), json!(value));
+                    }
+                }
+                read(remote::post(env, server, "/api/plans", &body).await?)
+            }
+            Service::Here(app) => {
+                let input = PlanInput {
+                    source: Source::Cli,
+                    user,
+                    context: Context::default(),
+                    message,
+                    focus,
+                };
+                let submitted = app.plan_tools(input, RequestIds::default()).await;
+                let run = submitted.map_err(|rejected| refused(&rejected))?.run;
+                ended(app, run).await?;
+                let plan = app
+                    .tool_plan(run)
+                    .await
+                    .map_err(|rejected| refused(&rejected))?;
+                plan.ok_or_else(|| fail(Exit::Unexpected, "the run has no plan"))
+            }
+        }
+    }
+
+    async fn undo(&self, execution: RunId, user: User) -> Result<ExecutionView, Exit> {
+        match self {
+            Service::There(env, server) => {
+                let body = json!({ "source": Source::Cli, "user": user });
+                let path = format!("/api/executions/{execution}/undo");
+                read(remote::post(env, server, &path, &body).await?)
+            }
+            Service::Here(app) => {
+                let started = app.undo(execution, Source::Cli, user).await;
+                let run = started.map_err(|rejected| refused(&rejected))?.run;
+                ended(app, run).await?;
+                app.execution(run)
+                    .await
+                    .map_err(|rejected| refused(&rejected))
+            }
+        }
+    }
+}
+
+/// A user who authorizes at the terminal.
+struct Asker<'a> {
+    service: Service<'a>,
+    user: User,
+}
+
+impl Asker<'_> {
+    /// Asks before each step, as `y/N/a/c`, and before the first step also whether the plan is to be
+    /// changed.
+    async fn interact(&self, mut plan: PlanView) -> Done {
+        let mut done = 0;
+        while let Some(next) = plan.next_step.clone() {
+            let steps = plan.plan.steps.clone();
+            let Some(step) = steps.iter().find(|step| step.step_id == next) else {
+                break;
+            };
+            say(format_args!("{}", asked(step, done + 1, &plan)));
+            let may_change = done == 0;
+            let choice = choice(may_change).map_err(failing(Exit::Unexpected))?;
+            let authorized = match choice {
+                'y' => {
+                    self.authorize(&plan, AuthorizedSteps::Step(Some(next)))
+                        .await?
+                }
+                'a' => {
+                    let done = self.authorize(&plan, AuthorizedSteps::Plan).await?;
+                    return shown(&done, false);
+                }
+                'm' if may_change => {
+                    if let Some(done) = self.modified(&plan).await? {
+                        return shown(&done, false);
+                    }
+                    continue;
+                }
+                _ => {
+                    eprintln!(
+                        "conclave: the plan is cancelled; {done} of {} steps were executed",
+                        steps.len()
+                    );
+                    return Ok(());
+                }
+            };
+            done += 1;
+            shown(&authorized, false)?;
+            let executed = &authorized.authorization.steps;
+            let place = steps
+                .iter()
+                .position(|step| executed.contains(&step.step_id));
+            let following = place.and_then(|place| steps.get(place + 1));
+            plan.next_step = following.map(|step| step.step_id.clone());
+        }
+        Ok(())
+    }
+
+    /// Lets the user edit the plan, and executes it. `None` if it is unchanged or rejected.
+    async fn modified(&self, plan: &PlanView) -> Result<Option<ExecutionView>, Exit> {
+        let Some(changed) = edited(&plan.plan).map_err(failing(Exit::Unexpected))? else {
+            eprintln!("conclave: the plan is unchanged");
+            return Ok(None);
+        };
+        match self
+            .authorized(plan, AuthorizedSteps::Modified(Some(Box::new(changed))))
+            .await?
+        {
+            Authorized {
+                execution: Some(execution),
+                ..
+            } => Ok(Some(execution)),
+            Authorized { rejection, .. } => {
+                let why = rejection
+                    .map(|rejection| rejection.message)
+                    .unwrap_or_default();
+                eprintln!("conclave: {}", without_controls(&why));
+                Ok(None)
+            }
+        }
+    }
+
+    async fn authorize(
+        &self,
+        plan: &PlanView,
+        steps: AuthorizedSteps,
+    ) -> Result<ExecutionView, Exit> {
+        let authorized = self.authorized(plan, steps).await?;
+        authorized.execution.ok_or_else(|| {
+            let why = authorized.rejection.map(|rejection| rejection.message);
+            fail(Exit::Refused, why.unwrap_or_default())
+        })
+    }
+
+    async fn authorized(
+        &self,
+        plan: &PlanView,
+        steps: AuthorizedSteps,
+    ) -> Result<Authorized, Exit> {
+        match &self.service {
+            Service::There(env, server) => {
+                let (mode, step, changed) = match steps {
+                    AuthorizedSteps::Step(step) => ("step", step, None),
+                    AuthorizedSteps::Plan => ("plan", None, None),
+                    AuthorizedSteps::Modified(changed) => ("modified", None, changed),
+                };
+                let mut body = json!({ "source": Source::Cli, "user": self.user, "mode": mode });
+                if let Value::Object(body) = &mut body {
+                    body.extend(step.map(|step| ("stepId".to_owned(), json!(step))));
+                    body.extend(changed.map(|plan| ("plan".to_owned(), json!(plan))));
+                }
+                let path = format!("/api/plans/{}/authorize", plan.plan_id);
+                read(remote::post(env, server, &path, &body).await?)
+            }
+            Service::Here(app) => {
+                let given = Authorization {
+                    plan: plan.plan_id.parse().map_err(failing(Exit::Unexpected))?,
+                    source: Source::Cli,
+                    user: self.user.clone(),
+                    context: None,
+                    steps,
+                };
+                match app
+                    .authorize(given)
+                    .await
+                    .map_err(|rejected| refused(&rejected))?
+                {
+                    Authorizing::Rejected(rejection) => Ok(Authorized {
+                        execution: None,
+                        rejection: Some(*rejection),
+                    }),
+                    Authorizing::Started(submitted) => {
+                        ended(app, submitted.run).await?;
+                        let execution = app.execution(submitted.run).await;
+                        Ok(Authorized {
+                            execution: Some(execution.map_err(|rejected| refused(&rejected))?),
+                            rejection: None,
+                        })
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Waits for the end of a run.
+async fn ended(app: &App, run: RunId) -> Done {
+    let finished = app.finished(run).await.map_err(failing(Exit::Unexpected))?;
+    match finished.map(|finished| finished.ending) {
+        Some(Ending::Acted { .. }) => Ok(()),
+        Some(Ending::Failed { cause, detail }) => Err(fail(cause.into(), detail)),
+        Some(Ending::Replied { .. } | Ending::Cancelled) | None => {
+            Err(fail(Exit::Unexpected, "the run was cancelled"))
+        }
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Exit> {
+    serde_json::from_value(value).map_err(failing(Exit::Server))
+}
+
+/// Draws a plan.
+fn drawn(view: &PlanView) -> String {
+    let mut lines = vec!["Proposed Plan:".to_owned(), RULE.to_owned()];
+    for (number, step) in view.plan.steps.iter().enumerate() {
+        lines.push(format!("Step {}: {}", number + 1, step.tool));
+        for (name, value) in &step.arguments {
+            lines.push(format!("  {name}: {}", short(value)));
+        }
+        if !step.precondition.is_empty() {
+            lines.push(format!("  Precondition: {}", step.precondition));
+        }
+        let changes = view
+            .changes
+            .iter()
+            .find(|changes| changes.step_id == step.step_id);
+        if let Some(changes) = changes {
+            lines.push(format!("  This will MODIFY {}", changes.paths.join(", ")));
+        }
+    }
+    lines.push(RULE.to_owned());
+    let cited = &view.plan.evidence_referenced;
+    let cited = if cited.is_empty() {
+        "none".to_owned()
+    } else {
+        cited.join(", ")
+    };
+    lines.push(format!("Evidence cited: {cited}"));
+    let confirms = view
+        .plan
+        .steps
+        .iter()
+        .any(|step| step.requires_confirmation);
+    let confirms = if confirms {
+        "Yes (modifies files)"
+    } else {
+        "No"
+    };
+    lines.push(format!("Requires confirmation: {confirms}"));
+    lines.push(format!("Plan: {}", view.plan_id));
+    lines.join("\n")
+}
+
+fn asked(step: &PlanStep, number: usize, view: &PlanView) -> String {
+    let of = view.plan.steps.len();
+    let mut lines = vec![
+        String::new(),
+        format!("Step {number} of {of}: {}", step.tool),
+    ];
+    for (name, value) in &step.arguments {
+        lines.push(format!("  {name}: {}", short(value)));
+    }
+    let changes = view
+        .changes
+        .iter()
+        .find(|changes| changes.step_id == step.step_id);
+    if let Some(changes) = changes {
+        lines.push(format!("\nThis will MODIFY {}.", changes.paths.join(", ")));
+    }
+    lines.join("\n")
+}
+
+/// Returns an argument on one line.
+fn short(value: &Value) -> String {
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    let mut lines = text.lines();
+    let first: String = lines.next().unwrap_or_default().chars().take(100).collect();
+    if first.len() < text.trim_end().len() {
+        format!("{first} ... ({} bytes)", text.len())
+    } else {
+        first
+    }
+}
+
+/// Reads the user's choice. No answer is a no.
+fn choice(may_change: bool) -> std::io::Result<char> {
+    let (letters, more) = if may_change {
+        ("y/N/a/c/m", ", m=modify the plan")
+    } else {
+        ("y/N/a/c", "")
+    };
+    eprint!("Execute? [{letters}] (y=yes, n=no, a=all, c=cancel plan{more}) ");
+    std::io::stderr().flush()?;
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim().to_lowercase().chars().next().unwrap_or('n'))
+}
+
+/// Opens the plan in the user's editor. `None` if it is unchanged.
+fn edited(plan: &ToolPlan) -> std::io::Result<Option<ToolPlan>> {
+    let text = serde_json::to_string_pretty(plan)?;
+    let mut file = tempfile::Builder::new()
+        .prefix("conclave-plan-")
+        .suffix(".json")
+        .tempfile()?;
+    file.write_all(text.as_bytes())?;
+    file.flush()?;
+    let editor = ["VISUAL", "EDITOR"]
+        .into_iter()
+        .find_map(|name| Env::load().get(name).map(str::to_owned));
+    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    let mut words = editor.split_whitespace();
+    let program = words.next().unwrap_or("vi");
+    std::process::Command::new(program)
+        .args(words)
+        .arg(file.path())
+        .status()?;
+    let changed: ToolPlan = serde_json::from_str(&std::fs::read_to_string(file.path())?)?;
+    Ok((changed != *plan).then_some(changed))
+}
+
+/// Prints an execution. A halted one has an exit code of its own.
+fn shown(view: &ExecutionView, as_json: bool) -> Done {
+    if as_json {
+        print_json(view);
+    } else {
+        let result = if view.state == ExecutionState::Completed {
+            "SUCCESS"
+        } else {
+            "FAILURE"
+        };
+        let mut lines = vec![format!("Result: {result}"), RULE.to_owned()];
+        for step in &view.steps {
+            match &step.error {
+                Some(error) => lines.push(format!("{} failed:\n{error}", step.step_id)),
+                None => lines.push(format!(
+                    "{} ({}):\n{}",
+                    step.step_id,
+                    step.tool,
+                    step.output.trim_end()
+                )),
+            }
+            for change in &step.changed {
+                lines.push(format!("  changed: {}", change.path));
+            }
+        }
+        if let Some(explanation) = &view.explanation {
+            lines.push(RULE.to_owned());
+            lines.push(explanation.text.clone());
+        }
+        lines.push(RULE.to_owned());
+        lines.push(format!("Execution: {}", view.execution_id));
+        say(format_args!("{}", lines.join("\n")));
+    }
+    if view.state == ExecutionState::Completed {
+        Ok(())
+    } else {
+        Err(Exit::Refused)
+    }
+}
+
+fn print_json(value: &impl serde::Serialize) {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    say_json(&text);
+}

@@ -1,0 +1,189 @@
+//! Events of tool plans and their executions.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::{EvidenceFocus, RunId, ToolPlan};
+
+/// How a run of tools was submitted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToolIntake {
+    /// A request for a plan, with the evidence that the model is shown.
+    Plan {
+        focus: EvidenceFocus,
+        evidence: Value,
+    },
+    /// An authorization of steps.
+    Execution(Box<Authorized>),
+}
+
+/// The steps that a user authorized.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Authorized {
+    /// The run that proposed the plan.
+    pub plan: RunId,
+    pub mode: AuthorizationMode,
+    /// The plan to execute, as the user authorized it.
+    pub content: ToolPlan,
+    /// The ids of the steps to execute, in order.
+    pub steps: Vec<String>,
+    /// The summaries that the plan was made from.
+    pub evidence: Value,
+    /// The execution whose changes are taken back, with what is put back, in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<RunId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restores: Vec<Restore>,
+}
+
+/// A file to be put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restore {
+    pub path: String,
+    /// The SHA-256 that the file must have now; `None` if it must be absent.
+    pub expected: Option<String>,
+    /// The content to put back; `None` if the file was created and is removed.
+    pub old: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+pub enum AuthorizationMode {
+    /// One step.
+    Step,
+    /// All steps that are left.
+    Plan,
+    /// All steps of a plan that the user changed.
+    Modified,
+    /// The old contents of the files that an execution changed.
+    Undo,
+}
+
+/// The model's plan, and why it is rejected, if it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolPlanned {
+    pub plan: ToolPlan,
+    /// The steps that change files, with the paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<(String, Vec<String>)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejection: Option<Rejection>,
+}
+
+/// Why a plan is not executed. The same plan is always rejected in the same words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Rejection {
+    pub kind: RejectionKind,
+    /// The step, if one is at fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_id: Option<String>,
+    pub message: String,
+    /// The tools that exist, or the schema of the tool's arguments.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub help: Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RejectionKind {
+    UnknownTool,
+    InvalidArguments,
+    InvalidPlan,
+    PreconditionFailed,
+    InsufficientEvidence,
+    ForbiddenOperation,
+}
+
+/// A file before a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileBefore {
+    pub path: String,
+    /// `None` if there is no such file.
+    pub content: Option<String>,
+}
+
+/// A step is about to run. The old contents are kept, so that its changes can be taken back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepStarted {
+    pub step_id: String,
+    pub tool: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<FileBefore>,
+}
+
+/// A file that a step changed, by the SHA-256 of its contents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileChange {
+    pub path: String,
+    /// `None` if the file was created.
+    pub before: Option<String>,
+    /// `None` if the file is gone.
+    pub after: Option<String>,
+    /// The old content, if the begin of the step does not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
+}
+
+/// A step ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepFinished {
+    pub step_id: String,
+    pub tool: String,
+    pub ok: bool,
+    /// What the tool printed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    /// The same as data.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub value: Value,
+    /// The tool's error, word for word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// True if the process died while the step was under way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_doubt: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<FileChange>,
+    /// The files that the step read or changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// The codes of the diagnostics in the output, once for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub codes: Vec<String>,
+}
+
+/// The explanation of an execution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explained {
+    pub text: String,
+    pub source: ExplanationSource,
+    /// What was wrong with the model's texts, one sentence for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExplanationSource {
+    Model,
+    /// The model's second text, after the first was rejected.
+    Restated,
+    /// The raw output of the tools.
+    Output,
+}
+
+pub(super) fn step_started_key(step: &str) -> String {
+    format!("step/{step}/started")
+}
+
+pub(super) fn step_finished_key(step: &str) -> String {
+    format!("step/{step}/finished")
+}

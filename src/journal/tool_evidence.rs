@@ -1,0 +1,101 @@
+//! Evidence of earlier tool steps, as aggregates over the journal. The statements are the same on
+//! both databases; the views that they read are in the migrations.
+
+use serde_json::{Map, Value, json};
+
+use super::Error;
+use super::database::{Bound, Columns as _, Connection as _, Database};
+use crate::domain::EvidenceFocus;
+
+/// The most rows of one query that a model is shown.
+const MAX_ROWS: i64 = 10;
+
+/// Executions of each tool, and whether the last one succeeded.
+const Q1: &str = "SELECT s.tool AS name, COUNT(*) AS n,
+        (SELECT l.ok FROM tool_steps l WHERE l.tool = s.tool ORDER BY l.at_ms DESC, l.run DESC, l.seq DESC LIMIT 1) AS good
+    FROM tool_steps s GROUP BY s.tool ORDER BY s.tool LIMIT $1";
+
+/// Failures of each tool, with the last error.
+const Q2: &str = "SELECT s.tool AS name, COUNT(*) AS n,
+        (SELECT l.error FROM tool_steps l WHERE l.tool = s.tool AND l.ok = 0 ORDER BY l.at_ms DESC, l.run DESC, l.seq DESC LIMIT 1) AS error
+    FROM tool_steps s WHERE s.ok = 0 GROUP BY s.tool ORDER BY s.tool LIMIT $1";
+
+/// Executions whose output has a diagnostic.
+const Q3: &str = "SELECT code AS name, COUNT(*) AS n FROM tool_step_codes
+    WHERE $2 IS NULL OR code = $2 GROUP BY code ORDER BY n DESC, code LIMIT $1";
+
+/// Executions on each file, and whether the last one succeeded.
+const Q4: &str = "SELECT f.file AS name, COUNT(*) AS n,
+        (SELECT l.ok FROM tool_step_files l WHERE l.file = f.file ORDER BY l.at_ms DESC, l.run DESC, l.seq DESC LIMIT 1) AS good
+    FROM tool_step_files f WHERE $2 IS NULL OR f.file = $2 GROUP BY f.file ORDER BY n DESC, f.file LIMIT $1";
+
+/// The last execution, step by step.
+const Q5: &str = "SELECT run AS name, tool, ok AS good, error FROM tool_steps
+    WHERE run = (SELECT run FROM tool_steps ORDER BY at_ms DESC, run DESC, seq DESC LIMIT 1) ORDER BY seq LIMIT $1";
+
+/// The last outcome on the file in focus.
+const Q6: &str = "SELECT file AS name, tool, ok AS good, at_ms AS n FROM tool_step_files
+    WHERE file = $2 ORDER BY at_ms DESC, run DESC, seq DESC LIMIT $1";
+
+/// Diagnostics that occurred at least twice in executions on one file.
+const Q7: &str = "SELECT c.code AS name, f.file AS file, COUNT(*) AS n
+    FROM tool_step_codes c JOIN tool_step_files f ON f.run = c.run AND f.seq = c.seq
+    GROUP BY c.code, f.file HAVING COUNT(*) >= 2 ORDER BY n DESC, c.code, f.file LIMIT $1";
+
+/// Changes of files after a diagnostic, with the time between them.
+const Q8: &str = "SELECT c.code AS name, m.tool AS tool, m.at_ms - MAX(c.at_ms) AS n
+    FROM tool_step_codes c JOIN tool_steps m ON m.changes > 0 AND m.ok = 1 AND m.at_ms > c.at_ms
+    WHERE $2 IS NULL OR c.code = $2
+    GROUP BY c.code, m.run, m.seq, m.tool, m.at_ms ORDER BY m.at_ms DESC, c.code LIMIT $1";
+
+/// Gathers the summaries of all queries, by name.
+pub(super) async fn gather<D: Database>(
+    database: &D,
+    focus: &EvidenceFocus,
+) -> Result<Value, Error> {
+    let mut summaries = Map::new();
+    let (file, code) = (&focus.file, &focus.diagnostic);
+    let named =
+        |about: &Option<String>| -> Vec<Bound> { vec![MAX_ROWS.into(), about.clone().into()] };
+    let all = || vec![MAX_ROWS.into()];
+    let queries = [
+        ("Q1", Q1, all()),
+        ("Q2", Q2, all()),
+        ("Q3", Q3, named(code)),
+        ("Q4", Q4, named(file)),
+        ("Q5", Q5, all()),
+        ("Q7", Q7, all()),
+        ("Q8", Q8, named(code)),
+    ];
+    let mut reader = database.reader().await?;
+    for (query, statement, values) in queries {
+        let mut rows = vec![];
+        for row in &reader.rows(statement, values).await? {
+            let whole = |column: &str| row.whole(column);
+            let good = |column: &str| row.whole(column).map(|ok| ok == 1);
+            let name = row.text("name")?;
+            rows.push(match query {
+                "Q1" => json!({ "tool": name, "count": whole("n")?, "last_success": good("good")? }),
+                "Q2" => json!({ "tool": name, "count": whole("n")?, "last_error": row.text_or_null("error")? }),
+                "Q3" => json!({ "code": name, "occurrences": whole("n")? }),
+                "Q4" => json!({ "file": name, "executions": whole("n")?, "last_success": good("good")? }),
+                "Q5" => json!({ "execution_id": name, "tool": row.text("tool")?, "success": good("good")?,
+                                "error": row.text_or_null("error")? }),
+                "Q7" => json!({ "code": name, "file": row.text("file")?, "count": whole("n")? }),
+                _ => json!({ "code": name, "tool": row.text("tool")?, "temporal_gap_ms": whole("n")? }),
+            });
+        }
+        summaries.insert(query.to_owned(), Value::Array(rows));
+    }
+    let mut latest = vec![];
+    if file.is_some() {
+        for row in reader.rows(Q6, named(file)).await?.iter().take(1) {
+            latest.push(
+                json!({ "file": row.text("name")?, "tool": row.text("tool")?,
+                                "success": row.whole("good")? == 1, "at_ms": row.whole("n")? }),
+            );
+        }
+    }
+    summaries.insert("Q6".to_owned(), Value::Array(latest));
+    Ok(Value::Object(summaries))
+}

@@ -23,6 +23,7 @@ use super::programs::Programs;
 use super::run::blocking;
 use super::tool::Tool;
 use super::workspace::Workspace;
+use crate::domain::counted;
 
 /// Upper bound of listed diagnostics.
 pub const MAX_DIAGNOSTICS: usize = 200;
@@ -220,7 +221,11 @@ fn report(
         ));
         diagnostics.truncate(MAX_DIAGNOSTICS);
     }
-    let summary = format!("{errors} errors, {warnings} warnings.");
+    let summary = format!(
+        "{}, {}.",
+        counted(errors, "error", "errors"),
+        counted(warnings, "warning", "warnings")
+    );
     let items = diagnostics
         .iter()
         .map(|it| it.rendered.trim_end().to_owned());

@@ -81,8 +81,11 @@ pub fn parse(plan: &ToolPlan) -> Result<Vec<CheckedStep>, Box<Rejection>> {
 /// Checks what has to hold before a step.
 ///
 /// # Errors
-/// [`PreconditionFailed`].
-pub fn precondition(step: &CheckedStep, toolbox: &Toolbox) -> Result<(), PreconditionFailed> {
+/// What does not hold.
+pub(super) fn precondition(
+    step: &CheckedStep,
+    toolbox: &Toolbox,
+) -> Result<(), PreconditionFailed> {
     precondition::check(
         step.tool,
         &step.arguments,

@@ -35,6 +35,16 @@ PANELS = [
     ),
     priced("quote-ask-19000", "ask", readings("Is there a fault in the readings of the pier?", 19000, 2012)),
     priced("quote-audit-26000", "audit", readings("Is there a fault in the readings of the wharf?", 26000, 2011)),
+    Panel(
+        "quote-ask-30000",
+        5,
+        [
+            Turn(readings("Is there a fault in the readings of the quay?", 30000, 2010), do="quote", checks=["free"]),
+            Turn(readings("Is there a fault in the readings of the quay?", 30000, 2010), outcome="", checks=["quoted"]),
+        ],
+        thorough(**NOTE),
+        mode="ask",
+    ),
     priced(
         "angebot-audit",
         "audit",
@@ -54,7 +64,7 @@ PANELS = [
     longer(
         "longer-is-not-cheaper-ask",
         "ask",
-        [readings("Is there a fault?", n) for n in (100, 1000, 4000, 8000, 14000, 18000)],
+        [readings("Is there a fault?", n) for n in (100, 1000, 4000, 8000, 14000, 15000, 18000, 26000, 29000, 31000)],
     ),
     longer(
         "longer-is-not-cheaper-audit",

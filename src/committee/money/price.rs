@@ -25,7 +25,7 @@ const USUAL_CHECK: f64 = 0.27;
 /// The average input of a request as a share of its upper bound: for the service's own prompts, and
 /// for what users and models write.
 const USUAL_INPUT: f64 = 0.3;
-const USUAL_READ: f64 = 0.23;
+const USUAL_READ: f64 = 0.21;
 
 static PLAN_SCHEMA_BYTES: LazyLock<usize> = LazyLock::new(|| {
     schemars::schema_for!(OrchestrationPlan)
@@ -34,8 +34,8 @@ static PLAN_SCHEMA_BYTES: LazyLock<usize> = LazyLock::new(|| {
         .len()
 });
 
-/// A bound of tokens above that of the longest question.
-const LONGEST_READ: u64 = 200_000;
+/// The step between the lengths at which questions are priced.
+const STEP_CHARS: usize = 1000;
 
 /// The price of a question. If the cap has no room for it, such a run is refused: `calls` is 0, and
 /// both prices are what one agent and the synthesis need.
@@ -80,7 +80,7 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
         question,
         read: budget::text_bound(&question.message),
     };
-    let Some(calls) = prices.calls(cap) else {
+    let Some(made) = prices.calls(cap) else {
         let needed = prices.least();
         return Quote {
             cap,
@@ -91,9 +91,9 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
     };
     Quote {
         cap,
-        expected: prices.expected(cap).min(cap),
+        expected: prices.expected(cap, &made).min(cap),
         worst: prices.worst().min(cap),
-        calls,
+        calls: made.number(),
     }
 }
 
@@ -103,6 +103,20 @@ enum Length {
     Least,
     Usual,
     Full,
+}
+
+/// The calls of an expected run.
+struct Calls {
+    is_planned: bool,
+    agents: Vec<Agent>,
+    check: Option<CheckSize>,
+}
+
+impl Calls {
+    fn number(&self) -> usize {
+        let checks = self.check.map_or(0, |size| usize::from(size.passes));
+        usize::from(self.is_planned) + self.agents.len() + checks + 1
+    }
 }
 
 /// The prices of the calls that a question can need.
@@ -117,7 +131,7 @@ impl Prices<'_> {
     /// Returns the calls of the expected run; `None` if the cap has no room for one. Without room
     /// for a plan, the hints decide. Agents that do not fit at first are called after the others,
     /// which then cost as much as usual.
-    fn calls(&self, cap: Usd) -> Option<usize> {
+    fn calls(&self, cap: Usd) -> Option<Calls> {
         let is_planned = self.is_planned(cap)?;
         let plan = if is_planned {
             self.plan(Length::Usual)
@@ -133,7 +147,11 @@ impl Prices<'_> {
             let left = cap - plan - self.reports(&called, Length::Usual);
             let fitted = self.fit(&open, &called, left);
             let Some(Fitted { trimmed, .. }) = fitted else {
-                return (!called.is_empty()).then(|| usize::from(is_planned) + called.len() + 1);
+                return (!called.is_empty()).then_some(Calls {
+                    is_planned,
+                    agents: called,
+                    check: None,
+                });
             };
             called.extend(&trimmed.agents);
             open.retain(|wanted| {
@@ -143,10 +161,11 @@ impl Prices<'_> {
                     .any(|a| wanted.role == Role::Agent(*a))
             });
             if trimmed.agents.is_empty() || open.is_empty() {
-                let checks = trimmed
-                    .cross_check
-                    .map_or(0, |size| usize::from(size.passes));
-                return Some(usize::from(is_planned) + called.len() + checks + 1);
+                return Some(Calls {
+                    is_planned,
+                    agents: called,
+                    check: trimmed.cross_check,
+                });
             }
         }
     }
@@ -202,41 +221,37 @@ impl Prices<'_> {
         }
     }
 
-    /// Prices the core panel, also where the cap allows less. A question that is too long for a
-    /// plan saves its price, so one that is a little shorter is quoted no higher.
-    fn expected(&self, cap: Usd) -> Usd {
-        if self.is_planned(cap) != Some(true) {
-            return self.expected_unplanned();
-        }
-        let (mut planned, mut too_long) = (self.read, LONGEST_READ);
-        while too_long - planned > 1 {
-            let read = planned.midpoint(too_long);
-            let at = Prices { read, ..*self };
-            if at.is_planned(cap) == Some(true) {
-                planned = read;
-            } else {
-                too_long = read;
-            }
-        }
-        let longer = Prices {
-            read: too_long,
+    /// Prices the expected run. A longer question may save calls, for example that of the plan. So
+    /// that it never seems cheaper, each question is quoted at the lowest price of the lengths above
+    /// it, in steps of [`STEP_CHARS`].
+    fn expected(&self, cap: Usd, made: &Calls) -> Usd {
+        let step = (STEP_CHARS * self.bytes_per_char()) as u64;
+        let last = (self.deps.policy.limits.message_chars / STEP_CHARS) as u64;
+        let longer = (self.read.div_ceil(step)..=last).map(|steps| Prices {
+            read: steps * step,
             ..*self
-        };
-        let expected = self.plan(Length::Usual) + self.expected_unplanned();
-        expected.min(longer.expected_unplanned())
+        });
+        let prices = longer.map_while(|at| at.calls(cap).map(|calls| at.price(&calls)));
+        prices.min().unwrap_or_else(|| self.price(made))
     }
 
-    fn expected_unplanned(&self) -> Usd {
-        let max_tokens: Vec<(Role, u32)> = CORE_AGENTS
+    /// Prices these calls at usual lengths.
+    fn price(&self, calls: &Calls) -> Usd {
+        let max_tokens: Vec<(Role, u32)> = calls
+            .agents
             .iter()
             .filter_map(|agent| Some((Role::Agent(*agent), self.limit(Role::Agent(*agent))?)))
             .collect();
-        let size = check_cost::sizes(self.deps, self.question.mode);
-        let check = size.first().map(|size| self.check(&max_tokens, *size));
+        let check = calls.check.map(|size| self.check(&max_tokens, size));
         let check = check.unwrap_or(Usd::ZERO).nanos() as f64;
-        self.reports(&CORE_AGENTS, Length::Usual)
+        let plan = if calls.is_planned {
+            self.plan(Length::Usual)
+        } else {
+            Usd::ZERO
+        };
+        plan + self.reports(&calls.agents, Length::Usual)
             + Usd::from_nanos((check * USUAL_CHECK) as u64)
-            + self.synthesis(&CORE_AGENTS, Length::Usual)
+            + self.synthesis(&calls.agents, Length::Usual)
     }
 
     /// Prices a run of every agent that may run. In a later round an agent decides on its claims or
@@ -262,14 +277,20 @@ impl Prices<'_> {
             + self.synthesis(&agents, Length::Full)
     }
 
+    /// Returns the bytes of a character of the question, rounded up.
+    fn bytes_per_char(&self) -> usize {
+        let message = &self.question.message;
+        message.len().div_ceil(message.chars().count().max(1))
+    }
+
     /// Prices the plan, which reads a part of a long question.
     fn plan(&self, length: Length) -> Usd {
         let Some(model) = self.deps.role(Role::Master) else {
             return Usd::ZERO;
         };
-        let message = &self.question.message;
-        let bytes_per_char = message.len().div_ceil(message.chars().count().max(1));
-        let read = self.read.min((PLANNED_CHARS * bytes_per_char) as u64);
+        let read = self
+            .read
+            .min((PLANNED_CHARS * self.bytes_per_char()) as u64);
         let trusted = self.deps.prompts.system_bytes(model.prompts, "plan") + *PLAN_SCHEMA_BYTES;
         let input = InputBound::new(trusted, read + SCAFFOLDING_TOKENS, &[], 0);
         priced(model, input, model.limit_for(PLAN_TOKENS), length)

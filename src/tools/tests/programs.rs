@@ -238,7 +238,7 @@ async fn cargo_check_lists_errors_with_their_places() {
     }
     let output = project.run(Tool::LspCheck, &given).await.unwrap();
     assert!(
-        output.text.starts_with("1 errors, 0 warnings.\n"),
+        output.text.starts_with("1 error, 0 warnings.\n"),
         "{}",
         output.text
     );

@@ -32,9 +32,12 @@ pub fn held(file: &str, generated: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(path(file), generated).unwrap();
     }
+    let kept = read(file);
+    let mut lines = kept.lines().zip(generated.lines());
+    let differs = lines.find(|(kept, new)| kept != new);
     assert!(
-        read(file) == generated,
-        "{file} is stale; to write it again: {AGAIN}"
+        kept == generated,
+        "{file} is stale; to write it again: {AGAIN}; the first line that differs, or none: {differs:?}"
     );
 }
 

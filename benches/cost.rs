@@ -2,8 +2,8 @@
 //! users, and its growth.
 //!
 //! Inputs are generated: each fragment and each pair of fragments, repeated, in halves, or ended by
-//! another one. The slowest at a small size are measured again at the largest size that the routine
-//! gets.
+//! another one. Each is measured once at a small size; the slowest are measured again, up to the
+//! largest size that the routine gets.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -20,8 +20,11 @@ use std::time::Instant;
 use cost::{FRAGMENTS, Measured};
 
 /// Sizes of the search, in bytes.
-const SMALL: usize = 1000;
+const SMALL: usize = 500;
 const LARGE: usize = 4 * SMALL;
+
+/// The number of inputs that are measured again for their growth.
+const CANDIDATES: usize = 200;
 
 /// The number of inputs measured at the largest size: this many of the slowest, and of those with
 /// the fastest growth.
@@ -122,8 +125,13 @@ fn cpu() -> u64 {
 
 /// Returns the least time in nanoseconds of up to three runs.
 fn nanos(routine: &Measured, text: &str) -> u64 {
+    least_of(3, routine, text)
+}
+
+/// Returns the least time in nanoseconds of up to this many runs.
+fn least_of(runs: usize, routine: &Measured, text: &str) -> u64 {
     let mut least = u64::MAX;
-    for _ in 0..3 {
+    for _ in 0..runs {
         let (before, started) = (cpu(), Instant::now());
         (routine.run)(text);
         // On an idle kernel the processor time advances in ticks, so a short run is measured by the
@@ -151,11 +159,11 @@ fn row(routine: &Measured, shapes: &[Shape], step: usize) -> Row {
     // Measures every fragment alone, and every `step`th of the pairs.
     let (alone, pairs) = shapes.split_at(FRAGMENTS.len() + KNOWN.len());
     for shape in alone.iter().chain(pairs.iter().step_by(step)) {
-        let large = nanos(routine, &shape.text(LARGE));
+        let large = least_of(1, routine, &shape.text(LARGE));
         found.push((large as f64 / LARGE as f64, 0.0, shape));
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
-    found.truncate(200);
+    found.truncate(CANDIDATES);
     for (_, growth, shape) in &mut found {
         let (small, large) = (
             nanos(routine, &shape.text(SMALL)),

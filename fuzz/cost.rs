@@ -8,7 +8,7 @@ use conclave::actions::parser;
 use conclave::committee::routines::{ROUTINES, Routine};
 use conclave::domain::Clarification;
 use conclave::llm::StreamReader;
-use conclave::{app, config, http};
+use conclave::{app, config, http, tools};
 use conclave_dice::Expression;
 
 /// A routine with the largest input that it gets in the service.
@@ -52,9 +52,11 @@ const OTHERS: &[(Routine, usize)] = &[
 
 /// Returns every routine.
 pub fn routines() -> Vec<Measured> {
-    let committee = ROUTINES.iter().map(|(name, run)| {
+    let written = ROUTINES.iter().chain(tools::ROUTINES).map(|(name, run)| {
         let max_bytes = if name.starts_with("request") || *name == "score: request" {
             MESSAGE_BYTES
+        } else if name.starts_with("tool argument") {
+            tools::MAX_ARGUMENT_BYTES
         } else {
             REPLY_BYTES
         };
@@ -69,7 +71,7 @@ pub fn routines() -> Vec<Measured> {
         run: *run,
         max_bytes: *max_bytes,
     });
-    committee.chain(others).collect()
+    written.chain(others).collect()
 }
 
 fn answer(text: &str) {

@@ -99,7 +99,12 @@ pub async fn explain(run: &RunContext, deps: &Deps, deadline: Duration) -> Resul
 }
 
 /// Returns why a text is rejected; `None` if it is not.
-fn objections(text: &str, asked: &str, steps: &[StepFinished], evidence: &Value) -> Option<String> {
+pub(super) fn objections(
+    text: &str,
+    asked: &str,
+    steps: &[StepFinished],
+    evidence: &Value,
+) -> Option<String> {
     if text.is_empty() {
         return Some("Response is empty".to_owned());
     }

@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments, workspace: &Workspace) -> Result<ToolOutput, T
     Ok(ToolOutput::new(text, value))
 }
 
-fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
+pub(super) fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
     RegexMatcherBuilder::new()
         .line_terminator(Some(b'\n'))
         .size_limit(MAX_EXPRESSION_BYTES)

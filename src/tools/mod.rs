@@ -39,12 +39,15 @@ mod symbols_in_file;
 mod execute;
 mod explain;
 mod propose;
+mod routines;
 mod screen;
 pub mod validate;
 pub mod view;
 
 use std::time::Duration;
 
+pub use arguments::MAX_ARGUMENT_BYTES;
+pub use routines::ROUTINES;
 pub use tool::Tool;
 pub use toolbox::Toolbox;
 

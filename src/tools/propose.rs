@@ -97,6 +97,13 @@ pub async fn propose(
     })
 }
 
+/// Reads a plan from a model's reply.
+pub(super) fn parse(reply: &str) -> Option<ToolPlan> {
+    let schema = schemars::schema_for!(Draft).to_value();
+    let parsed = conclave_lenient_json::parse::<Draft>(reply, &schema).ok()?;
+    Some(named(parsed.value, String::new()))
+}
+
 /// Returns the plan with its id. A step that changes files always needs a confirmation.
 fn named(draft: Draft, plan_id: String) -> ToolPlan {
     let mut steps = draft.steps;

@@ -16,7 +16,7 @@ use imagesize::ImageType;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::Url;
 
-use crate::domain::Attachment;
+use crate::domain::{Attachment, UnseenCause, UnseenImage};
 use crate::llm::Image;
 
 /// Maximum width and height of an image in pixels. Providers refuse larger images, and decoding one
@@ -60,6 +60,17 @@ pub enum Error {
     TooManyPixels,
 }
 
+impl Error {
+    fn cause(&self) -> UnseenCause {
+        match self {
+            Self::Scheme | Self::Port | Self::Host(_) => UnseenCause::AddressNotAllowed,
+            Self::Unreachable | Self::Status(_) => UnseenCause::Unreachable,
+            Self::TooLarge(_) | Self::TooManyPixels => UnseenCause::TooLarge,
+            Self::NotAnImage => UnseenCause::NotAnImage,
+        }
+    }
+}
+
 impl Fetcher {
     pub fn new(bounds: Bounds) -> Self {
         let client = bounded(bounds.timeout)
@@ -75,9 +86,8 @@ impl Fetcher {
         }
     }
 
-    /// Returns the images among the attachments, and one sentence for each that could not be
-    /// fetched.
-    pub async fn images(&self, attachments: &[Attachment]) -> (Vec<Image>, Vec<String>) {
+    /// Returns the images among the attachments, and those that could not be read.
+    pub async fn images(&self, attachments: &[Attachment]) -> (Vec<Image>, Vec<UnseenImage>) {
         let wanted = attachments
             .iter()
             .filter_map(|a| a.image_type().map(|media_type| (a, media_type)));
@@ -88,10 +98,11 @@ impl Fetcher {
         for (attachment, result) in futures_util::future::join_all(fetched).await {
             match result {
                 Ok(image) => images.push(image),
-                Err(error) => unseen.push(format!(
-                    "the image {:?} was not seen: {error}",
-                    attachment.filename
-                )),
+                Err(error) => unseen.push(UnseenImage::Image {
+                    name: attachment.filename.clone(),
+                    cause: error.cause(),
+                    detail: error.to_string(),
+                }),
             }
         }
         (images, unseen)
@@ -303,7 +314,8 @@ mod tests {
     }
 
     async fn unseen(url: &str) -> String {
-        fetcher().images(&[attachment(url)]).await.1.join("")
+        let (_, unseen) = fetcher().images(&[attachment(url)]).await;
+        unseen.iter().map(ToString::to_string).collect()
     }
 
     #[tokio::test]

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::rule_texts::RuleTexts;
-use crate::domain::{Agent, Assumption, Choice, Clarification, ConductKind, Question, RunId};
+use crate::domain::{
+    Agent, Assumption, Choice, Clarification, ConductKind, Question, RunId, UnseenImage,
+};
 use crate::journal::{
     Accepted, AgentOutcome, Continuation, Entry, Planned, RunContext, Scored, Transcript,
 };
@@ -40,8 +42,8 @@ pub struct RequestContext {
     /// The agents whose stored reports no longer hold, as the master reads the message.
     pub affected: Vec<Agent>,
     pub images: Vec<Image>,
-    /// Attachments that could not be fetched, one sentence each.
-    pub unseen: Vec<String>,
+    /// Attached images that could not be read.
+    pub unseen: Vec<UnseenImage>,
     /// Fences untrusted text in prompts. It is new in every run and occurs in none of the run's
     /// texts.
     pub fence: String,
@@ -252,7 +254,7 @@ impl RequestContext {
             "hints": hints,
             "attachments": attachments,
             "images": self.images.len(),
-            "unseen": self.unseen,
+            "unseen": self.unseen.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "answers": answers,
             "corrections": corrections,
         })

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::domain::FailureCause;
+use crate::domain::{FailureCause, UnseenImage};
 
 /// The texts of one language. `{}` stands for the value that a text names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -33,6 +33,8 @@ pub struct RuleTexts {
     notes: BTreeMap<String, String>,
     /// The causes of failed calls, by their English names; empty for English.
     causes: BTreeMap<String, String>,
+    /// Why an image was not seen, by cause; empty for English.
+    unseen: BTreeMap<String, String>,
 }
 
 static TEXTS: LazyLock<BTreeMap<String, RuleTexts>> =
@@ -85,6 +87,17 @@ impl RuleTexts {
         self.causes.get(cause.as_str()).map(String::as_str)
     }
 
+    /// Returns the note on an image that was not seen.
+    pub fn unseen(&self, image: &UnseenImage) -> String {
+        let UnseenImage::Image { name, cause, .. } = image else {
+            return image.to_string();
+        };
+        match self.unseen.get(<&str>::from(cause)) {
+            Some(why) => self.note("unseen", &[("name", name), ("why", why)]),
+            None => image.to_string(),
+        }
+    }
+
     pub fn position(&self, position: &str) -> String {
         self.position.replace("{}", position)
     }
@@ -103,10 +116,11 @@ impl RuleTexts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::UnseenCause;
 
-    const VALUES: [&str; 9] = [
-        "{why}", "{agent}", "{number}", "{round}", "{call}", "{limit}", "{role}", "{served}",
-        "{model}",
+    const VALUES: [&str; 10] = [
+        "{why}", "{name}", "{agent}", "{number}", "{round}", "{call}", "{limit}", "{role}",
+        "{served}", "{model}",
     ];
 
     #[test]
@@ -143,6 +157,14 @@ mod tests {
                 FailureCause::KNOWN.len()
             };
             assert_eq!((known.len(), text.causes.len()), (wanted, wanted), "{code}");
+            let unseen = UnseenCause::ALL.map(<&str>::from);
+            let is_named = unseen.iter().all(|cause| text.unseen.contains_key(*cause));
+            let wanted = if code == "en" { 0 } else { unseen.len() };
+            assert_eq!(
+                (is_named, text.unseen.len()),
+                (wanted > 0, wanted),
+                "{code}"
+            );
         }
     }
 

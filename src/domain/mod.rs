@@ -24,6 +24,7 @@ mod scope;
 mod score;
 mod token;
 mod tool_plan;
+mod unseen_image;
 
 pub use budget::{Earmark, Ledger, Refused, Reservation};
 pub use calibration::Calibration;
@@ -57,3 +58,4 @@ pub use score::{
 };
 pub use token::{BearerToken, same_secret};
 pub use tool_plan::{EvidenceFocus, PlanIntent, PlanStep, ToolPlan};
+pub use unseen_image::{UnseenCause, UnseenImage};

@@ -15,7 +15,7 @@ use super::evidence::{CheckSize, CrossChecked, Resolved};
 use super::source::PlanSource;
 use crate::domain::{
     Agent, AgentReport, BilledTokens, Confidence, Effort, FailureCause, Gate, Judgement, Mode,
-    Obtained, Plan, Question, Reply, Reservation, Role, RunId, RunKind, TaskType, Usd,
+    Obtained, Plan, Question, Reply, Reservation, Role, RunId, RunKind, TaskType, UnseenImage, Usd,
 };
 
 /// Version of the event format. Readers accept every version up to this one.
@@ -236,9 +236,9 @@ pub struct ComputeStarted {
 pub struct Hinted {
     pub task_types: Vec<TaskType>,
     pub signals: Vec<String>,
-    /// Attachments that could not be read, one sentence each.
+    /// Attached images that could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unseen: Vec<String>,
+    pub unseen: Vec<UnseenImage>,
     /// The number of images that could be read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub images: usize,

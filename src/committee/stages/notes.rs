@@ -8,7 +8,7 @@ use crate::committee::rule_texts::RuleTexts;
 use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::fallback_answer;
 use crate::committee::stages::later_rounds::{KEPT, SETTLED};
-use crate::domain::{Agent, FailureCause, Role, Status, is_question_mark};
+use crate::domain::{Agent, FailureCause, Role, Status};
 use crate::journal::views::CallView;
 use crate::journal::{
     AgentFinished, AgentOutcome, CheckScope, Continuation, Cut, Gated, Round, RoundSkipped,
@@ -49,7 +49,7 @@ impl Noted<'_> {
         }
         let hinted = self.transcript.hinted.into_iter();
         let unseen = hinted.flat_map(|hinted| &hinted.unseen);
-        notes.extend(unseen.map(|why| texts.note("unseen", &[("why", why)])));
+        notes.extend(unseen.map(|image| texts.unseen(image)));
         notes.extend(self.replaced(texts));
         notes
     }
@@ -158,7 +158,7 @@ impl Noted<'_> {
         let parent = self.request.parent.as_ref();
         let asked = parent.and_then(|parent| parent.question.as_ref());
         let asked = asked.map_or(question, |asked| &asked.question);
-        Some(texts.taken(asked.trim_end_matches(is_question_mark)))
+        Some(texts.taken(asked))
     }
 
     /// Names the models that answered in the place of others, once for each role and pair.

@@ -57,6 +57,8 @@ tests() {
     export CONCLAVE_PRICE_TABLES
     CONCLAVE_TOKENIZER_COUNTS=$(scripts/tokenizers.sh) || return 1
     export CONCLAVE_TOKENIZER_COUNTS
+    CONCLAVE_CODE_TOOLS=$(scripts/code-tools.sh) || return 1
+    export CONCLAVE_CODE_TOOLS
     scripts/postgres.sh scripts/test.sh with-postgres "$tool" 2>&1 | tee "$summary"
 }
 

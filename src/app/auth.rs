@@ -40,7 +40,8 @@ pub enum Requirement {
 pub enum Admitted {
     /// No token was ever created, and none is configured.
     Open,
-    ByToken(Token),
+    /// With the scopes of a token of the database; `None` for every scope.
+    ByToken(Token, Option<Vec<Scope>>),
 }
 
 /// The token that admitted a request.
@@ -119,7 +120,7 @@ impl Access {
             && is_active(&row, self.clock.now())
         {
             permits(&row.scopes, needs)?;
-            return Ok(Admitted::ByToken(Token::Stored(row.id)));
+            return Ok(Admitted::ByToken(Token::Stored(row.id), Some(row.scopes)));
         }
         if !self.is_needed().await? {
             return Ok(Admitted::Open);
@@ -138,7 +139,7 @@ impl Access {
         if right.is_some_and(|fixed| {
             wait.is_none() || fixed.expose_secret().chars().count() >= GOOD_TOKEN_CHARS
         }) {
-            return Ok(Admitted::ByToken(Token::Fixed));
+            return Ok(Admitted::ByToken(Token::Fixed, None));
         }
         if let Some(retry_after) = wait {
             return Err(Refused::TooManyGuesses { retry_after });
@@ -211,13 +212,14 @@ pub fn is_active(token: &TokenRow, now: Timestamp) -> bool {
     token.revoked_at.is_none() && token.expires_at.is_none_or(|at| now < at)
 }
 
+/// True if scopes include this one; `admin` includes all.
+pub fn includes(scopes: &[Scope], scope: Scope) -> bool {
+    scopes.contains(&scope) || scopes.contains(&Scope::Admin)
+}
+
 fn permits(scopes: &[Scope], needs: Requirement) -> Result<(), Refused> {
     match needs {
-        Requirement::Scope(scope)
-            if !scopes.contains(&scope) && !scopes.contains(&Scope::Admin) =>
-        {
-            Err(Refused::Lacks(scope))
-        }
+        Requirement::Scope(scope) if !includes(scopes, scope) => Err(Refused::Lacks(scope)),
         Requirement::Scope(_) | Requirement::AnyToken => Ok(()),
     }
 }

@@ -43,13 +43,13 @@ use crate::journal::{
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use crate::tools::Toolbox;
-use runner::Runner;
+use runner::{Runner, Slot};
 use user_rate_limit::UserRateLimit;
 
 pub use act::{Acted, Confirmation};
 pub use admission::read_correction;
 pub use answer::read_answer;
-pub use auth::{Access, Admitted, Refused, Requirement, Token, is_active};
+pub use auth::{Access, Admitted, Refused, Requirement, Token, includes, is_active};
 pub use client_rate::ClientRate;
 pub use feedback::{FeedbackRefused, give_feedback};
 pub use plans::{Authorization, AuthorizedSteps, Authorizing, PlanInput};
@@ -284,15 +284,27 @@ impl App {
         if let (Some(_), Some(known)) = (&turn, self.known(key.as_deref(), &body_hash).await?) {
             return known;
         }
+        self.admit(accepted, (key, body_hash), id, slot).await
+    }
+
+    /// Accepts a run within the limits and starts it.
+    async fn admit(
+        &self,
+        accepted: Accepted,
+        (idempotency_key, body_hash): (Option<String>, String),
+        id: RunId,
+        slot: Slot,
+    ) -> Result<Submitted, Rejected> {
         self.pace
             .take(&accepted.question.user.id)
             .map_err(|retry_after| Rejected::TooOften { retry_after })?;
+        let (now, cap) = (self.clock.now(), accepted.cap);
         let limits = spending::limits(&self.config.policy, &accepted.question, now);
         let new = NewRun {
             id,
             at: now,
             accepted,
-            idempotency_key: key,
+            idempotency_key,
             body_hash,
             limits: limits.clone(),
         };

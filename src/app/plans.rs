@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
+use metrics::counter;
 use serde_json::{Value, json};
 
-use super::{ActionInput, App, Rejected, RequestIds, Submitted, spending};
+use super::{ActionInput, App, Rejected, RequestIds, Submitted};
 use crate::domain::{
-    Context, EvidenceFocus, Mode, Question, Role, RunId, Source, ToolPlan, User, fingerprint,
+    Context, EvidenceFocus, Question, Role, RunId, Source, ToolPlan, Usd, User, fingerprint,
 };
 use crate::journal::{
-    self, Acceptance, Accepted, AuthorizationMode, Authorized, Event, NewRun, Rejection,
-    RejectionKind, RunRow, RunState, ToolIntake,
+    self, Accepted, AuthorizationMode, Authorized, Event, Rejection, RejectionKind, RunRow,
+    RunState, ToolIntake,
 };
+use crate::tools::answers::{ExecutionState, ExecutionView, PlanState, PlanView};
 use crate::tools::validate::validate;
-use crate::tools::view::{self, ExecutionView, PlanState, PlanView};
-use crate::tools::{Tool, Toolbox};
+use crate::tools::view;
+use crate::tools::{self, Tool, Toolbox};
 
 /// How often a request is planned again after its plan failed.
 const MAX_PLANS: u32 = 100;
@@ -91,7 +93,9 @@ impl App {
             })?
             .into_question();
         let focus = EvidenceFocus {
-            file: focus.file.map(|file| self.redacted(&file).into_owned()),
+            file: focus
+                .file
+                .map(|file| tools::normalised(&self.redacted(&file))),
             diagnostic: focus
                 .diagnostic
                 .map(|code| self.redacted(&code).into_owned()),
@@ -104,10 +108,7 @@ impl App {
             let Some((known, _)) = self.store.by_key(&key).await? else {
                 break;
             };
-            let row = self.store.run(known).await?;
-            let has_failed =
-                |row: RunRow| matches!(row.state, RunState::Failed | RunState::Cancelled);
-            if !row.is_some_and(has_failed) {
+            if self.can_join(known).await? {
                 return Ok(Submitted {
                     run: known,
                     joined: true,
@@ -115,7 +116,28 @@ impl App {
             }
             key = format!("plan:{fixed}#{number}");
         }
-        self.begin_tools(question, intake, (key, fixed), ids).await
+        let cap = self.config.policy.tools_max;
+        self.begin_tools(question, intake, (key, fixed), (cap, ids))
+            .await
+    }
+
+    /// True if a stored plan can still be executed. One that failed, that was halted, or that was
+    /// rejected for the state of files then is made anew.
+    async fn can_join(&self, plan: RunId) -> Result<bool, Rejected> {
+        let row = self.store.run(plan).await?;
+        if row.is_some_and(|row| matches!(row.state, RunState::Failed | RunState::Cancelled)) {
+            return Ok(false);
+        }
+        let Some(view) = self.tool_plan(plan).await? else {
+            return Ok(true);
+        };
+        let rests_on_files = |rejection: &Rejection| {
+            matches!(
+                rejection.kind,
+                RejectionKind::PreconditionFailed | RejectionKind::ForbiddenOperation
+            )
+        };
+        Ok(view.state != PlanState::Halted && !view.rejection.as_ref().is_some_and(rests_on_files))
     }
 
     /// Returns the fingerprint of all that decides a plan.
@@ -131,6 +153,7 @@ impl App {
             question.user.id,
             question.context.guild_id,
             question.message,
+            self.config.tools_workspace,
             focus,
             evidence,
             catalog,
@@ -145,49 +168,31 @@ impl App {
         question: Question,
         intake: ToolIntake,
         (key, body_hash): (String, String),
-        ids: RequestIds,
+        (cap, ids): (Usd, RequestIds),
     ) -> Result<Submitted, Rejected> {
         if self.runner.is_draining() {
             return Err(Rejected::Draining);
         }
         let slot = self.runner.slot().ok_or(Rejected::Busy)?;
-        self.pace
-            .take(&question.user.id)
-            .map_err(|retry_after| Rejected::TooOften { retry_after })?;
-        let now = self.clock.now();
-        let (policy, id) = (&self.config.policy, RunId::from_uuid(self.clock.new_id()));
-        let cap = policy.cap(Mode::Ask);
-        let limits = spending::limits(policy, &question, now);
         let accepted = Accepted {
             tools: Some(intake),
             correlation_id: ids.redacted(&self.committee.secrets).correlation_id,
             ..self.accepted(question, cap, self.clock.new_seed())
         };
-        let new = NewRun {
-            id,
-            at: now,
-            accepted,
-            idempotency_key: Some(key),
-            body_hash,
-            limits: limits.clone(),
-        };
-        match self.store.accept(new).await? {
-            Acceptance::New => {
-                self.runner.run_to_completion(id, slot);
-                Ok(Submitted {
-                    run: id,
-                    joined: false,
-                })
-            }
-            Acceptance::Joined(run) => Ok(Submitted { run, joined: true }),
-            Acceptance::KeyReused(_) => {
-                Err(Rejected::PlanClosed("this step was already authorized"))
-            }
-            Acceptance::OverLimit { scope, left } => {
-                let spent = spending::spent(&*self.store, policy, limits, (scope, left, cap), now);
-                Err(Rejected::Spent(Box::new(spent.await?)))
-            }
+        let id = RunId::from_uuid(self.clock.new_id());
+        let kind = accepted.kind().into_str();
+        let source = accepted.question.source.into_str();
+        let admitted = self.admit(accepted, (Some(key), body_hash), id, slot).await;
+        if let Ok(Submitted { joined: false, .. }) = &admitted {
+            counter!("conclave_runs_accepted_total", "mode" => kind, "source" => source)
+                .increment(1);
         }
+        admitted.map_err(|rejected| match rejected {
+            Rejected::KeyReused { .. } => {
+                Rejected::PlanClosed("an execution of the plan is under way")
+            }
+            other => other,
+        })
     }
 
     /// Starts the execution of steps that the plan's own user authorized, each step once.
@@ -199,6 +204,11 @@ impl App {
         let toolbox = Arc::clone(self.tools()?);
         let (events, executions) = self.plan_events(given.plan).await?;
         let question = own_question(&events, &given)?;
+        if executions.iter().any(|(row, _)| !row.state.is_terminal()) {
+            return Err(Rejected::PlanClosed(
+                "an execution of the plan is under way",
+            ));
+        }
         let Some(known) = view::plan_view(given.plan, &events, &executions) else {
             return Err(Rejected::PlanClosed("the plan is not finished yet"));
         };
@@ -219,11 +229,12 @@ impl App {
                 || known.plan.clone(),
                 |authorized| authorized.content.clone(),
             );
+        let mut changes = vec![];
         let (mode, content, steps) = match given.steps {
             AuthorizedSteps::Step(Some(step)) if step != next => {
                 return Err(Rejected::PlanClosed("it is not the next step"));
             }
-            AuthorizedSteps::Step(_) => (AuthorizationMode::Step, content, vec![next]),
+            AuthorizedSteps::Step(_) => (AuthorizationMode::Step, content, vec![next.clone()]),
             AuthorizedSteps::Plan => {
                 let steps = from(&content, &next);
                 (AuthorizationMode::Plan, content, steps)
@@ -243,12 +254,12 @@ impl App {
                     ));
                 }
                 modified.plan_id = given.plan.to_string();
-                let (checked, evidence) = (modified.clone(), known.evidence.clone());
-                let rejection = self
-                    .compute(move || validate(&checked, &evidence, &toolbox).err())
-                    .await;
-                if let Some(rejection) = rejection {
-                    return Ok(Authorizing::Rejected(rejection));
+                let modified = Box::new(self.without_secrets(tools::completed(*modified))?);
+                let (plan, evidence) = (modified.clone(), known.evidence.clone());
+                let own = Arc::clone(&toolbox);
+                match self.compute(move || validate(&plan, &evidence, &own)).await {
+                    Ok(checked) => changes = tools::changes(&checked, &toolbox).await,
+                    Err(rejection) => return Ok(Authorizing::Rejected(rejection)),
                 }
                 let steps = modified
                     .steps
@@ -258,21 +269,22 @@ impl App {
                 (AuthorizationMode::Modified, *modified, steps)
             }
         };
-        // One key for each first step: a second authorization finds it taken, even at the same time.
-        let first = steps.first().cloned().unwrap_or_default();
-        let key = format!("execution:{}:{first}", given.plan);
+        // All authorizations at one time contend for one key, so a step is executed once.
+        let key = format!("execution:{}#{}", given.plan, executions.len());
         let authorized = Authorized {
             plan: given.plan,
             mode,
             content,
             steps,
             evidence: known.evidence,
+            changes,
             undoes: None,
             restores: vec![],
         };
         let body_hash = fingerprint(&[json!(authorized).to_string().as_bytes()]);
         let intake = ToolIntake::Execution(Box::new(authorized));
-        let started = self.begin_tools(question, intake, (key, body_hash), RequestIds::default());
+        let cap = (self.config.policy.tools_max, RequestIds::default());
+        let started = self.begin_tools(question, intake, (key, body_hash), cap);
         Ok(Authorizing::Started(started.await?))
     }
 
@@ -300,26 +312,44 @@ impl App {
             steps: AuthorizedSteps::Plan,
         };
         let question = own_question(&of_plan, &given)?;
+        let undone_plan = undone.plan;
         let row = self.store.run(execution).await?;
         if row.is_none_or(|row| !row.state.is_terminal()) {
             return Err(Rejected::PlanClosed("the execution has not ended"));
         }
-        let restores = view::restores(&events);
+        let restores = tools::restores(&events);
         if restores.is_empty() {
             return Err(Rejected::PlanClosed("the execution changed no file"));
         }
         let authorized = Authorized {
             mode: AuthorizationMode::Undo,
             steps: vec![],
+            changes: vec![],
             undoes: Some(execution),
             restores,
             ..undone
         };
         let body_hash = fingerprint(&[json!(authorized).to_string().as_bytes()]);
-        let key = format!("undo:{execution}");
+        // An undo that did not complete can be tried again.
+        let (_, executions) = self.plan_events(undone_plan).await?;
+        let tried = executions.iter().filter(|(row, events)| {
+            row.state.is_terminal()
+                && view::authorized(events).is_some_and(|a| a.undoes == Some(execution))
+                && view::execution_state(events) != ExecutionState::Completed
+        });
+        let key = format!("undo:{execution}#{}", tried.count());
         let intake = ToolIntake::Execution(Box::new(authorized));
-        self.begin_tools(question, intake, (key, body_hash), RequestIds::default())
+        // It buys nothing.
+        let cap = (Usd::ZERO, RequestIds::default());
+        self.begin_tools(question, intake, (key, body_hash), cap)
             .await
+    }
+
+    /// Returns a plan that a user wrote, without secrets of the service.
+    fn without_secrets(&self, plan: ToolPlan) -> Result<ToolPlan, Rejected> {
+        let text = json!(plan).to_string();
+        serde_json::from_str(&self.redacted(&text))
+            .map_err(|_| Rejected::PlanClosed("the changed plan contains a secret of this service"))
     }
 
     /// Returns a plan with its executions; `None` if the run has none.

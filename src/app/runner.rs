@@ -355,18 +355,19 @@ impl Runner {
             Err(stop) => return Err(stop),
         };
         if let Some(ending) = self.not_continued(&context, &lease) {
-            return context.finish(ending).await;
+            return self.finish(&context, ending).await;
         }
         let started = Instant::now();
         tracing::info!(
             mode = context.accepted().question.mode.into_str(),
             epoch = lease.epoch,
-            "the committee convenes"
+            kind = context.accepted().kind().into_str(),
+            "the run begins"
         );
         match self.supervise(&context, &lease, token).await {
             Ok(ending) => {
                 log_ending(&ending, context.ledger().spent(), started);
-                context.finish(ending).await
+                self.finish(&context, ending).await
             }
             Err(stop) => {
                 context.close().await;
@@ -418,6 +419,14 @@ impl Runner {
         }
         let deaths = context.deaths();
         (deaths.count >= MAX_DEATHS).then(|| fatal(&deaths))
+    }
+
+    async fn finish(&self, context: &RunContext, ending: Ending) -> Result<(), Stop> {
+        if context.accepted().kind() == RunKind::Execution {
+            let toolbox = self.0.tools.as_deref();
+            tools::settle(context, &self.0.committee, toolbox).await?;
+        }
+        context.finish(ending).await
     }
 
     /// Runs the committee until it ends, the deadline passes, the user cancels the run or the lease

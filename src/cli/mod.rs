@@ -16,6 +16,7 @@ mod init;
 mod progress;
 mod output;
 mod plan;
+mod plan_text;
 mod printable;
 mod prune;
 mod quote;

@@ -10,17 +10,16 @@ use serde_json::{Value, json};
 use super::ask::refused;
 use super::exit::{Done, Exit, fail, failing};
 use super::output::user;
+use super::plan_text;
 use super::printable::without_controls;
 use super::remote;
 use super::show::start;
 use super::terminal::{say, say_json, text_of};
 use crate::app::{App, Authorization, AuthorizedSteps, Authorizing, PlanInput, RequestIds};
 use crate::config::{self, Env};
-use crate::domain::{Context, EvidenceFocus, PlanStep, RunId, Source, ToolPlan, User};
+use crate::domain::{Context, EvidenceFocus, RunId, Source, ToolPlan, User};
 use crate::journal::{Ending, Rejection};
-use crate::tools::view::{ExecutionState, ExecutionView, PlanState, PlanView};
-
-const RULE: &str = "─────────────────────────────────────────";
+use crate::tools::answers::{ExecutionState, ExecutionView, PlanState, PlanView};
 
 #[derive(Debug, Args)]
 pub(super) struct PlanArguments {
@@ -85,13 +84,13 @@ pub(super) async fn run(env: &Env, arguments: PlanArguments) -> Done {
     if arguments.json && !arguments.yes {
         print_json(&plan);
     } else if !arguments.json {
-        say(format_args!("{}", drawn(&plan)));
+        say(format_args!("{}", plan_text::plan(&plan)));
     }
     if let Some(rejection) = &plan.rejection {
         if arguments.json && arguments.yes {
             print_json(&plan);
         }
-        return Err(fail(Exit::Refused, &rejection.message));
+        return Err(fail(Exit::Refused, plan_text::rejection(rejection)));
     }
     if plan.state == PlanState::Completed || plan.state == PlanState::Halted {
         eprintln!("conclave: this plan was executed before: {:?}", plan.state);
@@ -182,14 +181,14 @@ impl Asker<'_> {
     /// Asks before each step, as `y/N/a/c`, and before the first step also whether the plan is to be
     /// changed.
     async fn interact(&self, mut plan: PlanView) -> Done {
-        let mut done = 0;
+        let mut may_change = plan.executions.is_empty();
+        let mut edit = None;
         while let Some(next) = plan.next_step.clone() {
             let steps = plan.plan.steps.clone();
             let Some(step) = steps.iter().find(|step| step.step_id == next) else {
                 break;
             };
-            say(format_args!("{}", asked(step, done + 1, &plan)));
-            let may_change = done == 0;
+            say(format_args!("{}", plan_text::asked(step, &plan)));
             let choice = choice(may_change).map_err(failing(Exit::Unexpected))?;
             let authorized = match choice {
                 'y' => {
@@ -201,20 +200,22 @@ impl Asker<'_> {
                     return shown(&done, false);
                 }
                 'm' if may_change => {
-                    if let Some(done) = self.modified(&plan).await? {
+                    if let Some(done) = self.modified(&plan, &mut edit).await? {
                         return shown(&done, false);
                     }
                     continue;
                 }
                 _ => {
+                    let done = steps.iter().take_while(|it| it.step_id != step.step_id);
                     eprintln!(
-                        "conclave: the plan is cancelled; {done} of {} steps were executed",
+                        "conclave: the plan is cancelled; {} of {} steps were executed",
+                        done.count(),
                         steps.len()
                     );
                     return Ok(());
                 }
             };
-            done += 1;
+            may_change = false;
             shown(&authorized, false)?;
             let executed = &authorized.authorization.steps;
             let place = steps
@@ -226,25 +227,45 @@ impl Asker<'_> {
         Ok(())
     }
 
-    /// Lets the user edit the plan, and executes it. `None` if it is unchanged or rejected.
-    async fn modified(&self, plan: &PlanView) -> Result<Option<ExecutionView>, Exit> {
-        let Some(changed) = edited(&plan.plan).map_err(failing(Exit::Unexpected))? else {
+    /// Lets the user edit the plan, and executes it. `None` if it is unchanged or rejected; then the
+    /// text is kept for the next edit.
+    async fn modified(
+        &self,
+        plan: &PlanView,
+        edit: &mut Option<String>,
+    ) -> Result<Option<ExecutionView>, Exit> {
+        let text = match edit.take() {
+            Some(text) => text,
+            None => serde_json::to_string_pretty(&plan.plan).unwrap_or_default(),
+        };
+        let text = match edited(&text) {
+            Ok(text) => edit.insert(text),
+            Err(error) => {
+                eprintln!("conclave: the editor gave no plan: {error}");
+                return Ok(None);
+            }
+        };
+        let changed: ToolPlan = match serde_json::from_str(text) {
+            Ok(changed) => changed,
+            Err(error) => {
+                eprintln!("conclave: this is not a plan: {error}; m opens your text again");
+                return Ok(None);
+            }
+        };
+        if changed == plan.plan {
             eprintln!("conclave: the plan is unchanged");
             return Ok(None);
-        };
-        match self
-            .authorized(plan, AuthorizedSteps::Modified(Some(Box::new(changed))))
-            .await?
-        {
+        }
+        let steps = AuthorizedSteps::Modified(Some(Box::new(changed)));
+        match self.authorized(plan, steps).await? {
             Authorized {
                 execution: Some(execution),
                 ..
             } => Ok(Some(execution)),
             Authorized { rejection, .. } => {
-                let why = rejection
-                    .map(|rejection| rejection.message)
-                    .unwrap_or_default();
-                eprintln!("conclave: {}", without_controls(&why));
+                let why = rejection.as_ref().map(plan_text::rejection);
+                let why = without_controls(&why.unwrap_or_default()).into_owned();
+                eprintln!("conclave: {why}\nm opens your text again");
                 Ok(None)
             }
         }
@@ -329,81 +350,6 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Exit> {
     serde_json::from_value(value).map_err(failing(Exit::Server))
 }
 
-/// Draws a plan.
-fn drawn(view: &PlanView) -> String {
-    let mut lines = vec!["Proposed Plan:".to_owned(), RULE.to_owned()];
-    for (number, step) in view.plan.steps.iter().enumerate() {
-        lines.push(format!("Step {}: {}", number + 1, step.tool));
-        for (name, value) in &step.arguments {
-            lines.push(format!("  {name}: {}", short(value)));
-        }
-        if !step.precondition.is_empty() {
-            lines.push(format!("  Precondition: {}", step.precondition));
-        }
-        let changes = view
-            .changes
-            .iter()
-            .find(|changes| changes.step_id == step.step_id);
-        if let Some(changes) = changes {
-            lines.push(format!("  This will MODIFY {}", changes.paths.join(", ")));
-        }
-    }
-    lines.push(RULE.to_owned());
-    let cited = &view.plan.evidence_referenced;
-    let cited = if cited.is_empty() {
-        "none".to_owned()
-    } else {
-        cited.join(", ")
-    };
-    lines.push(format!("Evidence cited: {cited}"));
-    let confirms = view
-        .plan
-        .steps
-        .iter()
-        .any(|step| step.requires_confirmation);
-    let confirms = if confirms {
-        "Yes (modifies files)"
-    } else {
-        "No"
-    };
-    lines.push(format!("Requires confirmation: {confirms}"));
-    lines.push(format!("Plan: {}", view.plan_id));
-    lines.join("\n")
-}
-
-fn asked(step: &PlanStep, number: usize, view: &PlanView) -> String {
-    let of = view.plan.steps.len();
-    let mut lines = vec![
-        String::new(),
-        format!("Step {number} of {of}: {}", step.tool),
-    ];
-    for (name, value) in &step.arguments {
-        lines.push(format!("  {name}: {}", short(value)));
-    }
-    let changes = view
-        .changes
-        .iter()
-        .find(|changes| changes.step_id == step.step_id);
-    if let Some(changes) = changes {
-        lines.push(format!("\nThis will MODIFY {}.", changes.paths.join(", ")));
-    }
-    lines.join("\n")
-}
-
-/// Returns an argument on one line.
-fn short(value: &Value) -> String {
-    let text = value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned);
-    let mut lines = text.lines();
-    let first: String = lines.next().unwrap_or_default().chars().take(100).collect();
-    if first.len() < text.trim_end().len() {
-        format!("{first} ... ({} bytes)", text.len())
-    } else {
-        first
-    }
-}
-
 /// Reads the user's choice. No answer is a no.
 fn choice(may_change: bool) -> std::io::Result<char> {
     let (letters, more) = if may_change {
@@ -418,27 +364,29 @@ fn choice(may_change: bool) -> std::io::Result<char> {
     Ok(line.trim().to_lowercase().chars().next().unwrap_or('n'))
 }
 
-/// Opens the plan in the user's editor. `None` if it is unchanged.
-fn edited(plan: &ToolPlan) -> std::io::Result<Option<ToolPlan>> {
-    let text = serde_json::to_string_pretty(plan)?;
+/// Opens a text in the user's editor, and returns it as it was saved.
+fn edited(text: &str) -> std::io::Result<String> {
     let mut file = tempfile::Builder::new()
         .prefix("conclave-plan-")
         .suffix(".json")
         .tempfile()?;
     file.write_all(text.as_bytes())?;
     file.flush()?;
+    let env = Env::load();
     let editor = ["VISUAL", "EDITOR"]
         .into_iter()
-        .find_map(|name| Env::load().get(name).map(str::to_owned));
-    let editor = editor.unwrap_or_else(|| "vi".to_owned());
-    let mut words = editor.split_whitespace();
+        .find_map(|name| env.get(name));
+    let mut words = editor.unwrap_or("vi").split_whitespace();
     let program = words.next().unwrap_or("vi");
-    std::process::Command::new(program)
+    let status = std::process::Command::new(program)
         .args(words)
         .arg(file.path())
         .status()?;
-    let changed: ToolPlan = serde_json::from_str(&std::fs::read_to_string(file.path())?)?;
-    Ok((changed != *plan).then_some(changed))
+    if !status.success() {
+        let why = format!("{program} ended with {status}");
+        return Err(std::io::Error::other(why));
+    }
+    std::fs::read_to_string(file.path())
 }
 
 /// Prints an execution. A halted one has an exit code of its own.
@@ -446,33 +394,7 @@ fn shown(view: &ExecutionView, as_json: bool) -> Done {
     if as_json {
         print_json(view);
     } else {
-        let result = if view.state == ExecutionState::Completed {
-            "SUCCESS"
-        } else {
-            "FAILURE"
-        };
-        let mut lines = vec![format!("Result: {result}"), RULE.to_owned()];
-        for step in &view.steps {
-            match &step.error {
-                Some(error) => lines.push(format!("{} failed:\n{error}", step.step_id)),
-                None => lines.push(format!(
-                    "{} ({}):\n{}",
-                    step.step_id,
-                    step.tool,
-                    step.output.trim_end()
-                )),
-            }
-            for change in &step.changed {
-                lines.push(format!("  changed: {}", change.path));
-            }
-        }
-        if let Some(explanation) = &view.explanation {
-            lines.push(RULE.to_owned());
-            lines.push(explanation.text.clone());
-        }
-        lines.push(RULE.to_owned());
-        lines.push(format!("Execution: {}", view.execution_id));
-        say(format_args!("{}", lines.join("\n")));
+        say(format_args!("{}", plan_text::execution(view)));
     }
     if view.state == ExecutionState::Completed {
         Ok(())

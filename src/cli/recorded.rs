@@ -159,7 +159,7 @@ impl Journals<'_> {
     }
 
     /// Reads a run; `None` if it does not exist.
-    async fn read(&self, id: RunId) -> Result<Option<Recorded>, Exit> {
+    pub async fn read(&self, id: RunId) -> Result<Option<Recorded>, Exit> {
         match self {
             Self::Here(store) => read_here(&**store, id).await,
             Self::There { env, server } => {

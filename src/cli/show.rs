@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::colour::appendix;
 use super::exit::{Done, Exit, fail};
+use super::plan_text;
 use super::printable::without_controls;
-use super::recorded::{Recorded, RunArgument};
+use super::recorded::{Journals, Recorded, RunArgument};
 use super::terminal::{say, say_json, say_styled};
 use crate::app::{App, open_store};
 use crate::clock::Clock;
@@ -17,6 +18,7 @@ use crate::config::{self, Config, Env};
 use crate::domain::RunKind;
 use crate::http::reply_body;
 use crate::journal::{Ending, Entry, Event, Store, Transcript};
+use crate::tools::view;
 
 /// The start of the audit appendix in a reply.
 const APPENDIX: &str = "\n## Audit appendix\n";
@@ -57,7 +59,8 @@ pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
 }
 
 pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Done {
-    let (run, _) = arguments.run.read(env, None).await?;
+    let (run, journals) = arguments.run.read(env, None).await?;
+    let tools = of_tools(&run, &journals).await?;
     let warning = run.broken.as_ref().map(|broken| {
         format!(
             "WARNING: the journal of run {} was altered: {broken}",
@@ -65,17 +68,50 @@ pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Done {
         )
     });
     if arguments.json {
-        print_json(&run);
+        match &tools {
+            Some((_, value)) => say_json(&serde_json::to_string_pretty(value).unwrap_or_default()),
+            None => print_json(&run),
+        }
     } else {
         if let Some(warning) = &warning {
             print(&format!("{warning}\n"));
         }
-        print_run(&run);
+        match &tools {
+            Some((text, _)) => print(text),
+            None => print_run(&run),
+        }
     }
     match warning {
         Some(warning) => Err(fail(Exit::Altered, warning)),
         None => Ok(()),
     }
+}
+
+/// Returns a plan or an execution with all that led to it, as text and as JSON. `None` for other
+/// runs, and for a run that gave no plan.
+async fn of_tools(
+    run: &Recorded,
+    journals: &Journals<'_>,
+) -> Result<Option<(String, Value)>, Exit> {
+    let events = |entries: &[Entry]| -> Vec<Event> {
+        entries.iter().map(|entry| entry.event.clone()).collect()
+    };
+    let own = events(&run.entries);
+    Ok(match run.kind {
+        RunKind::Plan => {
+            view::plan_view(run.id, &own, &[]).map(|plan| (plan_text::plan(&plan), json!(plan)))
+        }
+        RunKind::Execution => {
+            let plan = match view::authorized(&own) {
+                Some(authorized) => journals.read(authorized.plan).await?,
+                None => None,
+            };
+            let of_plan = plan.map(|plan| events(&plan.entries)).unwrap_or_default();
+            view::execution_view(run.id, &own, &of_plan)
+                .map(|execution| (plan_text::reconstructed(&execution), json!(execution)))
+        }
+        RunKind::Chat | RunKind::Action => None,
+    })
 }
 
 fn print_json(run: &Recorded) {

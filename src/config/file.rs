@@ -207,6 +207,10 @@ pub(super) struct PolicyFile {
     /// Cap of a run in deep, in US dollars; default 0.50. `DEEP_MAX_USD` overrides it.
     #[schemars(range(min = 0.0, max = 1_000_000.0))]
     pub deep_max_usd: Option<f64>,
+    /// Cap of a tool plan, and of each execution of it, in US dollars; default `normalMaxUsd`.
+    /// `TOOLS_MAX_USD` overrides it.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub tools_max_usd: Option<f64>,
     /// Below this c_final the committee asks instead of answering; default 0.70.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub ask_user_threshold: Option<f64>,

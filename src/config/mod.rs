@@ -262,6 +262,8 @@ impl RoleModel {
 #[derive(Debug, Clone)]
 pub struct Policy {
     pub normal_max: Usd,
+    /// Cap of a tool plan, and of each execution.
+    pub tools_max: Usd,
     pub deep_max: Usd,
     pub ask_user_threshold: f64,
     pub thresholds: Thresholds,

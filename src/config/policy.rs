@@ -28,6 +28,8 @@ impl Check<'_> {
     pub(super) fn policy(&mut self, p: &PolicyFile) -> Option<Policy> {
         let normal_max = self.cap("NORMAL_MAX_USD", p.normal_max_usd.unwrap_or(0.10));
         let deep_max = self.cap("DEEP_MAX_USD", p.deep_max_usd.unwrap_or(0.50));
+        let tools_max = p.tools_max_usd.or(p.normal_max_usd).unwrap_or(0.10);
+        let tools_max = self.cap("TOOLS_MAX_USD", tools_max);
         let thresholds = Thresholds {
             tau_hard: p.tau_hard.unwrap_or(0.35),
             tau_soft: p.tau_soft.unwrap_or(0.55),
@@ -41,8 +43,8 @@ impl Check<'_> {
             );
             self.add("/policy/tauHard", detail);
         }
-        if let (Some(normal_max), Some(deep_max)) = (normal_max, deep_max) {
-            self.daily_limits(&p.limits, normal_max, deep_max);
+        if let (Some(normal), Some(deep), Some(tools)) = (normal_max, deep_max, tools_max) {
+            self.daily_limits(&p.limits, [normal, deep, tools]);
         }
         let seconds = self.deadlines(&p.deadlines);
         let pauses = self.pauses(&p.retry, &seconds);
@@ -53,6 +55,7 @@ impl Check<'_> {
         Some(Policy {
             normal_max: normal_max?,
             deep_max: deep_max?,
+            tools_max: tools_max?,
             ask_user_threshold: p.ask_user_threshold.unwrap_or(0.70),
             thresholds,
             llm_confidence_ceiling: p.llm_confidence_ceiling.unwrap_or(0.8),
@@ -98,11 +101,12 @@ impl Check<'_> {
 
     /// Checks that the cap of each mode fits into the daily limits. Otherwise the mode would always
     /// be refused.
-    fn daily_limits(&mut self, limits: &Limits, normal_max: Usd, deep_max: Usd) {
+    fn daily_limits(&mut self, limits: &Limits, [normal, deep, tools]: [Usd; 3]) {
         for (name, most) in each_day(limits) {
             let modes = [
-                ("ask and audit", normal_max, "normalMaxUsd"),
-                ("deep", deep_max, "deepMaxUsd"),
+                ("ask and audit", normal, "normalMaxUsd"),
+                ("deep", deep, "deepMaxUsd"),
+                ("tool plans", tools, "toolsMaxUsd"),
             ];
             for (mode, cap, setting) in modes.into_iter().filter(|(_, cap, _)| *cap > most) {
                 let detail = format!(

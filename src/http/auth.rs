@@ -11,13 +11,24 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::error::Problem;
-use crate::app::{Admitted, App, Refused, Requirement, Token};
+use crate::app::{Admitted, App, Refused, Requirement, Token, includes};
+use crate::domain::Scope;
 
 /// The token of a request, for handlers that outlive its check.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     /// The id of the token, if it is one of the database.
     pub token: Option<String>,
+    /// Its scopes; `None` for every scope.
+    scopes: Option<Vec<Scope>>,
+}
+
+impl Caller {
+    /// True if the token permits this scope.
+    pub fn permits(&self, scope: Scope) -> bool {
+        let of_token = self.scopes.as_deref();
+        of_token.is_none_or(|scopes| includes(scopes, scope))
+    }
 }
 
 /// Passes an authorized request to its route and rejects any other.
@@ -28,7 +39,7 @@ pub(super) async fn require(
 ) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.0.ip());
-    let token = match app
+    let (token, scopes) = match app
         .access
         .admit(bearer(request.headers()), peer, needs)
         .await
@@ -36,8 +47,8 @@ pub(super) async fn require(
         Ok(Admitted::Open) if !is_local(request.headers(), request.uri()) => {
             return Problem::not_local().into_response();
         }
-        Ok(Admitted::Open) => None,
-        Ok(Admitted::ByToken(token)) => Some(token),
+        Ok(Admitted::Open) => (None, None),
+        Ok(Admitted::ByToken(token, scopes)) => (Some(token), scopes),
         Err(Refused::NoToken) => return Problem::no_token().into_response(),
         Err(Refused::Lacks(scope)) => return Problem::lacks_scope(scope).into_response(),
         Err(Refused::TooManyGuesses { retry_after }) => {
@@ -57,6 +68,7 @@ pub(super) async fn require(
     }
     request.extensions_mut().insert(Caller {
         token: token.and_then(Token::id),
+        scopes,
     });
     next.run(request).await
 }

@@ -189,7 +189,7 @@ impl RunContext {
         };
         let state = State::of(accepted.cap, entries);
         let started = Instant::now();
-        let observer = Observer::new(accepted.question.mode, started);
+        let observer = Observer::new(&accepted, started);
         let context = Self {
             store,
             lease,

@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use super::event::sent_key;
 use super::{
-    AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Ending, Event,
-    Finished, Gated, Planned, Scored, Synthesized,
+    Accepted, AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Ending,
+    Event, Finished, Gated, Planned, Scored, Synthesized,
 };
-use crate::domain::{Mode, Usd};
+use crate::domain::{RunKind, Usd};
 
 /// The metrics and log lines of one run in one process.
 pub(super) struct Observer {
@@ -22,9 +22,12 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    pub(super) fn new(mode: Mode, started: Instant) -> Self {
+    pub(super) fn new(accepted: &Accepted, started: Instant) -> Self {
         Self {
-            mode: mode.into_str(),
+            mode: match accepted.kind() {
+                RunKind::Chat | RunKind::Action => accepted.question.mode.into_str(),
+                kind @ (RunKind::Plan | RunKind::Execution) => kind.into_str(),
+            },
             started,
             stage_since: Mutex::new(started),
         }

@@ -31,6 +31,9 @@ pub struct Authorized {
     pub steps: Vec<String>,
     /// The summaries that the plan was made from.
     pub evidence: Value,
+    /// The steps of a changed plan that change files, with the paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<(String, Vec<String>)>,
     /// The execution whose changes are taken back, with what is put back, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<RunId>,
@@ -180,10 +183,12 @@ pub enum ExplanationSource {
     Output,
 }
 
-pub(super) fn step_started_key(step: &str) -> String {
+/// Returns the key of the event that a step of a plan is about to run.
+pub fn step_started_key(step: &str) -> String {
     format!("step/{step}/started")
 }
 
-pub(super) fn step_finished_key(step: &str) -> String {
+/// Returns the key of the event that a step of a plan ended.
+pub fn step_finished_key(step: &str) -> String {
     format!("step/{step}/finished")
 }

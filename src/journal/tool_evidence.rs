@@ -76,11 +76,11 @@ pub(super) async fn gather<D: Database>(
             let name = row.text("name")?;
             rows.push(match query {
                 "Q1" => json!({ "tool": name, "count": whole("n")?, "last_success": good("good")? }),
-                "Q2" => json!({ "tool": name, "count": whole("n")?, "last_error": row.text_or_null("error")? }),
+                "Q2" => json!({ "tool": name, "count": whole("n")?, "last_error": short(row.text_or_null("error")?) }),
                 "Q3" => json!({ "code": name, "occurrences": whole("n")? }),
                 "Q4" => json!({ "file": name, "executions": whole("n")?, "last_success": good("good")? }),
                 "Q5" => json!({ "execution_id": name, "tool": row.text("tool")?, "success": good("good")?,
-                                "error": row.text_or_null("error")? }),
+                                "error": short(row.text_or_null("error")?) }),
                 "Q7" => json!({ "code": name, "file": row.text("file")?, "count": whole("n")? }),
                 _ => json!({ "code": name, "tool": row.text("tool")?, "temporal_gap_ms": whole("n")? }),
             });
@@ -98,4 +98,11 @@ pub(super) async fn gather<D: Database>(
     }
     summaries.insert("Q6".to_owned(), Value::Array(latest));
     Ok(Value::Object(summaries))
+}
+
+/// The most characters of an error that a summary has. A longer one would not fit into a prompt.
+const MAX_ERROR_CHARS: usize = 200;
+
+fn short(error: Option<String>) -> Option<String> {
+    error.map(|error| error.chars().take(MAX_ERROR_CHARS).collect())
 }

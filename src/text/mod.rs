@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
-pub use markdown::{Block, Markdown, read as read_markdown};
+pub use markdown::{Block, Markdown, read as read_markdown, shallow};
 pub use patterns::{listed, pattern};
 
 /// The most bytes of any one text that are analysed; longer texts are cut here.
@@ -76,9 +76,30 @@ pub fn sentences(text: &str) -> Vec<&str> {
         .collect()
 }
 
+/// The most bytes of a line in which sentence bounds are looked for at a time. After a full stop the
+/// rules of Unicode look ahead as far as brackets and spaces go, which is quadratic in them.
+const WINDOW_BYTES: usize = 1000;
+
 /// Splits a line at sentence bounds. A part that ends in an abbreviation continues: "Dr. Alexander
-/// Fleming".
+/// Fleming". A sentence that is longer than a window is split at its end.
 fn pieces(line: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut rest = line;
+    while !rest.is_empty() {
+        let window = clip(rest, WINDOW_BYTES);
+        let mut found = pieces_of(window);
+        // The last piece of a window may go on behind it.
+        if window.len() < rest.len() && found.len() > 1 {
+            found.pop();
+        }
+        let length = found.iter().map(|piece| piece.len()).sum();
+        out.extend(found);
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    out
+}
+
+fn pieces_of(line: &str) -> Vec<&str> {
     let (mut out, mut start) = (Vec::new(), 0);
     for (at, piece) in line.split_sentence_bound_indices() {
         let end = at + piece.len();
@@ -184,6 +205,17 @@ pub fn ratio(a: usize, b: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_longer_than_the_window_has_the_same_sentences() {
+        let one = "The valve closes at 3.5 bar (see page 4). ";
+        assert_eq!(sentences(&one.repeat(200)), [one.trim(); 200]);
+        let long = "word ".repeat(500);
+        let found = sentences(&long);
+        assert_eq!(found.len(), 3);
+        let bytes: usize = found.iter().map(|piece| piece.len()).sum();
+        assert!(bytes > 2490, "nothing is lost but spaces: {bytes}");
+    }
 
     #[test]
     fn sentences_end_where_a_reader_stops_in_any_script() {

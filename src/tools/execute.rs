@@ -1,25 +1,21 @@
 //! Executes the steps that a user authorized, in order. A failure halts. Nothing is tried again.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::explain;
-use super::output::{Change, ToolError, ToolOutput};
-use super::run::{changes, run as run_tool};
-use super::tool::Tool;
+use super::output::ToolError;
+use super::run::{blocking, changes, run as run_tool};
+use super::step_end::{cleaned, ended, failed, in_doubt, unfinished};
 use super::toolbox::Toolbox;
+use super::undo::undo;
 use super::validate::{CheckedStep, parse, precondition};
 use super::view;
 use crate::committee::{Deps, Failure};
 use crate::journal::{
-    ActionOutcome, Authorized, Ending, Event, FileBefore, FileChange, RunContext, StepFinished,
-    StepStarted, ToolIntake,
+    ActionOutcome, Authorized, Ending, Event, FileBefore, RunContext, StepFinished, StepStarted,
+    Stop, ToolIntake, step_finished_key, step_started_key,
 };
-
-/// The name of a step that puts a file back.
-const UNDO: &str = "undo";
+use crate::llm::without_secrets;
 
 /// Returns the ending of an execution.
 ///
@@ -31,102 +27,45 @@ pub async fn execute(
     toolbox: &Toolbox,
     deadline: Duration,
 ) -> Result<Ending, Failure> {
-    let Some(ToolIntake::Execution(authorized)) = run.accepted().tools.clone() else {
-        return Err(Failure::internal("the run executes no plan"));
-    };
-    if authorized.undoes.is_some() {
-        return undo(run, toolbox, &authorized).await;
-    }
-    // The authorization checked the plan. Its conditions are checked again before each step.
-    let steps = match checked(&authorized) {
-        Ok(steps) => steps,
-        Err(why) => return Err(Failure::internal(&why)),
-    };
-    let mut all_ok = true;
-    for step in steps {
-        let finished = perform(run, toolbox, &step).await?;
-        all_ok = finished.ok;
-        if !all_ok {
-            break;
-        }
-    }
-    explain::explain(run, deps, deadline).await?;
-    let outcome = if all_ok {
-        ActionOutcome::Executed
+    let authorized = authorized(run)?;
+    let all_ok = if authorized.undoes.is_some() {
+        undo(run, deps, toolbox, &authorized).await?
     } else {
-        ActionOutcome::Declined
+        let all_ok = perform_all(run, deps, toolbox, &authorized).await?;
+        explain::explain(run, deps, deadline).await?;
+        all_ok
     };
     Ok(Ending::Acted {
-        outcome,
+        outcome: if all_ok {
+            ActionOutcome::Executed
+        } else {
+            ActionOutcome::Declined
+        },
         response: view::execution(run.id(), &run.events()),
     })
 }
 
-/// Puts the files of an execution back, the last change first. A file that was changed since halts.
-async fn undo(
+fn authorized(run: &RunContext) -> Result<Authorized, Failure> {
+    match run.accepted().tools.clone() {
+        Some(ToolIntake::Execution(authorized)) => Ok(*authorized),
+        Some(ToolIntake::Plan { .. }) | None => Err(Failure::internal("the run executes no plan")),
+    }
+}
+
+/// Performs the authorized steps until one fails. Returns true if all are done.
+async fn perform_all(
     run: &RunContext,
+    deps: &Deps,
     toolbox: &Toolbox,
     authorized: &Authorized,
-) -> Result<Ending, Failure> {
-    let mut all_ok = true;
-    for (number, restore) in authorized.restores.iter().enumerate() {
-        let step_id = format!("undo_{}", number + 1);
-        if run.recall(&view::finished_key(&step_id)).is_some() {
-            continue;
-        }
-        let started = StepStarted {
-            step_id: step_id.clone(),
-            tool: UNDO.to_owned(),
-            before: vec![],
-        };
-        run.record(Event::StepStarted(started)).await?;
-        let (expected, old) = (restore.expected.as_deref(), restore.old.as_deref());
-        let done = toolbox.workspace.content_before(&restore.path);
-        let is_back = done.is_ok_and(|now| now.as_deref() == old);
-        let result = if is_back {
-            Ok(Change::new(&restore.path, restore.old.clone(), old))
-        } else {
-            toolbox.workspace.restore(&restore.path, expected, old)
-        };
-        let (error, changed) = match result {
-            Ok(change) => (None, vec![change]),
-            Err(error) => (Some(format!("{UNDO} failed: {error}")), vec![]),
-        };
-        all_ok = error.is_none();
-        let finished = StepFinished {
-            step_id,
-            tool: UNDO.to_owned(),
-            ok: all_ok,
-            output: format!("restored '{}'", restore.path),
-            value: Value::Null,
-            error,
-            in_doubt: false,
-            files: vec![restore.path.clone()],
-            changed: changed
-                .iter()
-                .map(|change| FileChange {
-                    path: change.path.clone(),
-                    before: change.before_hash.clone(),
-                    after: change.after_hash.clone(),
-                    old: change.before.clone(),
-                })
-                .collect(),
-            codes: vec![],
-        };
-        run.record(Event::StepFinished(Box::new(finished))).await?;
-        if !all_ok {
-            break;
+) -> Result<bool, Failure> {
+    // The authorization checked the plan. Its conditions are checked again before each step.
+    for step in checked(authorized).map_err(|why| Failure::internal(&why))? {
+        if !perform(run, deps, toolbox, &step).await?.ok {
+            return Ok(false);
         }
     }
-    let outcome = if all_ok {
-        ActionOutcome::Executed
-    } else {
-        ActionOutcome::Declined
-    };
-    Ok(Ending::Acted {
-        outcome,
-        response: view::execution(run.id(), &run.events()),
-    })
+    Ok(true)
 }
 
 /// Returns the authorized steps of the plan.
@@ -141,184 +80,118 @@ fn checked(authorized: &Authorized) -> Result<Vec<CheckedStep>, String> {
 /// is not repeated: it is in doubt.
 async fn perform(
     run: &RunContext,
+    deps: &Deps,
     toolbox: &Toolbox,
     step: &CheckedStep,
 ) -> Result<StepFinished, Failure> {
-    let of_event = |event: Event| match event {
-        Event::StepFinished(finished) => Some(*finished),
-        _ => None,
-    };
-    if let Some(finished) = run
-        .recall(&view::finished_key(&step.step_id))
-        .and_then(of_event)
-    {
-        return Ok(finished);
+    if let Some(Event::StepFinished(finished)) = run.recall(&step_finished_key(&step.step_id)) {
+        return Ok(*finished);
     }
-    let finished =
-        if let Some(Event::StepStarted(started)) = run.recall(&view::started_key(&step.step_id)) {
-            in_doubt(toolbox, step, &started)
-        } else if let Err(why) = precondition(step, toolbox) {
-            failed(step, &why.to_string())
+    let known = run.recall(&step_started_key(&step.step_id));
+    let finished = if let Some(Event::StepStarted(started)) = known {
+        doubted(toolbox, step, &started).await
+    } else if let Err(why) = prepared(toolbox, step).await {
+        failed(step, &why)
+    } else {
+        let before = before(toolbox, step).await;
+        if let Some(file) = before.iter().find(|file| has_secret(file, deps)) {
+            let why = format!(
+                "{} failed: '{}' contains a secret of this service, which the journal must not keep",
+                step.tool, file.path
+            );
+            failed(step, &why)
         } else {
             let started = StepStarted {
                 step_id: step.step_id.clone(),
                 tool: step.tool.name().to_owned(),
-                before: before(toolbox, step).await,
+                before,
             };
             run.record(Event::StepStarted(started.clone())).await?;
-            let result = run_tool(
-                step.tool,
-                &step.arguments,
-                &toolbox.workspace,
-                &toolbox.programs,
-            )
-            .await;
-            ended(step, &started, result)
-        };
-    let recorded = run.record(Event::StepFinished(Box::new(finished))).await?;
-    of_event(recorded).ok_or_else(|| Failure::internal("the journal has another event of the step"))
+            let (workspace, programs) = (&toolbox.workspace, &toolbox.programs);
+            match run_tool(step.tool, &step.arguments, workspace, programs).await {
+                // It may still take effect.
+                Err(error @ ToolError::Unfinished { .. }) => StepFinished {
+                    error: Some(error.to_string()),
+                    ..doubted(toolbox, step, &started).await
+                },
+                result => ended(step, &started, result),
+            }
+        }
+    };
+    let finished = Event::StepFinished(Box::new(cleaned(finished, deps)));
+    match run.record(finished).await? {
+        Event::StepFinished(finished) => Ok(*finished),
+        _ => Err(Failure::internal(
+            "the journal has another event of the step",
+        )),
+    }
 }
 
-/// Reads the files that a step will change.
+fn has_secret(file: &FileBefore, deps: &Deps) -> bool {
+    let is_secret = |text: &String| without_secrets(text, &deps.secrets) != text.as_str();
+    file.content.as_ref().is_some_and(is_secret)
+}
+
+/// Checks what has to hold before a step, where blocking is allowed.
+async fn prepared(toolbox: &Toolbox, step: &CheckedStep) -> Result<(), String> {
+    let (own, programs) = (step.clone(), toolbox.programs.clone());
+    let checked = blocking(step.tool, &toolbox.workspace, move |workspace| {
+        Ok(precondition(&own, workspace, &programs).map_err(|failed| failed.to_string()))
+    });
+    checked.await.map_err(|error| error.to_string())?
+}
+
+/// Reads the files that a step will change. One that cannot be read is left out.
 async fn before(toolbox: &Toolbox, step: &CheckedStep) -> Vec<FileBefore> {
     let paths = changes(step.tool, &step.arguments, &toolbox.workspace).await;
-    paths
-        .unwrap_or_default()
-        .into_iter()
-        .map(|path| FileBefore {
-            content: toolbox.workspace.content_before(&path).unwrap_or_default(),
-            path,
-        })
-        .collect()
-}
-
-/// Returns the end of a step that ran.
-fn ended(
-    step: &CheckedStep,
-    started: &StepStarted,
-    result: Result<ToolOutput, ToolError>,
-) -> StepFinished {
-    let kept = |path: &str| started.before.iter().any(|file| file.path == path);
-    let changes = |changes: &[Change]| -> Vec<FileChange> {
-        let change = |change: &Change| FileChange {
-            path: change.path.clone(),
-            before: change.before_hash.clone(),
-            after: change.after_hash.clone(),
-            old: change.before.clone().filter(|_| !kept(&change.path)),
-        };
-        changes.iter().map(change).collect()
-    };
-    match result {
-        Ok(output) => {
-            let changed = changes(&output.changed);
-            StepFinished {
-                ok: true,
-                output: without_nul(&output.text),
-                error: None,
-                files: files(step, &changed),
-                changed,
-                codes: codes(&output.value),
-                value: output.value,
-                ..failed(step, "")
-            }
-        }
-        Err(error) => {
-            let changed = changes(error.changed());
-            StepFinished {
-                files: files(step, &changed),
-                changed,
-                ..failed(step, &error.to_string())
-            }
-        }
-    }
-}
-
-/// Returns the end of a step that failed, with its error word for word.
-fn failed(step: &CheckedStep, error: &str) -> StepFinished {
-    StepFinished {
-        step_id: step.step_id.clone(),
-        tool: step.tool.name().to_owned(),
-        ok: false,
-        output: String::new(),
-        value: Value::Null,
-        error: Some(without_nul(error)),
-        in_doubt: false,
-        files: files(step, &[]),
-        changed: vec![],
-        codes: vec![],
-    }
-}
-
-/// Returns the codes of the diagnostics in an output, once for each.
-fn codes(value: &Value) -> Vec<String> {
-    let listed = value.get("diagnostics").and_then(Value::as_array);
-    let codes = listed.into_iter().flatten().filter_map(|diagnostic| {
-        let code = diagnostic.get("code")?.as_str()?;
-        Some(code.to_owned())
+    let paths = paths.unwrap_or_default();
+    let read = blocking(step.tool, &toolbox.workspace, move |workspace| {
+        let files = paths.into_iter().filter_map(|path| {
+            let content = workspace.content_before(&path).ok()?;
+            Some(FileBefore { path, content })
+        });
+        Ok(files.collect())
     });
-    let codes: BTreeSet<String> = codes.collect();
-    codes.into_iter().collect()
+    read.await.unwrap_or_default()
 }
 
-/// Reports a step that was under way when its process died, with the state of its files.
-fn in_doubt(toolbox: &Toolbox, step: &CheckedStep, started: &StepStarted) -> StepFinished {
-    let mut changed = vec![];
-    let mut states = vec![];
-    for file in &started.before {
-        let now = toolbox
-            .workspace
-            .content_before(&file.path)
-            .unwrap_or_default();
-        if now == file.content {
-            states.push(format!("'{}' is unchanged", file.path));
-        } else {
-            states.push(format!("'{}' has changed", file.path));
-            let hash = |content: &Option<String>| content.as_deref().map(super::workspace::hash);
-            changed.push(FileChange {
-                path: file.path.clone(),
-                before: hash(&file.content),
-                after: hash(&now),
-                old: None,
-            });
-        }
-    }
-    let states = if states.is_empty() {
-        "it changes no file by name".to_owned()
-    } else {
-        states.join(", ")
-    };
-    StepFinished {
+/// Reports a step that began and has no recorded end.
+async fn doubted(toolbox: &Toolbox, step: &CheckedStep, started: &StepStarted) -> StepFinished {
+    let (own, owned) = (step.clone(), started.clone());
+    let checked = blocking(step.tool, &toolbox.workspace, move |workspace| {
+        Ok(in_doubt(workspace, &own, &owned))
+    });
+    checked.await.unwrap_or_else(|error| StepFinished {
         in_doubt: true,
-        changed,
-        ..failed(
-            step,
-            &format!(
-                "The process ended while this step was under way; it was not repeated: {states}"
-            ),
-        )
-    }
+        ..failed(step, &error.to_string())
+    })
 }
 
-/// Returns the files of a step: those in its arguments, and those that it changed.
-fn files(step: &CheckedStep, changed: &[FileChange]) -> Vec<String> {
-    let name = match step.tool {
-        Tool::FileRead | Tool::FileWrite | Tool::FileCreate => Some("path"),
-        Tool::SplicePatch | Tool::SplicePlan | Tool::ReferencesFromFileToSymbolName => Some("file"),
-        Tool::FileSearch
-        | Tool::FileGlob
-        | Tool::SymbolsInFile
-        | Tool::ReferencesToSymbolName
-        | Tool::LspCheck => None,
+/// Records an end for a step that is under way when its run is stopped, for example by a user or a
+/// deadline: it is in doubt.
+///
+/// # Errors
+/// [`Stop`] if the journal cannot be written.
+pub async fn settle(run: &RunContext, deps: &Deps, toolbox: Option<&Toolbox>) -> Result<(), Stop> {
+    let events = run.events();
+    let Some(started) = view::open_step(&events) else {
+        return Ok(());
     };
-    let own = name.and_then(|name| step.arguments.get(name));
-    let mut files: Vec<String> = own.map(str::to_owned).into_iter().collect();
-    files.extend(changed.iter().map(|change| change.path.clone()));
-    files.sort();
-    files.dedup();
-    files
-}
-
-/// Not every database can store this character.
-fn without_nul(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
+    let steps = authorized(run).map(|authorized| checked(&authorized).unwrap_or_default());
+    let steps = steps.unwrap_or_default();
+    let step = steps.iter().find(|step| step.step_id == started.step_id);
+    let finished = match (step, toolbox) {
+        (Some(step), Some(toolbox)) => doubted(toolbox, step, started).await,
+        _ => StepFinished {
+            in_doubt: true,
+            ..unfinished(
+                &started.step_id,
+                &started.tool,
+                "The step was interrupted while it was under way; the state of its files is not known",
+            )
+        },
+    };
+    let finished = Event::StepFinished(Box::new(cleaned(finished, deps)));
+    run.record(finished).await?;
+    Ok(())
 }

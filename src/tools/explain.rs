@@ -1,5 +1,6 @@
 //! The explanation of an execution: a model's text that passed the screen, or the raw output.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -7,8 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::citations;
+use super::propose::summaries;
 use super::screen;
-use super::validate::{QUERIES, is_empty};
 use super::view;
 use crate::committee::{CallError, Consultation, Deps, Failure, consult};
 use crate::domain::Role;
@@ -22,8 +24,16 @@ const RESTATED: &str = "tool_restate";
 /// The longest explanation, in output tokens.
 const MAX_TOKENS: u32 = 800;
 
-/// The most characters of one output that the model reads.
-const MAX_OUTPUT_CHARS: usize = 6000;
+/// The most characters of all outputs that the model reads.
+const MAX_OUTPUT_CHARS: usize = 12_000;
+
+/// The longest error that a text of [`MAX_TOKENS`] can repeat, in characters.
+const MAX_ERROR_CHARS: usize = 1200;
+
+/// The time that an explanation leaves the run to record it.
+const MARGIN: Duration = Duration::from_secs(10);
+
+static SCHEMA: LazyLock<Value> = LazyLock::new(|| schemars::schema_for!(Explanation).to_value());
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -42,28 +52,39 @@ pub async fn explain(run: &RunContext, deps: &Deps, deadline: Duration) -> Resul
     }
     let events = run.events();
     let steps: Vec<StepFinished> = view::finished_steps(&events).into_iter().cloned().collect();
-    let until = Instant::now() + deadline;
+    let until = run.started() + deadline.saturating_sub(MARGIN);
     let evidence = view::authorized(&events)
         .map(|authorized| authorized.evidence.clone())
         .unwrap_or_default();
-    let asked = input(&run.accepted().question.message, &steps);
+    let asked = input(&run.accepted().question.message, &steps, &evidence);
     let mut rejected = vec![];
+    let is_long = |step: &StepFinished| {
+        let error = step.error.as_deref().unwrap_or_default();
+        error.chars().count() > MAX_ERROR_CHARS
+    };
+    let has_time = Instant::now() < until;
+    let prompts = if steps.iter().any(is_long) || !has_time {
+        rejected.push("the model was not asked: an error is too long to be repeated word for word, or no time was left".to_owned());
+        vec![]
+    } else {
+        vec![
+            (PROMPT, ExplanationSource::Model),
+            (RESTATED, ExplanationSource::Restated),
+        ]
+    };
     let mut explained = None;
-    for (step, source) in [
-        (PROMPT, ExplanationSource::Model),
-        (RESTATED, ExplanationSource::Restated),
-    ] {
-        let question = match rejected.last() {
-            None => asked.clone(),
-            Some(why) => format!("{asked}\n\nYour last text was rejected:\n{why}\nState it again."),
+    for (step, source) in prompts {
+        let appendix = match rejected.last() {
+            None => String::new(),
+            Some(why) => format!("\nYour last text was rejected:\n{why}\nState it again."),
         };
         let consultation = Consultation {
             step,
             role: Role::Master,
             prompt: PROMPT,
-            appendix: String::new(),
-            question: &question,
-            schema: schemars::schema_for!(Explanation).to_value(),
+            appendix,
+            question: &asked,
+            schema: SCHEMA.clone(),
             max_tokens: MAX_TOKENS,
             until,
         };
@@ -116,33 +137,34 @@ pub(super) fn objections(
     if !found.is_empty() {
         return Some(screen::message(&found));
     }
-    let unfounded = QUERIES
-        .iter()
-        .find(|(query, _)| names(text, query) && is_empty(evidence, query));
-    unfounded.map(|(query, what)| {
-        format!(
-            "Response references '{what}' but {query} returns empty results: insufficient evidence"
-        )
-    })
+    if is_foreign(text) {
+        return Some(
+            "Response is not in English, the only language that can be screened".to_owned(),
+        );
+    }
+    citations::objection(text, evidence)
 }
 
-/// True if a text refers to a query. The fixed sentence about an empty one does not.
-fn names(text: &str, query: &str) -> bool {
-    let text = text.replace(&format!("No evidence found for {query}"), "");
-    text.split(|c: char| !c.is_alphanumeric())
-        .any(|word| word == query)
+/// True if a text is surely not English. The screen reads English only.
+fn is_foreign(text: &str) -> bool {
+    let found = whatlang::detect(text);
+    found.is_some_and(|found| found.is_reliable() && found.lang() != whatlang::Lang::Eng)
 }
 
 /// Returns what the model reads of the steps.
-fn input(request: &str, steps: &[StepFinished]) -> String {
-    let mut text = format!("User request: {request}\n\nSteps, in order:\n");
+fn input(request: &str, steps: &[StepFinished], evidence: &Value) -> String {
+    let most = MAX_OUTPUT_CHARS / steps.len().max(1);
+    let summaries = summaries(evidence);
+    let mut text = format!(
+        "User request: {request}\n\nEvidence from before these steps:\n{summaries}\nSteps, in order:\n"
+    );
     for step in steps {
         let outcome = if step.ok { "SUCCESS" } else { "FAILURE" };
         text.push_str(&format!("\n[{}] {}: {outcome}\n", step.step_id, step.tool));
         match &step.error {
             Some(error) => text.push_str(&format!("Error (repeat it word for word): {error}\n")),
             None => {
-                let shown: String = step.output.chars().take(MAX_OUTPUT_CHARS).collect();
+                let shown: String = step.output.chars().take(most).collect();
                 text.push_str(&format!("Output:\n{shown}\n"));
             }
         }

@@ -7,7 +7,6 @@
 //! A `Cargo.lock` that cargo writes is reported as a change.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -16,9 +15,9 @@ use super::arguments::Arguments;
 use super::cargo_project::manifest_of;
 use super::file_error::FileError;
 use super::file_glob::listing;
-use super::output::{Change, ToolError, ToolOutput};
+use super::output::{Change, ToolError, ToolOutput, bounded};
 use super::path::{join, one_line, quoted};
-use super::process::{self, Finished, Invocation, Limits};
+use super::process::{self, Finished, Invocation, Limits, MAX_PROGRAM_TIME};
 use super::programs::Programs;
 use super::run::blocking;
 use super::tool::Tool;
@@ -28,9 +27,12 @@ use crate::domain::counted;
 /// Upper bound of listed diagnostics.
 pub const MAX_DIAGNOSTICS: usize = 200;
 
+/// Upper bound of one diagnostic's text.
+const MAX_DIAGNOSTIC_BYTES: usize = 8 << 10;
+
 const TOOL: Tool = Tool::LspCheck;
 const LIMITS: Limits = Limits {
-    time: Duration::from_secs(300),
+    time: MAX_PROGRAM_TIME,
     output: 16 << 20,
     memory: 8 << 30,
     file: 2 << 30,
@@ -90,14 +92,16 @@ pub async fn run(
     let manifest = blocking(TOOL, workspace, move |workspace| manifest(workspace, &path)).await?;
     let project = project_folder(cargo, &manifest, programs).await?;
     let root = workspace.root();
-    let inside = project
-        .strip_prefix(root)
-        .ok()
-        .and_then(Path::to_str)
-        .map(str::to_owned);
-    let lock = inside
-        .as_deref()
-        .map(|folder| join(if folder.is_empty() { "." } else { folder }, "Cargo.lock"));
+    let inside = project.strip_prefix(root).ok().and_then(Path::to_str);
+    // Cargo would build and write the lock file there.
+    let inside = inside.map(str::to_owned).ok_or_else(|| {
+        let folder = quoted(&project.display().to_string());
+        ToolError::program(
+            TOOL,
+            &format!("its Cargo workspace {folder} is outside of the workspace"),
+        )
+    })?;
+    let lock = join(if inside.is_empty() { "." } else { &inside }, "Cargo.lock");
     let before = read_lock(workspace, lock.clone()).await?;
     let target = programs.target_dir.clone();
     let target = target.unwrap_or_else(|| project.join("target").join("conclave-check"));
@@ -114,13 +118,15 @@ pub async fn run(
     arguments.extend(["--target-dir".into(), target.into()]);
     let ended = start(cargo, arguments, &manifest, programs).await;
     let after = read_lock(workspace, lock.clone()).await?;
-    let changed = lock.filter(|_| before != after);
-    let changed: Vec<Change> = changed
-        .map(|lock| Change::new(&lock, before, after.as_deref()))
-        .into_iter()
-        .collect();
-    let finished = ended?;
-    report(&finished, inside.as_deref(), changed)
+    let changed = if before == after {
+        vec![]
+    } else {
+        vec![Change::new(&lock, before, after.as_deref())]
+    };
+    match ended {
+        Ok(finished) => report(&finished, &inside, changed),
+        Err(error) => Err(error.with_changes(changed)),
+    }
 }
 
 fn manifest(workspace: &Workspace, path: &str) -> Result<PathBuf, ToolError> {
@@ -174,11 +180,7 @@ async fn start(
         .map_err(ToolError::process(TOOL))
 }
 
-async fn read_lock(
-    workspace: &Workspace,
-    lock: Option<String>,
-) -> Result<Option<String>, ToolError> {
-    let Some(lock) = lock else { return Ok(None) };
+async fn read_lock(workspace: &Workspace, lock: String) -> Result<Option<String>, ToolError> {
     blocking(TOOL, workspace, move |workspace| {
         match workspace.read(&lock) {
             Ok(text) => Ok(Some(text)),
@@ -192,7 +194,7 @@ async fn read_lock(
 
 fn report(
     finished: &Finished,
-    project: Option<&str>,
+    project: &str,
     changed: Vec<Change>,
 ) -> Result<ToolOutput, ToolError> {
     let mut diagnostics = diagnostics(&finished.stdout, project);
@@ -200,16 +202,8 @@ fn report(
     let (errors, warnings) = (count("error"), count("warning"));
     if !finished.success && errors == 0 {
         // Not the code is wrong but the manifest, the lock file, a build script or the machine.
-        return Err(
-            match ToolError::program(TOOL, &String::from_utf8_lossy(&finished.stderr)) {
-                ToolError::Program { tool, message, .. } => ToolError::Program {
-                    tool,
-                    message,
-                    changed,
-                },
-                other => other,
-            },
-        );
+        let failed = ToolError::program(TOOL, &String::from_utf8_lossy(&finished.stderr));
+        return Err(failed.with_changes(changed));
     }
     let mut notes: Vec<String> = changed
         .iter()
@@ -240,7 +234,7 @@ fn report(
 }
 
 /// The diagnostics of all crates, sorted and once each; cargo prints them as crates finish.
-fn diagnostics(stdout: &[u8], project: Option<&str>) -> Vec<Diagnostic> {
+fn diagnostics(stdout: &[u8], project: &str) -> Vec<Diagnostic> {
     let mut diagnostics: Vec<Diagnostic> = String::from_utf8_lossy(stdout)
         .lines()
         .filter_map(|line| serde_json::from_str::<Line>(line).ok())
@@ -262,13 +256,14 @@ fn is_summary(message: &str) -> bool {
         || (message.contains("warning") && message.ends_with("emitted"))
 }
 
-fn diagnostic(message: Message, project: Option<&str>) -> Diagnostic {
+fn diagnostic(message: Message, project: &str) -> Diagnostic {
     let span = message.spans.iter().find(|span| span.is_primary);
-    let file = span.map(|span| match project {
-        Some(folder) if !folder.is_empty() && !span.file_name.starts_with('/') => {
-            join(folder, &span.file_name)
+    let file = span.map(|span| {
+        if project.is_empty() || span.file_name.starts_with('/') {
+            span.file_name.clone()
+        } else {
+            join(project, &span.file_name)
         }
-        _ => span.file_name.clone(),
     });
     let level = match message.level.as_str() {
         level if level.starts_with("error") => "error".to_owned(),
@@ -280,7 +275,10 @@ fn diagnostic(message: Message, project: Option<&str>) -> Diagnostic {
         file,
         level,
         code: message.code.map(|code| code.code),
-        rendered: message.rendered.unwrap_or_else(|| message.message.clone()),
-        message: message.message,
+        rendered: bounded(
+            message.rendered.unwrap_or_else(|| message.message.clone()),
+            MAX_DIAGNOSTIC_BYTES,
+        ),
+        message: bounded(message.message, MAX_DIAGNOSTIC_BYTES),
     }
 }

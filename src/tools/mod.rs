@@ -3,10 +3,12 @@
 //!
 //! In reading order: [`Tool`] and `arguments` are the catalog; `validate` checks a plan; `propose`
 //! asks for one; `execute` performs steps with the files in `run`; `explain` and `screen` are for
-//! the explanation; [`view`] is what clients see.
+//! the explanation; [`view`] builds [`answers`] from journals.
 
+pub mod answers;
 mod arguments;
 mod change;
+mod citations;
 mod file_error;
 mod output;
 mod path;
@@ -41,21 +43,25 @@ mod explain;
 mod propose;
 mod routines;
 mod screen;
+mod step_end;
+mod undo;
 pub mod validate;
 pub mod view;
 
 use std::time::Duration;
 
 pub use arguments::MAX_ARGUMENT_BYTES;
+pub use propose::{changes, completed};
 pub use routines::ROUTINES;
 pub use tool::Tool;
 pub use toolbox::Toolbox;
+pub use undo::restores;
 
 use crate::committee::{Deps, Failure};
-use crate::journal::{Ending, RunContext};
+use crate::journal::{Ending, RunContext, Stop};
 
 /// The time that an execution has, with its explanation.
-pub const EXECUTION_DEADLINE: Duration = Duration::from_mins(15);
+pub const EXECUTION_DEADLINE: Duration = Duration::from_mins(5);
 
 /// Returns the ending of a run that proposes a plan.
 ///
@@ -81,6 +87,19 @@ pub async fn execute(
     deadline: Duration,
 ) -> Result<Ending, Failure> {
     execute::execute(run, deps, toolbox.ok_or_else(off)?, deadline).await
+}
+
+/// Records an end for a step that is under way when its run is stopped: it is in doubt.
+///
+/// # Errors
+/// [`Stop`] if the journal cannot be written.
+pub async fn settle(run: &RunContext, deps: &Deps, toolbox: Option<&Toolbox>) -> Result<(), Stop> {
+    execute::settle(run, deps, toolbox).await
+}
+
+/// Returns a path in the form in which steps record it.
+pub fn normalised(path: &str) -> String {
+    path::normalise(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn off() -> Failure {

@@ -1,6 +1,5 @@
 //! What a tool returns: bounded text, data, the changed files with their old content, or an error.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::file_error::FileError;
@@ -12,8 +11,11 @@ use super::workspace::hash;
 /// Upper bound of the text of an output, in bytes; the note of what is left out comes on top.
 pub const MAX_TEXT_BYTES: usize = 64 << 10;
 
+/// Upper bound of an output as data, in bytes of JSON. Beyond it there is only the text.
+pub const MAX_VALUE_BYTES: usize = 256 << 10;
+
 /// The result of one step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutput {
     /// What the user and the model see.
     pub text: String,
@@ -23,7 +25,7 @@ pub struct ToolOutput {
 }
 
 /// A changed file, with what an undo needs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub path: String,
     /// The old content; `None`: the file did not exist.
@@ -40,7 +42,11 @@ impl ToolOutput {
     pub fn new(text: String, value: Value) -> Self {
         Self {
             text: bounded(text, MAX_TEXT_BYTES),
-            value,
+            value: if value.to_string().len() > MAX_VALUE_BYTES {
+                Value::Null
+            } else {
+                value
+            },
             changed: Vec::new(),
         }
     }
@@ -102,6 +108,24 @@ impl ToolError {
             | Self::Pattern { .. }
             | Self::Process { .. }
             | Self::Unfinished { .. } => &[],
+        }
+    }
+
+    /// Adds the files that the failed step changed.
+    #[must_use]
+    pub(super) fn with_changes(self, changed: Vec<Change>) -> Self {
+        match self {
+            Self::Program { tool, message, .. } => Self::Program {
+                tool,
+                message,
+                changed,
+            },
+            Self::Process { tool, source } if !changed.is_empty() => Self::Program {
+                tool,
+                message: source.to_string(),
+                changed,
+            },
+            other => other,
         }
     }
 

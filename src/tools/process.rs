@@ -1,9 +1,10 @@
-//! Runs one program to its end, under limits and without a shell.
+//! Runs one program to its end, under limits. A shell sets the limits and is replaced by the program;
+//! it never sees an argument as text of its own.
 //!
 //! The program leads a process group of its own. The group is killed when the program ends, when a
 //! limit is passed and when the future is dropped, so grandchildren end too. A grandchild that
 //! makes itself a new group escapes that; the limits on memory and processor time still hold for it.
-//! Limits are set right after the start: they hold for each process by itself, not for their sum.
+//! Limits hold for each process by itself, not for their sum.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,10 +13,15 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
+
+use super::output::{MAX_TEXT_BYTES, bounded};
+
+/// The longest time of a program, less than [`super::EXECUTION_DEADLINE`].
+pub const MAX_PROGRAM_TIME: Duration = Duration::from_secs(270);
 
 /// How long output is awaited after the program ended.
 const GRACE: Duration = Duration::from_secs(1);
@@ -121,10 +127,7 @@ pub async fn run(invocation: &Invocation<'_>) -> Result<Finished, ProcessError> 
             .id()
             .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)),
     );
-    let ended = match restrict(&group, &limits) {
-        Ok(()) => timeout(limits.time, wait(&mut child, &group, limits.output)).await,
-        Err(source) => Ok(Err(source)),
-    };
+    let ended = timeout(limits.time, wait(&mut child, &group, limits.output)).await;
     let result = match ended {
         Ok(Ok(Ended::Normally(finished))) => return Ok(finished),
         Ok(Ok(Ended::TooMuchOutput)) => ProcessError::TooMuchOutput {
@@ -133,6 +136,7 @@ pub async fn run(invocation: &Invocation<'_>) -> Result<Finished, ProcessError> 
         },
         Ok(Ok(Ended::BySignal(signal, stderr))) => {
             let stderr = String::from_utf8_lossy(&stderr).trim().to_owned();
+            let stderr = bounded(stderr, MAX_TEXT_BYTES);
             ProcessError::Signalled {
                 program,
                 signal,
@@ -150,8 +154,22 @@ pub async fn run(invocation: &Invocation<'_>) -> Result<Finished, ProcessError> 
     Err(result)
 }
 
+/// Sets the limits, which the program inherits: seconds of processor time, 512-byte blocks of a
+/// file, KiB of memory.
+const LIMITED: &str = r#"ulimit -c 0 && ulimit -t "$1" && ulimit -f "$2" && ulimit -v "$3" || exit 127
+shift 3
+exec "$@""#;
+
 fn start(invocation: &Invocation<'_>) -> io::Result<Child> {
-    Command::new(invocation.program)
+    let limits = invocation.limits;
+    // Else the shell would be started, and say so in words of its own.
+    invocation.program.metadata()?;
+    let seconds = limits.time.as_secs().saturating_add(1).to_string();
+    let (blocks, kib) = (limits.file.div_ceil(512), limits.memory.div_ceil(1024));
+    Command::new("/bin/sh")
+        .args(["-c", LIMITED, "sh", &seconds])
+        .args([blocks.to_string(), kib.to_string()])
+        .arg(invocation.program)
         .args(&invocation.arguments)
         .current_dir(&invocation.folder)
         .env_clear()
@@ -167,28 +185,6 @@ fn start(invocation: &Invocation<'_>) -> io::Result<Child> {
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
-}
-
-fn restrict(group: &Group, limits: &Limits) -> io::Result<()> {
-    let Some(leader) = group.0 else { return Ok(()) };
-    let seconds = limits.time.as_secs().saturating_add(1);
-    for (resource, bound) in [
-        (Resource::As, limits.memory),
-        (Resource::Fsize, limits.file),
-        (Resource::Cpu, seconds),
-        (Resource::Core, 0),
-    ] {
-        let bound = Rlimit {
-            current: Some(bound),
-            maximum: Some(bound),
-        };
-        match prlimit(Some(leader), resource, bound) {
-            // The program has ended already.
-            Ok(_) | Err(rustix::io::Errno::SRCH) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
 }
 
 async fn wait(child: &mut Child, group: &Group, limit: usize) -> io::Result<Ended> {

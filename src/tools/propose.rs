@@ -1,16 +1,18 @@
 //! Asks a model for a plan, and checks it.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use conclave_lenient_json::strict;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::run as tools_run;
 use super::tool::Tool;
 use super::toolbox::Toolbox;
-use super::validate::{QUERIES, validate};
+use super::validate::{CheckedStep, QUERIES, is_empty, validate};
 use super::view;
 use crate::committee::{CallError, Consultation, Deps, Failure, consult};
 use crate::domain::{EvidenceFocus, PlanIntent, PlanStep, Role, ToolPlan};
@@ -34,6 +36,23 @@ struct Draft {
     evidence_referenced: Vec<String>,
 }
 
+/// The schema of a plan. A step's arguments are those of all tools together, because the strict
+/// output of providers allows no property that the schema does not list. Unused ones are null.
+static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+    let mut schema = strict::inlined(&schemars::schema_for!(Draft).to_value());
+    let names = Tool::ALL.iter().flat_map(|tool| tool.parameters());
+    let properties: Map<String, Value> = names
+        .map(|it| (it.name.to_owned(), json!({ "type": ["string", "null"] })))
+        .collect();
+    if let Some(arguments) = schema.pointer_mut("/properties/steps/items/properties/arguments") {
+        *arguments = json!({
+            "description": "The arguments of the tool by name; null for those of other tools.",
+            "type": "object", "properties": properties, "additionalProperties": false,
+        });
+    }
+    schema
+});
+
 /// Returns the ending of a run that proposes a plan.
 ///
 /// # Errors
@@ -55,7 +74,7 @@ pub async fn propose(
         prompt: STEP,
         appendix: tools(),
         question: &question,
-        schema: schemars::schema_for!(Draft).to_value(),
+        schema: SCHEMA.clone(),
         max_tokens: MAX_TOKENS,
         until: Instant::now() + deadline,
     };
@@ -68,16 +87,10 @@ pub async fn propose(
     let checked = run
         .compute("checking a plan", || validate(&plan, &evidence, toolbox))
         .await?;
-    let mut changes = vec![];
-    for step in checked
-        .iter()
-        .flatten()
-        .filter(|step| step.tool.is_mutating())
-    {
-        // A splice plan that an earlier step writes cannot be read yet.
-        let paths = tools_run::changes(step.tool, &step.arguments, &toolbox.workspace).await;
-        changes.push((step.step_id.clone(), paths.unwrap_or_default()));
-    }
+    let changes = match &checked {
+        Ok(steps) => changes(steps, toolbox).await,
+        Err(_) => vec![],
+    };
     let planned = ToolPlanned {
         plan,
         changes,
@@ -97,26 +110,42 @@ pub async fn propose(
     })
 }
 
+/// Returns the steps that change files, with the paths.
+pub async fn changes(steps: &[CheckedStep], toolbox: &Toolbox) -> Vec<(String, Vec<String>)> {
+    let mut changes = vec![];
+    for step in steps.iter().filter(|step| step.tool.is_mutating()) {
+        // A splice plan that an earlier step writes cannot be read yet.
+        let paths = tools_run::changes(step.tool, &step.arguments, &toolbox.workspace).await;
+        changes.push((step.step_id.clone(), paths.unwrap_or_default()));
+    }
+    changes
+}
+
 /// Reads a plan from a model's reply.
 pub(super) fn parse(reply: &str) -> Option<ToolPlan> {
-    let schema = schemars::schema_for!(Draft).to_value();
-    let parsed = conclave_lenient_json::parse::<Draft>(reply, &schema).ok()?;
+    let parsed = conclave_lenient_json::parse::<Draft>(reply, &SCHEMA).ok()?;
     Some(named(parsed.value, String::new()))
 }
 
-/// Returns the plan with its id. A step that changes files always needs a confirmation.
+/// Returns the plan with its id.
 fn named(draft: Draft, plan_id: String) -> ToolPlan {
-    let mut steps = draft.steps;
-    for step in &mut steps {
-        let is_mutating = step.tool.parse().is_ok_and(Tool::is_mutating);
-        step.requires_confirmation |= is_mutating;
-    }
-    ToolPlan {
+    completed(ToolPlan {
         plan_id,
         intent: draft.intent,
-        steps,
+        steps: draft.steps,
         evidence_referenced: draft.evidence_referenced,
+    })
+}
+
+/// Returns a plan without null arguments, and with the confirmation that every step needs which
+/// changes files.
+pub fn completed(mut plan: ToolPlan) -> ToolPlan {
+    for step in &mut plan.steps {
+        let is_mutating = step.tool.parse().is_ok_and(Tool::is_mutating);
+        step.requires_confirmation |= is_mutating;
+        step.arguments.retain(|_, value| !value.is_null());
     }
+    plan
 }
 
 /// Returns what the model reads: the request, its context and the summaries of the evidence.
@@ -128,12 +157,17 @@ pub fn input(request: &str, focus: &EvidenceFocus, evidence: &Value) -> String {
         "User request: {request}\n\nContext:\n- Current file: {file}\n- Current diagnostic: {diagnostic}\n\n\
          Evidence summary (read-only):\n"
     );
+    text.push_str(&summaries(evidence));
+    text
+}
+
+/// Returns the summaries of the evidence, one line for each query.
+pub fn summaries(evidence: &Value) -> String {
+    let mut text = String::new();
     for (query, what) in QUERIES {
-        let rows = evidence.get(query).cloned().unwrap_or(json!([]));
-        let shown = if rows.as_array().is_none_or(Vec::is_empty) {
-            "no evidence found".to_owned()
-        } else {
-            rows.to_string()
+        let shown = match evidence.get(query) {
+            Some(rows) if !is_empty(evidence, query) => rows.to_string(),
+            _ => "no evidence found".to_owned(),
         };
         text.push_str(&format!("- {query} ({what}): {shown}\n"));
     }

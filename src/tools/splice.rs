@@ -7,7 +7,6 @@
 //! `.splice` in the workspace.
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
@@ -17,14 +16,14 @@ use super::file_error::FileError;
 use super::output::{Change, MAX_TEXT_BYTES, ToolError, ToolOutput, bounded};
 use super::path::{check_changeable, join, normalise, quoted, split};
 use super::precondition::PreconditionFailed;
-use super::process::{self, Finished, Invocation, Limits, ProcessError};
+use super::process::{self, Finished, Invocation, Limits, MAX_PROGRAM_TIME, ProcessError};
 use super::programs::Programs;
 use super::run::blocking;
 use super::tool::Tool;
 use super::workspace::Workspace;
 
 const LIMITS: Limits = Limits {
-    time: Duration::from_secs(300),
+    time: MAX_PROGRAM_TIME,
     output: 4 << 20,
     memory: 8 << 30,
     file: 2 << 30,
@@ -36,6 +35,9 @@ const GRAPH_FILES: [&str; 3] = [
     ".splice_graph.db-shm",
     ".splice_graph.db-wal",
 ];
+
+/// The most files that one plan changes. Their old contents are kept in one entry of the journal.
+const MAX_FILES: usize = 20;
 
 /// What is used of a plan file.
 #[derive(Deserialize)]
@@ -107,6 +109,13 @@ pub fn files_of_plan(
     }
     files.sort();
     files.dedup();
+    if files.len() > MAX_FILES {
+        return Err(PreconditionFailed::Plan(format!(
+            "{} changes {} files; at most {MAX_FILES} are allowed",
+            quoted(plan_file),
+            files.len()
+        )));
+    }
     Ok(files)
 }
 
@@ -213,25 +222,16 @@ fn report(
     ended: Result<Finished, ProcessError>,
     changed: Vec<Change>,
 ) -> Result<ToolOutput, ToolError> {
-    let failed = |message: &str, changed| match ToolError::program(tool, message) {
-        ToolError::Program { tool, message, .. } => ToolError::Program {
-            tool,
-            message,
-            changed,
-        },
-        other => other,
-    };
     let finished = match ended {
         Ok(finished) => finished,
         // The file may be half written: say so through the changes.
-        Err(error) if !changed.is_empty() => return Err(failed(&error.to_string(), changed)),
-        Err(source) => return Err(ToolError::Process { tool, source }),
+        Err(source) => return Err(ToolError::process(tool)(source).with_changes(changed)),
     };
     let stdout = String::from_utf8_lossy(&finished.stdout).trim().to_owned();
     let stderr = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
     if !finished.success {
         let message = if stderr.is_empty() { &stdout } else { &stderr };
-        return Err(failed(&words_of(message), changed));
+        return Err(ToolError::program(tool, &words_of(message)).with_changes(changed));
     }
     let paths: Vec<&str> = changed.iter().map(|it| it.path.as_str()).collect();
     let text = words_of(&stdout);

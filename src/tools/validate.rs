@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 
 use super::arguments::{Arguments, ArgumentsError};
 use super::precondition::{self, PreconditionFailed};
+use super::programs::Programs;
 use super::tool::Tool;
 use super::toolbox::Toolbox;
+use super::workspace::Workspace;
 use crate::domain::{PlanIntent, PlanStep, ToolPlan};
 use crate::journal::{Rejection, RejectionKind};
 
@@ -51,10 +53,14 @@ pub fn validate(
     let steps = parse(plan)?;
     cited(plan, evidence)?;
     for step in &steps {
-        if let Err(failed) = precondition(step, toolbox) {
+        if let Err(failed) = precondition(step, &toolbox.workspace, &toolbox.programs) {
+            let kind = match failed {
+                PreconditionFailed::Forbidden(_) => RejectionKind::ForbiddenOperation,
+                _ => RejectionKind::PreconditionFailed,
+            };
             return Err(of_step(
                 &step.step_id,
-                RejectionKind::PreconditionFailed,
+                kind,
                 failed.to_string(),
                 Value::Null,
             ));
@@ -84,14 +90,10 @@ pub fn parse(plan: &ToolPlan) -> Result<Vec<CheckedStep>, Box<Rejection>> {
 /// What does not hold.
 pub(super) fn precondition(
     step: &CheckedStep,
-    toolbox: &Toolbox,
+    workspace: &Workspace,
+    programs: &Programs,
 ) -> Result<(), PreconditionFailed> {
-    precondition::check(
-        step.tool,
-        &step.arguments,
-        &toolbox.workspace,
-        &toolbox.programs,
-    )
+    precondition::check(step.tool, &step.arguments, workspace, programs)
 }
 
 fn shape(plan: &ToolPlan) -> Result<(), Box<Rejection>> {

@@ -1,158 +1,18 @@
-//! What clients see of plans and executions, from the journals of their runs.
+//! Builds what clients see of plans and executions from the journals of their runs.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::propose;
-use crate::domain::{RunId, ToolPlan, User};
-use crate::journal::{
-    Accepted, Authorized, Ending, Event, Explained, ExplanationSource, FileChange, Rejection,
-    Restore, RunRow, RunState, StepFinished, ToolIntake, ToolPlanned,
+use super::answers::{
+    AuthorizationView, BudgetView, CallLine, ChangeView, ExecutionBrief, ExecutionState,
+    ExecutionView, ExplanationView, ModifiedPlan, PlanState, PlanView, PromptView, StepChanges,
+    StepView,
 };
-
-/// A plan, as a model proposed it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PlanView {
-    /// The run that proposed the plan.
-    pub plan_id: String,
-    pub state: PlanState,
-    pub plan: ToolPlan,
-    pub rejection: Option<Rejection>,
-    /// What each step will change.
-    pub changes: Vec<StepChanges>,
-    /// The summaries that the model was shown, by query.
-    #[schemars(with = "std::collections::BTreeMap<String, Vec<Value>>")]
-    pub evidence: Value,
-    pub executions: Vec<ExecutionBrief>,
-    /// The step that a step-by-step authorization runs next. Null if none is left, or a step failed.
-    pub next_step: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PlanState {
-    /// It waits for an authorization.
-    Proposed,
-    Rejected,
-    /// Some steps are executed.
-    Underway,
-    Completed,
-    /// A step failed. The rest is not executed.
-    Halted,
-}
-
-/// The files that a step will change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct StepChanges {
-    pub step_id: String,
-    pub paths: Vec<String>,
-}
-
-/// An execution in the list of its plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ExecutionBrief {
-    pub execution_id: String,
-    pub state: ExecutionState,
-    pub steps: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ExecutionState {
-    Running,
-    Completed,
-    /// A step failed, or is in doubt.
-    Halted,
-    /// The run ended without its steps, for example because it was cancelled.
-    Failed,
-}
-
-/// An execution with all that led to it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ExecutionView {
-    pub execution_id: String,
-    pub plan_id: String,
-    pub state: ExecutionState,
-    /// The request of the plan.
-    pub request: String,
-    /// What the model read for the plan, and the hash of the prompts around it.
-    pub prompt: PromptView,
-    #[schemars(with = "std::collections::BTreeMap<String, Vec<Value>>")]
-    pub evidence: Value,
-    /// The plan as it was authorized.
-    pub plan: ToolPlan,
-    pub authorization: AuthorizationView,
-    pub steps: Vec<StepView>,
-    pub explanation: Option<ExplanationView>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PromptView {
-    pub input: String,
-    pub prompts_hash: String,
-    pub model: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AuthorizationView {
-    /// `step`, `plan`, `modified` or `undo`.
-    pub mode: String,
-    pub by: String,
-    pub steps: Vec<String>,
-    /// The execution that this one takes back.
-    pub undoes: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct StepView {
-    pub step_id: String,
-    pub tool: String,
-    pub ok: bool,
-    pub output: String,
-    /// The tool's error, word for word.
-    pub error: Option<String>,
-    /// True if the process died while the step was under way.
-    pub in_doubt: bool,
-    pub changed: Vec<ChangeView>,
-    /// The output as data.
-    pub value: Value,
-}
-
-/// A changed file, by the SHA-256 of its contents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ChangeView {
-    pub path: String,
-    /// Null if the file was created.
-    pub before: Option<String>,
-    /// Null if the file is gone.
-    pub after: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ExplanationView {
-    pub text: String,
-    pub source: ExplanationSource,
-    /// What was wrong with the model's texts.
-    pub rejected: Vec<String>,
-}
-
-pub(super) fn started_key(step: &str) -> String {
-    format!("step/{step}/started")
-}
-
-pub(super) fn finished_key(step: &str) -> String {
-    format!("step/{step}/finished")
-}
+use super::propose;
+use crate::domain::{RunId, Usd, User};
+use crate::journal::{
+    Accepted, AuthorizationMode, Authorized, CallView, Ending, Event, Explained, FileChange,
+    RunRow, RunState, StepFinished, StepStarted, ToolIntake, ToolPlanned, Transcript,
+};
 
 /// Returns the plan that a run recorded.
 pub fn planned(events: &[Event]) -> Option<&ToolPlanned> {
@@ -194,32 +54,17 @@ pub fn finished_steps(events: &[Event]) -> Vec<&StepFinished> {
     finished.collect()
 }
 
-/// Returns what puts the files of an execution back, the last change first.
-pub fn restores(events: &[Event]) -> Vec<Restore> {
-    let kept = |step: &str, path: &str| {
-        events.iter().find_map(|event| match event {
-            Event::StepStarted(started) if started.step_id == step => {
-                let file = started.before.iter().find(|file| file.path == path);
-                file.map(|file| file.content.clone())
-            }
-            _ => None,
-        })
-    };
-    let mut restores = vec![];
-    for finished in finished_steps(events).into_iter().rev() {
-        for change in finished.changed.iter().rev() {
-            let old = match &change.old {
-                Some(old) => Some(old.clone()),
-                None => kept(&finished.step_id, &change.path).flatten(),
-            };
-            restores.push(Restore {
-                path: change.path.clone(),
-                expected: change.after.clone(),
-                old,
-            });
+/// Returns the step that began and has no recorded end.
+pub fn open_step(events: &[Event]) -> Option<&StepStarted> {
+    let finished = finished_steps(events);
+    events.iter().find_map(|event| match event {
+        Event::StepStarted(started)
+            if !finished.iter().any(|step| step.step_id == started.step_id) =>
+        {
+            Some(started)
         }
-    }
-    restores
+        _ => None,
+    })
 }
 
 /// Returns the plan of a run with its executions, as JSON of [`PlanView`]; null without a plan.
@@ -238,13 +83,6 @@ pub fn plan_view(
         changes,
         rejection,
     } = planned(events)?;
-    let changes = changes
-        .iter()
-        .map(|(step, paths)| StepChanges {
-            step_id: step.clone(),
-            paths: paths.clone(),
-        })
-        .collect();
     // What the user changed counts from then on.
     let forward: Vec<&(RunRow, Vec<Event>)> = executions
         .iter()
@@ -283,7 +121,9 @@ pub fn plan_view(
         state,
         plan: plan.clone(),
         rejection: rejection.clone(),
-        changes,
+        changes: step_changes(changes),
+        modified: forward.iter().find_map(|(_, events)| modified(events)),
+        budget: budget(events),
         evidence: evidence(events),
         executions: executions
             .iter()
@@ -299,7 +139,64 @@ pub fn plan_view(
     })
 }
 
-fn execution_state(events: &[Event]) -> ExecutionState {
+fn budget(events: &[Event]) -> BudgetView {
+    let transcript = Transcript::of(events);
+    let line = |view: &CallView<'_>| {
+        let settled = view.settled;
+        let usage = settled.and_then(|settled| settled.usage);
+        CallLine {
+            call: view.sent.call.clone(),
+            model: view.sent.model.clone(),
+            state: view.state(),
+            prompt_hash: view.sent.prompt_hash.clone(),
+            input_tokens: usage.map_or(0, |usage| usage.all_input()),
+            output_tokens: usage.map_or(0, |usage| usage.output),
+            latency_ms: settled.map_or(0, |settled| settled.latency_ms),
+            cost_usd: settled.map_or(0.0, |settled| settled.cost.dollars()),
+        }
+    };
+    let calls: Vec<CallLine> = transcript.calls.iter().map(line).collect();
+    let spent: Usd = transcript
+        .calls
+        .iter()
+        .filter_map(|view| Some(view.settled?.cost))
+        .sum();
+    BudgetView {
+        cap_usd: accepted(events).map_or(0.0, |accepted| accepted.cap.dollars()),
+        spent_usd: spent.dollars(),
+        calls,
+    }
+}
+
+fn step_changes(changes: &[(String, Vec<String>)]) -> Vec<StepChanges> {
+    let of_step = |(step, paths): &(String, Vec<String>)| StepChanges {
+        step_id: step.clone(),
+        paths: paths.clone(),
+    };
+    changes.iter().map(of_step).collect()
+}
+
+/// Returns the plan that the user of an execution changed; `None` if it was not changed.
+fn modified(events: &[Event]) -> Option<ModifiedPlan> {
+    let authorized = authorized(events).filter(|a| a.mode == AuthorizationMode::Modified)?;
+    Some(ModifiedPlan {
+        by: named(&accepted(events)?.question.user),
+        plan: authorized.content.clone(),
+        changes: step_changes(&authorized.changes),
+    })
+}
+
+fn named(user: &User) -> String {
+    let User { id, name } = user;
+    if name.is_empty() {
+        id.clone()
+    } else {
+        format!("{name} ({id})")
+    }
+}
+
+/// Returns how far an execution is.
+pub fn execution_state(events: &[Event]) -> ExecutionState {
     let ending = events.iter().find_map(|event| match event {
         Event::Finished(finished) => Some(&finished.ending),
         _ => None,
@@ -335,7 +232,6 @@ pub fn execution_view(
     let Some(ToolIntake::Plan { focus, evidence }) = &of_plan.tools else {
         return None;
     };
-    let User { id, name } = &own.question.user;
     let explained = events.iter().find_map(|event| match event {
         Event::Explained(explained) => Some(explained),
         _ => None,
@@ -358,14 +254,11 @@ pub fn execution_view(
         plan: authorized.content.clone(),
         authorization: AuthorizationView {
             mode: authorized.mode.into_str().to_owned(),
-            by: if name.is_empty() {
-                id.clone()
-            } else {
-                format!("{name} ({id})")
-            },
+            by: named(&own.question.user),
             steps: authorized.steps.clone(),
             undoes: authorized.undoes.map(|undone| undone.to_string()),
         },
+        budget: budget(events),
         steps: finished_steps(events).into_iter().map(step).collect(),
         explanation: explained.map(
             |Explained {

@@ -86,8 +86,8 @@ const MODULES: &[Module] = &[
     },
     Module {
         name: "tools",
-        may_know: &["committee", "domain", "journal"],
-        open: &["validate", "view"],
+        may_know: &["committee", "domain", "journal", "llm"],
+        open: &["answers", "validate", "view"],
     },
     Module {
         name: "app",
@@ -149,7 +149,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("axum", &["cli", "http"]),
     (
         "conclave_lenient_json",
-        &["actions", "cli", "committee", "llm"],
+        &["actions", "cli", "committee", "llm", "tools"],
     ),
 ];
 

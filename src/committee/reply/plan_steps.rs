@@ -16,7 +16,7 @@ const MIN_ITEMS: usize = 3;
 /// heading that names a plan, the steps are the items of the lists and the rows of the tables, or
 /// else the paragraphs. A list inside an item is part of that item's step.
 pub fn plan_steps(markdown: &str) -> Vec<String> {
-    let blocks = blocks(markdown);
+    let blocks = blocks(&text::shallow(markdown));
     let mut steps: Vec<&String> = vec![];
     let mut rest = blocks.as_slice();
     while let Some((block, after)) = rest.split_first() {

@@ -24,6 +24,7 @@ pub fn main_answer(
     redactor: &Redactor,
     corrections: &mut Vec<String>,
 ) -> String {
+    let markdown = &*text::shallow(markdown);
     let mut told = vec![];
     let mut text = without_own_sections(markdown, request, &mut told);
     if text.is_empty() && !markdown.trim().is_empty() {

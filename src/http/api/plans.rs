@@ -22,7 +22,7 @@ use crate::http::problem_kind::Kind;
 use crate::http::reference::operation::{Content, Operation, Schemas};
 use crate::http::request_id;
 use crate::journal::{Ending, Rejection};
-use crate::tools::view::{ExecutionView, PlanView};
+use crate::tools::answers::{ExecutionView, PlanView};
 
 /// A request for a plan of tool calls.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -107,8 +107,14 @@ fn plan_example() -> Value {
     json!({
         "planId": id, "state": "proposed",
         "plan": { "plan_id": id, "intent": "READ", "steps": [step], "evidence_referenced": [] },
-        "rejection": null, "changes": [], "evidence": {}, "executions": [], "nextStep": "step_1",
+        "rejection": null, "changes": [], "modified": null, "budget": budget_example(), "evidence": {}, "executions": [], "nextStep": "step_1",
     })
+}
+
+fn budget_example() -> Value {
+    let call = json!({ "call": "tool_plan", "model": "claude-sonnet-5-5", "state": "answered", "promptHash": "9f3a", "inputTokens": 2100,
+                       "outputTokens": 90, "latencyMs": 1900, "costUsd": 0.0051 });
+    json!({ "capUsd": 0.1, "spentUsd": 0.0051, "calls": [call] })
 }
 
 fn execution_example() -> Value {
@@ -121,6 +127,7 @@ fn execution_example() -> Value {
         "steps": [{ "stepId": "step_1", "tool": "file_read", "ok": true, "output": "fn main() {}\n", "error": null,
                     "inDoubt": false, "changed": [], "value": null }],
         "explanation": { "text": "src/lib.rs has 1 line.", "source": "model", "rejected": [] },
+        "budget": budget_example(),
     })
 }
 

@@ -17,7 +17,7 @@ use super::run_bodies::{
 };
 use crate::app::App;
 use crate::committee::rounded_audit;
-use crate::domain::{Mode, RunId, RunKind};
+use crate::domain::{Mode, RunId, RunKind, Scope};
 use crate::http::auth::Caller;
 use crate::http::error::Problem;
 use crate::http::sse;
@@ -140,8 +140,9 @@ pub(in crate::http) type Id = Result<Path<String>, PathRejection>;
 pub(in crate::http) async fn show(
     State(app): State<Arc<App>>,
     id: Id,
+    caller: Option<Extension<Caller>>,
 ) -> Result<Json<RunBody>, Problem> {
-    let row = find(&app, id).await?;
+    let row = find(&app, id, caller.as_deref()).await?;
     let entries = app.entries(row.id).await?;
     Ok(Json(app.compute(move || shown(&row, &entries)).await))
 }
@@ -186,8 +187,9 @@ fn shown(row: &RunRow, entries: &[Entry]) -> RunBody {
 pub(in crate::http) async fn journal(
     State(app): State<Arc<App>>,
     id: Id,
+    caller: Option<Extension<Caller>>,
 ) -> Result<Json<JournalBody>, Problem> {
-    let row = find(&app, id).await?;
+    let row = find(&app, id, caller.as_deref()).await?;
     let mut entries = app.entries(row.id).await?;
     // New entries may have been written between the two reads.
     entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
@@ -219,7 +221,7 @@ pub(in crate::http) async fn events(
     caller: Option<Extension<Caller>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let row = find(&app, id).await?;
+    let row = find(&app, id, caller.as_deref()).await?;
     let after = match headers
         .get("last-event-id")
         .map(|v| v.to_str().ok().and_then(sequence_number))
@@ -251,8 +253,9 @@ fn sequence_number(text: &str) -> Option<i64> {
 pub(in crate::http) async fn cancel(
     State(app): State<Arc<App>>,
     id: Id,
+    caller: Option<Extension<Caller>>,
 ) -> Result<Response, Problem> {
-    let id = parse(id)?;
+    let id = find(&app, id, caller.as_deref()).await?.id;
     let said = |state| {
         Json(Cancelled {
             run_id: id.to_string(),
@@ -277,8 +280,15 @@ pub(in crate::http) fn parse(id: Id) -> Result<RunId, Problem> {
         .ok_or_else(Problem::no_such_run)
 }
 
-async fn find(app: &App, id: Id) -> Result<RunRow, Problem> {
-    app.run(parse(id)?).await?.ok_or_else(Problem::no_such_run)
+/// Finds a run. One of tool plans holds contents of files, so its readers need the scope for them.
+async fn find(app: &App, id: Id, caller: Option<&Caller>) -> Result<RunRow, Problem> {
+    let row = app.run(parse(id)?).await?;
+    let row = row.ok_or_else(Problem::no_such_run)?;
+    let is_of_tools = matches!(row.kind, RunKind::Plan | RunKind::Execution);
+    if is_of_tools && !caller.is_none_or(|caller| caller.permits(Scope::Tools)) {
+        return Err(Problem::lacks_scope(Scope::Tools));
+    }
+    Ok(row)
 }
 
 fn summary(row: &RunRow) -> RunSummary {

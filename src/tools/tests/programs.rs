@@ -172,15 +172,19 @@ impl Project {
             fs::write(file, text).unwrap();
         }
         let workspace = Workspace::open(folder.path()).unwrap();
-        // TOOLS_BIN names the folder of splice and magellan; without it they come from PATH.
-        let programs = Programs::find(|name| match (name, std::env::var_os("TOOLS_BIN")) {
-            ("PATH", Some(folder)) => {
-                let path = std::env::var_os("PATH").unwrap_or_default();
-                let all = std::iter::once(folder.into()).chain(std::env::split_paths(&path));
-                Some(std::env::join_paths(all).unwrap())
-            }
-            _ => std::env::var_os(name),
-        });
+        // CONCLAVE_CODE_TOOLS names the folder of splice and magellan; without it they come from PATH.
+        let programs =
+            Programs::find(
+                |name| match (name, std::env::var_os("CONCLAVE_CODE_TOOLS")) {
+                    ("PATH", Some(folder)) => {
+                        let path = std::env::var_os("PATH").unwrap_or_default();
+                        let all =
+                            std::iter::once(folder.into()).chain(std::env::split_paths(&path));
+                        Some(std::env::join_paths(all).unwrap())
+                    }
+                    _ => std::env::var_os(name),
+                },
+            );
         Self {
             folder,
             workspace,
@@ -279,14 +283,12 @@ async fn cargo_check_lists_errors_with_their_places() {
     assert!(error.starts_with("lsp_check failed: error: "), "{error}");
 }
 
-/// Whether a program can be tested. With TOOLS_BIN its absence is a failure.
-fn present(name: &str, program: Option<&std::path::PathBuf>) -> bool {
-    if program.is_none() {
-        let folder = std::env::var_os("TOOLS_BIN");
-        assert!(folder.is_none(), "{name} is not in TOOLS_BIN={folder:?}");
-        println!("not tested: {name} is not installed and TOOLS_BIN is not set");
-    }
-    program.is_some()
+/// Fails if a program is missing, so that no test passes without it.
+fn present(name: &str, program: Option<&std::path::PathBuf>) {
+    assert!(
+        program.is_some(),
+        "{name} is not installed: run `make test`, or CONCLAVE_CODE_TOOLS=$(scripts/code-tools.sh) cargo nextest run"
+    );
 }
 
 const LIBRARY: &str = "/// Adds.\npub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n\npub fn twice(a: i32) -> i32 {\n    add(a, a)\n}\n";
@@ -323,9 +325,7 @@ async fn magellan_lists_symbols_and_references() {
         ),
         ("notes.txt", "add"),
     ]);
-    if !present("magellan", project.programs.magellan.as_ref()) {
-        return;
-    }
+    present("magellan", project.programs.magellan.as_ref());
     let pattern = json!({ "pattern": "src/*.rs" });
     assert_eq!(
         project.precondition(Tool::SymbolsInFile, &pattern),
@@ -412,9 +412,7 @@ async fn splice_replaces_a_symbol_and_the_change_can_be_undone() {
             r#"{"steps":[{"file":"../x.rs","symbol":"add","with":"patches/add.rs"}]}"#,
         ),
     ]);
-    if !present("splice", project.programs.splice.as_ref()) {
-        return;
-    }
+    present("splice", project.programs.splice.as_ref());
     let patch =
         |with: &str| json!({ "file": "src/lib.rs", "symbol": "add", "kind": "fn", "with": with });
     assert_eq!(

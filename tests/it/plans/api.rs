@@ -1,69 +1,12 @@
-//! Tool plans from end to end: a scripted model proposes, the real tools act on a real folder.
-
-use std::path::Path;
+//! The API of plans: proposal, authorization, execution, explanation, undo.
 
 use conclave::journal::Event;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::support::{MockProvider, Setup, TestApp};
-
-/// A workspace with one source file.
-fn workspace() -> TempDir {
-    let folder = TempDir::new().unwrap();
-    std::fs::create_dir(folder.path().join("src")).unwrap();
-    std::fs::write(
-        folder.path().join("src/lib.rs"),
-        "pub fn one() -> u32 {\n    1\n}\n",
-    )
-    .unwrap();
-    folder
-}
-
-async fn app(provider: &MockProvider, root: &Path) -> TestApp {
-    let root = root.to_str().unwrap();
-    TestApp::with(provider, Setup::default().env("TOOLS_WORKSPACE", root)).await
-}
-
-fn step(id: &str, tool: &str, arguments: &Value) -> Value {
-    json!({ "step_id": id, "tool": tool, "arguments": arguments, "precondition": "", "requires_confirmation": false })
-}
-
-fn plan(intent: &str, steps: &[Value], evidence: &[&str]) -> Value {
-    json!({ "intent": intent, "steps": steps, "evidence_referenced": evidence })
-}
-
-fn asks(message: &str) -> Value {
-    json!({ "source": "http", "user": { "id": "u1", "name": "Ada" }, "context": {}, "message": message })
-}
-
-fn authorizes(mode: &str) -> Value {
-    json!({ "source": "http", "user": { "id": "u1", "name": "Ada" }, "mode": mode })
-}
-
-async fn post(app: &TestApp, path: &str, body: &Value) -> (u16, Value) {
-    let url = format!("{}{path}", app.url);
-    let response = app.client.post(url).json(body).send().await.unwrap();
-    (response.status().as_u16(), response.json().await.unwrap())
-}
-
-/// Has a plan proposed and executed as a whole. Returns the plan and the execution.
-async fn executed(app: &TestApp, message: &str) -> (Value, Value) {
-    let (status, plan) = post(app, "/api/plans", &asks(message)).await;
-    assert_eq!(
-        (status, plan["state"].as_str()),
-        (200, Some("proposed")),
-        "{plan}"
-    );
-    let path = format!("/api/plans/{}/authorize", plan["planId"].as_str().unwrap());
-    let (status, done) = post(app, &path, &authorizes("plan")).await;
-    assert_eq!(status, 200, "{done}");
-    (plan, done["execution"].clone())
-}
-
-fn explains(provider: &MockProvider, text: &str) {
-    provider.reply_with("tool_explain", json!({ "explanation": text }));
-}
+use super::{
+    app, asks, authorize_path, authorizes, executed, explains, plan, post, step, workspace,
+};
+use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]
 async fn a_plan_is_authorized_executed_explained_and_taken_back() {
@@ -120,7 +63,7 @@ async fn a_plan_is_authorized_executed_explained_and_taken_back() {
             .any(|entry| matches!(&entry.event, Event::StepStarted(s) if !s.before.is_empty()))
     );
 
-    let path = format!("/api/plans/{}/authorize", plan["planId"].as_str().unwrap());
+    let path = authorize_path(&plan);
     let (status, closed) = post(&app, &path, &authorizes("plan")).await;
     assert_eq!(
         (status, closed["type"].as_str()),
@@ -176,81 +119,6 @@ async fn undo_leaves_a_file_that_was_changed_since() {
 }
 
 #[tokio::test]
-async fn rejections_are_the_same_word_for_word() {
-    let (provider, folder) = (MockProvider::start().await, workspace());
-    let app = app(&provider, folder.path()).await;
-    let read = |path: &str| step("s", "file_read", &json!({ "path": path }));
-    for (number, (proposed, kind, message)) in [
-        (
-            plan("READ", &[step("s", "shell", &json!({}))], &[]),
-            "unknown_tool",
-            "Tool 'shell' not found in available tools",
-        ),
-        (
-            plan(
-                "MUTATE",
-                &[step(
-                    "s",
-                    "splice_patch",
-                    &json!({ "file": "src/lib.rs", "with": "x.rs" }),
-                )],
-                &[],
-            ),
-            "invalid_arguments",
-            "Invalid arguments for 'splice_patch': missing 'symbol'",
-        ),
-        (
-            plan("READ", &[read("src/gone.rs")], &[]),
-            "precondition_failed",
-            "Precondition failed: file 'src/gone.rs' does not exist",
-        ),
-        (
-            plan("READ", &[read("src/lib.rs")], &["Q8"]),
-            "insufficient_evidence",
-            "Plan references 'prior fixes' but Q8 returns empty results",
-        ),
-        (
-            plan("READ", &[read("../secret")], &[]),
-            "forbidden_operation",
-            "Operation not allowed: path '../secret' leaves the workspace",
-        ),
-        (
-            plan(
-                "READ",
-                &[step(
-                    "s",
-                    "file_write",
-                    &json!({ "path": "src/lib.rs", "contents": "" }),
-                )],
-                &[],
-            ),
-            "forbidden_operation",
-            "Operation not allowed: 'file_write' changes files, and the intent of the plan is READ",
-        ),
-        (plan("READ", &[], &[]), "invalid_plan", "Plan has no steps"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        provider.reply_with("tool_plan", proposed);
-        let (status, view) = post(&app, "/api/plans", &asks(&format!("Request {number}"))).await;
-        assert_eq!(
-            (status, view["state"].as_str()),
-            (200, Some("rejected")),
-            "{view}"
-        );
-        assert_eq!(view["rejection"]["kind"], kind);
-        assert_eq!(view["rejection"]["message"], message);
-        let path = format!("/api/plans/{}/authorize", view["planId"].as_str().unwrap());
-        assert_eq!(
-            post(&app, &path, &authorizes("plan")).await.0,
-            409,
-            "nothing of it runs"
-        );
-    }
-}
-
-#[tokio::test]
 async fn steps_are_authorized_one_by_one_and_a_failure_halts() {
     let (provider, folder) = (MockProvider::start().await, workspace());
     let app = app(&provider, folder.path()).await;
@@ -274,7 +142,7 @@ async fn steps_are_authorized_one_by_one_and_a_failure_halts() {
     provider.reply_with("tool_plan", plan("MUTATE", &steps, &[]));
     explains(&provider, "src/a.rs was created.");
     let (_, view) = post(&app, "/api/plans", &asks("Create files")).await;
-    let path = format!("/api/plans/{}/authorize", view["planId"].as_str().unwrap());
+    let path = authorize_path(&view);
     let one = |id: &str| {
         let mut body = authorizes("step");
         body["stepId"] = json!(id);
@@ -333,7 +201,7 @@ async fn a_changed_plan_is_checked_again_and_journaled() {
     );
     explains(&provider, "The search returned 1 match.");
     let (_, view) = post(&app, "/api/plans", &asks("Show it")).await;
-    let path = format!("/api/plans/{}/authorize", view["planId"].as_str().unwrap());
+    let path = authorize_path(&view);
     let mut body = authorizes("modified");
     let changed = |tool: &str, arguments: Value| json!({ "plan_id": "", "intent": "QUERY", "steps": [step("mine", tool, &arguments)], "evidence_referenced": [] });
     body["plan"] = changed("nothing", json!({}));
@@ -441,7 +309,7 @@ async fn plans_are_off_without_a_workspace_and_not_shown_to_others() {
         ),
     );
     let (_, view) = post(&app, "/api/plans", &asks("Show it")).await;
-    let path = format!("/api/plans/{}/authorize", view["planId"].as_str().unwrap());
+    let path = authorize_path(&view);
     let mut other = authorizes("plan");
     other["user"]["id"] = json!("u2");
     assert_eq!(post(&app, &path, &other).await.0, 404);

@@ -1,0 +1,180 @@
+//! The answers of the API for plans and executions.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::ToolPlan;
+use crate::journal::{ExplanationSource, Rejection};
+
+/// A plan, as a model proposed it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanView {
+    /// The run that proposed the plan.
+    pub plan_id: String,
+    pub state: PlanState,
+    pub plan: ToolPlan,
+    pub rejection: Option<Rejection>,
+    /// What each step will change.
+    pub changes: Vec<StepChanges>,
+    /// The plan that the user executed instead. Null if the user changed nothing.
+    pub modified: Option<ModifiedPlan>,
+    /// What the plan cost.
+    pub budget: BudgetView,
+    /// The summaries that the model was shown, by query.
+    #[schemars(with = "std::collections::BTreeMap<String, Vec<Value>>")]
+    pub evidence: Value,
+    pub executions: Vec<ExecutionBrief>,
+    /// The step that a step-by-step authorization runs next. Null if none is left, or a step failed.
+    pub next_step: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanState {
+    /// It waits for an authorization.
+    Proposed,
+    Rejected,
+    /// Some steps are executed.
+    Underway,
+    Completed,
+    /// A step failed. The rest is not executed.
+    Halted,
+}
+
+/// A plan as its user changed it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModifiedPlan {
+    pub by: String,
+    pub plan: ToolPlan,
+    pub changes: Vec<StepChanges>,
+}
+
+/// The files that a step will change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepChanges {
+    pub step_id: String,
+    pub paths: Vec<String>,
+}
+
+/// An execution in the list of its plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionBrief {
+    pub execution_id: String,
+    pub state: ExecutionState,
+    pub steps: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutionState {
+    Running,
+    Completed,
+    /// A step failed, or is in doubt.
+    Halted,
+    /// The run ended without its steps, for example because it was cancelled.
+    Failed,
+}
+
+/// An execution with all that led to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionView {
+    pub execution_id: String,
+    pub plan_id: String,
+    pub state: ExecutionState,
+    /// The request of the plan.
+    pub request: String,
+    /// What the model read for the plan, and the hash of the prompts around it.
+    pub prompt: PromptView,
+    #[schemars(with = "std::collections::BTreeMap<String, Vec<Value>>")]
+    pub evidence: Value,
+    /// The plan as it was authorized.
+    pub plan: ToolPlan,
+    pub authorization: AuthorizationView,
+    pub steps: Vec<StepView>,
+    pub explanation: Option<ExplanationView>,
+    /// What the explanation cost. The tools cost nothing.
+    pub budget: BudgetView,
+}
+
+/// The cap of a run, and its calls of models.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetView {
+    pub cap_usd: f64,
+    pub spent_usd: f64,
+    pub calls: Vec<CallLine>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CallLine {
+    pub call: String,
+    pub model: String,
+    pub state: String,
+    pub prompt_hash: String,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub latency_ms: u64,
+    pub cost_usd: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptView {
+    pub input: String,
+    pub prompts_hash: String,
+    pub model: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthorizationView {
+    /// `step`, `plan`, `modified` or `undo`.
+    pub mode: String,
+    pub by: String,
+    pub steps: Vec<String>,
+    /// The execution that this one takes back.
+    pub undoes: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepView {
+    pub step_id: String,
+    pub tool: String,
+    pub ok: bool,
+    pub output: String,
+    /// The tool's error, word for word.
+    pub error: Option<String>,
+    /// True if the process died while the step was under way.
+    pub in_doubt: bool,
+    pub changed: Vec<ChangeView>,
+    /// The output as data.
+    pub value: Value,
+}
+
+/// A changed file, by the SHA-256 of its contents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeView {
+    pub path: String,
+    /// Null if the file was created.
+    pub before: Option<String>,
+    /// Null if the file is gone.
+    pub after: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplanationView {
+    pub text: String,
+    pub source: ExplanationSource,
+    /// What was wrong with the model's texts.
+    pub rejected: Vec<String>,
+}

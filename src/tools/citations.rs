@@ -1,0 +1,93 @@
+//! Checks what an explanation says of evidence queries against what they returned.
+
+use serde_json::Value;
+
+use super::validate::{QUERIES, is_empty};
+
+/// Returns why the citations of a text are rejected; `None` if each query exists and returned
+/// something, and each figure in the sentence that cites it is in what it returned.
+pub fn objection(text: &str, evidence: &Value) -> Option<String> {
+    for sentence in sentences(text) {
+        let cited: Vec<&str> = words(sentence).filter(|word| is_query(word)).collect();
+        let mut known = String::new();
+        for query in &cited {
+            let Some((name, what)) = QUERIES.iter().find(|(name, _)| name == query) else {
+                return Some(format!("Evidence query '{query}' does not exist"));
+            };
+            if !is_empty(evidence, name) {
+                known.push_str(&evidence.get(name).unwrap_or(&Value::Null).to_string());
+            } else if !sentence.contains(&format!("No evidence found for {query}")) {
+                return Some(format!(
+                    "Response references '{what}' but {query} returns empty results: insufficient evidence"
+                ));
+            }
+        }
+        let is_figure = |word: &&str| word.chars().all(|c| c.is_ascii_digit());
+        let unknown = words(sentence)
+            .filter(is_figure)
+            .find(|figure| !words(&known).any(|word| word == *figure));
+        if let (Some(figure), false) = (unknown, known.is_empty()) {
+            return Some(format!(
+                "Response states '{figure}' with {}, which did not return it",
+                cited.join(" and ")
+            ));
+        }
+    }
+    None
+}
+
+/// Splits a text after full stops and line breaks.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\n').flat_map(|line| line.split_inclusive(". "))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+}
+
+/// True for a name such as `Q4`.
+fn is_query(word: &str) -> bool {
+    let number = word.strip_prefix('Q').unwrap_or_default();
+    !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn figures_and_queries_must_be_in_the_evidence() {
+        let evidence = json!({
+            "Q1": [{ "tool": "file_read", "count": 3, "last_success": true }],
+            "Q4": [{ "file": "src/lib.rs", "executions": 2, "last_success": false }],
+            "Q8": [],
+        });
+        for (text, expected) in [
+            (
+                "Q1 shows 3 executions of file_read. Then 7 lines were read.",
+                None,
+            ),
+            ("Q4 shows 2 executions on src/lib.rs, and Q1 shows 3.", None),
+            ("No evidence found for Q8.", None),
+            ("7 lines were read.", None),
+            (
+                "Q4 shows 99 executions.",
+                Some("Response states '99' with Q4, which did not return it"),
+            ),
+            (
+                "Q9 shows 1 row.",
+                Some("Evidence query 'Q9' does not exist"),
+            ),
+            (
+                "Q8 shows 2 prior fixes.",
+                Some(
+                    "Response references 'prior fixes' but Q8 returns empty results: insufficient evidence",
+                ),
+            ),
+        ] {
+            assert_eq!(objection(text, &evidence).as_deref(), expected, "{text}");
+        }
+    }
+}

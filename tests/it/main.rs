@@ -49,6 +49,7 @@ mod record;
 mod replicas;
 mod reply;
 mod resilience;
+mod rounds;
 mod runs;
 mod schemathesis;
 mod secrets;

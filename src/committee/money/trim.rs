@@ -244,6 +244,23 @@ async fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, F
 }
 
 /// Returns the panel of a resumed run: the recorded one, if the money left suffices for it. Calls
+/// Returns the worst-case cost of the synthesis of reports with so many tokens.
+///
+/// # Errors
+/// If no master is configured.
+pub fn synthesis_cost(
+    deps: &Deps,
+    request: &RequestContext,
+    trimmed: &Trimmed,
+    written: Vec<u64>,
+) -> Result<Usd, Failure> {
+    let fitting = Fitting::new(deps, request, &[], written)?;
+    let given = budget::given(&trimmed.max_tokens, Role::Master);
+    let tokens = given.unwrap_or(fitting.synthesis.limit);
+    let master = [(Role::Master, tokens)];
+    Ok(budget::synthesis_hold(&master, &fitting.synthesis))
+}
+
 /// in doubt count at their reservations. If too little is left after them, the agents that have not
 /// answered yet are fitted again; existing answers stay. If not even the solver and the synthesis
 /// fit, only the solver is called, and its report is the answer.

@@ -295,6 +295,24 @@ async fn a_cut_synthesis_is_continued_by_one_call() {
 }
 
 #[tokio::test]
+async fn a_cut_synthesis_in_plain_text_ends_with_a_whole_paragraph_and_says_so() {
+    let provider = MockProvider::start().await;
+    let whole = "The answer is 100 °C at sea level.";
+    let text = format!(
+        "{whole}\n\nIt falls with the altitude. {}",
+        "Air is thinner there. ".repeat(9)
+    );
+    provider.reply_text("synthesis", text);
+    provider.on("synthesis", Fault::CutJson);
+    let setup = Setup::default().set("/models/roles/master/output", json!("text"));
+    let app = TestApp::with(&provider, setup).await;
+    let got = app.ask("ask", QUESTION).await;
+    let text = got.text();
+    assert!(text.contains("its end is missing"), "{text}");
+    assert!(text.contains(whole) && !text.contains("altitude"), "{text}");
+}
+
+#[tokio::test]
 async fn an_absurd_figure_is_asked_for_again() {
     let scenario = Scenario::howto();
     let message = scenario.message.clone();

@@ -11,7 +11,7 @@ use crate::committee::output_shapes::{
 };
 use crate::committee::reply::assumptions;
 use crate::committee::reply::plan_steps::plan_steps;
-use crate::committee::reply::sections;
+use crate::committee::reply::sections::{self, to_last_paragraph};
 use crate::committee::stages::cut_answer::{continued, salvaged};
 use crate::committee::stages::synthesis_checks::{
     answer_problem, justifications_of, known_units, problems, shown_quarantine, would_ask,
@@ -148,6 +148,11 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
     let read = || {
         let text = unquoted(&typed.value);
+        let text = if typed.truncated {
+            to_last_paragraph(&text)
+        } else {
+            text
+        };
         let question = &input.request.question.message;
         sections::main_answer(&text, question, &input.discarded(), &mut corrections)
     };
@@ -163,6 +168,7 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         estimate,
         quarantine_justifications: shown_quarantine(input),
         final_answer: answer_of(&report),
+        cut: typed.truncated.then_some(Cut::EndMissing),
         ..input.draft(main, &reports)
     };
     Ok(Synthesized {

@@ -19,6 +19,7 @@ mod backup;
 mod chat;
 mod cli;
 mod compute;
+mod continued;
 mod crash;
 mod cross_check;
 mod database_file;

@@ -1,0 +1,50 @@
+//! Tests runs that continue another one: what their question means, and what they buy.
+
+use conclave::domain::Choice;
+use conclave::journal::Event;
+use serde_json::json;
+
+use crate::support::{Got, MockProvider, Scenario, Setup, TestApp};
+
+/// A config under which no run is confident enough to answer at once.
+fn unsure() -> Setup {
+    Setup::default()
+        .set("/policy/askUserThreshold", json!(0.98))
+        .set("/policy/maxCoverageBonus", json!(0))
+}
+
+/// Asks a question of which nothing is contested, so that rules make the question of the gate.
+async fn asked(provider: &MockProvider, setup: Setup) -> (TestApp, Got) {
+    let message = Scenario::agreeing().message;
+    let app = TestApp::with(provider, setup).await;
+    let got = app.ask("audit", &message).await;
+    assert_eq!(got.outcome, "clarification", "{}", got.text());
+    (app, got)
+}
+
+fn choices(got: &Got) -> Option<[Choice; 3]> {
+    got.events().find_map(|event| match event {
+        Event::Synthesized(synthesized) => synthesized.question.choices,
+        _ => None,
+    })
+}
+
+const HOW_TO_GO_ON: Option<[Choice; 3]> = Some([Choice::BestAnswer, Choice::Deeper, Choice::Stop]);
+
+#[tokio::test]
+async fn a_question_in_plain_text_keeps_what_its_options_mean() {
+    let provider = MockProvider::playing(Scenario::agreeing()).await;
+    provider.reply_text("question", "How should it go on?");
+    let setup = unsure().set("/models/roles/master/output", json!("text"));
+    let (app, got) = asked(&provider, setup).await;
+    assert!(
+        got.text().contains("How should it go on?"),
+        "{}",
+        got.text()
+    );
+    assert_eq!(choices(&got), HOW_TO_GO_ON);
+    provider.reset();
+    let stopped = app.ask("audit", "C").await;
+    assert_eq!(stopped.outcome, "answered");
+    assert_eq!(provider.calls().len(), 0, "the user chose to stop");
+}

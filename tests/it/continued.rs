@@ -29,6 +29,11 @@ fn choices(got: &Got) -> Option<[Choice; 3]> {
     })
 }
 
+/// Lets the master give no question that can be asked.
+fn without_question(provider: &MockProvider) {
+    provider.reply_with("question*", json!({ "question": "", "options": [] }));
+}
+
 const HOW_TO_GO_ON: Option<[Choice; 3]> = Some([Choice::BestAnswer, Choice::Deeper, Choice::Stop]);
 
 #[tokio::test]
@@ -47,4 +52,24 @@ async fn a_question_in_plain_text_keeps_what_its_options_mean() {
     let stopped = app.ask("audit", "C").await;
     assert_eq!(stopped.outcome, "answered");
     assert_eq!(provider.calls().len(), 0, "the user chose to stop");
+}
+
+#[tokio::test]
+async fn the_best_answer_costs_one_synthesis_and_no_second_cross_check() {
+    let scenario = Scenario::agreeing().with(|s| s.plan["rounds"] = json!(2));
+    let provider = MockProvider::playing(scenario).await;
+    without_question(&provider);
+    let (app, got) = asked(&provider, unsure()).await;
+    assert_eq!(choices(&got), HOW_TO_GO_ON);
+    let best = app.ask("audit", "A").await;
+    let steps = provider.steps_of(&best.run.to_string());
+    assert_eq!(steps.keys().collect::<Vec<_>>(), ["synthesis"]);
+    assert_eq!(best.body["audit"]["plan"]["rounds"], 1);
+    let verdicts = |got: &Got| got.body["audit"]["crossCheck"]["passes"].clone();
+    assert_eq!(verdicts(&best), verdicts(&got));
+    assert!(
+        !best.text().contains("not cross-checked"),
+        "{}",
+        best.text()
+    );
 }

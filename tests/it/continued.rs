@@ -4,7 +4,7 @@ use conclave::domain::Choice;
 use conclave::journal::Event;
 use serde_json::json;
 
-use crate::support::{Got, MockProvider, Scenario, Setup, TestApp};
+use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp};
 
 /// A config under which no run is confident enough to answer at once.
 fn unsure() -> Setup {
@@ -72,4 +72,18 @@ async fn the_best_answer_costs_one_synthesis_and_no_second_cross_check() {
         "{}",
         best.text()
     );
+}
+
+#[tokio::test]
+async fn only_an_agent_that_the_cap_left_out_is_said_to_be() {
+    let provider = MockProvider::playing(Scenario::agreeing()).await;
+    provider.on("r1/critic", Fault::Refusal);
+    without_question(&provider);
+    let (app, _) = asked(&provider, unsure()).await;
+    let best = app.ask("audit", "A").await;
+    assert_eq!(
+        best.body["meta"]["usedAgents"],
+        json!(["solver", "verifier"])
+    );
+    assert!(!best.text().contains("did not run"), "{}", best.text());
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::committee::call::output::why;
+use crate::committee::money::budget;
 use crate::committee::request_context::RequestContext;
 use crate::committee::rule_texts::RuleTexts;
 use crate::committee::stages::deliberation::Deliberation;
@@ -68,11 +69,8 @@ impl Noted<'_> {
             1 => notes.push(texts.note("low_score", &[])),
             _ => notes.push(texts.note("low_scores", &[("number", &number)])),
         }
-        let planned = self.transcript.planned;
-        for agent in planned.iter().flat_map(|p| &p.plan.agents_to_run) {
-            if !deliberation.trimmed.agents.contains(agent) {
-                notes.push(texts.note("not_run", &[("agent", agent.into_str())]));
-            }
+        for agent in budget::left_out(&deliberation.trimmed) {
+            notes.push(texts.note("not_run", &[("agent", agent.into_str())]));
         }
         let size = deliberation.trimmed.cross_check;
         if size.is_some_and(|size| size.scope == CheckScope::First) {

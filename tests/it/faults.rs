@@ -313,6 +313,26 @@ async fn a_cut_synthesis_in_plain_text_ends_with_a_whole_paragraph_and_says_so()
 }
 
 #[tokio::test]
+async fn only_reports_that_stay_cut_are_named_as_cut() {
+    let (provider, got) = with_fault("r1/critic", Fault::CutJson).await;
+    assert_eq!(provider.count_step("r1/critic/repair"), 1);
+    assert!(
+        !got.text().contains("was cut at its limit"),
+        "{}",
+        got.text()
+    );
+    let provider = MockProvider::start().await;
+    provider.on("r1/critic", Fault::CutJson);
+    let setup = Setup::default()
+        .set("/models/roles/critic/output", json!("text"))
+        .set("/policy/askUserThreshold", json!(0.2));
+    let app = TestApp::with(&provider, setup).await;
+    let got = app.ask("ask", QUESTION).await;
+    let note = "the output of critic was cut at its limit of 1600 tokens";
+    assert!(got.text().contains(note), "{}", got.text());
+}
+
+#[tokio::test]
 async fn an_absurd_figure_is_asked_for_again() {
     let scenario = Scenario::howto();
     let message = scenario.message.clone();

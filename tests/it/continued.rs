@@ -1,8 +1,12 @@
 //! Tests runs that continue another one: what their question means, and what they buy.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use conclave::domain::Choice;
 use conclave::journal::Event;
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp};
 
@@ -86,4 +90,38 @@ async fn only_an_agent_that_the_cap_left_out_is_said_to_be() {
         json!(["solver", "verifier"])
     );
     assert!(!best.text().contains("did not run"), "{}", best.text());
+}
+
+#[tokio::test]
+async fn an_agent_whose_report_is_reused_is_not_asked_for_those_that_the_cap_leaves_out() {
+    let scenario = Scenario::disagreeing();
+    let mut left_out = BTreeSet::new();
+    for mills in 33..=41 {
+        let provider = MockProvider::playing(scenario.clone()).await;
+        let folder = Arc::new(TempDir::new().unwrap());
+        let first = TestApp::on(&provider, Setup::default(), Arc::clone(&folder)).await;
+        let asked = first.ask("audit", &scenario.message).await;
+        assert_eq!(asked.outcome, "clarification");
+        drop(first);
+        let cap = Setup::default().env("NORMAL_MAX_USD", format!("0.{mills:03}"));
+        let poor = TestApp::on(&provider, cap, folder).await;
+        // "A" is the solver's own answer, so its report holds.
+        let body = crate::support::chat("audit", "A");
+        let response = poor.post(&body).send().await.unwrap();
+        let run = response.headers()["x-request-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let steps = provider.steps_of(&run);
+        assert!(
+            !steps.contains_key("r1/solver"),
+            "at 0.{mills:03}: {steps:?}"
+        );
+        let made = steps.keys().filter(|step| step.starts_with("r1/"));
+        left_out.insert(2 - made.count());
+    }
+    assert!(
+        left_out.contains(&0) && left_out.contains(&2),
+        "{left_out:?}"
+    );
 }

@@ -1,7 +1,9 @@
-//! Tests what rounds may cost.
+//! Tests what rounds may cost and how long agents may be added to the first one.
+
+use std::time::Duration;
 
 use conclave::domain::Role;
-use conclave::journal::{Event, Trimmed};
+use conclave::journal::{AgentOutcome, CheckScope, Event, Trimmed};
 use serde_json::json;
 
 use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp};
@@ -56,4 +58,27 @@ async fn a_report_in_a_later_round_takes_no_money_from_the_synthesis() {
         );
     }
     assert!(reported > 3, "{reported}");
+}
+
+#[tokio::test]
+async fn no_agent_is_added_without_time_for_its_report_and_the_cross_check_is_fitted_again() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Latency(Duration::from_millis(3700)));
+    let deadlines = json!({ "connect": 2, "call": 10, "ask": 10, "audit": 10, "deep": 10 });
+    let setup = Setup::default().set("/policy/deadlines", deadlines);
+    let app = TestApp::with(&provider, setup).await;
+    let question = "The log of the last month, line by line: is there a fault in it?";
+    let lines = "2026-11-02 07:00 supply 70.1 C return 44.0 C flow 11.0 m3/h\n".repeat(430);
+    let got = app.ask("audit", &format!("{question}\n{lines}")).await;
+    let outcomes = got.events().filter_map(|event| match event {
+        Event::AgentFinished(finished) => Some(&finished.outcome),
+        _ => None,
+    });
+    let outcomes: Vec<&AgentOutcome> = outcomes.collect();
+    assert!(outcomes.iter().all(|o| o.is_answered()), "{outcomes:?}");
+    let fits = fits(&got);
+    assert!(fits.last().unwrap().agents.len() < 3, "{fits:?}");
+    let checked = fits.last().unwrap().cross_check;
+    assert_eq!(checked.map(|size| size.scope), Some(CheckScope::Key));
+    assert!(got.text().contains("did not run: the cap has no room"));
 }

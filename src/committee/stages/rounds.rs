@@ -2,6 +2,7 @@
 //! claims are settled.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
@@ -48,9 +49,11 @@ pub async fn rounds(
         until: deps.stage_end(run, ROUNDS_END),
     };
     let mut latest = context.first_round(&split).await?;
-    while Instant::now() < deps.stage_end(run, FIRST_END) {
-        let Some(more) = trim::more(run, deps, request, &split.asked, &context.trimmed).await?
-        else {
+    loop {
+        let first_end = deps.stage_end(run, FIRST_END);
+        let has_time = Instant::now() + longest_report(run) < first_end;
+        let added = if has_time { &split.asked[..] } else { &[] };
+        let Some(more) = trim::more(run, deps, request, added, &context.trimmed).await? else {
             break;
         };
         context.trimmed = more;
@@ -87,6 +90,17 @@ pub async fn rounds(
         judgement = judge(&context, round).await?;
     }
     Ok(deliberation(run, context.trimmed, latest, judgement))
+}
+
+/// Returns the time of the slowest call of round 1 so far. Another agent may need as long.
+fn longest_report(run: &RunContext) -> Duration {
+    let events = run.events();
+    let calls = Transcript::of(&events).calls;
+    let of_round = calls
+        .iter()
+        .filter(|call| call.sent.call.starts_with("r1/"));
+    let times = of_round.filter_map(|call| Some(call.settled?.latency_ms));
+    Duration::from_millis(times.max().unwrap_or(0))
 }
 
 fn deliberation(

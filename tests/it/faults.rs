@@ -295,6 +295,21 @@ async fn a_cut_synthesis_is_continued_by_one_call() {
 }
 
 #[tokio::test]
+async fn a_synthesis_that_is_cut_behind_its_main_answer_has_its_end() {
+    let scenario = Scenario::agreeing().with(|s| {
+        s.synthesis["audit"]["answerJustification"] = json!("It was checked. ".repeat(200))
+    });
+    let provider = MockProvider::playing(scenario).await;
+    provider.on("synthesis*", Fault::CutJson);
+    let app = TestApp::start(&provider).await;
+    let got = app.ask("ask", QUESTION).await;
+    let text = got.text();
+    let last = "Weather moves it by less than 1 °C.";
+    assert_eq!(text.matches(last).count(), 1, "{text}");
+    assert!(!text.contains("its end is missing"), "{text}");
+}
+
+#[tokio::test]
 async fn a_cut_synthesis_in_plain_text_ends_with_a_whole_paragraph_and_says_so() {
     let provider = MockProvider::start().await;
     let whole = "The answer is 100 °C at sea level.";

@@ -76,9 +76,9 @@ async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     let check = |synthesis: &FinalSynthesis| problems(input, synthesis);
     let salvage = |text: &str| salvaged(input.plan.task_type, text);
     match buy_checked::<FinalSynthesis>(input.run, input.deps, ask, check, salvage).await {
-        Ok(typed) if typed.is_salvaged => {
+        Ok(typed) if typed.salvaged.is_some() => {
             let (typed, cut) = continued(input, typed, max_words).await?;
-            complete(input, typed, Some(cut)).await
+            complete(input, typed, cut).await
         }
         Ok(typed) => complete(input, typed, None).await,
         Err(error) => instead(input, &error.no_output()?).await,
@@ -190,7 +190,7 @@ async fn complete(
     typed: Typed<FinalSynthesis>,
     cut: Option<Cut>,
 ) -> Result<Synthesized, Failure> {
-    let is_blank = typed.is_salvaged;
+    let is_blank = typed.salvaged.is_some();
     let noted = |note: &String| format!("the synthesis's JSON: {note}");
     let mut corrections: Vec<String> = typed.notes.iter().map(noted).collect();
     let FinalSynthesis {

@@ -36,6 +36,10 @@ def steady(text: str) -> str:
     return text
 
 
+def counted(calls: int) -> str:
+    return f"{calls} call" if calls == 1 else f"{calls} calls"
+
+
 def fenced(text: str, kind: str) -> str:
     longest = max((len(m) for m in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
@@ -56,7 +60,7 @@ def page(panels: list[tuple["Panel", list["Seen"]]]) -> str:
             parts.append(f"Mode `{s.turn.mode}`:\n\n{fenced(s.turn.message, 'text')}\n")
             told = f"`{s.answer.outcome}`" if s.answer.status == 200 else f"status {s.answer.status}"
             figures = (
-                f", c_final {s.meta['c_final']:.2f}, {len(s.calls)} calls, {budget['estimatedUsd']:.4f} USD"
+                f", c_final {s.meta['c_final']:.2f}, {counted(len(s.calls))}, {budget['estimatedUsd']:.4f} USD"
                 if s.meta
                 else ""
             )

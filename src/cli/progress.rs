@@ -26,8 +26,6 @@ pub(super) struct Progress {
     /// What is under way, for the moving line.
     busy: Vec<String>,
     stage: Option<Stage>,
-    /// The agents of the round under way that have not finished.
-    pending: Vec<String>,
     agents: BTreeMap<String, Stage>,
     /// The agents that fit under the cap so far.
     fitted: Vec<String>,
@@ -113,7 +111,6 @@ impl Progress {
             begun: Instant::now(),
             busy: vec![],
             stage: None,
-            pending: vec![],
             agents: BTreeMap::new(),
             fitted: vec![],
             sums: Sums::default(),
@@ -159,7 +156,10 @@ impl Progress {
                     data,
                 );
             }
-            "cross_check" => self.end("check", &cross_checked(data), data),
+            "cross_check" => {
+                self.close_round(data);
+                self.end("check", &cross_checked(data), data);
+            }
             "score" => self.scored(data),
             "synthesis" => self.begin("synthesis", "begins", data),
             "synthesis.finished" => self.end("synthesis", synthesized(data), data),
@@ -240,15 +240,14 @@ impl Progress {
         }
         self.begin(&label, &format!("begins: {why}"), data);
         self.done(&label);
-        self.pending = texts(&data["agents"]);
         self.agents.clear();
     }
 
-    /// Ends the round under way.
+    /// Ends the round under way, when the next stage begins. Agents may be added to round 1 after
+    /// others have finished.
     fn close_round(&mut self, data: &Value) {
         let label = self.stage.as_ref().map(|stage| stage.label.clone());
         if let Some(label) = label.filter(|label| label.starts_with("round ")) {
-            self.pending.clear();
             self.end(&label, "", data);
         }
     }
@@ -300,11 +299,6 @@ impl Progress {
         let (elapsed, sums) = (part.elapsed(data), part.sums.shown());
         self.line(&format!("{agent:<10} {what}{elapsed}{sums}"));
         self.done(&agent);
-        let waited = !self.pending.is_empty();
-        self.pending.retain(|pending| *pending != agent);
-        if waited && self.pending.is_empty() {
-            self.close_round(data);
-        }
     }
 
     fn scored(&mut self, data: &Value) {

@@ -209,7 +209,8 @@ fn cross_checked(checked: &CrossChecked, at: &str) -> Value {
 /// Returns the start event for the first attempt of an agent, of the master at its plan or its
 /// synthesis, or of the cross-check.
 fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
-    if sent.call == "cross-check" {
+    // With little money only a small one is made.
+    if ["cross-check", "cross-check/first"].contains(&sent.call.as_str()) {
         return Some((
             "cross_check.started",
             json!({ "model": sent.model, "at": at }),
@@ -393,4 +394,30 @@ fn data_of_events(schemas: &mut Schemas) -> Value {
         "action": { "$ref": "#/components/schemas/ActionReply" },
         "error": { "$ref": "#/components/schemas/Problem" },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_cross_check_has_a_start_and_only_its_first_pass_has_one() {
+        let started = |call: &str| {
+            let sent = CallSent {
+                call: call.into(),
+                role: Role::Agent(Agent::Verifier),
+                provider: "p".into(),
+                model: "m".into(),
+                reserved: None,
+                max_tokens: 1,
+                effort: None,
+                prompt_hash: "h".into(),
+            };
+            started(&sent, "2026-01-05T10:00:00Z").map(|(name, _)| name)
+        };
+        assert_eq!(started("cross-check"), Some("cross_check.started"));
+        assert_eq!(started("cross-check/first"), Some("cross_check.started"));
+        assert_eq!(started("cross-check/reversed"), None);
+        assert_eq!(started("cross-check/first#2"), None);
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CallResult, CallSent, CallSettled, CallStop};
+use super::{CallResult, CallSent, CallSettled};
 use crate::domain::{Usd, fingerprint, is_same_model};
 
 /// A call's intent and, if it ended, its settlement.
@@ -26,15 +26,6 @@ impl CallView<'_> {
     pub fn is_answered(&self) -> bool {
         self.settled
             .is_some_and(|settled| matches!(settled.result, CallResult::Answered { .. }))
-    }
-
-    /// True if the answer was cut at its token limit.
-    pub fn is_cut(&self) -> bool {
-        let stop = |settled: &CallSettled| match settled.result {
-            CallResult::Answered { stop, .. } => Some(stop),
-            CallResult::Failed { .. } | CallResult::InDoubt => None,
-        };
-        self.settled.and_then(stop) == Some(CallStop::MaxTokens)
     }
 
     /// Returns the model that the provider reports, if the call was answered and it is not blank.
@@ -96,7 +87,7 @@ pub fn prompt_hash(system: &str, user: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{BilledTokens, Role};
+    use crate::domain::{BilledTokens, CallStop, Role};
 
     #[test]
     fn sums_of_absurd_usage_stay_at_the_end_of_the_scale() {

@@ -295,6 +295,59 @@ async fn a_cut_synthesis_is_continued_by_one_call() {
 }
 
 #[tokio::test]
+async fn a_synthesis_that_is_cut_behind_its_main_answer_has_its_end() {
+    let scenario = Scenario::agreeing().with(|s| {
+        s.synthesis["audit"]["answerJustification"] = json!("It was checked. ".repeat(200))
+    });
+    let provider = MockProvider::playing(scenario).await;
+    provider.on("synthesis*", Fault::CutJson);
+    let app = TestApp::start(&provider).await;
+    let got = app.ask("ask", QUESTION).await;
+    let text = got.text();
+    let last = "Weather moves it by less than 1 °C.";
+    assert_eq!(text.matches(last).count(), 1, "{text}");
+    assert!(!text.contains("its end is missing"), "{text}");
+}
+
+#[tokio::test]
+async fn a_cut_synthesis_in_plain_text_ends_with_a_whole_paragraph_and_says_so() {
+    let provider = MockProvider::start().await;
+    let whole = "The answer is 100 °C at sea level.";
+    let text = format!(
+        "{whole}\n\nIt falls with the altitude. {}",
+        "Air is thinner there. ".repeat(9)
+    );
+    provider.reply_text("synthesis", text);
+    provider.on("synthesis", Fault::CutJson);
+    let setup = Setup::default().set("/models/roles/master/output", json!("text"));
+    let app = TestApp::with(&provider, setup).await;
+    let got = app.ask("ask", QUESTION).await;
+    let text = got.text();
+    assert!(text.contains("its end is missing"), "{text}");
+    assert!(text.contains(whole) && !text.contains("altitude"), "{text}");
+}
+
+#[tokio::test]
+async fn only_reports_that_stay_cut_are_named_as_cut() {
+    let (provider, got) = with_fault("r1/critic", Fault::CutJson).await;
+    assert_eq!(provider.count_step("r1/critic/repair"), 1);
+    assert!(
+        !got.text().contains("was cut at its limit"),
+        "{}",
+        got.text()
+    );
+    let provider = MockProvider::start().await;
+    provider.on("r1/critic", Fault::CutJson);
+    let setup = Setup::default()
+        .set("/models/roles/critic/output", json!("text"))
+        .set("/policy/askUserThreshold", json!(0.2));
+    let app = TestApp::with(&provider, setup).await;
+    let got = app.ask("ask", QUESTION).await;
+    let note = "the output of critic was cut at its limit of 1600 tokens";
+    assert!(got.text().contains(note), "{}", got.text());
+}
+
+#[tokio::test]
 async fn an_absurd_figure_is_asked_for_again() {
     let scenario = Scenario::howto();
     let message = scenario.message.clone();

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 pub use crate::committee::call::message::CallSpec;
 use crate::committee::call::message::{Answer, Repair};
-pub use crate::committee::call::output::{CallFailure, Typed};
+pub use crate::committee::call::output::{CallFailure, Salvaged, Typed};
 use crate::committee::deps::Deps;
 use crate::committee::failure::CallError;
 use crate::config::RoleModel;
@@ -48,7 +48,7 @@ pub async fn buy_checked<T>(
     deps: &Deps,
     ask: CallSpec<'_>,
     check: impl Fn(&T) -> Vec<Problem> + Sync,
-    salvage: impl Fn(&str) -> Option<T> + Sync,
+    salvage: impl Fn(&str) -> Option<(T, Salvaged)> + Sync,
 ) -> Result<Typed<T>, CallError>
 where
     T: DeserializeOwned + JsonSchema + Send,
@@ -59,12 +59,12 @@ where
     let (parsed, problems) = run.compute(&format!("reading {}", ask.step), read).await?;
     if parsed.is_err() && first.is_cut() {
         let read = || salvage(&first.text);
-        if let Some(value) = run.compute("reading a cut answer", read).await? {
+        if let Some((value, salvaged)) = run.compute("reading a cut answer", read).await? {
             return Ok(Typed {
                 value,
                 obtained: Obtained::Extracted,
                 truncated: true,
-                is_salvaged: true,
+                salvaged: Some(salvaged),
                 notes: vec!["the output limit cut it".to_owned()],
                 tokens: first.tokens,
             });
@@ -147,7 +147,7 @@ fn typed<T>(parsed: Parsed<T>, obtained: Obtained, answer: &Answer) -> Typed<T> 
         value: parsed.value,
         obtained,
         truncated: answer.is_cut(),
-        is_salvaged: false,
+        salvaged: None,
         notes: parsed.notes,
         tokens: answer.tokens,
     }
@@ -227,7 +227,7 @@ pub async fn buy_text(
     }
     Ok(Typed {
         truncated: answer.is_cut(),
-        is_salvaged: false,
+        salvaged: None,
         value: answer.text,
         obtained: Obtained::Text,
         notes: vec![],

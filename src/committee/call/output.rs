@@ -4,14 +4,23 @@ use conclave_lenient_json::Problem;
 
 use crate::domain::{FailureCause, Obtained, Role};
 
+/// What the output limit left of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Salvaged {
+    /// The main part is whole; the rest is missing.
+    MainPart,
+    /// The main part has no end.
+    Beginning,
+}
+
 /// A typed output.
 #[derive(Debug, Clone)]
 pub struct Typed<T> {
     pub value: T,
     pub obtained: Obtained,
     pub truncated: bool,
-    /// True if the output limit cut it and only its beginning could be used.
-    pub is_salvaged: bool,
+    /// Set if the output limit cut it and only its beginning could be used.
+    pub salvaged: Option<Salvaged>,
     pub notes: Vec<String>,
     /// Output tokens of the call that gave it.
     pub tokens: u64,
@@ -23,7 +32,7 @@ impl<T> Typed<T> {
             value,
             obtained,
             truncated,
-            is_salvaged,
+            salvaged,
             notes,
             tokens,
         } = self;
@@ -31,7 +40,7 @@ impl<T> Typed<T> {
             value: f(value),
             obtained,
             truncated,
-            is_salvaged,
+            salvaged,
             notes,
             tokens,
         }

@@ -294,6 +294,12 @@ pub fn did_not_run(role: Role) -> String {
     format!("{role} did not run: the cap has no room for it")
 }
 
+/// Returns the agents that the cap left out.
+pub fn left_out(trimmed: &Trimmed) -> impl Iterator<Item = Agent> {
+    let is_left_out = |agent: &Agent| trimmed.left_out.contains(&did_not_run(Role::Agent(*agent)));
+    Agent::ALL.into_iter().filter(is_left_out)
+}
+
 /// Returns the least cost of one agent and the synthesis.
 pub fn least(agent: &Wanted<'_>, synthesis: &Wanted<'_>) -> Usd {
     let (_, panel, held) = shrunk_to(&[agent], synthesis, MIN_SHARE);

@@ -176,9 +176,9 @@ pub async fn panel(
 }
 
 /// Fits again what was left out or shortened, after calls of round 1 cost less than they were
-/// reserved for: agents, the cross-check, the length of the synthesis. An upper bound of tokens can
-/// be five times the real number, so a question that leaves room for one agent at first often
-/// carries all of them one after the other.
+/// reserved for: those of `asked` that are missing, the cross-check, the length of the synthesis. An
+/// upper bound of tokens can be five times the real number, so a question that leaves room for one
+/// agent at first often carries all of them one after the other.
 ///
 /// Returns `None` if nothing more fits, or nothing is missing.
 pub async fn more(
@@ -217,7 +217,13 @@ pub async fn more(
     trimmed.agents.extend(&fitted.trimmed.agents);
     trimmed.agents.sort();
     trimmed.cross_check = fitted.trimmed.cross_check;
-    trimmed.left_out = fitted.trimmed.left_out;
+    // The agents that were not fitted again stay left out.
+    let others = budget::left_out(recorded).filter(|agent| !missing.contains(agent));
+    let others: Vec<String> = others
+        .map(|a| budget::did_not_run(Role::Agent(a)))
+        .collect();
+    trimmed.left_out.retain(|line| others.contains(line));
+    trimmed.left_out.extend(fitted.trimmed.left_out);
     for (role, tokens) in fitted.trimmed.max_tokens {
         match trimmed
             .max_tokens
@@ -236,6 +242,23 @@ pub async fn more(
         .filter(|event| matches!(event, Event::Trimmed(_)));
     trimmed.wave = u32::try_from(wave.count()).ok();
     record_trimmed(run, trimmed).await.map(Some)
+}
+
+/// Returns the worst-case cost of the synthesis of reports with so many tokens.
+///
+/// # Errors
+/// If no master is configured.
+pub fn synthesis_cost(
+    deps: &Deps,
+    request: &RequestContext,
+    trimmed: &Trimmed,
+    written: Vec<u64>,
+) -> Result<Usd, Failure> {
+    let fitting = Fitting::new(deps, request, &[], written)?;
+    let given = budget::given(&trimmed.max_tokens, Role::Master);
+    let tokens = given.unwrap_or(fitting.synthesis.limit);
+    let master = [(Role::Master, tokens)];
+    Ok(budget::synthesis_hold(&master, &fitting.synthesis))
 }
 
 async fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, Failure> {

@@ -28,14 +28,36 @@ impl From<&Policy> for scoring::Policy {
 /// True if c_final cannot reach the threshold even with the largest bonus and the least penalty
 /// that may be applied. Then no synthesis is written (SPEC 6).
 pub fn out_of_reach(policy: &Policy, judgement: &Judgement) -> bool {
-    let bonus = judgement
-        .coverage_bonus
-        .clamp(0.0, policy.max_coverage_bonus);
+    let measured = |value: f64, most: f64| {
+        let measured = value.clamp(0.0, most);
+        Terms {
+            estimated: None,
+            measured,
+            applied: measured,
+        }
+    };
     let least = leading(judgement)
         .and_then(|group| group.conflict_penalty)
         .unwrap_or(judgement.conflict_penalty);
-    let penalty = least.clamp(0.0, policy.max_conflict_penalty);
-    judgement.base_score - penalty + bonus < policy.ask_user_threshold
+    let highest = Confidence::new(
+        judgement.base_score,
+        measured(least, policy.max_conflict_penalty),
+        measured(judgement.coverage_bonus, policy.max_coverage_bonus),
+        policy.ask_user_threshold,
+    );
+    bounded(judgement, highest).is_low()
+}
+
+/// Limits c_final where an image was not seen, and where an open request was not cross-checked.
+fn bounded(judgement: &Judgement, confidence: Confidence) -> Confidence {
+    let unchecked = !judgement.cross_checked && leading(judgement).is_none();
+    if judgement.rests_on_unseen {
+        confidence.at_most(MAX_UNSEEN)
+    } else if unchecked {
+        confidence.at_most(scoring::MAX_UNCHECKED)
+    } else {
+        confidence
+    }
 }
 
 /// Returns the group of final answers with the least penalty; `None` for a request without a final
@@ -124,14 +146,7 @@ pub fn settle(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> 
         coverage_bonus,
         policy.ask_user_threshold,
     );
-    let unchecked = !judgement.cross_checked && leading(judgement).is_none();
-    if judgement.rests_on_unseen {
-        confidence.at_most(MAX_UNSEEN)
-    } else if unchecked {
-        confidence.at_most(scoring::MAX_UNCHECKED)
-    } else {
-        confidence
-    }
+    bounded(judgement, confidence)
 }
 
 #[cfg(test)]

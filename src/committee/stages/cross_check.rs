@@ -54,15 +54,54 @@ pub async fn make(
     if run.recorded(&CrossCheckStep).is_some() {
         return Ok(());
     }
-    let checked = match refusal(context) {
-        Some(why) => CrossChecked {
+    let checked = match (inherited(context, latest).await?, refusal(context)) {
+        (Some(checked), _) => checked,
+        (None, Some(why)) => CrossChecked {
             passes: vec![],
             notes: vec![why.to_owned()],
         },
-        None => passes(context, latest).await?,
+        (None, None) => passes(context, latest).await?,
     };
     run.record(Event::CrossChecked(Box::new(checked))).await?;
     Ok(())
+}
+
+/// Returns the cross-check of the run that this one continues, if it was about the same reports.
+async fn inherited(
+    context: &RoundContext<'_>,
+    latest: &BTreeMap<Agent, AgentOutcome>,
+) -> Result<Option<CrossChecked>, Failure> {
+    let mode = context.request.question.mode;
+    let Some(parent) = &context.request.parent else {
+        return Ok(None);
+    };
+    let is_same = latest
+        .iter()
+        .filter(|(_, outcome)| outcome.is_answered())
+        .eq(&parent.outcomes);
+    if !is_same || !context.deps.policy.cross_check.covers(mode) {
+        return Ok(None);
+    }
+    let ancestors = context.run.ancestors().await?;
+    let Some((_, entries)) = ancestors.iter().find(|(id, _)| *id == parent.run) else {
+        return Ok(None);
+    };
+    let transcript = Transcript::of_entries(entries);
+    // A later round of that run came after its cross-check.
+    let is_changed = transcript
+        .outcomes
+        .iter()
+        .any(|o| o.round > 1 && o.outcome.is_answered());
+    let checked = transcript
+        .cross_checked
+        .filter(|c| !c.passes.is_empty() && !is_changed);
+    Ok(checked.map(|checked| {
+        let mut checked = CrossChecked::clone(checked);
+        checked
+            .notes
+            .push("taken from the run that this one continues".to_owned());
+        checked
+    }))
 }
 
 /// Returns the reason for no cross-check, if there is one.

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::committee::call::prompts::set;
-use crate::committee::call::{Typed, buy_checked};
+use crate::committee::call::{Salvaged, Typed, buy_checked};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
 use crate::committee::output_shapes::{FinalSynthesis, QuestionOut, SynthesisAudit, SynthesisMeta};
@@ -13,23 +13,23 @@ use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::domain::{TaskType, TimeUnit};
 use crate::journal::Cut;
 
-/// Returns what a cut synthesis has of its main answer, up to the last whole paragraph. `meta` and
-/// `audit` are kept if they are whole, else they are empty.
-pub(super) fn salvaged(task_type: TaskType, text: &str) -> Option<FinalSynthesis> {
+/// Returns what a cut synthesis has of its main answer: all of it, or up to the last whole
+/// paragraph. `meta` and `audit` are kept if they are whole, else they are empty.
+pub(super) fn salvaged(task_type: TaskType, text: &str) -> Option<(FinalSynthesis, Salvaged)> {
     let value = conclave_lenient_json::extract_any(text)?;
     let written = value.get("replyMarkdown")?.as_str()?;
-    let is_whole = value.get("meta").is_some();
-    let reply_markdown = if is_whole {
-        written.to_owned()
+    let (reply_markdown, salvaged) = if value.get("meta").is_some() {
+        (written.to_owned(), Salvaged::MainPart)
     } else {
-        to_last_paragraph(written)
+        (to_last_paragraph(written), Salvaged::Beginning)
     };
     let has_text = !reply_markdown.trim().is_empty();
-    has_text.then(|| FinalSynthesis {
+    let synthesis = || FinalSynthesis {
         reply_markdown,
         meta: part(&value, "meta").unwrap_or_else(|| empty_meta(task_type)),
         audit: part(&value, "audit").unwrap_or_else(empty_audit),
-    })
+    };
+    has_text.then(|| (synthesis(), salvaged))
 }
 
 fn part<T: DeserializeOwned>(value: &Value, key: &str) -> Option<T> {
@@ -66,8 +66,9 @@ fn empty_audit() -> SynthesisAudit {
     }
 }
 
-/// Continues a salvaged synthesis by one call, if the money suffices. Returns the whole, and how it
-/// was cut.
+/// Continues a salvaged synthesis by one call, if the money suffices. Returns the whole, and how its
+/// main answer was cut. If the main answer was whole, only `meta` and `audit` are taken from the
+/// call.
 ///
 /// # Errors
 /// If the run must stop, for example because the database fails.
@@ -75,7 +76,8 @@ pub(super) async fn continued(
     input: &SynthesisInput<'_>,
     first: Typed<FinalSynthesis>,
     max_words: u32,
-) -> Result<(Typed<FinalSynthesis>, Cut), Failure> {
+) -> Result<(Typed<FinalSynthesis>, Option<Cut>), Failure> {
+    let is_whole = first.salvaged == Some(Salvaged::MainPart);
     let (mut values, mut texts) = input
         .run
         .compute("asking for the rest of the answer", || input.values())
@@ -89,29 +91,57 @@ pub(super) async fn continued(
     let salvage = |text: &str| salvaged(input.plan.task_type, text);
     let rest = buy_checked(input.run, input.deps, ask, |_| vec![], salvage).await;
     let rest: Typed<FinalSynthesis> = match rest {
+        // The second call is cut too, so it may have less of the other parts than the first.
+        Ok(rest) if is_whole && rest.salvaged.is_some() => return Ok((first, None)),
         Ok(rest) => rest,
         Err(error) => {
             error.no_output()?;
-            return Ok((first, Cut::EndMissing));
+            return Ok((first, (!is_whole).then_some(Cut::EndMissing)));
         }
     };
-    let cut = if rest.is_salvaged {
-        Cut::EndMissing
+    let (reply_markdown, cut) = if is_whole {
+        (written.to_owned(), None)
     } else {
-        Cut::Continued
+        let cut = if rest.salvaged == Some(Salvaged::Beginning) {
+            Cut::EndMissing
+        } else {
+            Cut::Continued
+        };
+        (joined(written, &rest.value.reply_markdown), Some(cut))
     };
-    let reply_markdown = format!("{written}\n\n{}", rest.value.reply_markdown.trim_start());
     let value = FinalSynthesis {
         reply_markdown,
         ..rest.value
     };
-    let is_salvaged = rest.is_salvaged;
+    let salvaged = rest.salvaged;
     Ok((
         Typed {
             value,
-            is_salvaged,
+            salvaged,
             ..first
         },
         cut,
     ))
+}
+
+/// Joins the two parts of a main answer. A table that was cut between two rows continues.
+fn joined(written: &str, rest: &str) -> String {
+    let rest = rest.trim_start();
+    let is_row = |line: Option<&str>| line.is_some_and(|line| line.starts_with('|'));
+    let is_table = is_row(written.lines().last()) && is_row(rest.lines().next());
+    let between = if is_table { "\n" } else { "\n\n" };
+    format!("{written}{between}{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_cut_between_two_rows_stays_one_table() {
+        let table = "| a | b |\n|---|---|\n| 1 | 2 |";
+        assert_eq!(joined(table, "\n| 3 | 4 |"), format!("{table}\n| 3 | 4 |"));
+        assert_eq!(joined(table, "Done."), format!("{table}\n\nDone."));
+        assert_eq!(joined("First.", "| 3 |"), "First.\n\n| 3 |");
+    }
 }

@@ -7,12 +7,13 @@ use tokio::time::Instant;
 use crate::committee::call::prompts::Rendered;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, InputBound};
+use crate::committee::money::trim;
 use crate::committee::output_shapes::Decisions;
 use crate::committee::stages::open_claims::Open;
 use crate::committee::stages::resolve;
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::config::RoleModel;
-use crate::domain::{Agent, AgentReport, Judgement, Resolution, Role, Usd};
+use crate::domain::{Agent, AgentReport, Earmark, Judgement, Resolution, Role, Usd};
 use crate::journal::step::{RoundStep, SkipStep};
 use crate::journal::{AgentOutcome, Event, RoundSkipped, RoundStarted, Transcript};
 
@@ -115,21 +116,43 @@ impl RoundContext<'_> {
         {
             return nothing("no time is left for it");
         }
-        let left = self.run.ledger().left();
-        let decisions = self.worst_decisions(round, &open.holders, heard)?;
         let least = SHARES.last().copied().unwrap_or(1.0);
-        if decisions + self.worst_reports(&open.anew, least)? <= left {
+        let decisions = self.worst_decisions(round, &open.holders, heard)?;
+        let mut worst = decisions + self.worst_reports(&open.anew, least)?;
+        let mut left = self.left_beside_synthesis(&open.anew, least, heard)?;
+        if worst <= left {
             return Ok(Affordable::Part(open));
         }
-        if decisions <= left && !open.holders.is_empty() {
-            return Ok(Affordable::Part(Open {
-                anew: vec![],
-                ..open
-            }));
+        if !open.holders.is_empty() {
+            (worst, left) = (decisions, self.left_beside_synthesis(&[], least, heard)?);
+            if worst <= left {
+                return Ok(Affordable::Part(Open {
+                    anew: vec![],
+                    ..open
+                }));
+            }
         }
         nothing(&format!(
-            "the cap cannot carry it: it may cost {decisions}, and {left} is left"
+            "the cap cannot carry it: it may cost {worst}, and {left} is left"
         ))
+    }
+
+    /// Earmarks the money for the synthesis after a round in which these agents report anew, each
+    /// with this share of its first output limit. Returns what is left for the round.
+    fn left_beside_synthesis(
+        &self,
+        anew: &[Agent],
+        share: f64,
+        heard: &RoundInput<'_>,
+    ) -> Result<Usd, Failure> {
+        let written = heard.latest.iter().map(|(agent, outcome)| {
+            let again = anew.contains(agent).then(|| self.may_write(*agent, share));
+            outcome.tokens().max(again.map_or(0, u64::from))
+        });
+        let written = written.collect();
+        let cost = trim::synthesis_cost(self.deps, self.request, &self.trimmed, written)?;
+        self.run.earmark(Earmark::Synthesis, cost);
+        Ok(self.run.ledger().left())
     }
 
     /// Returns the worst-case cost of the decisions of these agents.
@@ -206,13 +229,14 @@ impl RoundContext<'_> {
         heard: &RoundInput<'_>,
     ) -> Result<Vec<(Agent, AgentOutcome)>, Failure> {
         let decisions = self.worst_decisions(round, &open.holders, heard)?;
-        let left = self.run.ledger().left() - decisions;
         let mut share = SHARES.last().copied().unwrap_or(1.0);
         for wanted in SHARES.iter().rev() {
-            if self.worst_reports(&open.anew, *wanted)? <= left {
+            let left = self.left_beside_synthesis(&open.anew, *wanted, heard)?;
+            if decisions + self.worst_reports(&open.anew, *wanted)? <= left {
                 share = *wanted;
             }
         }
+        self.left_beside_synthesis(&open.anew, share, heard)?;
         let turns = open.agents().into_iter().map(|agent| async move {
             let outcome = match heard
                 .report(agent)

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::committee::call::output::why;
+use crate::committee::call_names::is_report;
+use crate::committee::money::budget;
 use crate::committee::request_context::RequestContext;
 use crate::committee::rule_texts::RuleTexts;
 use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::fallback_answer;
 use crate::committee::stages::later_rounds::{KEPT, SETTLED};
-use crate::domain::{Agent, FailureCause, Role, Status};
-use crate::journal::views::CallView;
+use crate::domain::{Agent, FailureCause, Status};
 use crate::journal::{
     AgentFinished, AgentOutcome, CheckScope, Continuation, Cut, Gated, Round, RoundSkipped,
     SynthesisSource, Synthesized, Transcript,
@@ -68,11 +69,8 @@ impl Noted<'_> {
             1 => notes.push(texts.note("low_score", &[])),
             _ => notes.push(texts.note("low_scores", &[("number", &number)])),
         }
-        let planned = self.transcript.planned;
-        for agent in planned.iter().flat_map(|p| &p.plan.agents_to_run) {
-            if !deliberation.trimmed.agents.contains(agent) {
-                notes.push(texts.note("not_run", &[("agent", agent.into_str())]));
-            }
+        for agent in budget::left_out(&deliberation.trimmed) {
+            notes.push(texts.note("not_run", &[("agent", agent.into_str())]));
         }
         let size = deliberation.trimmed.cross_check;
         if size.is_some_and(|size| size.scope == CheckScope::First) {
@@ -129,18 +127,25 @@ impl Noted<'_> {
         missed.into_iter().map(|(_, line)| line).collect()
     }
 
-    /// Names the outputs that were cut, but for that of the synthesis: what became of it is said
-    /// apart.
+    /// Names the agents whose report was cut at its output limit.
     fn cut_outputs(&self, texts: &RuleTexts) -> Vec<String> {
-        let is_cut = |call: &&CallView<'_>| call.sent.role != Role::Master && call.is_cut();
-        let calls = self.transcript.calls.iter().filter(is_cut);
-        calls
-            .map(|call| {
-                let limit = call.sent.max_tokens.to_string();
-                texts.note(
-                    "cut_output",
-                    &[("call", &call.sent.call), ("limit", &limit)],
-                )
+        let panel = self.deliberation.iter().flat_map(|d| &d.panel);
+        panel
+            .filter_map(|(agent, outcome)| {
+                let AgentOutcome::Answered {
+                    truncated: true,
+                    tokens,
+                    ..
+                } = outcome
+                else {
+                    return None;
+                };
+                let mut calls = self.transcript.calls.iter().rev();
+                let call = calls.find(|c| c.is_answered() && is_report(&c.sent.call, *agent));
+                // A reused report has no call in this run.
+                let limit = call.map_or(*tokens, |call| u64::from(call.sent.max_tokens));
+                let values = [("call", agent.into_str()), ("limit", &limit.to_string())];
+                Some(texts.note("cut_output", &values))
             })
             .collect()
     }

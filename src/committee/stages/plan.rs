@@ -107,8 +107,10 @@ async fn reuse(
         demands: planned.plan.demands.clone(),
     };
     let (mut plan, corrections) = bound(&raw, deps, request);
-    if request.choice() == Some(Choice::Deeper) {
-        plan.rounds = (plan.rounds + 1).min(MAX_ROUNDS);
+    match request.choice() {
+        Some(Choice::Deeper) => plan.rounds = (plan.rounds + 1).min(MAX_ROUNDS),
+        Some(Choice::BestAnswer) => plan.rounds = 1,
+        Some(Choice::Position | Choice::Anew | Choice::Stop) | None => {}
     }
     Ok(Planned {
         plan,

@@ -94,15 +94,20 @@ async fn buy(input: &SynthesisInput<'_>) -> Result<(Option<Clarification>, Obtai
             detail: UNUSABLE.into(),
         }],
     };
-    let typed = match master.map_or(OutputForm::Json, |master| master.output) {
-        OutputForm::Json => buy_checked(input.run, input.deps, ask, check, |_| None).await?,
-        OutputForm::Text => buy_text(input.run, input.deps, ask)
-            .await?
-            .map(|text| of_text(input, &unquoted(&text))),
-    };
-    let read = || question_of(input, &typed.value);
-    let question = input.run.compute("reading the question", read).await?;
-    Ok((question, typed.obtained))
+    let reading = "reading the question";
+    match master.map_or(OutputForm::Json, |master| master.output) {
+        OutputForm::Json => {
+            let typed = buy_checked(input.run, input.deps, ask, check, |_| None).await?;
+            let read = || question_of(input, &typed.value);
+            Ok((input.run.compute(reading, read).await?, typed.obtained))
+        }
+        OutputForm::Text => {
+            let typed = buy_text(input.run, input.deps, ask).await?;
+            let read = || of_text(input, &unquoted(&typed.value));
+            let question = input.run.compute(reading, read).await?;
+            Ok((Some(question), typed.obtained))
+        }
+    }
 }
 
 /// Returns the plan's own question, for a run in which no agent was called.

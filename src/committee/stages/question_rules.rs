@@ -20,7 +20,7 @@ pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Opti
 /// Builds a question from the master's plain text. The question is the text up to the first
 /// question mark, and fixed rules make the options. The rules also make the question if the agents'
 /// answers differ, or if that text is missing or longer than 200 characters.
-pub fn of_text(input: &SynthesisInput<'_>, text: &str) -> QuestionOut {
+pub(super) fn of_text(input: &SynthesisInput<'_>, text: &str) -> Clarification {
     let ruled = by_rule(input);
     let words = text
         .split_inclusive(is_question_mark)
@@ -28,9 +28,16 @@ pub fn of_text(input: &SynthesisInput<'_>, text: &str) -> QuestionOut {
         .map(str::trim)
         .filter(|q| q.ends_with(is_question_mark));
     let words = words.filter(|q| q.chars().count() <= 200 && positions(input).len() < 2);
-    QuestionOut {
-        question: words.unwrap_or(&ruled.question).to_owned(),
-        options: ruled.options.to_vec(),
+    let asked = words.and_then(|words| {
+        let words = input.discarded().redact(words).into_owned();
+        Clarification::new(&words, &ruled.options)
+    });
+    match asked {
+        Some(asked) => Clarification {
+            choices: ruled.choices,
+            ..asked
+        },
+        None => ruled,
     }
 }
 

@@ -2,6 +2,7 @@
 //! claims are settled.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
@@ -13,9 +14,10 @@ use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::judge::judge;
+use crate::committee::stages::reuse::{self, Split};
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::committee::stages::turn::finished;
-use crate::committee::stages::{cross_check, open_claims, reuse};
+use crate::committee::stages::{cross_check, open_claims};
 use crate::domain::{Agent, Judgement, Plan};
 use crate::journal::{
     AgentFinished, AgentOutcome, Event, RoundStarted, RunContext, Transcript, Trimmed,
@@ -46,14 +48,16 @@ pub async fn rounds(
         trimmed: trim::panel(run, deps, request, &split.asked, &split.reused).await?,
         until: deps.stage_end(run, ROUNDS_END),
     };
-    let mut latest = context.first_round().await?;
-    while Instant::now() < deps.stage_end(run, FIRST_END) {
-        let Some(more) = trim::more(run, deps, request, &split.asked, &context.trimmed).await?
-        else {
+    let mut latest = context.first_round(&split).await?;
+    loop {
+        let first_end = deps.stage_end(run, FIRST_END);
+        let has_time = Instant::now() + longest_report(run) < first_end;
+        let added = if has_time { &split.asked[..] } else { &[] };
+        let Some(more) = trim::more(run, deps, request, added, &context.trimmed).await? else {
             break;
         };
         context.trimmed = more;
-        latest = context.first_round().await?;
+        latest = context.first_round(&split).await?;
     }
     let mut outcomes = latest.iter();
     if !outcomes.any(|(agent, outcome)| agent.is_core() && outcome.is_answered()) {
@@ -88,6 +92,17 @@ pub async fn rounds(
     Ok(deliberation(run, context.trimmed, latest, judgement))
 }
 
+/// Returns the time of the slowest call of round 1 so far. Another agent may need as long.
+fn longest_report(run: &RunContext) -> Duration {
+    let events = run.events();
+    let calls = Transcript::of(&events).calls;
+    let of_round = calls
+        .iter()
+        .filter(|call| call.sent.call.starts_with("r1/"));
+    let times = of_round.filter_map(|call| Some(call.settled?.latency_ms));
+    Duration::from_millis(times.max().unwrap_or(0))
+}
+
 fn deliberation(
     run: &RunContext,
     trimmed: Trimmed,
@@ -111,13 +126,13 @@ fn deliberation(
 impl RoundContext<'_> {
     /// Runs all agents at once, independently. Reports of an earlier run that the user's answer
     /// does not affect are reused.
-    async fn first_round(&self) -> Result<BTreeMap<Agent, AgentOutcome>, Failure> {
-        let first = reuse::split(self.request, &self.trimmed.agents);
-        let why = if first.reused.is_empty() {
+    async fn first_round(&self, split: &Split) -> Result<BTreeMap<Agent, AgentOutcome>, Failure> {
+        let mut asked = split.asked.clone();
+        asked.retain(|agent| self.trimmed.agents.contains(agent));
+        let why = if split.reused.is_empty() {
             "every agent answers independently".to_owned()
         } else {
-            let names = first
-                .asked
+            let names = asked
                 .iter()
                 .map(Agent::into_str)
                 .collect::<Vec<_>>()
@@ -129,13 +144,13 @@ impl RoundContext<'_> {
         };
         let started = RoundStarted {
             round: 1,
-            agents: first.asked.clone(),
+            agents: asked.clone(),
             why,
         };
         self.run.record(Event::RoundStarted(started)).await?;
         let mut latest: BTreeMap<Agent, AgentOutcome> = BTreeMap::new();
         if let Some(parent) = &self.request.parent {
-            for (agent, inherited) in &first.reused {
+            for (agent, inherited) in &split.reused {
                 let done = AgentFinished {
                     round: 1,
                     agent: *agent,
@@ -152,13 +167,12 @@ impl RoundContext<'_> {
         } else {
             self.until
         };
-        let asked = first.asked.iter();
-        let turns = asked.clone().map(|agent| self.first_turn(*agent, until));
+        let turns = asked.iter().map(|agent| self.first_turn(*agent, until));
         // Results are in the order of the agents, not in the order of finishing.
-        for (agent, outcome) in asked.zip(join_all(turns).await) {
+        for (agent, outcome) in asked.iter().zip(join_all(turns).await) {
             latest.extend(outcome?.map(|outcome| (*agent, outcome)));
         }
-        if first.asked.contains(&Agent::Solver) && !latest.contains_key(&Agent::Solver) {
+        if asked.contains(&Agent::Solver) && !latest.contains_key(&Agent::Solver) {
             latest.insert(Agent::Solver, self.last_resort(&latest, until).await?);
         }
         Ok(latest)

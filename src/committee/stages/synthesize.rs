@@ -11,7 +11,7 @@ use crate::committee::output_shapes::{
 };
 use crate::committee::reply::assumptions;
 use crate::committee::reply::plan_steps::plan_steps;
-use crate::committee::reply::sections;
+use crate::committee::reply::sections::{self, to_last_paragraph};
 use crate::committee::stages::cut_answer::{continued, salvaged};
 use crate::committee::stages::synthesis_checks::{
     answer_problem, justifications_of, known_units, problems, shown_quarantine, would_ask,
@@ -76,9 +76,9 @@ async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     let check = |synthesis: &FinalSynthesis| problems(input, synthesis);
     let salvage = |text: &str| salvaged(input.plan.task_type, text);
     match buy_checked::<FinalSynthesis>(input.run, input.deps, ask, check, salvage).await {
-        Ok(typed) if typed.is_salvaged => {
+        Ok(typed) if typed.salvaged.is_some() => {
             let (typed, cut) = continued(input, typed, max_words).await?;
-            complete(input, typed, Some(cut)).await
+            complete(input, typed, cut).await
         }
         Ok(typed) => complete(input, typed, None).await,
         Err(error) => instead(input, &error.no_output()?).await,
@@ -148,6 +148,11 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
     let read = || {
         let text = unquoted(&typed.value);
+        let text = if typed.truncated {
+            to_last_paragraph(&text)
+        } else {
+            text
+        };
         let question = &input.request.question.message;
         sections::main_answer(&text, question, &input.discarded(), &mut corrections)
     };
@@ -163,6 +168,7 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         estimate,
         quarantine_justifications: shown_quarantine(input),
         final_answer: answer_of(&report),
+        cut: typed.truncated.then_some(Cut::EndMissing),
         ..input.draft(main, &reports)
     };
     Ok(Synthesized {
@@ -184,7 +190,7 @@ async fn complete(
     typed: Typed<FinalSynthesis>,
     cut: Option<Cut>,
 ) -> Result<Synthesized, Failure> {
-    let is_blank = typed.is_salvaged;
+    let is_blank = typed.salvaged.is_some();
     let noted = |note: &String| format!("the synthesis's JSON: {note}");
     let mut corrections: Vec<String> = typed.notes.iter().map(noted).collect();
     let FinalSynthesis {

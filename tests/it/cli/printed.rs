@@ -251,3 +251,24 @@ async fn recorded_outputs_are_scored_line_by_line_without_a_key() {
         .unwrap();
     assert_eq!(missing.status.code(), Some(2));
 }
+
+#[tokio::test]
+async fn a_round_ends_after_all_of_its_agents() {
+    let provider = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    let lines = "2026-11-02 07:00 supply 70.1 C return 44.0 C flow 11.0 m3/h\n".repeat(430);
+    let question = format!("The log of the last month: is there a fault in it?\n{lines}");
+    let output = run(&folder, &["audit", &question], &provider).await;
+    let told = text(&output.stderr);
+    let at = |words: &str| {
+        told.find(words)
+            .unwrap_or_else(|| panic!("{words}: {told}"))
+    };
+    let ended = at("round 1    ended");
+    assert!(at("can run after all") < ended, "{told}");
+    assert!(
+        at("verifier   answered") < ended && ended < at("check      "),
+        "{told}"
+    );
+    assert_eq!(told.matches("round 1    ended").count(), 1, "{told}");
+}

@@ -134,3 +134,18 @@ fn the_synthesis_is_bought_if_any_answer_may_reach_the_threshold() {
     );
     assert_eq!(asks.gate(true), Gate::Ask);
 }
+
+#[test]
+fn a_bound_of_c_final_below_the_threshold_is_out_of_reach_too() {
+    let unseen = Judgement {
+        rests_on_unseen: true,
+        ..judgement(&[("10", 0.0)], true)
+    };
+    assert!(out_of_reach(&policy(), &unseen));
+    let strict = Policy {
+        ask_user_threshold: 0.8,
+        ..policy()
+    };
+    assert!(out_of_reach(&strict, &judgement(&[], false)));
+    assert!(!out_of_reach(&strict, &judgement(&[], true)));
+}

@@ -1,0 +1,127 @@
+//! Tests runs that continue another one: what their question means, and what they buy.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use conclave::domain::Choice;
+use conclave::journal::Event;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp};
+
+/// A config under which no run is confident enough to answer at once.
+fn unsure() -> Setup {
+    Setup::default()
+        .set("/policy/askUserThreshold", json!(0.98))
+        .set("/policy/maxCoverageBonus", json!(0))
+}
+
+/// Asks a question of which nothing is contested, so that rules make the question of the gate.
+async fn asked(provider: &MockProvider, setup: Setup) -> (TestApp, Got) {
+    let message = Scenario::agreeing().message;
+    let app = TestApp::with(provider, setup).await;
+    let got = app.ask("audit", &message).await;
+    assert_eq!(got.outcome, "clarification", "{}", got.text());
+    (app, got)
+}
+
+fn choices(got: &Got) -> Option<[Choice; 3]> {
+    got.events().find_map(|event| match event {
+        Event::Synthesized(synthesized) => synthesized.question.choices,
+        _ => None,
+    })
+}
+
+/// Lets the master give no question that can be asked.
+fn without_question(provider: &MockProvider) {
+    provider.reply_with("question*", json!({ "question": "", "options": [] }));
+}
+
+const HOW_TO_GO_ON: Option<[Choice; 3]> = Some([Choice::BestAnswer, Choice::Deeper, Choice::Stop]);
+
+#[tokio::test]
+async fn a_question_in_plain_text_keeps_what_its_options_mean() {
+    let provider = MockProvider::playing(Scenario::agreeing()).await;
+    provider.reply_text("question", "How should it go on?");
+    let setup = unsure().set("/models/roles/master/output", json!("text"));
+    let (app, got) = asked(&provider, setup).await;
+    assert!(
+        got.text().contains("How should it go on?"),
+        "{}",
+        got.text()
+    );
+    assert_eq!(choices(&got), HOW_TO_GO_ON);
+    provider.reset();
+    let stopped = app.ask("audit", "C").await;
+    assert_eq!(stopped.outcome, "answered");
+    assert_eq!(provider.calls().len(), 0, "the user chose to stop");
+}
+
+#[tokio::test]
+async fn the_best_answer_costs_one_synthesis_and_no_second_cross_check() {
+    let scenario = Scenario::agreeing().with(|s| s.plan["rounds"] = json!(2));
+    let provider = MockProvider::playing(scenario).await;
+    without_question(&provider);
+    let (app, got) = asked(&provider, unsure()).await;
+    assert_eq!(choices(&got), HOW_TO_GO_ON);
+    let best = app.ask("audit", "A").await;
+    let steps = provider.steps_of(&best.run.to_string());
+    assert_eq!(steps.keys().collect::<Vec<_>>(), ["synthesis"]);
+    assert_eq!(best.body["audit"]["plan"]["rounds"], 1);
+    let verdicts = |got: &Got| got.body["audit"]["crossCheck"]["passes"].clone();
+    assert_eq!(verdicts(&best), verdicts(&got));
+    assert!(
+        !best.text().contains("not cross-checked"),
+        "{}",
+        best.text()
+    );
+}
+
+#[tokio::test]
+async fn only_an_agent_that_the_cap_left_out_is_said_to_be() {
+    let provider = MockProvider::playing(Scenario::agreeing()).await;
+    provider.on("r1/critic", Fault::Refusal);
+    without_question(&provider);
+    let (app, _) = asked(&provider, unsure()).await;
+    let best = app.ask("audit", "A").await;
+    assert_eq!(
+        best.body["meta"]["usedAgents"],
+        json!(["solver", "verifier"])
+    );
+    assert!(!best.text().contains("did not run"), "{}", best.text());
+}
+
+#[tokio::test]
+async fn an_agent_whose_report_is_reused_is_not_asked_for_those_that_the_cap_leaves_out() {
+    let scenario = Scenario::disagreeing();
+    let mut left_out = BTreeSet::new();
+    for mills in 33..=41 {
+        let provider = MockProvider::playing(scenario.clone()).await;
+        let folder = Arc::new(TempDir::new().unwrap());
+        let first = TestApp::on(&provider, Setup::default(), Arc::clone(&folder)).await;
+        let asked = first.ask("audit", &scenario.message).await;
+        assert_eq!(asked.outcome, "clarification");
+        drop(first);
+        let cap = Setup::default().env("NORMAL_MAX_USD", format!("0.{mills:03}"));
+        let poor = TestApp::on(&provider, cap, folder).await;
+        // "A" is the solver's own answer, so its report holds.
+        let body = crate::support::chat("audit", "A");
+        let response = poor.post(&body).send().await.unwrap();
+        let run = response.headers()["x-request-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let steps = provider.steps_of(&run);
+        assert!(
+            !steps.contains_key("r1/solver"),
+            "at 0.{mills:03}: {steps:?}"
+        );
+        let made = steps.keys().filter(|step| step.starts_with("r1/"));
+        left_out.insert(2 - made.count());
+    }
+    assert!(
+        left_out.contains(&0) && left_out.contains(&2),
+        "{left_out:?}"
+    );
+}

@@ -44,10 +44,18 @@ pub struct RequestContext {
     pub images: Vec<Image>,
     /// Attached images that could not be read.
     pub unseen: Vec<UnseenImage>,
+    pub inherited: Inherited,
     /// Fences untrusted text in prompts. It is new in every run and occurs in none of the run's
     /// texts.
     pub fence: String,
     pub seed: u64,
+}
+
+/// How many of the first images and unseen images come from the runs that this one continues.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Inherited {
+    images: usize,
+    unseen: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +103,21 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
         .as_ref()
         .map(|continues| continues.by.clone());
     let seed = run.accepted().seed;
-    let (images, unseen) = deps.attachments.images(&question.attachments).await;
+    // The attachments of earlier runs come first.
+    let own = run.accepted().question.attachments.len();
+    let all = question.attachments.as_slice();
+    let (earlier, own) = all.split_at(all.len().saturating_sub(own));
+    let ((mut images, mut unseen), mut own) = futures_util::future::join(
+        deps.attachments.images(earlier),
+        deps.attachments.images(own),
+    )
+    .await;
+    let inherited = Inherited {
+        images: images.len(),
+        unseen: unseen.len(),
+    };
+    images.append(&mut own.0);
+    unseen.append(&mut own.1);
     let mut request = RequestContext {
         question,
         message: run.accepted().question.message.clone(),
@@ -107,6 +129,7 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
         affected: vec![],
         images,
         unseen,
+        inherited,
         fence: String::new(),
         seed,
     };
@@ -286,6 +309,9 @@ impl RequestContext {
             self.answers.clear();
             self.corrections.clear();
             (self.latest, self.parent, self.highest_handle) = (None, None, 0);
+            let Inherited { images, unseen } = std::mem::take(&mut self.inherited);
+            self.images.drain(..images.min(self.images.len()));
+            self.unseen.drain(..unseen.min(self.unseen.len()));
             return self;
         }
         self.affected.clone_from(&reading.affected);
@@ -418,5 +444,23 @@ mod tests {
             let text = lineage(&latest, planned, &ancestors).full_text();
             assert_eq!(text, format!("How many?\nthe load is 4.5\n{last}"));
         }
+    }
+
+    #[test]
+    fn a_message_that_asks_something_new_keeps_only_its_own_images() {
+        let image = |name: &str| Image {
+            media_type: "image/png".into(),
+            base64: name.into(),
+        };
+        let mut request = crate::committee::routines::case("What does the gauge read?");
+        request.images = vec![image("earlier"), image("own")];
+        request.inherited.images = 1;
+        let mut planned = planned("");
+        let reading = |request: RequestContext, planned: &Planned| -> Vec<String> {
+            let read = request.read_as(planned, &accepted("And this one?", None));
+            read.images.into_iter().map(|image| image.base64).collect()
+        };
+        planned.reading.as_mut().unwrap().continues = false;
+        assert_eq!(reading(request, &planned), ["own"]);
     }
 }

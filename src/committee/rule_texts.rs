@@ -113,6 +113,13 @@ impl RuleTexts {
         self.position.replace("{}", position)
     }
 
+    /// Returns the position of an option that [`RuleTexts::position`] made.
+    pub fn position_in<'o>(&self, option: &'o str) -> Option<&'o str> {
+        let (before, after) = self.position.split_once("{}")?;
+        let rest = option.strip_prefix(before.trim())?;
+        rest.strip_suffix(after.trim()).map(str::trim)
+    }
+
     /// Returns the note on a reply whose `c_final` is below the threshold.
     pub fn below(&self, threshold: f64) -> String {
         self.below.replace("{}", &format!("{threshold:.2}"))
@@ -127,7 +134,7 @@ impl RuleTexts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::UnseenCause;
+    use crate::domain::{Clarification, UnseenCause};
 
     const VALUES: [&str; 10] = [
         "{why}", "{name}", "{agent}", "{number}", "{round}", "{call}", "{limit}", "{role}",
@@ -176,6 +183,20 @@ mod tests {
                 (wanted > 0, wanted),
                 "{code}"
             );
+        }
+    }
+
+    #[test]
+    fn the_position_of_an_option_is_read_back_in_every_language() {
+        for (code, texts) in &*TEXTS {
+            let positions = ["yes", "no"].map(|position| texts.position(position));
+            let options = [positions.as_slice(), std::slice::from_ref(&texts.none_fits)].concat();
+            let asked = Clarification::new(&texts.contested, &options).unwrap();
+            let read = asked
+                .options
+                .each_ref()
+                .map(|option| texts.position_in(option));
+            assert_eq!(read, [Some("yes"), Some("no"), None], "{code}");
         }
     }
 

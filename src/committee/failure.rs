@@ -72,12 +72,12 @@ impl Failure {
         Self::Failed { cause, detail }
     }
 
-    /// Returns the failure of a run whose cap is too small for one agent and the synthesis, which
-    /// need `needed`.
+    /// Returns the failure of a run that has too little money left for one agent and the synthesis,
+    /// which can cost `needed`. The question may be long, or earlier calls used the money up.
     pub(super) fn no_room(left: Usd, needed: Usd) -> Self {
         let detail = format!(
-            "the question is too long for the cap: one agent and the synthesis can cost {needed}, and {left} is left. \
-             Shorten it, ask in deep, or raise the cap"
+            "one agent and the synthesis can cost {needed}, and {left} of the cap is left. \
+             A shorter question or a higher cap makes room"
         );
         Self::Failed {
             cause: Cause::Budget,

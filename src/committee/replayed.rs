@@ -77,7 +77,7 @@ pub fn replay(
 ) -> Option<Replayed> {
     let whole = Transcript::of_entries(entries);
     let accepted = whole.accepted?;
-    let message = lineage(accepted, whole.ancestors(ancestors)).full_text();
+    let message = lineage(accepted, whole.planned, whole.ancestors(ancestors)).full_text();
     let mode = accepted.question.mode;
     let mut judged_again: Option<Judgement> = None;
     let mut needs = vec![];

@@ -13,7 +13,7 @@ use crate::domain::{
     Agent, Assumption, Choice, Clarification, ConductKind, Question, RunId, UnseenImage,
 };
 use crate::journal::{
-    Accepted, AgentOutcome, Continuation, Entry, Planned, RunContext, Scored, Transcript,
+    Accepted, AgentOutcome, Continuation, Entry, Planned, Reading, RunContext, Scored, Transcript,
 };
 use crate::llm::Image;
 
@@ -44,10 +44,18 @@ pub struct RequestContext {
     pub images: Vec<Image>,
     /// Attached images that could not be read.
     pub unseen: Vec<UnseenImage>,
+    pub inherited: Inherited,
     /// Fences untrusted text in prompts. It is new in every run and occurs in none of the run's
     /// texts.
     pub fence: String,
     pub seed: u64,
+}
+
+/// How many of the first images and unseen images come from the runs that this one continues.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Inherited {
+    images: usize,
+    unseen: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,14 +96,28 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
         corrections,
         parent,
         highest_handle,
-    } = lineage(run.accepted(), &run.ancestors().await?);
+    } = lineage(run.accepted(), None, &run.ancestors().await?);
     let latest = run
         .accepted()
         .continues
         .as_ref()
         .map(|continues| continues.by.clone());
     let seed = run.accepted().seed;
-    let (images, unseen) = deps.attachments.images(&question.attachments).await;
+    // The attachments of earlier runs come first.
+    let own = run.accepted().question.attachments.len();
+    let all = question.attachments.as_slice();
+    let (earlier, own) = all.split_at(all.len().saturating_sub(own));
+    let ((mut images, mut unseen), mut own) = futures_util::future::join(
+        deps.attachments.images(earlier),
+        deps.attachments.images(own),
+    )
+    .await;
+    let inherited = Inherited {
+        images: images.len(),
+        unseen: unseen.len(),
+    };
+    images.append(&mut own.0);
+    unseen.append(&mut own.1);
     let mut request = RequestContext {
         question,
         message: run.accepted().question.message.clone(),
@@ -107,6 +129,7 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
         affected: vec![],
         images,
         unseen,
+        inherited,
         fence: String::new(),
         seed,
     };
@@ -123,13 +146,18 @@ pub struct Conversation {
     pub highest_handle: usize,
 }
 
-/// Builds a run's question from its `accepted` event and the journals of its ancestors, the nearest
-/// first.
-pub fn lineage(accepted: &Accepted, ancestors: &[(RunId, Vec<Entry>)]) -> Conversation {
+/// Builds a run's question from its `accepted` event, its plan if it is made already, and the
+/// journals of its ancestors, the nearest first.
+pub fn lineage(
+    accepted: &Accepted,
+    planned: Option<&Planned>,
+    ancestors: &[(RunId, Vec<Entry>)],
+) -> Conversation {
     let mut question = accepted.question.clone();
     let (mut answers, mut corrections, mut parent) = (vec![], vec![], None);
     let mut highest_handle = 0;
     let mut continues = accepted.continues.clone();
+    let mut reading = planned.and_then(|planned| planned.reading.as_ref());
     for (id, entries) in ancestors {
         match continues.take().map(|continues| continues.by) {
             Some(Continuation::Answer {
@@ -143,7 +171,7 @@ pub fn lineage(accepted: &Accepted, ancestors: &[(RunId, Vec<Entry>)]) -> Conver
                 corrections.push(Corrected {
                     handle,
                     wrong,
-                    correction,
+                    correction: read_correction(reading).unwrap_or(correction),
                 });
             }
             None => break,
@@ -163,6 +191,9 @@ pub fn lineage(accepted: &Accepted, ancestors: &[(RunId, Vec<Entry>)]) -> Conver
         question.attachments = attachments;
         let asked_new = transcript.planned.is_some_and(Planned::is_new_request);
         continues = earlier.continues.clone().filter(|_| !asked_new);
+        reading = transcript
+            .planned
+            .and_then(|planned| planned.reading.as_ref());
         parent.get_or_insert_with(|| reuse_from(*id, &transcript));
     }
     answers.reverse();
@@ -174,6 +205,12 @@ pub fn lineage(accepted: &Accepted, ancestors: &[(RunId, Vec<Entry>)]) -> Conver
         parent,
         highest_handle,
     }
+}
+
+/// Returns what holds instead of the corrected assumption, as the master read the message.
+fn read_correction(reading: Option<&Reading>) -> Option<String> {
+    let said = reading.map(|reading| reading.correction.clone());
+    said.filter(|said| !said.is_empty())
 }
 
 impl Conversation {
@@ -272,15 +309,19 @@ impl RequestContext {
             self.answers.clear();
             self.corrections.clear();
             (self.latest, self.parent, self.highest_handle) = (None, None, 0);
+            let Inherited { images, unseen } = std::mem::take(&mut self.inherited);
+            self.images.drain(..images.min(self.images.len()));
+            self.unseen.drain(..unseen.min(self.unseen.len()));
             return self;
         }
         self.affected.clone_from(&reading.affected);
-        if let (Some(Continuation::Correction { .. }), Some(last), false) = (
-            &self.latest,
+        if let (Some(Continuation::Correction { correction, .. }), Some(last), Some(said)) = (
+            &mut self.latest,
             self.corrections.last_mut(),
-            reading.correction.is_empty(),
+            read_correction(Some(reading)),
         ) {
-            last.correction.clone_from(&reading.correction);
+            correction.clone_from(&said);
+            last.correction = said;
         }
         self
     }
@@ -338,4 +379,88 @@ pub fn for_planning(message: &str) -> String {
     let head: String = chars.iter().take(HEAD_CHARS).collect();
     let tail: String = chars.iter().skip(HEAD_CHARS + left_out).collect();
     format!("{head}\n[... {left_out} characters are left out here, for planning only ...]\n{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::Event;
+
+    fn accepted(message: &str, correction: Option<(&str, &str)>) -> Accepted {
+        let continues = correction.map(|(handle, correction)| {
+            json!({
+                "parent": RunId::from_uuid(uuid::Uuid::nil()),
+                "by": { "type": "correction", "handle": handle, "wrong": "w", "correction": correction },
+            })
+        });
+        let accepted = json!({
+            "question": {
+                "source": "http", "mode": "ask", "user": { "id": "u", "name": "u" }, "message": message,
+            },
+            "continues": continues, "cap": 0, "seed": 1, "configHash": "", "promptsHash": "", "version": "",
+        });
+        serde_json::from_value(accepted).unwrap()
+    }
+
+    fn planned(correction: &str) -> Planned {
+        let planned = json!({
+            "plan": {
+                "taskType": "MIXED", "agentsToRun": [], "rounds": 1, "needsClarification": false,
+                "outputShape": "ask",
+            },
+            "obtained": "reused",
+            "corrections": [],
+            "reading": { "continues": true, "correction": correction, "affected": [] },
+        });
+        serde_json::from_value(planned).unwrap()
+    }
+
+    fn journal(events: Vec<Event>) -> (RunId, Vec<Entry>) {
+        let entry = |event| Entry {
+            seq: 1,
+            at: jiff::Timestamp::UNIX_EPOCH,
+            key: String::new(),
+            body: String::new(),
+            prev: String::new(),
+            hash: String::new(),
+            event,
+        };
+        let entries = events.into_iter().map(entry).collect();
+        (RunId::from_uuid(uuid::Uuid::nil()), entries)
+    }
+
+    #[test]
+    fn each_correction_is_what_the_master_of_its_run_read() {
+        let ancestors = [
+            journal(vec![
+                Event::Accepted(Box::new(accepted("A1 is 4.5", Some(("A1", "A1 is 4.5"))))),
+                Event::Planned(planned("the load is 4.5")),
+            ]),
+            journal(vec![Event::Accepted(Box::new(accepted("How many?", None)))]),
+        ];
+        let latest = accepted("A2 is 7", Some(("A2", "A2 is 7")));
+        let read = planned("the rate is 7");
+        for (planned, last) in [(Some(&read), "the rate is 7"), (None, "A2 is 7")] {
+            let text = lineage(&latest, planned, &ancestors).full_text();
+            assert_eq!(text, format!("How many?\nthe load is 4.5\n{last}"));
+        }
+    }
+
+    #[test]
+    fn a_message_that_asks_something_new_keeps_only_its_own_images() {
+        let image = |name: &str| Image {
+            media_type: "image/png".into(),
+            base64: name.into(),
+        };
+        let mut request = crate::committee::routines::case("What does the gauge read?");
+        request.images = vec![image("earlier"), image("own")];
+        request.inherited.images = 1;
+        let mut planned = planned("");
+        let reading = |request: RequestContext, planned: &Planned| -> Vec<String> {
+            let read = request.read_as(planned, &accepted("And this one?", None));
+            read.images.into_iter().map(|image| image.base64).collect()
+        };
+        planned.reading.as_mut().unwrap().continues = false;
+        assert_eq!(reading(request, &planned), ["own"]);
+    }
 }

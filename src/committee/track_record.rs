@@ -286,7 +286,7 @@ impl TrackRecord {
             return;
         };
         self.judged += 1;
-        let message = lineage(accepted, run.ancestors(ancestors)).full_text();
+        let message = lineage(accepted, run.planned, run.ancestors(ancestors)).full_text();
         let latest = run.standing();
         let input = ScoringInput {
             run,

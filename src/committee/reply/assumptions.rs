@@ -1,22 +1,14 @@
 //! The assumptions ledger: each assumption once, with a handle, a kind and the agents that made it.
 
-use std::collections::BTreeSet;
-
 use crate::committee::request_context::RequestContext;
 use crate::domain::{Agent, AgentReport, Assumption, AssumptionKind};
-use crate::text::one_line;
+use crate::text::{count_words, one_line};
 
 /// The most assumptions that a reply lists. It states how many more there were.
 const MAX: usize = 24;
 
 /// The most entries of each list that are read. Later ones are ignored.
 const MAX_READ: usize = 50;
-
-/// The most words of an assumption that are compared.
-const MAX_WORDS: usize = 60;
-
-/// Two wordings with at least this overlap are the same assumption (Jaccard index of their words).
-const SAME: f64 = 0.6;
 
 /// Merges the master's assumptions with the agents that made the same ones. Corrections by the user
 /// come as given. An assumption of an earlier reply keeps its handle; a new one gets the next
@@ -46,8 +38,8 @@ pub fn ledger(
     for (text, kind) in stated.iter().take(MAX_READ) {
         let text = one_line(text);
         let wording = Wording::of(&text);
-        let is_among = |others: &[Wording]| others.iter().any(|other| other.is_same(&wording));
-        if !text.is_empty() && !is_among(&corrected) && !is_nothing(&text) {
+        let is_among = |others: &[Wording]| others.contains(&wording);
+        if !is_among(&corrected) && is_statement(&text) {
             let made = assumed.iter().filter(|(_, assumed)| is_among(assumed));
             let agents = made.map(|(agent, _)| *agent).collect();
             ledger.add(text, wording, *kind, agents);
@@ -96,12 +88,12 @@ impl Ledger {
     }
 
     fn add(&mut self, text: String, wording: Wording, kind: AssumptionKind, agents: Vec<Agent>) {
-        if self.known.iter().any(|known| known.is_same(&wording)) {
+        if self.known.contains(&wording) {
             return;
         }
         let taken = |handle: &str| self.entries.iter().any(|entry| entry.handle == handle);
         let mut earlier = self.earlier.iter();
-        let same = earlier.find(|(handle, earlier)| earlier.is_same(&wording) && !taken(handle));
+        let same = earlier.find(|(handle, earlier)| *earlier == wording && !taken(handle));
         let handle = same.map_or_else(|| format!("A{}", self.next), |(handle, _)| handle.clone());
         if same.is_none() {
             self.next += 1;
@@ -123,80 +115,68 @@ pub fn of_reports(reports: &[(Agent, &AgentReport)]) -> Vec<(String, AssumptionK
         .collect()
 }
 
-/// A text prepared for comparison with others.
-struct Wording {
-    words: BTreeSet<String>,
-    /// Figures and negations.
-    decisive: BTreeSet<String>,
-    /// The words with a capital, also the first one.
-    names: BTreeSet<String>,
+/// False for a single word, such as "none" in any language: it assumes nothing.
+fn is_statement(text: &str) -> bool {
+    count_words(text) > 1
 }
+
+/// A text prepared for comparison with others: its words in order, in lower case, without
+/// punctuation around them. Two texts assume the same only if all words are equal. Anything less
+/// could merge opposites in some language ("ist öffentlich", "ist nicht öffentlich").
+#[derive(PartialEq, Eq)]
+struct Wording(Vec<String>);
 
 impl Wording {
     fn of(text: &str) -> Self {
-        let split = text.split(|c: char| !c.is_alphanumeric());
-        let all: Vec<&str> = split
-            .filter(|word| !word.is_empty())
-            .take(MAX_WORDS)
-            .collect();
-        let lower = |wanted: fn(&str) -> bool| -> BTreeSet<String> {
-            let chosen = all.iter().filter(|word| wanted(word));
-            chosen.map(|word| word.to_lowercase()).collect()
-        };
-        Self {
-            words: lower(|_| true),
-            decisive: lower(|word| {
-                let negates = ["not", "no", "never", "without", "nor", "t"]
-                    .iter()
-                    .any(|not| word.eq_ignore_ascii_case(not));
-                negates || word.contains(|c: char| c.is_ascii_digit())
-            }),
-            names: lower(|word| word.starts_with(char::is_uppercase)),
-        }
-    }
-
-    /// True if two texts assume the same. Texts that differ in a figure, a name or a "not" do not,
-    /// however similar they are.
-    fn is_same(&self, other: &Self) -> bool {
-        let foreign = |one: &Self, other: &Self| !one.names.is_subset(&other.words);
-        if self.decisive != other.decisive || (foreign(self, other) && foreign(other, self)) {
-            return false;
-        }
-        let common = self.words.intersection(&other.words).count();
-        let all = self.words.len() + other.words.len() - common;
-        all > 0 && common as f64 / all as f64 >= SAME
+        let around = |c: char| AROUND.contains(c);
+        let words = text
+            .split_whitespace()
+            .map(|word| word.trim_matches(around));
+        let words = words.filter(|word| !word.is_empty());
+        Self(words.map(str::to_lowercase).collect())
     }
 }
 
-fn is_nothing(text: &str) -> bool {
-    let bare = text.trim_end_matches('.').to_lowercase();
-    matches!(bare.as_str(), "none" | "n/a" | "no assumptions" | "nothing")
-}
+/// Punctuation around words that does not change what they say. A sign before a figure does.
+const AROUND: &str = ".,;:!()[]{}\"'*_`“”„«»‘’。、，；：！（）「」『』";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn same(a: &str, b: &str) -> bool {
-        Wording::of(a).is_same(&Wording::of(b))
+    #[test]
+    fn a_single_word_is_no_assumption_in_any_language() {
+        for none in ["none", "None.", "Keine.", "Ninguna", "Нет", ""] {
+            assert!(!is_statement(none), "{none}");
+        }
+        assert!(is_statement("It rains") && is_statement("負荷は低い"));
     }
 
     #[test]
-    fn a_figure_a_name_or_a_negation_makes_another_assumption() {
+    fn only_case_and_punctuation_may_differ_in_the_same_assumption() {
+        let same = |a, b| Wording::of(a) == Wording::of(b);
         for (a, b) in [
-            ("PostgreSQL is version 14.", "Redis is version 14."),
-            ("The budget is 100 USD.", "The budget is 500 USD."),
             ("The API is public.", "The API is not public."),
+            ("Die API ist öffentlich.", "Die API ist nicht öffentlich."),
+            ("Die API ist öffentlich.", "Die API ist privat."),
+            ("その API は公開です。", "その API は公開ではありません。"),
+            ("The budget is 100 USD.", "The budget is 500 USD."),
+            ("It is 5 °C outside.", "It is -5 °C outside."),
             ("It doesn't run as root.", "It does run as root."),
+            ("Ann manages Bob.", "Bob manages Ann."),
         ] {
             assert!(!same(a, b), "{a} {b}");
         }
         for (a, b) in [
             (
                 "The server runs Ubuntu 22.04.",
-                "the server runs on Ubuntu 22.04",
+                "the server runs  Ubuntu 22.04",
             ),
-            ("Water is at sea level.", "The water is at sea level"),
+            ("It runs \"Docker Swarm\".", "It runs Docker Swarm"),
+            (
+                "チームはDocker Swarmを使っている。",
+                "チームはDocker Swarmを使っている",
+            ),
         ] {
             assert!(same(a, b), "{a} {b}");
         }

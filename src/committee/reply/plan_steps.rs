@@ -172,11 +172,11 @@ fn names_a_plan(heading: &str) -> bool {
     let mut names = NAMES
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
-    // A script without spaces has no separate words, so the name may be anywhere in the heading.
+    // Chinese and Japanese have no spaces between words, so the name may be anywhere in the heading.
     let heading = heading.to_lowercase();
     names.any(|name| {
         words.iter().any(|word| word.ends_with(name))
-            || (!name.is_ascii() && heading.contains(name))
+            || (name.contains(|c| c > '\u{2e7f}') && heading.contains(name))
     })
 }
 
@@ -238,6 +238,8 @@ mod tests {
                 "## Checklist\n\nBefore you begin:\n\n- [ ] Install it\n- [ ] Test it",
                 2,
             ),
+            ("## План\n\n- Остановить\n- Перенести\n", 2),
+            ("## Планеты\n\n- Марс\n- Венера\n", 0),
             ("## Notes\n\n- Canary\n- Everyone\n", 0),
             ("The implementation plan has cost and risk.", 0),
             ("## Plan\n", 0),

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::committee::request_context::{Parent, RequestContext};
-use crate::domain::{Agent, AgentReport, Choice, OPTION_LETTERS, Status, Tag};
+use crate::domain::{
+    Agent, AgentReport, Choice, OPTION_LETTERS, Position, Status, Tag, is_question_mark,
+};
 use crate::journal::{AgentOutcome, Continuation};
 use crate::text;
 
@@ -100,7 +102,7 @@ impl<'a> Change<'a> {
             corrected,
             values,
             overruled: overruled(request, parent),
-            point: point(request),
+            point: point(request, parent),
             has_answers: reports.into_iter().any(gives_answer),
         }
     }
@@ -145,6 +147,31 @@ fn gives_answer(report: &AgentReport) -> bool {
         .any(|unit| unit.tags.contains(&Tag::Answer))
 }
 
+/// Returns the contested position that the user chose, if fixed rules made the question.
+fn chosen_position<'a>(request: &RequestContext, parent: &'a Parent) -> Option<&'a str> {
+    let Some(Continuation::Answer {
+        option: Some(letter),
+        ..
+    }) = &request.latest
+    else {
+        return None;
+    };
+    let question = parent.question.as_ref()?;
+    question.choices?;
+    let own = OPTION_LETTERS.iter().position(|own| own == letter)?;
+    request.rule_texts().position_in(question.options.get(own)?)
+}
+
+/// True if an option was made of the position with this text. An option is cut to one short line
+/// and has no question mark.
+fn is_made_of(option: &str, text: &str) -> bool {
+    let line = text::one_line(&text.replace(is_question_mark, " "));
+    match option.strip_suffix('…') {
+        Some(head) => line.starts_with(head),
+        None => line == option,
+    }
+}
+
 /// Returns the agents that hold a different position than the one named in the user's answer, over
 /// all disagreements in which the answer names one. If it names none of the final answers, all
 /// holders of one are returned, because they answered without knowing the user's answer.
@@ -155,14 +182,19 @@ fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a s
     let Some(scored) = &parent.scored else {
         return BTreeSet::new();
     };
+    let chosen = chosen_position(request, parent);
     let said = words(answer);
+    let is_named = |position: &Position| match chosen {
+        Some(chosen) => is_made_of(chosen, &position.text),
+        None => {
+            let own = words(&position.text);
+            !own.is_empty() && own.is_subset(&said)
+        }
+    };
     let mut overruled = BTreeSet::new();
     for disagreement in scored.judgement.disagreements.iter().filter(|d| !d.settled) {
         let (named, others): (Vec<_>, Vec<_>) =
-            disagreement.positions.iter().partition(|position| {
-                let own = words(&position.text);
-                !own.is_empty() && own.is_subset(&said)
-            });
+            disagreement.positions.iter().partition(|p| is_named(p));
         if !named.is_empty() || disagreement.on_final_answer {
             overruled.extend(
                 others
@@ -188,10 +220,16 @@ fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentR
     let Some(question) = &parent.question else {
         return false;
     };
+    // Of an option that fixed rules made, only the position counts.
+    let is_ruled = question.choices.is_some();
     let shared = words(&request.question.message);
     let (mut chosen, mut others) = (BTreeSet::new(), BTreeSet::new());
     for (own, option) in OPTION_LETTERS.iter().zip(&question.options) {
-        let of_option = words(option);
+        let of_option = match request.rule_texts().position_in(option) {
+            Some(position) if is_ruled => words(position),
+            None if is_ruled => BTreeSet::new(),
+            _ => words(option),
+        };
         let of_option = of_option.difference(&shared).cloned();
         if own == letter {
             chosen.extend(of_option);
@@ -206,16 +244,31 @@ fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentR
 }
 
 /// Returns the words of the user's latest answer or correction. The words of the original question
-/// are left out, because every report shares them.
-fn point(request: &RequestContext) -> BTreeSet<String> {
-    let settled = match &request.latest {
-        Some(Continuation::Answer {
-            question, answer, ..
-        }) => format!("{question} {answer}"),
-        Some(Continuation::Correction {
-            wrong, correction, ..
-        }) => format!("{wrong} {correction}"),
-        None => String::new(),
+/// are left out, because every report shares them, and so are those of the fixed rules.
+fn point(request: &RequestContext, parent: &Parent) -> BTreeSet<String> {
+    let ruled = parent.question.as_ref().filter(|q| q.choices.is_some());
+    let settled = match (&request.latest, ruled) {
+        (Some(Continuation::Answer { answer, .. }), Some(question)) => {
+            let mut options = question.options.iter();
+            let added = options.find_map(|option| answer.strip_prefix(option.as_str()));
+            let position = chosen_position(request, parent).unwrap_or_default();
+            format!("{position} {}", added.unwrap_or(answer))
+        }
+        (
+            Some(Continuation::Answer {
+                question, answer, ..
+            }),
+            None,
+        ) => {
+            format!("{question} {answer}")
+        }
+        (
+            Some(Continuation::Correction {
+                wrong, correction, ..
+            }),
+            _,
+        ) => format!("{wrong} {correction}"),
+        (None, _) => String::new(),
     };
     let shared = words(&request.question.message);
     words(&settled).difference(&shared).cloned().collect()
@@ -245,4 +298,95 @@ fn words(text: &str) -> BTreeSet<String> {
         word.chars().count() > 3 || word.chars().any(|c| c.is_ascii_digit() || c > '\u{2e7f}')
     };
     text::words(text).into_iter().filter(carries).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::committee::routines::case;
+    use crate::domain::{Clarification, Disagreement, Judgement};
+    use crate::journal::Scored;
+
+    /// A parent whose solver says yes and whose critic says no.
+    fn contested(request: &RequestContext) -> Parent {
+        let position = |text: &str, agent: Agent| Position {
+            text: text.into(),
+            agents: vec![agent.into_str().into()],
+            units: vec![],
+        };
+        let texts = request.rule_texts();
+        let disagreement = Disagreement {
+            topic: "final answer".into(),
+            on_final_answer: true,
+            settled: false,
+            severity: 0.5,
+            positions: vec![
+                position("yes", Agent::Solver),
+                position("no", Agent::Critic),
+            ],
+        };
+        let judgement = Judgement {
+            disagreements: vec![disagreement],
+            ..Judgement::default()
+        };
+        Parent {
+            run: crate::domain::RunId::from_uuid(uuid::Uuid::nil()),
+            planned: None,
+            outcomes: BTreeMap::new(),
+            scored: Some(Scored {
+                round: 1,
+                judgement,
+            }),
+            lacking: vec![],
+            assumptions: vec![],
+            question: Some(Clarification {
+                question: texts.contested.clone(),
+                options: [
+                    texts.position("yes"),
+                    texts.position("no"),
+                    texts.none_fits.clone(),
+                ],
+                choices: Some([Choice::Position, Choice::Position, Choice::Anew]),
+            }),
+        }
+    }
+
+    fn answered(answer: &str, option: Option<char>) -> (RequestContext, Parent) {
+        let mut request = case("Is 91 a prime number, and how do you know that?");
+        let parent = contested(&request);
+        let asked = parent.question.clone().unwrap();
+        request.latest = Some(Continuation::Answer {
+            question: asked.question,
+            answer: answer.replace("{B}", &asked.options[1]),
+            option,
+        });
+        (request, parent)
+    }
+
+    #[test]
+    fn a_chosen_position_of_one_short_word_overrules_only_the_others() {
+        let (request, parent) = answered("{B}", Some('B'));
+        assert_eq!(overruled(&request, &parent), BTreeSet::from(["solver"]));
+        let (request, parent) = answered("no idea", None);
+        let all = BTreeSet::from(["critic", "solver"]);
+        assert_eq!(overruled(&request, &parent), all);
+    }
+
+    #[test]
+    fn the_point_has_none_of_the_words_of_the_fixed_rules() {
+        let (request, parent) = answered("{B} (because seven divides it)", Some('B'));
+        let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
+        let point = |(request, parent)| super::point(&request, &parent);
+        assert_eq!(
+            point((request, parent)),
+            words(&["because", "seven", "divides"])
+        );
+        assert_eq!(point(answered("{B}", Some('B'))), words(&[]));
+    }
+
+    #[test]
+    fn an_option_is_made_of_a_text_that_it_cuts() {
+        assert!(is_made_of("no", "no") && is_made_of("Is it so", "Is it so?"));
+        assert!(is_made_of("Docker on one…", "Docker on one host") && !is_made_of("no", "not"));
+    }
 }

@@ -60,7 +60,9 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
     if closing_request(&synthesis.reply_markdown).is_some() {
         problems.push(Problem {
             pointer: "/replyMarkdown".into(),
-            detail: "it ends in a question or an offer to the user, who cannot answer: end with the answer".into(),
+            detail: "it ends in a question or an offer to the user, who cannot answer: end with the answer; \
+                     put a text that was asked for, such as a post or a mail, into a block quote"
+                .into(),
         });
     }
     if would_ask(input, &estimates(input, synthesis))

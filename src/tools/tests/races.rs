@@ -71,8 +71,7 @@ fn a_file_swapped_for_a_link_is_never_written_through() {
             }
         });
         let _stop = Stop(&stop);
-        let started = std::time::Instant::now();
-        while started.elapsed().as_secs() < 2 {
+        for _ in 0..10_000 {
             if let Ok(change) = place.workspace.write("file", "changed") {
                 assert_ne!(change.before.as_deref(), Some("secret"));
             }

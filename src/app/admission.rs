@@ -46,7 +46,8 @@ pub(super) fn forced_new(message: &str) -> Option<&str> {
 /// numbered assumption of the user's last answer there.
 ///
 /// # Errors
-/// [`Rejected::Invalid`] if the message corrects an assumption that the last answer does not have.
+/// [`Rejected::Invalid`] if the message is one sentence that begins with the handle of an assumption
+/// that the last answer does not have, among those that it has.
 pub(super) async fn continuation(
     store: &dyn RunReader,
     policy: &Policy,
@@ -74,7 +75,12 @@ pub(super) async fn continuation(
             let listed = synthesized.draft.as_ref();
             let listed = listed.map_or(&[][..], |draft| &draft.assumptions);
             let Some(assumption) = listed.iter().find(|a| a.handle == handle) else {
-                return Err(Rejected::Invalid(vec![no_such_handle(&handle, listed)]));
+                return match listed {
+                    [_, ..] if begins_with_handle(&question.message) => {
+                        Err(Rejected::Invalid(vec![no_such_handle(&handle, listed)]))
+                    }
+                    _ => Ok(None),
+                };
             };
             Continuation::Correction {
                 handle,
@@ -92,10 +98,7 @@ pub(super) async fn continuation(
 
 fn no_such_handle(handle: &str, listed: &[Assumption]) -> FieldProblem {
     let handles: Vec<&str> = listed.iter().map(|a| a.handle.as_str()).collect();
-    let known = match handles.as_slice() {
-        [] => "none".to_owned(),
-        handles => handles.join(", "),
-    };
+    let known = handles.join(", ");
     let detail = format!(
         "your last reply has no assumption {handle}, only: {known}. To ask something else, begin with new:"
     );
@@ -105,8 +108,15 @@ fn no_such_handle(handle: &str, listed: &[Assumption]) -> FieldProblem {
     }
 }
 
+/// True if the message is one sentence whose first word is a handle ("A9 is wrong"). Any other
+/// message with an unknown handle may speak of something else ("My A10 GPU crashes").
+fn begins_with_handle(message: &str) -> bool {
+    let found = HANDLE.captures(message).and_then(|found| found.get(1));
+    found.is_some_and(|handle| handle.start() == 0) && text::sentences(message).len() == 1
+}
+
 /// Returns the handle of the assumption that a message seems to correct, and what the message says
-/// of it. The handle stands near the beginning, and the message is no question. Whether it is a
+/// of it: the text after a colon, or else the whole message. The handle stands near the beginning, and the message is no question. Whether it is a
 /// correction, the plan call decides.
 pub fn read_correction(message: &str) -> Option<(String, String)> {
     let found = HANDLE.captures(message)?.get(1)?;
@@ -116,11 +126,9 @@ pub fn read_correction(message: &str) -> Option<(String, String)> {
         return None;
     }
     let rest = message.get(found.end()..)?;
-    let said = rest
-        .split_once([':', ',', ';', '–', '—', '：', '、', '，', '。', '.'])
-        .map(|(_, said)| said.trim())
-        .filter(|said| !said.is_empty());
-    let said = said.unwrap_or_else(|| message.trim());
+    let colon = rest.split_once(": ").or_else(|| rest.split_once('：'));
+    let said = colon.map_or("", |(_, said)| said).trim();
+    let said = if said.is_empty() { message } else { said }.trim();
     Some((found.as_str().to_uppercase(), said.to_owned()))
 }
 
@@ -132,11 +140,15 @@ mod tests {
     fn a_correction_begins_with_its_handle_in_any_language() {
         for (message, said) in [
             ("A2 is wrong: we run Kubernetes", "we run Kubernetes"),
-            ("No, A2 is wrong, it is two", "it is two"),
+            ("No, A2 is wrong, it is two", "No, A2 is wrong, it is two"),
             ("a2 isn't right", "a2 isn't right"),
+            ("A2 is not 3.5 but 4.5", "A2 is not 3.5 but 4.5"),
+            (
+                "A2 is db.example.com:5432, as I said",
+                "A2 is db.example.com:5432, as I said",
+            ),
             ("Die Annahme A2 stimmt nicht: es sind zwei", "es sind zwei"),
-            ("La suposición A2 es falsa; son dos", "son dos"),
-            ("A2は違います。二つあります", "二つあります"),
+            ("A2は違います：二つあります", "二つあります"),
             ("前提A2は違います", "前提A2は違います"),
         ] {
             let read = read_correction(message);
@@ -150,6 +162,25 @@ mod tests {
             "Compare the sizes of the formats A2 and A3",
         ] {
             assert_eq!(read_correction(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn only_one_sentence_that_begins_with_a_handle_is_refused() {
+        for message in [
+            "A9 is wrong",
+            "A9 stimmt nicht: es sind 3.5",
+            "a9は違います。",
+        ] {
+            assert!(begins_with_handle(message), "{message}");
+        }
+        for other in [
+            "My A10 GPU crashes under load",
+            "The A9 is closed",
+            "A10 GPU crashes under load. The driver is 550.",
+            "A9 motorway:\nPlan a detour",
+        ] {
+            assert!(!begins_with_handle(other), "{other}");
         }
     }
 }

@@ -262,6 +262,10 @@ impl App {
         let body = serde_json::to_string(&question).unwrap_or_default();
         let body_hash = fingerprint(&[body.as_bytes()]);
         let key = admission::idempotency_key(&question, idempotency_key.as_deref());
+        // A repeated request gets its run, whatever the user's last reply is by now.
+        if let Some(known) = self.known(key.as_deref(), &body_hash).await? {
+            return known;
+        }
         let (question, continues) = self.continued(question, now).await?;
         let slot = if self.runner.is_draining() {
             None

@@ -265,6 +265,25 @@ fn fence(request: &RequestContext) -> String {
 }
 
 impl RequestContext {
+    /// Returns a request that continues nothing and has no images.
+    pub fn alone(question: Question) -> Self {
+        Self {
+            message: question.message.clone(),
+            question,
+            answers: vec![],
+            corrections: vec![],
+            latest: None,
+            parent: None,
+            highest_handle: 0,
+            affected: vec![],
+            images: vec![],
+            unseen: vec![],
+            inherited: Inherited::default(),
+            fence: String::new(),
+            seed: 0,
+        }
+    }
+
     /// Returns the values that every prompt is given.
     pub fn values(&self, task_type: Option<&str>, hints: &[String]) -> Value {
         let attachments: Vec<Value> = self
@@ -452,7 +471,7 @@ mod tests {
             media_type: "image/png".into(),
             base64: name.into(),
         };
-        let mut request = crate::committee::routines::case("What does the gauge read?");
+        let mut request = RequestContext::alone(accepted("What does it read?", None).question);
         request.images = vec![image("earlier"), image("own")];
         request.inherited.images = 1;
         let mut planned = planned("");

@@ -18,7 +18,7 @@ use crate::committee::reply::plan_steps::{label, plan_steps};
 use crate::committee::reply::redaction::Redactor;
 use crate::committee::reply::render;
 use crate::committee::reply::sections;
-use crate::committee::request_context::{Inherited, RequestContext};
+use crate::committee::request_context::RequestContext;
 use crate::committee::rule_texts::RuleTexts;
 use crate::committee::stages::hints;
 use crate::committee::stages::open_claims;
@@ -265,22 +265,11 @@ fn question(text: &str) -> Question {
     }
 }
 
-/// Returns a request with this question, and nothing else.
-pub(super) fn case(text: &str) -> RequestContext {
+fn case(text: &str) -> RequestContext {
     RequestContext {
-        question: question(text),
-        message: text.to_owned(),
-        answers: vec![],
-        corrections: vec![],
-        latest: None,
-        parent: None,
-        highest_handle: 0,
-        affected: vec![],
-        images: vec![],
-        unseen: vec![],
-        inherited: Inherited::default(),
         fence: "f".into(),
         seed: 1,
+        ..RequestContext::alone(question(text))
     }
 }
 

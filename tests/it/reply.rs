@@ -29,6 +29,24 @@ async fn staged(synthesis: Value) -> (MockProvider, TestApp) {
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
 #[tokio::test]
+async fn a_text_that_ends_in_a_question_is_quoted_on_demand_and_keeps_it() {
+    let post = "Water boils at 100 degrees.\n\nWhat did you boil last?";
+    let (provider, app) = staged(synthesis(post, |_| {})).await;
+    provider.reply_by("synthesis/repair", move |call| {
+        let says_how = call.body.to_string().contains("into a block quote");
+        let quoted = format!("> {}", post.replace('\n', "\n> "));
+        synthesis(if says_how { &quoted } else { post }, |_| {})
+    });
+    let got = app.ask("ask", QUESTION).await;
+    assert_eq!(provider.count_step("synthesis/repair"), 1);
+    assert!(
+        got.text().contains("> What did you boil last?"),
+        "{}",
+        got.text()
+    );
+}
+
+#[tokio::test]
 async fn a_plan_with_unusable_figures_still_has_an_estimate() {
     let two =
         json!([{ "step": "a", "o": 1, "m": 2, "p": 3 }, { "step": "b", "o": 1, "m": 2, "p": 3 }]);

@@ -303,7 +303,6 @@ fn words(text: &str) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::committee::routines::case;
     use crate::domain::{Clarification, Disagreement, Judgement};
     use crate::journal::Scored;
 
@@ -352,7 +351,11 @@ mod tests {
     }
 
     fn answered(answer: &str, option: Option<char>) -> (RequestContext, Parent) {
-        let mut request = case("Is 91 a prime number, and how do you know that?");
+        let question = serde_json::json!({
+            "source": "http", "mode": "ask", "user": { "id": "u", "name": "u" },
+            "message": "Is 91 a prime number, and how do you know that?",
+        });
+        let mut request = RequestContext::alone(serde_json::from_value(question).unwrap());
         let parent = contested(&request);
         let asked = parent.question.clone().unwrap();
         request.latest = Some(Continuation::Answer {

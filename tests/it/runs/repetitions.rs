@@ -6,7 +6,7 @@ use conclave::domain::RunId;
 use serde_json::json;
 
 use super::QUESTION;
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
+use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat};
 
 #[tokio::test]
 async fn the_same_key_joins_and_another_body_is_refused() {
@@ -25,7 +25,7 @@ async fn the_same_key_joins_and_another_body_is_refused() {
 
 #[tokio::test]
 async fn the_same_answer_sent_twice_joins_the_run_in_flight() {
-    let scenario = crate::support::Scenario::disagreeing();
+    let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
     let app = TestApp::start(&provider).await;
@@ -37,7 +37,7 @@ async fn the_same_answer_sent_twice_joins_the_run_in_flight() {
 
 #[tokio::test]
 async fn an_answer_whose_run_was_cancelled_can_be_given_again() {
-    let scenario = crate::support::Scenario::disagreeing();
+    let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
     let app = TestApp::start(&provider).await;
@@ -62,6 +62,33 @@ async fn an_answer_whose_run_was_cancelled_can_be_given_again() {
     let again = app.ask("ask", "B").await;
     let (_, run) = app.get(&format!("/api/runs/{}", again.run)).await;
     assert_eq!(run["parent"], asked.run.to_string());
+}
+
+#[tokio::test]
+async fn a_correction_sent_again_joins_its_run_after_a_reply_without_the_assumption() {
+    let scenario = Scenario::howto().with(|scenario| {
+        scenario.synthesis["meta"]["assumptions"] = json!([
+            { "text": "The VPS runs Ubuntu 24.04.", "kind": "guess" },
+            { "text": "The domain points to the VPS.", "kind": "guess" },
+        ]);
+    });
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    let app = TestApp::start(&provider).await;
+    app.ask("ask", &message).await;
+    let correct = || {
+        let correction = chat("ask", "A2 is wrong: it has no domain");
+        app.post(&correction).header("idempotency-key", "k")
+    };
+    let corrected = app.reply(correct()).await;
+    provider.play(Scenario::agreeing().with(|scenario| {
+        scenario.synthesis["meta"]["assumptions"] =
+            json!([{ "text": "The water is at sea level.", "kind": "guess" }]);
+    }));
+    let other = app.ask("ask", "new: At how many degrees does water boil?");
+    let other = other.await;
+    assert!(other.text().contains("- A1 (") && !other.text().contains("- A2 ("));
+    assert_eq!(app.reply(correct()).await.run, corrected.run);
 }
 
 #[tokio::test]

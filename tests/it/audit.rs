@@ -1,6 +1,7 @@
 //! Tests what a reader of the audit appendix and of its notes gets.
 
 use regex::Regex;
+use serde_json::json;
 
 use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp};
 
@@ -46,7 +47,12 @@ async fn only_an_output_that_was_cut_is_said_to_be() {
         if is_cut {
             provider.on("r1/critic", Fault::CutJson).once();
         }
-        let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.05")).await;
+        // Nothing repairs a cut report in plain text.
+        let setup = Setup::default()
+            .env("NORMAL_MAX_USD", "0.05")
+            .set("/models/roles/critic/output", json!("text"))
+            .set("/policy/askUserThreshold", json!(0.2));
+        let app = TestApp::with(&provider, setup).await;
         let got = app
             .ask(
                 "audit",

@@ -5,11 +5,11 @@ use std::time::Duration;
 use conclave::journal::Ending;
 use serde_json::{Value, json};
 
-use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat};
+use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp, chat};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
-async fn with_fault(step: &str, fault: Fault) -> (MockProvider, crate::support::Got) {
+async fn with_fault(step: &str, fault: Fault) -> (MockProvider, Got) {
     let provider = MockProvider::start().await;
     provider.on(step, fault);
     let deadlines = json!({ "connect": 1, "call": 1, "ask": 9, "audit": 9, "deep": 9 });
@@ -22,7 +22,7 @@ async fn with_fault(step: &str, fault: Fault) -> (MockProvider, crate::support::
     (provider, got)
 }
 
-fn named(got: &crate::support::Got, agent: &str, cause: &str) {
+fn named(got: &Got, agent: &str, cause: &str) {
     assert!(
         got.text()
             .contains(&format!("{agent}: no usable output ({cause})")),
@@ -276,9 +276,23 @@ async fn a_provider_that_overbills_is_reported_and_paid_nothing_more() {
     );
 }
 
+/// Asks while calls of these steps are cut at three fifths, which is inside a long main answer.
+async fn cut_in_its_main_answer(steps: &str) -> (MockProvider, Got) {
+    let scenario = Scenario::agreeing().with(|s| {
+        let main = s.synthesis["replyMarkdown"].as_str().unwrap();
+        let more = "\n\nOn a mountain the air presses less, and water boils earlier.".repeat(20);
+        s.synthesis["replyMarkdown"] = json!(format!("{main}{more}"));
+    });
+    let provider = MockProvider::playing(scenario).await;
+    provider.on(steps, Fault::CutJson);
+    let app = TestApp::start(&provider).await;
+    let got = app.ask("ask", QUESTION).await;
+    (provider, got)
+}
+
 #[tokio::test]
 async fn a_synthesis_that_stays_cut_off_is_kept_to_its_last_whole_sentence_and_marked() {
-    let (provider, got) = with_fault("synthesis*", Fault::CutJson).await;
+    let (provider, got) = cut_in_its_main_answer("synthesis*").await;
     let text = got.text();
     assert!(text.contains("its end is missing"), "{text}");
     assert!(!text.contains("best single report"), "{text}");
@@ -288,7 +302,7 @@ async fn a_synthesis_that_stays_cut_off_is_kept_to_its_last_whole_sentence_and_m
 
 #[tokio::test]
 async fn a_cut_synthesis_is_continued_by_one_call() {
-    let (provider, got) = with_fault("synthesis", Fault::CutJson).await;
+    let (provider, got) = cut_in_its_main_answer("synthesis").await;
     let text = got.text();
     assert!(text.contains("a second call wrote the rest"), "{text}");
     assert_eq!(provider.count_step("synthesis/rest"), 1);

@@ -33,7 +33,7 @@ async fn a_report_in_a_later_round_takes_no_money_from_the_synthesis() {
     let scenario = Scenario::agreeing().with(|s| s.plan["rounds"] = json!(2));
     let mut long = scenario.report("r1/critic");
     long["reasoning"] = json!("Pressure, salt and altitude were weighed once more. ".repeat(290));
-    let mut reported = 0;
+    let (mut reported, mut skipped) = (0, 0);
     for mills in (66..=80).step_by(2) {
         let provider = MockProvider::playing(scenario.clone()).await;
         provider.on("r1/critic", Fault::Refusal);
@@ -48,6 +48,15 @@ async fn a_report_in_a_later_round_takes_no_money_from_the_synthesis() {
         let app = TestApp::with(&provider, setup).await;
         let got = app.ask("audit", &scenario.message).await;
         if provider.count_step("r2/critic") == 0 {
+            let why = got.events().find_map(|event| match event {
+                Event::RoundSkipped(skipped) => Some(skipped.why.as_str()),
+                _ => None,
+            });
+            assert!(
+                why.unwrap().starts_with("the cap cannot carry it"),
+                "{why:?}"
+            );
+            skipped += 1;
             continue;
         }
         reported += 1;
@@ -57,7 +66,7 @@ async fn a_report_in_a_later_round_takes_no_money_from_the_synthesis() {
             "{asked} of {fitted} tokens at 0.{mills:03}"
         );
     }
-    assert!(reported > 3, "{reported}");
+    assert!(reported > 3 && skipped > 0, "{reported}, {skipped}");
 }
 
 #[tokio::test]

@@ -248,6 +248,7 @@ PANELS = [
             cli("show", "--server", "{server}", "{prefix}", has=["TL;DR"]),
         ],
         BREAD,
+        config="own",
     ),
     Panel(
         "show-last-over-server",
@@ -258,6 +259,7 @@ PANELS = [
             cli("verify", "--server", "{server}", "last"),
         ],
         BREAD,
+        config="own",
     ),
     Panel(
         "ambiguous-prefix",

@@ -12,7 +12,9 @@ use super::remote;
 use super::show::open;
 use crate::config::Env;
 use crate::domain::{RunId, RunKind};
-use crate::journal::{Entry, Error, RunFilter, RunState, Store, Transcript, prove};
+use crate::journal::{Entry, Error, Event, RunFilter, RunState, Store, Transcript, prove};
+use crate::tools::answers::PlanView;
+use crate::tools::view;
 
 /// Candidates that the error for an ambiguous prefix lists.
 const MAX_CANDIDATES: usize = 5;
@@ -180,6 +182,31 @@ impl Journals<'_> {
                     head: self.field(&journal, "head")?,
                     broken: broken.or_else(|| (!verified).then(|| "it is not verified".to_owned())),
                 }))
+            }
+        }
+    }
+
+    /// Returns a plan with its executions; `None` if the run gave none.
+    ///
+    /// # Errors
+    /// The exit code, after the error was printed.
+    pub async fn plan(&self, id: RunId, events: &[Event]) -> Result<Option<PlanView>, Exit> {
+        match self {
+            Self::Here(store) => {
+                let rows = store.executions(id).await;
+                let mut executions = vec![];
+                for row in rows.map_err(failing(Exit::Unexpected))? {
+                    let entries = store.entries(row.id, 0).await;
+                    let entries = entries.map_err(failing(Exit::Unexpected))?;
+                    executions.push((row, entries.into_iter().map(|entry| entry.event).collect()));
+                }
+                Ok(view::plan_view(id, events, &executions))
+            }
+            Self::There { env, server } => {
+                let known = remote::find(env, server, &format!("/api/plans/{id}")).await?;
+                known
+                    .map(|plan| serde_json::from_value(plan).map_err(failing(Exit::Server)))
+                    .transpose()
             }
         }
     }

@@ -99,7 +99,8 @@ async fn of_tools(
     let own = events(&run.entries);
     Ok(match run.kind {
         RunKind::Plan => {
-            view::plan_view(run.id, &own, &[]).map(|plan| (plan_text::plan(&plan), json!(plan)))
+            let plan = journals.plan(run.id, &own).await?;
+            plan.map(|plan| (plan_text::plan(&plan), json!(plan)))
         }
         RunKind::Execution => {
             let plan = match view::authorized(&own) {

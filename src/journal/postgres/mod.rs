@@ -107,6 +107,11 @@ impl Database for PostgresStore {
             "tool_steps",
             include_str!("../../../migrations/postgres/0004_tool_steps.sql"),
         ),
+        (
+            5,
+            "undo_is_no_evidence",
+            include_str!("../../../migrations/postgres/0005_undo_is_no_evidence.sql"),
+        ),
     ];
 
     async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {

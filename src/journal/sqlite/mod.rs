@@ -166,6 +166,11 @@ impl Database for SqliteStore {
             "tool_steps",
             include_str!("../../../migrations/sqlite/0006_tool_steps.sql"),
         ),
+        (
+            7,
+            "undo_is_no_evidence",
+            include_str!("../../../migrations/sqlite/0007_undo_is_no_evidence.sql"),
+        ),
     ];
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {

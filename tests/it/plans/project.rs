@@ -125,6 +125,11 @@ async fn an_error_is_mended_over_http() {
     assert_eq!(lib(folder.path()), BROKEN);
     assert!(!folder.path().join("area.rs").exists());
     assert!(!folder.path().join("Cargo.lock").exists(), "cargo wrote it");
+    let (_, third) = post(&app, "/api/plans", &request).await;
+    assert_eq!(
+        third["evidence"]["Q1"], evidence["Q1"],
+        "the undo is no use of a tool"
+    );
 }
 
 /// Runs `conclave plan` on a terminal of its own, typing these lines.

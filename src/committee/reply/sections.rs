@@ -49,6 +49,7 @@ pub fn main_answer(
 /// Returns a text that was cut somewhere, up to its last whole paragraph, list item or table row.
 /// If it has only one, returns it up to its last whole sentence.
 pub fn to_last_paragraph(text: &str) -> String {
+    let text = &*text::shallow(text);
     let outline = Outline::of(text);
     let lines = text.split_inclusive('\n').scan(0, |at, line| {
         let start = *at;

@@ -254,7 +254,7 @@ impl App {
                     ));
                 }
                 modified.plan_id = given.plan.to_string();
-                let modified = Box::new(self.without_secrets(tools::completed(*modified))?);
+                let modified = Box::new(self.without_secrets(&tools::completed(*modified))?);
                 let (plan, evidence) = (modified.clone(), known.evidence.clone());
                 let own = Arc::clone(&toolbox);
                 match self.compute(move || validate(&plan, &evidence, &own)).await {
@@ -346,7 +346,7 @@ impl App {
     }
 
     /// Returns a plan that a user wrote, without secrets of the service.
-    fn without_secrets(&self, plan: ToolPlan) -> Result<ToolPlan, Rejected> {
+    fn without_secrets(&self, plan: &ToolPlan) -> Result<ToolPlan, Rejected> {
         let text = json!(plan).to_string();
         serde_json::from_str(&self.redacted(&text))
             .map_err(|_| Rejected::PlanClosed("the changed plan contains a secret of this service"))

@@ -28,7 +28,7 @@ pub struct Block {
 /// deep, and a parser's time grows with the depth times the lines.
 const MAX_DEPTH: usize = 32;
 
-/// Returns a text whose lines begin with at most [`MAX_DEPTH`] markers of lists and quotations. The
+/// Returns a text whose lines begin with at most 32 markers of lists and quotations. The
 /// further ones of a line are left out.
 pub fn shallow(text: &str) -> Cow<'_, str> {
     let is_deep = |line: &str| excess(line).is_some();

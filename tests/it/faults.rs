@@ -311,7 +311,7 @@ async fn a_cut_synthesis_is_continued_by_one_call() {
 #[tokio::test]
 async fn a_synthesis_that_is_cut_behind_its_main_answer_has_its_end() {
     let scenario = Scenario::agreeing().with(|s| {
-        s.synthesis["audit"]["answerJustification"] = json!("It was checked. ".repeat(200))
+        s.synthesis["audit"]["answerJustification"] = json!("It was checked. ".repeat(200));
     });
     let provider = MockProvider::playing(scenario).await;
     provider.on("synthesis*", Fault::CutJson);

@@ -23,8 +23,11 @@ const MENDED: &str =
     "/// Returns the area of a square.\npub fn area(side: u64) -> u64 {\n    side * side\n}\n";
 
 /// Returns the variables with which the programs of tools are found.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the test's own switches, not the service's"
+)]
 pub fn programs() -> Vec<(String, String)> {
-    #[allow(clippy::disallowed_methods, reason = "the test's own switch, not the service's")]
     let folder = std::env::var_os(TOOLS).unwrap_or_else(|| {
         panic!("{TOOLS} names no folder: run `make test`, or {TOOLS}=$(scripts/code-tools.sh) cargo nextest run")
     });

@@ -120,6 +120,8 @@ pub enum Rejected {
     NoSuchPlan,
     #[error("{0}")]
     PlanClosed(&'static str),
+    #[error("{0}")]
+    Defect(String),
     #[error(transparent)]
     Journal(#[from] journal::Error),
 }
@@ -139,6 +141,7 @@ impl Rejected {
             Rejected::ToolsOff => "tools_off",
             Rejected::NoSuchPlan => "no_such_plan",
             Rejected::PlanClosed(_) => "plan_closed",
+            Rejected::Defect(_) => "defect",
             Rejected::Journal(_) => "journal",
         }
     }

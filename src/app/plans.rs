@@ -5,7 +5,8 @@ use std::sync::Arc;
 use metrics::counter;
 use serde_json::{Value, json};
 
-use super::{ActionInput, App, Rejected, RequestIds, Submitted};
+use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, Submitted, count};
+use crate::committee::Quote;
 use crate::domain::{
     Context, EvidenceFocus, Question, Role, RunId, Source, ToolPlan, Usd, User, fingerprint,
 };
@@ -76,31 +77,7 @@ impl App {
         input: PlanInput,
         ids: RequestIds,
     ) -> Result<Submitted, Rejected> {
-        self.tools()?;
-        let PlanInput {
-            source,
-            user,
-            context,
-            message,
-            focus,
-        } = input;
-        let question = self
-            .action_request(ActionInput {
-                source,
-                user,
-                context,
-                message,
-            })?
-            .into_question();
-        let focus = EvidenceFocus {
-            file: focus
-                .file
-                .map(|file| tools::normalised(&self.redacted(&file))),
-            diagnostic: focus
-                .diagnostic
-                .map(|code| self.redacted(&code).into_owned()),
-        };
-        let evidence = self.store.tool_evidence(&focus).await?;
+        let (question, focus, evidence) = self.plan_request(input).await?;
         let fixed = self.plan_key(&question, &focus, &evidence);
         let intake = ToolIntake::Plan { focus, evidence };
         let mut key = format!("plan:{fixed}");
@@ -119,6 +96,54 @@ impl App {
         let cap = self.config.policy.tools_max;
         self.begin_tools(question, intake, (key, fixed), (cap, ids))
             .await
+    }
+
+    /// Estimates the cost of a plan, and of the explanation of its execution, without a model call.
+    ///
+    /// # Errors
+    /// [`Rejected`].
+    pub async fn quote_plan(&self, input: PlanInput) -> Result<Quote, Rejected> {
+        let (question, focus, evidence) = self.plan_request(input).await?;
+        let (deps, cap) = (&self.committee, self.config.policy.tools_max);
+        let priced = || tools::quote(deps, &question.message, (&focus, &evidence), cap);
+        let quote = self.compute(priced).await;
+        quote.map_err(|failure| Rejected::Defect(failure.to_string()))
+    }
+
+    /// Checks the rules of a request for a plan, and reads its evidence.
+    async fn plan_request(
+        &self,
+        input: PlanInput,
+    ) -> Result<(Question, EvidenceFocus, Value), Rejected> {
+        self.tools()?;
+        let PlanInput {
+            source,
+            user,
+            context,
+            message,
+            focus,
+        } = input;
+        let action = ActionInput {
+            source,
+            user,
+            context,
+            message,
+        };
+        let limits = &self.config.policy.limits;
+        let parsed = ActionRequest::parse(action, limits, &self.committee.secrets);
+        let question = parsed
+            .map_err(|problems| count(Rejected::Invalid(problems)))?
+            .into_question();
+        let focus = EvidenceFocus {
+            file: focus
+                .file
+                .map(|file| tools::normalised(&self.redacted(&file))),
+            diagnostic: focus
+                .diagnostic
+                .map(|code| self.redacted(&code).into_owned()),
+        };
+        let evidence = self.store.tool_evidence(&focus).await?;
+        Ok((question, focus, evidence))
     }
 
     /// True if a stored plan can still be executed. One that failed, that was halted, or that was

@@ -200,7 +200,7 @@ pub(super) fn refused(rejected: &Rejected) -> Exit {
         | Rejected::NoSuchPlan
         | Rejected::PlanClosed(_) => fail(Exit::Refused, rejected),
         Rejected::Spent(_) | Rejected::TooOften { .. } => fail(Exit::Server, rejected),
-        Rejected::Journal(error) => fail(Exit::Unexpected, error),
+        Rejected::Defect(_) | Rejected::Journal(_) => fail(Exit::Unexpected, rejected),
     }
 }
 

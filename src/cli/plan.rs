@@ -12,12 +12,14 @@ use super::exit::{Done, Exit, fail, failing};
 use super::output::user;
 use super::plan_text;
 use super::printable::without_controls;
+use super::quote;
 use super::remote;
 use super::show::start;
 use super::terminal::{say, say_json, text_of};
 use crate::app::{App, Authorization, AuthorizedSteps, Authorizing, PlanInput, RequestIds};
+use crate::committee::Quote;
 use crate::config::{self, Env};
-use crate::domain::{Context, EvidenceFocus, RunId, Source, ToolPlan, User};
+use crate::domain::{Context, EvidenceFocus, RunId, Source, ToolPlan, Usd, User};
 use crate::journal::{Ending, Rejection};
 use crate::tools::answers::{ExecutionState, ExecutionView, PlanState, PlanView};
 
@@ -32,6 +34,9 @@ pub(super) struct PlanArguments {
     /// The code of the diagnostic that you look at, such as E0425.
     #[arg(long, value_name = "CODE")]
     diagnostic: Option<String>,
+    /// Print the price of the plan with the explanation of one execution; calls no model.
+    #[arg(long, conflicts_with_all = ["yes", "undo"])]
+    quote: bool,
     /// Authorize the whole plan without a question.
     #[arg(long, conflicts_with = "undo")]
     yes: bool,
@@ -62,6 +67,27 @@ struct Authorized {
     rejection: Option<Rejection>,
 }
 
+/// A price, as the API gives it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Price {
+    cap_usd: f64,
+    expected_usd: f64,
+    worst_usd: f64,
+    calls: usize,
+}
+
+impl From<Price> for Quote {
+    fn from(price: Price) -> Self {
+        Quote {
+            cap: Usd::from_dollars(price.cap_usd),
+            expected: Usd::from_dollars(price.expected_usd),
+            worst: Usd::from_dollars(price.worst_usd),
+            calls: price.calls,
+        }
+    }
+}
+
 pub(super) async fn run(env: &Env, arguments: PlanArguments) -> Done {
     let user = user(env, arguments.user.as_ref());
     let service = match &arguments.server {
@@ -80,7 +106,20 @@ pub(super) async fn run(env: &Env, arguments: PlanArguments) -> Done {
         return shown(&undone, arguments.json);
     }
     let message = text_of(arguments.message.as_deref(), "request").map_err(failing(Exit::Usage))?;
-    let plan = service.propose(message, &arguments, user.clone()).await?;
+    let input = PlanInput {
+        source: Source::Cli,
+        user: user.clone(),
+        context: Context::default(),
+        message,
+        focus: EvidenceFocus {
+            file: arguments.file.clone(),
+            diagnostic: arguments.diagnostic.clone(),
+        },
+    };
+    if arguments.quote {
+        return quote::print(&service.quote(input).await?, arguments.json);
+    }
+    let plan = service.propose(input).await?;
     if arguments.json && !arguments.yes {
         print_json(&plan);
     } else if !arguments.json {
@@ -96,7 +135,7 @@ pub(super) async fn run(env: &Env, arguments: PlanArguments) -> Done {
         eprintln!("conclave: this plan was executed before: {:?}", plan.state);
         return Ok(());
     }
-    let asker = Asker { service, user };
+    let asker = Asker { service, user, env };
     if arguments.yes {
         let done = asker.authorize(&plan, AuthorizedSteps::Plan).await?;
         return shown(&done, arguments.json);
@@ -112,34 +151,26 @@ pub(super) async fn run(env: &Env, arguments: PlanArguments) -> Done {
 }
 
 impl Service<'_> {
-    async fn propose(
-        &self,
-        message: String,
-        arguments: &PlanArguments,
-        user: User,
-    ) -> Result<PlanView, Exit> {
-        let focus = EvidenceFocus {
-            file: arguments.file.clone(),
-            diagnostic: arguments.diagnostic.clone(),
-        };
+    async fn quote(&self, input: PlanInput) -> Result<Quote, Exit> {
         match self {
             Service::There(env, server) => {
-                let mut body = json!({ "source": Source::Cli, "user": user, "context": {}, "message": message });
-                for (name, value) in [("file", focus.file), ("diagnostic", focus.diagnostic)] {
-                    if let (Some(value), Value::Object(body)) = (value, &mut body) {
-                        body.insert(name.to_owned(), json!(value));
-                    }
-                }
-                read(remote::post(env, server, "/api/plans", &body).await?)
+                let answer = remote::post(env, server, "/api/plans/quote", &body(&input)).await?;
+                let price: Price = read(answer)?;
+                Ok(price.into())
             }
             Service::Here(app) => {
-                let input = PlanInput {
-                    source: Source::Cli,
-                    user,
-                    context: Context::default(),
-                    message,
-                    focus,
-                };
+                let quoted = app.quote_plan(input).await;
+                quoted.map_err(|rejected| refused(&rejected))
+            }
+        }
+    }
+
+    async fn propose(&self, input: PlanInput) -> Result<PlanView, Exit> {
+        match self {
+            Service::There(env, server) => {
+                read(remote::post(env, server, "/api/plans", &body(&input)).await?)
+            }
+            Service::Here(app) => {
                 let submitted = app.plan_tools(input, RequestIds::default()).await;
                 let run = submitted.map_err(|rejected| refused(&rejected))?.run;
                 ended(app, run).await?;
@@ -175,6 +206,7 @@ impl Service<'_> {
 struct Asker<'a> {
     service: Service<'a>,
     user: User,
+    env: &'a Env,
 }
 
 impl Asker<'_> {
@@ -238,7 +270,7 @@ impl Asker<'_> {
             Some(text) => text,
             None => serde_json::to_string_pretty(&plan.plan).unwrap_or_default(),
         };
-        let text = match edited(&text) {
+        let text = match self.edited(&text) {
             Ok(text) => edit.insert(text),
             Err(error) => {
                 eprintln!("conclave: the editor gave no plan: {error}");
@@ -269,6 +301,30 @@ impl Asker<'_> {
                 Ok(None)
             }
         }
+    }
+
+    /// Opens a text in the user's editor, and returns it as it was saved.
+    fn edited(&self, text: &str) -> std::io::Result<String> {
+        let mut file = tempfile::Builder::new()
+            .prefix("conclave-plan-")
+            .suffix(".json")
+            .tempfile()?;
+        file.write_all(text.as_bytes())?;
+        file.flush()?;
+        let editor = ["VISUAL", "EDITOR"]
+            .into_iter()
+            .find_map(|name| self.env.get(name));
+        let mut words = editor.unwrap_or("vi").split_whitespace();
+        let program = words.next().unwrap_or("vi");
+        let status = std::process::Command::new(program)
+            .args(words)
+            .arg(file.path())
+            .status()?;
+        if !status.success() {
+            let why = format!("{program} ended with {status}");
+            return Err(std::io::Error::other(why));
+        }
+        std::fs::read_to_string(file.path())
     }
 
     async fn authorize(
@@ -334,6 +390,19 @@ impl Asker<'_> {
     }
 }
 
+/// Returns the body of a request for a plan.
+fn body(input: &PlanInput) -> Value {
+    let PlanInput {
+        source,
+        user,
+        context,
+        message,
+        focus,
+    } = input;
+    json!({ "source": source, "user": user, "context": context, "message": message,
+            "file": focus.file, "diagnostic": focus.diagnostic })
+}
+
 /// Waits for the end of a run.
 async fn ended(app: &App, run: RunId) -> Done {
     let finished = app.finished(run).await.map_err(failing(Exit::Unexpected))?;
@@ -362,31 +431,6 @@ fn choice(may_change: bool) -> std::io::Result<char> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
     Ok(line.trim().to_lowercase().chars().next().unwrap_or('n'))
-}
-
-/// Opens a text in the user's editor, and returns it as it was saved.
-fn edited(text: &str) -> std::io::Result<String> {
-    let mut file = tempfile::Builder::new()
-        .prefix("conclave-plan-")
-        .suffix(".json")
-        .tempfile()?;
-    file.write_all(text.as_bytes())?;
-    file.flush()?;
-    let env = Env::load();
-    let editor = ["VISUAL", "EDITOR"]
-        .into_iter()
-        .find_map(|name| env.get(name));
-    let mut words = editor.unwrap_or("vi").split_whitespace();
-    let program = words.next().unwrap_or("vi");
-    let status = std::process::Command::new(program)
-        .args(words)
-        .arg(file.path())
-        .status()?;
-    if !status.success() {
-        let why = format!("{program} ended with {status}");
-        return Err(std::io::Error::other(why));
-    }
-    std::fs::read_to_string(file.path())
 }
 
 /// Prints an execution. A halted one has an exit code of its own.

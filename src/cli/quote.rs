@@ -8,6 +8,7 @@ use super::exit::{Done, Exit, fail, failing};
 use super::terminal::{say, text_of};
 use crate::app::{App, ChatInput};
 use crate::clock::Clock;
+use crate::committee::Quote;
 use crate::config::{self, Env};
 use crate::domain::{Context, Mode, Source, User, counted};
 
@@ -58,14 +59,15 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
         Exit::Usage
     })?;
     let quote = app.quote(&chat);
-    if quote.calls == 0 {
-        let (cap, needed) = (quote.cap, quote.expected);
-        let detail = format!(
-            "the cap of {cap} has no room for this question, which needs {needed} at least: it would be refused"
-        );
-        return Err(fail(Exit::Budget, detail));
+    print(&quote, arguments.json)
+}
+
+/// Prints a price, or fails if the cap has no room.
+pub(super) fn print(quote: &Quote, as_json: bool) -> Done {
+    if let Some(why) = quote.no_room() {
+        return Err(fail(Exit::Budget, why));
     }
-    if arguments.json {
+    if as_json {
         let body = json!({ "capUsd": quote.cap.dollars(), "expectedUsd": quote.expected.dollars(),
                            "worstUsd": quote.worst.dollars(), "calls": quote.calls });
         say(format_args!("{body}"));

@@ -33,12 +33,12 @@ use stages::synthesis_input::SynthesisInput;
 use stages::{confidence, finish, hints, plan, question, rounds, synthesize};
 
 pub use call::prompts::{Error as PromptError, Prompts};
-pub use call::single_call::{Consultation, consult};
+pub use call::single_call::{Consultation, consult, consultation_price};
 pub use call_names::stage_under_way;
 pub use deps::Deps;
 pub use failure::{CallError, Failure};
 pub use money::budget::text_bound;
-pub use money::price::{Quote, context_needed, quote};
+pub use money::price::{Length, Quote, context_needed, quote};
 pub use output_shapes::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan};
 pub use replayed::{Replayed, Verdict, replay};
 pub use reply::audit::view as audit_view;

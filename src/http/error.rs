@@ -354,6 +354,10 @@ impl From<Rejected> for Problem {
             ),
             Rejected::NoSuchPlan => Self::no_such_plan(),
             Rejected::PlanClosed(why) => Self::new(Kind::PlanClosed, why),
+            Rejected::Defect(detail) => {
+                tracing::error!(%detail, "a request failed");
+                Self::internal()
+            }
             Rejected::Journal(error) => error.into(),
         }
     }

@@ -72,6 +72,11 @@ fn guarded() -> [Routes; 4] {
         );
     let tools = Routes::needing(Requirement::Scope(Scope::Tools))
         .post("/api/plans", api::plans::post, api::plans::about_post)
+        .post(
+            "/api/plans/quote",
+            api::plans::quote,
+            api::plans::about_quote,
+        )
         .get("/api/plans/{id}", api::plans::show, api::plans::about_get)
         .post(
             "/api/plans/{id}/authorize",

@@ -25,7 +25,7 @@ const RESTATED: &str = "tool_restate";
 const MAX_TOKENS: u32 = 800;
 
 /// The most characters of all outputs that the model reads.
-const MAX_OUTPUT_CHARS: usize = 12_000;
+pub const MAX_OUTPUT_CHARS: usize = 12_000;
 
 /// The longest error that a text of [`MAX_TOKENS`] can repeat, in characters.
 const MAX_ERROR_CHARS: usize = 1200;
@@ -80,13 +80,8 @@ pub async fn explain(run: &RunContext, deps: &Deps, deadline: Duration) -> Resul
         };
         let consultation = Consultation {
             step,
-            role: Role::Master,
-            prompt: PROMPT,
             appendix,
-            question: &asked,
-            schema: SCHEMA.clone(),
-            max_tokens: MAX_TOKENS,
-            until,
+            ..consultation(&asked, until)
         };
         let text = match consult::<Explanation>(run, deps, consultation).await {
             Ok((Explanation { explanation }, _)) => explanation.trim().to_owned(),
@@ -117,6 +112,20 @@ pub async fn explain(run: &RunContext, deps: &Deps, deadline: Duration) -> Resul
     }))
     .await?;
     Ok(())
+}
+
+/// Returns the call that writes the explanation.
+pub fn consultation(asked: &str, until: Instant) -> Consultation<'_> {
+    Consultation {
+        step: PROMPT,
+        role: Role::Master,
+        prompt: PROMPT,
+        appendix: String::new(),
+        question: asked,
+        schema: SCHEMA.clone(),
+        max_tokens: MAX_TOKENS,
+        until,
+    }
 }
 
 /// Returns why a text is rejected; `None` if it is not.
@@ -152,7 +161,7 @@ fn is_foreign(text: &str) -> bool {
 }
 
 /// Returns what the model reads of the steps.
-fn input(request: &str, steps: &[StepFinished], evidence: &Value) -> String {
+pub fn input(request: &str, steps: &[StepFinished], evidence: &Value) -> String {
     let most = MAX_OUTPUT_CHARS / steps.len().max(1);
     let summaries = summaries(evidence);
     let mut text = format!(

@@ -40,6 +40,7 @@ mod symbols_in_file;
 
 mod execute;
 mod explain;
+mod price;
 mod propose;
 mod routines;
 mod screen;
@@ -51,6 +52,7 @@ pub mod view;
 use std::time::Duration;
 
 pub use arguments::MAX_ARGUMENT_BYTES;
+pub use price::quote;
 pub use propose::{changes, completed};
 pub use routines::ROUTINES;
 pub use tool::Tool;

@@ -68,16 +68,7 @@ pub async fn propose(
     };
     let request = &run.accepted().question.message;
     let question = input(request, &focus, &evidence);
-    let asked = Consultation {
-        step: STEP,
-        role: Role::Master,
-        prompt: STEP,
-        appendix: tools(),
-        question: &question,
-        schema: SCHEMA.clone(),
-        max_tokens: MAX_TOKENS,
-        until: Instant::now() + deadline,
-    };
+    let asked = consultation(&question, Instant::now() + deadline);
     let draft = match consult::<Draft>(run, deps, asked).await {
         Ok((draft, _)) => draft,
         Err(CallError::NoOutput(failed)) => return Err(Failure::master("plan", &failed)),
@@ -108,6 +99,20 @@ pub async fn propose(
         outcome,
         response: view::plan(run.id(), &events, &[]),
     })
+}
+
+/// Returns the call that writes the plan.
+pub fn consultation(question: &str, until: Instant) -> Consultation<'_> {
+    Consultation {
+        step: STEP,
+        role: Role::Master,
+        prompt: STEP,
+        appendix: tools(),
+        question,
+        schema: SCHEMA.clone(),
+        max_tokens: MAX_TOKENS,
+        until,
+    }
 }
 
 /// Returns the steps that change files, with the paths.

@@ -9,11 +9,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::committee::call::{CallSpec, call_once};
+use crate::committee::call::{CallSpec, call_once, message};
 use crate::committee::deps::Deps;
-use crate::committee::failure::CallError;
+use crate::committee::failure::{CallError, Failure};
+use crate::committee::money::price::{Length, priced};
 use crate::config::PromptSet;
-use crate::domain::Role;
+use crate::domain::{Mode, Role, Usd};
 use crate::journal::RunContext;
 
 /// The specification of a single call.
@@ -46,17 +47,43 @@ pub async fn consult<T>(
 where
     T: DeserializeOwned + JsonSchema + Send,
 {
+    let schema = asked.schema.clone();
+    let spec = spec(deps, asked, run.accepted().seed)?;
+    call_once::<T>(run, deps, &spec, &schema).await
+}
+
+/// Prices a call that is not made.
+///
+/// # Errors
+/// [`Failure`] if the prompt cannot be rendered.
+pub fn consultation_price(
+    deps: &Deps,
+    asked: Consultation<'_>,
+    length: Length,
+) -> Result<Usd, Failure> {
+    let schema = asked.schema.clone();
+    let spec = spec(deps, asked, 0)?;
+    let Some(model) = deps.role(spec.role) else {
+        return Ok(Usd::ZERO);
+    };
+    let messages = message::messages(deps, &spec, model, None)?;
+    let input = message::input_bound(&spec, &messages, Some(&schema), None);
+    Ok(priced(model, input, spec.limit(model, Mode::Ask), length))
+}
+
+/// Returns the specification of the call, with the rendered prompt.
+fn spec<'a>(deps: &Deps, asked: Consultation<'a>, seed: u64) -> Result<CallSpec<'a>, Failure> {
     let Consultation {
         step,
         role,
         prompt,
         appendix,
         question,
-        schema,
+        schema: _,
         max_tokens,
         until,
     } = asked;
-    let mut random = ChaCha12Rng::seed_from_u64(run.accepted().seed);
+    let mut random = ChaCha12Rng::seed_from_u64(seed);
     let fence = loop {
         let tag = format!("{:016x}", random.next_u64());
         if !question.contains(&tag) {
@@ -72,7 +99,7 @@ where
         deps.prompts
             .render(set, prompt, json!({ "fence": fence, "question": question }))?;
     prompt.system = format!("{}\n{appendix}", prompt.system);
-    let ask = CallSpec {
+    Ok(CallSpec {
         step: step.to_owned(),
         role,
         prompt,
@@ -81,6 +108,5 @@ where
         max_tokens: u32::MAX,
         answer_tokens: Some(max_tokens),
         until,
-    };
-    call_once::<T>(run, deps, &ask, &schema).await
+    })
 }

@@ -37,19 +37,28 @@ static PLAN_SCHEMA_BYTES: LazyLock<usize> = LazyLock::new(|| {
 /// The step between the lengths at which questions are priced.
 const STEP_CHARS: usize = 1000;
 
-/// The price of a question. If the cap has no room for it, such a run is refused: `calls` is 0, and
-/// both prices are what one agent and the synthesis need.
+/// The price of a request. If the cap has no room for it, such a run is refused: `calls` is 0, and
+/// both prices are what it needs at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Quote {
     pub cap: Usd,
-    /// Plan, core agents in one round, cross-check, and synthesis, at usual lengths; at most the
-    /// cap.
+    /// The expected calls at usual lengths; at most the caps of the runs. Of a question these are
+    /// plan, core agents in one round, cross-check, and synthesis.
     pub expected: Usd,
-    /// Every agent that may run, in every round that the mode allows, at full length; at most the
-    /// cap.
+    /// All calls that may be made, at full length; at most the caps of the runs.
     pub worst: Usd,
     /// The number of calls of the expected run.
     pub calls: usize,
+}
+
+impl Quote {
+    /// Returns why the request would be refused; `None` if it would not.
+    pub fn no_room(&self) -> Option<String> {
+        let (cap, needed) = (self.cap, self.expected);
+        (self.calls == 0).then(|| {
+            format!("the cap of {cap} has no room for this, which needs {needed} at least: it would be refused")
+        })
+    }
 }
 
 /// Average bytes per token of the service's own prompts.
@@ -97,11 +106,14 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Length {
+/// How long the input and the output of a call are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
     /// The shortest output that a call is made for.
     Least,
+    /// The average.
     Usual,
+    /// The upper bounds.
     Full,
 }
 
@@ -341,7 +353,12 @@ impl Prices<'_> {
 }
 
 /// Returns the price of a call with these bounds.
-fn priced(model: &RoleModel, mut input: InputBound, limit: u32, length: Length) -> Usd {
+pub(in crate::committee) fn priced(
+    model: &RoleModel,
+    mut input: InputBound,
+    limit: u32,
+    length: Length,
+) -> Usd {
     let output = match length {
         Length::Least => limit.min(model.least_tokens()),
         Length::Usual => {

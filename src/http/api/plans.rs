@@ -3,7 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use jsonschema::Validator;
 use schemars::JsonSchema;
@@ -11,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::chat::{ContextBody, READING, UserBody, set_run};
+use super::quote::{QuoteBody, priced};
 use super::runs::{Id, parse};
 use crate::app::{
     App, Authorization, AuthorizedSteps, Authorizing, PlanInput, RequestIds, Submitted,
@@ -155,6 +158,21 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
         ])
 }
 
+pub(in crate::http) fn about_quote(schemas: &mut Schemas) -> Operation {
+    let quoted = json!({ "capUsd": 0.1, "expectedUsd": 0.0172, "worstUsd": 0.1, "calls": 2 });
+    let price = Content::json(schemas.answer::<QuoteBody>(), quoted);
+    Operation::new("quotePlan", "plans", "What a plan would cost")
+        .about(
+            "Takes the body of a request for a plan: the price of the plan with the explanation of one execution. The tools \
+             cost nothing. Nothing is bought and nothing is stored.",
+        )
+        .sample(" -H \"Content-Type: application/json\" -d @plan.json")
+        .body(schemas.request::<PlanBody>(), example())
+        .answer(200, "The price", vec![price], &[])
+        .problems(READING)
+        .problems(&[Kind::Invalid, Kind::ToolsOff, Kind::OverBudget, Kind::NoJournal])
+}
+
 pub(in crate::http) fn about_get(schemas: &mut Schemas) -> Operation {
     let plan = Content::json(schemas.answer::<PlanView>(), plan_example());
     Operation::new("getPlan", "plans", "A plan with its executions")
@@ -237,8 +255,7 @@ pub(in crate::http) async fn post(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (parts, body) = request.into_parts();
-    let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
+    let (parts, bytes) = read(&app, request).await?;
     let ids = RequestIds {
         idempotency_key: None,
         correlation_id: request_id::correlation_id(&parts.headers),
@@ -252,6 +269,21 @@ pub(in crate::http) async fn post(
     let mut response = Json(view).into_response();
     set_run(&mut response, run);
     Ok(response)
+}
+
+/// Quotes a plan. No call is made and nothing is stored.
+pub(in crate::http) async fn quote(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Json<QuoteBody>, Problem> {
+    let (_, bytes) = read(&app, request).await?;
+    priced(app.quote_plan(plan(&bytes)?).await?)
+}
+
+async fn read(app: &App, request: Request) -> Result<(Parts, Bytes), Problem> {
+    let (parts, body) = request.into_parts();
+    let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
+    Ok((parts, bytes))
 }
 
 /// Parses the body of a request for a plan.
@@ -306,8 +338,7 @@ pub(in crate::http) async fn authorize(
     request: Request,
 ) -> Result<Response, Problem> {
     let id = parse(id).map_err(|_| Problem::no_such_plan())?;
-    let (parts, body) = request.into_parts();
-    let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
+    let (_, bytes) = read(&app, request).await?;
     let AuthorizeBody {
         source,
         user,
@@ -370,8 +401,7 @@ pub(in crate::http) async fn undo(
     request: Request,
 ) -> Result<Response, Problem> {
     let id = parse(id).map_err(|_| Problem::no_such_plan())?;
-    let (parts, body) = request.into_parts();
-    let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
+    let (_, bytes) = read(&app, request).await?;
     let UndoBody { source, user } = shaped(&bytes, UNDO.as_ref())?;
     let Submitted { run, .. } = app.undo(id, source, user.into()).await?;
     ended(&app, run).await?;

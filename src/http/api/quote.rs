@@ -10,25 +10,27 @@ use serde_json::json;
 
 use super::chat::{ChatBody, READING, example, read};
 use crate::app::App;
+use crate::committee::Quote;
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
 use crate::http::reference::operation::{Content, Operation, Schemas};
 
-/// The price of a question.
+/// The price of a question, or of a plan with one execution.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Quote", deny_unknown_fields)]
 pub(in crate::http) struct QuoteBody {
-    /// The most that a run of this mode may cost.
+    /// The most that a run of this mode may cost. A plan may cost it, and so may each execution.
     #[schemars(range(min = 0))]
     cap_usd: f64,
-    /// A plan, the core agents in one round, a cross-check and a synthesis, at usual lengths.
+    /// The expected calls at usual lengths. Of a question: a plan, the core agents in one round, a
+    /// cross-check and a synthesis. Of a plan of tool calls: the plan and the explanation.
     #[schemars(range(min = 0))]
     expected_usd: f64,
-    /// Every agent in every round that the mode allows, at full length; never above the cap.
+    /// All calls that may be made, at full length; never above the caps of the runs.
     #[schemars(range(min = 0))]
     worst_usd: f64,
-    /// Calls of the expected run.
+    /// The number of expected calls.
     calls: usize,
 }
 
@@ -56,13 +58,13 @@ pub(in crate::http) async fn post(
     let (parts, body) = request.into_parts();
     let limits = &app.config.policy.limits;
     let input = read(&parts.headers, body, limits).await?;
-    let quote = app.quote(&app.chat_request(input)?);
-    if quote.calls == 0 {
-        let detail = format!(
-            "the cap of {} has no room for this question, which needs {} at least: it would be refused",
-            quote.cap, quote.expected
-        );
-        return Err(Problem::new(Kind::OverBudget, detail));
+    priced(app.quote(&app.chat_request(input)?))
+}
+
+/// Returns the answer with a price; a problem if the cap has no room.
+pub(super) fn priced(quote: Quote) -> Result<Json<QuoteBody>, Problem> {
+    if let Some(why) = quote.no_room() {
+        return Err(Problem::new(Kind::OverBudget, why));
     }
     Ok(Json(QuoteBody {
         cap_usd: quote.cap.dollars(),

@@ -4,9 +4,10 @@ use conclave::journal::Event;
 use serde_json::{Value, json};
 
 use super::{
-    app, asks, authorize_path, authorizes, executed, explains, plan, post, step, workspace,
+    app, asks, authorize_path, authorizes, executed, explains, plan, post, proposes, step,
+    workspace,
 };
-use crate::support::{MockProvider, TestApp};
+use crate::support::{MockProvider, Setup, TestApp};
 
 #[tokio::test]
 async fn a_plan_is_authorized_executed_explained_and_taken_back() {
@@ -88,6 +89,53 @@ async fn a_plan_is_authorized_executed_explained_and_taken_back() {
         (status, again["executionId"].clone()),
         (200, undone["executionId"].clone())
     );
+}
+
+#[tokio::test]
+async fn a_plan_is_quoted_before_it_is_asked() {
+    let (provider, folder) = (MockProvider::start().await, workspace());
+    let app = app(&provider, folder.path()).await;
+    let (status, price) = post(&app, "/api/plans/quote", &asks("Show it")).await;
+    assert_eq!(
+        (status, &price["capUsd"], &price["calls"]),
+        (200, &json!(0.1), &json!(2))
+    );
+    let (_, longer) = post(&app, "/api/plans/quote", &asks(&"Show it. ".repeat(900))).await;
+    let figure = |price: &Value, name: &str| price[name].as_f64().unwrap();
+    assert!(figure(&price, "expectedUsd") < figure(&longer, "expectedUsd"));
+    assert!(provider.calls().is_empty(), "a quote calls no model");
+    assert_eq!(app.get("/api/runs?kind=all").await.1["runs"], json!([]));
+
+    let read = step("r", "file_read", &json!({ "path": "src/lib.rs" }));
+    proposes(&provider, "READ", &[read], &[]);
+    explains(&provider, "src/lib.rs was read.");
+    let (plan, execution) = executed(&app, "Show it").await;
+    let spent = |view: &Value| view["budget"]["spentUsd"].as_f64().unwrap();
+    let spent = spent(&plan) + spent(&execution);
+    assert!(
+        spent > 0.0 && spent <= figure(&price, "worstUsd"),
+        "{spent}"
+    );
+}
+
+#[tokio::test]
+async fn a_plan_without_room_under_its_cap_has_no_price() {
+    let (provider, folder) = (MockProvider::start().await, workspace());
+    let root = folder.path().to_str().unwrap();
+    let setup = Setup::default()
+        .env("TOOLS_WORKSPACE", root)
+        .env("TOOLS_MAX_USD", "0.001");
+    let app = TestApp::with(&provider, setup).await;
+    for path in ["/api/plans/quote", "/api/plans"] {
+        let (status, problem) = post(&app, path, &asks("Show it")).await;
+        let kind = problem["type"].as_str();
+        assert_eq!(
+            (status, kind),
+            (422, Some("urn:conclave:problem:over-budget")),
+            "{path}"
+        );
+    }
+    assert!(provider.calls().is_empty());
 }
 
 #[tokio::test]

@@ -116,8 +116,8 @@ fn begins_with_handle(message: &str) -> bool {
 }
 
 /// Returns the handle of the assumption that a message seems to correct, and what the message says
-/// of it: the text after a colon, or else the whole message. The handle stands near the beginning, and the message is no question. Whether it is a
-/// correction, the plan call decides.
+/// of it: the text after a colon, or else the whole message. The handle stands near the beginning,
+/// and the message is no question. Whether it is a correction, the plan call decides.
 pub fn read_correction(message: &str) -> Option<(String, String)> {
     let found = HANDLE.captures(message)?.get(1)?;
     let before = message.get(..found.start())?;

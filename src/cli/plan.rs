@@ -117,7 +117,8 @@ pub(super) async fn run(env: &Env, arguments: PlanArguments) -> Done {
         },
     };
     if arguments.quote {
-        return quote::print(&service.quote(input).await?, arguments.json);
+        let of_cap = " for the plan, and again for each execution";
+        return quote::print(&service.quote(input).await?, of_cap, arguments.json);
     }
     let plan = service.propose(input).await?;
     if arguments.json && !arguments.yes {

@@ -59,11 +59,11 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
         Exit::Usage
     })?;
     let quote = app.quote(&chat);
-    print(&quote, arguments.json)
+    print(&quote, "", arguments.json)
 }
 
-/// Prints a price, or fails if the cap has no room.
-pub(super) fn print(quote: &Quote, as_json: bool) -> Done {
+/// Prints a price, or fails if the cap has no room. `of_cap` says what the cap is for.
+pub(super) fn print(quote: &Quote, of_cap: &str, as_json: bool) -> Done {
     if let Some(why) = quote.no_room() {
         return Err(fail(Exit::Budget, why));
     }
@@ -78,7 +78,7 @@ pub(super) fn print(quote: &Quote, as_json: bool) -> Done {
             counted(quote.calls, "call", "calls")
         ));
         say(format_args!("at worst  {}", quote.worst));
-        say(format_args!("cap       {}", quote.cap));
+        say(format_args!("cap       {}{of_cap}", quote.cap));
     }
     Ok(())
 }

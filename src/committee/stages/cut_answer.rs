@@ -1,5 +1,7 @@
 //! Keeps a main answer that the output limit cut, and lets one more call continue it.
 
+use std::collections::HashSet;
+
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -102,12 +104,13 @@ pub(super) async fn continued(
     let (reply_markdown, cut) = if is_whole {
         (written.to_owned(), None)
     } else {
-        let cut = if rest.salvaged == Some(Salvaged::Beginning) {
+        let added = added(written, &rest.value.reply_markdown);
+        let cut = if added.is_empty() || rest.salvaged == Some(Salvaged::Beginning) {
             Cut::EndMissing
         } else {
             Cut::Continued
         };
-        (joined(written, &rest.value.reply_markdown), Some(cut))
+        (joined(written, added), Some(cut))
     };
     let value = FinalSynthesis {
         reply_markdown,
@@ -124,18 +127,40 @@ pub(super) async fn continued(
     ))
 }
 
+/// Returns what a continuation adds. A model that begins anew first repeats what was written,
+/// paragraph by paragraph.
+fn added<'a>(written: &str, rest: &'a str) -> &'a str {
+    let known: HashSet<&str> = written.split("\n\n").map(str::trim).collect();
+    let is_known = |paragraph: &&str| known.contains(paragraph.trim());
+    let repeated: usize = rest
+        .split_inclusive("\n\n")
+        .take_while(is_known)
+        .map(str::len)
+        .sum();
+    rest.get(repeated..).unwrap_or_default()
+}
+
 /// Joins the two parts of a main answer. A table that was cut between two rows continues.
 fn joined(written: &str, rest: &str) -> String {
     let rest = rest.trim_start();
     let is_row = |line: Option<&str>| line.is_some_and(|line| line.starts_with('|'));
     let is_table = is_row(written.lines().last()) && is_row(rest.lines().next());
     let between = if is_table { "\n" } else { "\n\n" };
-    format!("{written}{between}{rest}")
+    format!("{written}{between}{rest}").trim_end().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_continuation_that_begins_anew_adds_only_what_is_new() {
+        let written = "One.\n\nTwo.";
+        assert_eq!(added(written, "One.\n\nTwo.\n\nThree."), "Three.");
+        assert_eq!(added(written, "Three.\n\nOne."), "Three.\n\nOne.");
+        assert_eq!(added(written, "One.\n\nTwo."), "");
+        assert_eq!(joined(written, ""), written);
+    }
 
     #[test]
     fn a_table_cut_between_two_rows_stays_one_table() {

@@ -66,7 +66,7 @@ with_postgres() {
     local result=0
     "$1" nextest run --locked --workspace --features local --no-fail-fast || result=1
     printf '\n-- once more, with the journals in PostgreSQL\n'
-    CONCLAVE_TEST_STORE=postgres "$1" nextest run --locked --features local --no-fail-fast -E 'test(/^(act|chat|plans|runs)::/)' || result=1
+    CONCLAVE_TEST_STORE=postgres "$1" nextest run --locked --features local --no-fail-fast -E 'test(/^(act|chat|learned|plans|runs)::/)' || result=1
     return "$result"
 }
 

@@ -38,11 +38,14 @@
 //! 11. [`actions`] maps free text to commands, such as a roll of dice: by a deterministic parser, or
 //!     by a model's proposal, which has to pass four gates before anything is executed.
 //!
+//! 12. [`strategies`] decides whether a learned answer replies to a chat or the committee does, and
+//!     learns answers from feedback.
+//!
 //! # The program
 //!
-//! 12. [`app`] connects the modules into a service. It accepts submissions, checks tokens and
+//! 13. [`app`] connects the modules into a service. It accepts submissions, checks tokens and
 //!     limits, and runs each run as a task with a lease, a deadline and a way to cancel it.
-//! 13. [`http`] is the API server. [`cli`] is the command line. Both only submit runs and read
+//! 14. [`http`] is the API server. [`cli`] is the command line. Both only submit runs and read
 //!     them: they call `App`, and neither of them works on a run.
 //!
 //! # Dependencies
@@ -65,5 +68,6 @@ pub mod http;
 pub mod journal;
 pub mod llm;
 pub mod scoring;
+pub mod strategies;
 pub mod text;
 pub mod tools;

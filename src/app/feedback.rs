@@ -1,9 +1,13 @@
 //! Records what readers think of replies.
 
 use jiff::Timestamp;
+use metrics::counter;
 
+use super::App;
 use crate::domain::RunId;
-use crate::journal::{self, Annotated, Event, Feedback, RunState, Store, Transcript};
+use crate::journal::{self, Annotated, Event, Feedback, Learned, RunState, Store, Transcript};
+use crate::llm;
+use crate::strategies::learning;
 
 /// The maximum length of a comment in characters.
 pub const MAX_COMMENT_CHARS: usize = 2000;
@@ -22,8 +26,45 @@ pub enum FeedbackRefused {
     Journal(#[from] journal::Error),
 }
 
-/// Writes feedback into the journal of a run that has a reply. All feedback is kept; the last one
-/// counts.
+/// Feedback as it was noted, and the learned answer that it made or changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Noted {
+    pub feedback: Feedback,
+    pub learned: Option<(RunId, Learned)>,
+}
+
+impl App {
+    /// Records what a reader thinks of a reply.
+    ///
+    /// # Errors
+    /// [`FeedbackRefused`]; then nothing was written.
+    pub async fn feedback(
+        &self,
+        run: RunId,
+        positive: bool,
+        comment: Option<&str>,
+    ) -> Result<Noted, FeedbackRefused> {
+        let comment = comment.map(|text| llm::without_secrets(text, &self.committee.secrets));
+        let noted = give_feedback(
+            &*self.store,
+            self.clock.now(),
+            run,
+            positive,
+            comment.as_deref(),
+        )
+        .await?;
+        let said = if positive { "positive" } else { "negative" };
+        counter!("conclave_feedback_total", "said" => said).increment(1);
+        if let Some((_, learned)) = &noted.learned {
+            let change = learned.change.into_str();
+            counter!("conclave_learned_total", "change" => change).increment(1);
+        }
+        Ok(noted)
+    }
+}
+
+/// Writes feedback into the journal of a run that has a reply, and learns from it. All feedback is
+/// kept; the last one counts.
 ///
 /// # Errors
 /// [`FeedbackRefused`]; then nothing was written.
@@ -33,7 +74,7 @@ pub async fn give_feedback(
     run: RunId,
     positive: bool,
     comment: Option<&str>,
-) -> Result<Feedback, FeedbackRefused> {
+) -> Result<Noted, FeedbackRefused> {
     let comment = comment.map(str::trim).filter(|comment| !comment.is_empty());
     let chars = comment.map_or(0, |comment| comment.chars().count());
     if chars > MAX_COMMENT_CHARS {
@@ -58,7 +99,10 @@ pub async fn give_feedback(
             .annotate(run, now, &Event::Feedback(feedback.clone()))
             .await?
         {
-            Annotated::Written => return Ok(feedback),
+            Annotated::Written => {
+                let learned = learning::learn(store, now, run, positive).await?;
+                return Ok(Noted { feedback, learned });
+            }
             // Other feedback was written in between: try again with the next number.
             Annotated::Taken => {}
             Annotated::Unfinished => return Err(FeedbackRefused::NoReply(row.state)),

@@ -72,6 +72,8 @@ conclave_budget_refusals_total: Calls that were not made because the cap had no 
 conclave_cap_exceeded_total: Calls for which a provider billed more than was reserved
 conclave_usage_bounded_total: Reported usages beyond what their requests can have had
 conclave_refused_total: Requests that were not taken on, by reason
+conclave_decisions_total: Decisions of a strategy, by path
+conclave_learned_total: Changes of learned answers by feedback
 conclave_feedback_total: What readers said of replies
 conclave_act_requests_total: Actions by outcome, and by how they were understood
 conclave_act_parse_failures_total: Proposals of models that could not be read

@@ -51,7 +51,7 @@ pub use admission::read_correction;
 pub use answer::read_answer;
 pub use auth::{Access, Admitted, Refused, Requirement, Token, includes, is_active};
 pub use client_rate::ClientRate;
-pub use feedback::{FeedbackRefused, give_feedback};
+pub use feedback::{FeedbackRefused, Noted, give_feedback};
 pub use plans::{Authorization, AuthorizedSteps, Authorizing, PlanInput};
 pub use problems::{FieldProblem, ProblemList};
 pub use request::{ActionInput, ActionRequest, ChatInput, ChatRequest, RequestIds};
@@ -179,7 +179,10 @@ impl App {
         models: Registry,
         (owner, compute): (String, ComputePool),
     ) -> Result<Arc<App>, StartError> {
-        let prompts = Prompts::load(config.prompts_dir.as_deref())?;
+        let prompts = Prompts::load(
+            config.prompts_dir.as_deref(),
+            &config.policy.decisions.goals,
+        )?;
         let secrets = secrets(&config);
         let models = models.redacting(&secrets);
         let attachments = Fetcher::new(Bounds {
@@ -269,6 +272,7 @@ impl App {
         if let Some(known) = self.known(key.as_deref(), &body_hash).await? {
             return known;
         }
+        let is_anew = admission::forced_new(&question.message).is_some();
         let (question, continues) = self.continued(question, now).await?;
         let slot = if self.runner.is_draining() {
             None
@@ -278,6 +282,7 @@ impl App {
         let id = RunId::from_uuid(self.clock.new_id());
         let cap = self.config.policy.cap(question.mode);
         let accepted = Accepted {
+            is_anew,
             continues,
             correlation_id,
             ..self.accepted(question, cap, self.clock.new_seed())
@@ -358,6 +363,7 @@ impl App {
             question,
             action: None,
             tools: None,
+            is_anew: false,
             continues: None,
             correlation_id: None,
             cap,
@@ -492,30 +498,6 @@ impl App {
             self.runner.cancel(run);
         }
         Ok(outcome)
-    }
-
-    /// Records what a reader thinks of a reply.
-    ///
-    /// # Errors
-    /// [`FeedbackRefused`]; then nothing was written.
-    pub async fn feedback(
-        &self,
-        run: RunId,
-        positive: bool,
-        comment: Option<&str>,
-    ) -> Result<journal::Feedback, FeedbackRefused> {
-        let comment = comment.map(|text| llm::without_secrets(text, &self.committee.secrets));
-        let feedback = give_feedback(
-            &*self.store,
-            self.clock.now(),
-            run,
-            positive,
-            comment.as_deref(),
-        )
-        .await?;
-        let said = if positive { "positive" } else { "negative" };
-        counter!("conclave_feedback_total", "said" => said).increment(1);
-        Ok(feedback)
     }
 
     /// Checks that a run could be accepted and finished. The database must answer, every enabled

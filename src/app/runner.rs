@@ -16,13 +16,14 @@ use tracing::Instrument as _;
 use super::endings::{ending, fatal, internal, log_ending};
 use crate::actions;
 use crate::clock::Clock;
-use crate::committee::{Deps, Failure, convene, stage_under_way};
+use crate::committee::{Deps, Failure, stage_under_way};
 use crate::compute::ComputePool;
 use crate::domain::{RunId, RunKind, Usd};
 use crate::journal::{
     self, Cause, Claim, Ending, Event, Finished, Lease, LeaseState, Listener, RunContext, Stop,
     Store, Wake,
 };
+use crate::strategies::{self, Memory};
 use crate::tools::{self, Toolbox};
 
 /// How often a process looks for runs that no process executes.
@@ -451,6 +452,7 @@ impl Runner {
         let mut work = {
             let (context, committee) = (Arc::clone(context), Arc::clone(&self.0.committee));
             let toolbox = self.0.tools.clone();
+            let memory = Memory::new(Arc::clone(&self.0.store), self.0.clock.clone());
             let work = async move {
                 match kind {
                     RunKind::Plan => {
@@ -460,7 +462,7 @@ impl Runner {
                         tools::execute(&context, &committee, toolbox.as_deref(), deadline).await
                     }
                     RunKind::Chat | RunKind::Action => {
-                        let reply = convene(&context, &committee).await?;
+                        let reply = strategies::answer(&context, &committee, &memory).await?;
                         Ok(Ending::Replied {
                             reply: Box::new(reply),
                         })

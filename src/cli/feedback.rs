@@ -45,17 +45,31 @@ pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Done {
         let answer = remote::post(env, &server, &path, &body).await?;
         let number = answer.get("number").and_then(Value::as_u64);
         thanks(run, number.unwrap_or(1));
+        let learned = answer.get("learned");
+        let of = |name: &str| learned.and_then(|learned| learned.get(name));
+        let taught_by = of("runId").and_then(Value::as_str);
+        let confidence = of("confidence").and_then(Value::as_f64);
+        if let (Some(taught_by), Some(confidence)) = (taught_by, confidence) {
+            trust(taught_by, confidence);
+        }
         return Ok(());
     }
     let (store, now) = (open(env).await?, Clock::System.now());
     match give_feedback(&*store, now, run, positive, comment.as_deref()).await {
-        Ok(feedback) => {
-            thanks(run, u64::from(feedback.number));
+        Ok(noted) => {
+            thanks(run, u64::from(noted.feedback.number));
+            if let Some((taught_by, learned)) = noted.learned {
+                trust(&taught_by.to_string(), learned.confidence);
+            }
             Ok(())
         }
         Err(FeedbackRefused::Journal(error)) => Err(fail(Exit::Unexpected, error)),
         Err(refused) => Err(fail(Exit::Refused, refused)),
     }
+}
+
+fn trust(taught_by: &str, confidence: f64) {
+    eprintln!("the answer of run {taught_by} is learned, with confidence {confidence:.2}");
 }
 
 fn thanks(run: RunId, number: u64) {

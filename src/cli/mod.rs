@@ -13,6 +13,7 @@ mod feedback;
 mod health;
 mod import;
 mod init;
+mod learned;
 mod progress;
 mod output;
 mod plan;
@@ -84,6 +85,8 @@ enum Command {
     Replay(replay::ReplayArguments),
     /// Say what you think of a reply: it goes into the run's journal.
     Feedback(feedback::FeedbackArguments),
+    /// List learned answers, or revoke one.
+    Learned(learned::LearnedArguments),
     /// Show the track record of models and of c_final, from the journals.
     Report(report::ReportArguments),
     /// Write finished runs with their journals as JSON Lines, one run a line.
@@ -153,6 +156,7 @@ pub async fn run() -> Exit {
         Command::Deep(arguments) => ask::run(&env, Mode::Deep, arguments).await,
         Command::Act(arguments) => act::run(&env, arguments).await,
         Command::Plan(arguments) => plan::run(&env, arguments).await,
+        Command::Learned(arguments) => learned::run(&env, arguments).await,
         Command::Quote(arguments) => quote::run(&env, arguments).await,
         Command::Runs(arguments) => runs::run(&env, arguments).await,
         Command::Show(arguments) => show::run(&env, arguments).await,

@@ -45,6 +45,7 @@ pub use reply::audit::view as audit_view;
 pub use reply::audit_text::markdown as audit_markdown;
 pub use reply::invariants;
 pub use reply::rounding::rounded as rounded_audit;
+pub use stages::recalled::recalled;
 pub use track_record::TrackRecord;
 
 /// Answers the run's question.

@@ -10,10 +10,12 @@ use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::rule_texts::RuleTexts;
 use crate::domain::{
-    Agent, Assumption, Choice, Clarification, ConductKind, Question, RunId, UnseenImage,
+    Agent, Assumption, Choice, Clarification, ConductKind, Question, RunId, ShownAnswer,
+    UnseenImage,
 };
 use crate::journal::{
-    Accepted, AgentOutcome, Continuation, Entry, Planned, Reading, RunContext, Scored, Transcript,
+    Accepted, AgentOutcome, Continuation, DECIDED, Entry, Event, Planned, Reading, RunContext,
+    Scored, Transcript,
 };
 use crate::llm::Image;
 
@@ -45,6 +47,8 @@ pub struct RequestContext {
     /// Attached images that could not be read.
     pub unseen: Vec<UnseenImage>,
     pub inherited: Inherited,
+    /// Learned answers to similar questions, which the master sees.
+    pub learned: Vec<ShownAnswer>,
     /// Fences untrusted text in prompts. It is new in every run and occurs in none of the run's
     /// texts.
     pub fence: String,
@@ -130,6 +134,7 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
         images,
         unseen,
         inherited,
+        learned: shown(run),
         fence: String::new(),
         seed,
     };
@@ -213,6 +218,14 @@ fn read_correction(reading: Option<&Reading>) -> Option<String> {
     said.filter(|said| !said.is_empty())
 }
 
+/// Returns the learned answers that the run's strategy chose to show.
+fn shown(run: &RunContext) -> Vec<ShownAnswer> {
+    match run.recall(DECIDED) {
+        Some(Event::Decided(decided)) => decided.shown,
+        _ => vec![],
+    }
+}
+
 impl Conversation {
     /// See [`RequestContext::full_text`].
     pub fn full_text(&self) -> String {
@@ -257,7 +270,13 @@ fn fence(request: &RequestContext) -> String {
         let tag = format!("{:016x}", random.next_u64());
         let texts = std::iter::once(request.question.message.as_str())
             .chain(request.answers.iter().map(|a| a.answer.as_str()))
-            .chain(request.corrections.iter().map(|c| c.correction.as_str()));
+            .chain(request.corrections.iter().map(|c| c.correction.as_str()))
+            .chain(
+                request
+                    .learned
+                    .iter()
+                    .flat_map(|l| [l.condition.as_str(), &l.action]),
+            );
         if !texts.into_iter().any(|text| text.contains(&tag)) {
             return tag;
         }
@@ -279,6 +298,7 @@ impl RequestContext {
             images: vec![],
             unseen: vec![],
             inherited: Inherited::default(),
+            learned: vec![],
             fence: String::new(),
             seed: 0,
         }
@@ -313,6 +333,7 @@ impl RequestContext {
             "unseen": self.unseen.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "answers": answers,
             "corrections": corrections,
+            "learned": self.learned,
         })
     }
 
@@ -403,7 +424,6 @@ pub fn for_planning(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::Event;
 
     fn accepted(message: &str, correction: Option<(&str, &str)>) -> Accepted {
         let continues = correction.map(|(handle, correction)| {

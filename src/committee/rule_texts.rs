@@ -136,9 +136,9 @@ mod tests {
     use super::*;
     use crate::domain::{Clarification, UnseenCause};
 
-    const VALUES: [&str; 10] = [
-        "{why}", "{name}", "{agent}", "{number}", "{round}", "{call}", "{limit}", "{role}",
-        "{served}", "{model}",
+    const VALUES: [&str; 11] = [
+        "{run}", "{why}", "{name}", "{agent}", "{number}", "{round}", "{call}", "{limit}",
+        "{role}", "{served}", "{model}",
     ];
 
     #[test]

@@ -149,7 +149,6 @@ impl Check<'_> {
             (self.tools_workspace(), self.program_variables());
         let (attachment_hosts, cors_origins) = (self.attachment_hosts(), self.cors_origins());
         self.logs();
-        self.later_sections();
         Some(Config {
             bind: bind?,
             database_url,

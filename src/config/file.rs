@@ -223,6 +223,12 @@ pub(super) struct PolicyFile {
     /// Upper bound of the confidence that a model states itself; default 0.8.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub llm_confidence_ceiling: Option<f64>,
+    /// The most learned answers that the master is shown for context; default 3.
+    #[schemars(range(min = 0, max = 5))]
+    pub max_candidates: Option<u8>,
+    /// Shifts of the decision strategy by name; `confidence_threshold` shifts the confidence that a
+    /// learned answer needs.
+    pub personality_biases: BTreeMap<String, f64>,
     /// The most that conflict takes from c_final; default 0.60.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_conflict_penalty: Option<f64>,

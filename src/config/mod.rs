@@ -9,6 +9,7 @@ mod check;
 mod checker;
 #[cfg(test)]
 mod check_tests;
+mod decisions;
 mod dotenv;
 pub mod env;
 mod file;
@@ -35,6 +36,7 @@ use crate::domain::{
 
 pub use actions::{ActionRules, ActionsPolicy, ProposerPolicy};
 pub use check::{from_text, load, policy, without_models};
+pub use decisions::{Decisions, Strategy};
 pub use env::Env;
 pub use file::{CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, json_schema};
 pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};
@@ -289,6 +291,7 @@ pub struct Policy {
     pub clarification_window: Duration,
     pub lease: Duration,
     pub actions: ActionsPolicy,
+    pub decisions: Decisions,
 }
 
 impl Policy {

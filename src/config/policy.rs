@@ -58,6 +58,7 @@ impl Check<'_> {
             tools_max: tools_max?,
             ask_user_threshold: p.ask_user_threshold.unwrap_or(0.70),
             thresholds,
+            decisions: self.decisions(p),
             llm_confidence_ceiling: p.llm_confidence_ceiling.unwrap_or(0.8),
             max_conflict_penalty: p.max_conflict_penalty.unwrap_or(0.60),
             max_coverage_bonus: p.max_coverage_bonus.unwrap_or(0.10),

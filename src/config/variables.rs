@@ -14,9 +14,6 @@ use super::source;
 /// The minimum length in characters of a token that cannot be guessed.
 pub const GOOD_TOKEN_CHARS: usize = 16;
 
-/// The only decision strategy of this release (SPEC 12).
-const STRATEGY: &str = "committee_first";
-
 impl Check<'_> {
     pub(super) fn bind(&mut self) -> (Option<SocketAddr>, Option<SecretString>) {
         let token = self.env.get("CONCLAVE_TOKEN");
@@ -179,32 +176,6 @@ impl Check<'_> {
             .filter(|format| !matches!(*format, "text" | "json"))
         {
             self.add("LOG_FORMAT", format!("{format:?} is neither text nor json"));
-        }
-    }
-
-    /// Reports settings of parts that this release does not have, so that they are not silently
-    /// ignored.
-    pub(super) fn later_sections(&mut self) {
-        for name in ["DECISION_STRATEGY", "EXECUTIVE_DECISION_STRATEGY"] {
-            if let Some(strategy) = self.env.get(name).filter(|strategy| *strategy != STRATEGY) {
-                self.add(
-                    name,
-                    format!(
-                        "{strategy:?} is not a strategy of this release, which has {STRATEGY} alone"
-                    ),
-                );
-            }
-        }
-        for name in [
-            "HEURISTIC_THRESHOLD",
-            "GOALS",
-            "EXECUTIVE_GOALS",
-            "EXECUTIVE_HEURISTIC_THRESHOLD",
-            "TOOLS_WORKSPACE",
-        ] {
-            if self.env.get(name).is_some() {
-                self.warn(name, "this release does not read it");
-            }
         }
     }
 }

@@ -7,6 +7,7 @@ mod clarification;
 mod command;
 mod confidence;
 mod plural;
+mod decision;
 mod demand;
 mod estimate;
 mod evidence;
@@ -31,6 +32,7 @@ pub use calibration::Calibration;
 pub use clarification::{Choice, Clarification, OPTION_LETTERS, is_question_mark};
 pub use command::{ActionGate, ActionMode, CommandName, RunKind};
 pub use confidence::{Confidence, Gate, Terms};
+pub use decision::{DecisionPath, ShownAnswer};
 pub use demand::{Counted, Demand, MAX_DEMANDS};
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
 pub use evidence::{

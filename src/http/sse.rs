@@ -136,10 +136,15 @@ pub fn progress_event(run: RunId, entry: &Entry) -> Option<(&'static str, Value)
         | Event::Hinted(_)
         | Event::Reviewed(_)
         | Event::Feedback(_)
+        | Event::Learned(_)
         | Event::Parsed(_)
         | Event::Proposed(_)
         | Event::GateChecked(_)
         | Event::Executed(_) => return None,
+        Event::Decided(e) => {
+            let data = json!({ "path": e.path, "why": e.why, "at": at });
+            ("decision", data)
+        }
         Event::ToolPlanned(e) => {
             let data = json!({ "plan": e.plan, "rejection": e.rejection, "at": at });
             ("tool_plan", data)

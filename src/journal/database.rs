@@ -72,6 +72,9 @@ pub(super) trait Database: Send + Sync {
     /// Searches memories. `$1` to `$3`: the owner, `$4`: [`Database::memory_query`], `$5`: how many.
     const MEMORIES: &'static str;
 
+    /// Searches learned answers. Parameters as for [`Database::MEMORIES`].
+    const LEARNED: &'static str;
+
     /// Returns the full-text query for any of the terms; `None` for no terms.
     fn memory_query(owner: &Owner, terms: &[String]) -> Option<String>;
 
@@ -199,6 +202,7 @@ pub(super) trait Columns {
     fn text_or_null(&self, column: &str) -> Result<Option<String>, Error>;
     fn whole(&self, column: &str) -> Result<i64, Error>;
     fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error>;
+    fn real(&self, column: &str) -> Result<f64, Error>;
     fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error>;
 }
 
@@ -222,6 +226,10 @@ where
     }
 
     fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn real(&self, column: &str) -> Result<f64, Error> {
         Ok(self.try_get(column)?)
     }
 

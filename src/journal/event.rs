@@ -2,6 +2,7 @@
 
 pub use super::action_event::*;
 pub use super::draft::*;
+use super::learned_event::{Decided, Learned};
 use super::tool_event::{
     Explained, StepFinished, StepStarted, ToolIntake, ToolPlanned, step_finished_key,
     step_started_key,
@@ -51,6 +52,8 @@ pub enum Event {
     StepStarted(StepStarted),
     StepFinished(Box<StepFinished>),
     Explained(Explained),
+    Decided(Box<Decided>),
+    Learned(Box<Learned>),
 }
 
 impl Event {
@@ -84,6 +87,8 @@ impl Event {
             Event::StepStarted(e) => step_started_key(&e.step_id),
             Event::StepFinished(e) => step_finished_key(&e.step_id),
             Event::Explained(_) => "explanation".into(),
+            Event::Decided(_) => DECIDED.into(),
+            Event::Learned(e) => format!("learned/{}", e.number),
         }
     }
 }
@@ -122,6 +127,9 @@ pub fn agent_key(round: u8, agent: Agent) -> String {
 /// The key of [`Event::CrossChecked`].
 pub const CROSS_CHECKED: &str = "cross-checked";
 
+/// The key of the one decision of a run.
+pub const DECIDED: &str = "decision";
+
 pub fn scored_key(round: u8) -> String {
     format!("r{round}/scored")
 }
@@ -139,6 +147,9 @@ pub struct Accepted {
     /// has no meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolIntake>,
+    /// True if the user wants no earlier answer: the message began with `new:`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_anew: bool,
     /// The run that this one continues, and how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<Continues>,
@@ -453,6 +464,10 @@ impl AgentOutcome {
 pub struct Scored {
     pub round: u8,
     pub judgement: Judgement,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 pub(super) fn is_zero(count: &usize) -> bool {

@@ -12,6 +12,7 @@ mod database;
 mod draft;
 mod event;
 mod evidence;
+mod learned_event;
 mod lineage;
 mod observe;
 mod postgres;
@@ -36,6 +37,9 @@ pub use chain::{ChainFault, verify};
 pub use context::{Call, RunContext, Stop, Uncalled};
 pub use event::*;
 pub use evidence::{CheckPass, CheckScope, CheckSize, CrossChecked, Resolved};
+pub use learned_event::{
+    Decided, Learned, LearnedChange, LearnedRow, Matched, Taught, learned_scope,
+};
 pub use lineage::ancestors;
 pub use postgres::PostgresStore;
 pub use proof::prove;
@@ -44,9 +48,9 @@ pub use source::{PlanSource, SynthesisSource};
 pub use sqlite::{Existing, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
     Acceptance, ActionStart, ActionStore, AdminStore, AfterAction, Annotated, CancelOutcome, Claim,
-    Entry, Error, JournalStore, Lease, LeaseState, MemoryRow, NewRun, Owner, Requester, Restored,
-    RunFilter, RunReader, RunRow, RunState, SceneLine, SheetRow, SpendingLimit, SpendingScope,
-    Store, TokenRow, TokenStore,
+    Entry, Error, JournalStore, LearnedStore, Lease, LeaseState, MemoryRow, NewRun, Owner,
+    Requester, Restored, RunFilter, RunReader, RunRow, RunState, SceneLine, SheetRow,
+    SpendingLimit, SpendingScope, Store, TokenRow, TokenStore,
 };
 pub use tool_event::{
     AuthorizationMode, Authorized, Explained, ExplanationSource, FileBefore, FileChange, Rejection,

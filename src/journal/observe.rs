@@ -42,7 +42,13 @@ impl Observer {
             | Event::Claimed(_)
             | Event::ComputeStarted(_)
             | Event::Feedback(_)
+            | Event::Learned(_)
             | Event::Reviewed(_) => {}
+            Event::Decided(decided) => {
+                let (path, why) = (decided.path.into_str(), &decided.why);
+                counter!("conclave_decisions_total", "path" => path).increment(1);
+                tracing::info!(path, why, "step: decision");
+            }
             Event::Hinted(hinted) => {
                 let (task_types, unseen) = (&hinted.task_types, hinted.unseen.len());
                 self.stage("hints");

@@ -84,7 +84,7 @@ fn outcome(entries: &[Entry]) -> (Usd, Option<End>) {
                 cause,
                 c_final,
             }) => end = Some((entry.at, state, cause, c_final)),
-            Some(Change::Changed(_)) | None => {}
+            Some(Change::Changed(_) | Change::Learned(_)) | None => {}
         }
     }
     (Usd::from_nanos(spent.unsigned_abs()), end)

@@ -7,10 +7,10 @@ use sqlx::{AssertSqlSafe, SqlSafeStr as _};
 
 use super::database::{Bound, Columns as _, Connection, Database, Failure};
 use super::store::{
-    ActionStore, Entry, Error, MemoryRow, Owner, Requester, RunFilter, RunReader, RunRow,
-    SceneLine, SheetRow, SpendingLimit, SpendingScope, TokenRow, TokenStore,
+    ActionStore, Entry, Error, LearnedStore, MemoryRow, Owner, Requester, RunFilter, RunReader,
+    RunRow, SceneLine, SheetRow, SpendingLimit, SpendingScope, TokenRow, TokenStore,
 };
-use super::{Archive, rows, tool_evidence};
+use super::{Archive, LearnedRow, rows, tool_evidence};
 use crate::domain::{EvidenceFocus, RunId, RunKind, Scope, Usd};
 
 pub(super) const BY_KEY: &str = "SELECT id, body_hash FROM runs WHERE idempotency_key = $1";
@@ -192,6 +192,38 @@ fn owner_values(owner: &Owner) -> Vec<Bound> {
         owner.guild_id.as_deref().unwrap_or("").into(),
         owner.user_id.as_str().into(),
     ]
+}
+
+#[async_trait]
+impl<D: Database> LearnedStore for D {
+    async fn learned_like(
+        &self,
+        scope: &Owner,
+        terms: &[String],
+        most: u32,
+    ) -> Result<Vec<LearnedRow>, Error> {
+        let Some(query) = D::memory_query(scope, terms) else {
+            return Ok(vec![]);
+        };
+        let mut values = owner_values(scope);
+        values.extend([query.into(), i64::from(most).into()]);
+        let found = self.reader().await?.rows(D::LEARNED, values).await?;
+        found.iter().map(rows::learned).collect()
+    }
+
+    async fn learned_from(&self, run: RunId) -> Result<Option<LearnedRow>, Error> {
+        let statement = "SELECT * FROM learned_answers WHERE run = $1";
+        let values = vec![run.to_string().into()];
+        let found = self.reader().await?.row(statement, values).await?;
+        found.as_ref().map(rows::learned).transpose()
+    }
+
+    async fn learned(&self, most: u32) -> Result<Vec<LearnedRow>, Error> {
+        let statement = "SELECT * FROM learned_answers ORDER BY changed_ms DESC, run DESC LIMIT $1";
+        let values = vec![i64::from(most).into()];
+        let found = self.reader().await?.rows(statement, values).await?;
+        found.iter().map(rows::learned).collect()
+    }
 }
 
 #[async_trait]

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::database::Columns;
 use super::{
-    Accepted, ArchivedEntry, CallResult, Effect, Ending, Entry, Error, Event, MemoryRow, RunRow,
-    RunState, SceneLine, SheetRow, TokenRow, VERSION, chain,
+    Accepted, ArchivedEntry, CallResult, Effect, Ending, Entry, Error, Event, Learned, LearnedRow,
+    MemoryRow, Owner, RunRow, RunState, SceneLine, SheetRow, TokenRow, VERSION, chain,
 };
 use crate::domain::{Outcome, RunId, Usd};
 
@@ -25,6 +25,8 @@ pub(super) enum Change {
         cause: Option<String>,
         c_final: Option<f64>,
     },
+    /// An answer was learned, or changed.
+    Learned(Box<Learned>),
     /// A command changed a sheet or memory of its user.
     Changed(Effect),
 }
@@ -82,7 +84,9 @@ pub(super) fn change(event: &Event) -> Option<Change> {
         | Event::ToolPlanned(_)
         | Event::StepStarted(_)
         | Event::StepFinished(_)
-        | Event::Explained(_) => None,
+        | Event::Explained(_)
+        | Event::Decided(_) => None,
+        Event::Learned(learned) => Some(Change::Learned(learned.clone())),
         Event::Executed(executed) => executed.effect.clone().map(Change::Changed),
     }
 }
@@ -244,6 +248,27 @@ pub(super) fn sheet(row: &impl Columns) -> Result<SheetRow, Error> {
         sheet,
         updated_at: timestamp(row.whole("updated_ms")?, "sheets", &name)?,
         name,
+    })
+}
+
+pub(super) fn learned(row: &impl Columns) -> Result<LearnedRow, Error> {
+    let id = row.text("run")?;
+    let corrupt = |column| corrupt("learned_answers", column, &id);
+    let time = |column| timestamp(row.whole(column)?, "learned_answers", &id);
+    let guild_id = row.text("guild_id")?;
+    Ok(LearnedRow {
+        run: run_id(&id)?,
+        scope: Owner {
+            source: word(row, "source", &id)?,
+            user_id: row.text("user_id")?,
+            guild_id: (!guild_id.is_empty()).then_some(guild_id),
+        },
+        condition: row.text("content")?,
+        answer: serde_json::from_str(&row.text("answer")?).map_err(|_| corrupt("answer"))?,
+        confidence: row.real("confidence")?,
+        learned_at: time("learned_ms")?,
+        changed_at: time("changed_ms")?,
+        is_revoked: row.whole("revoked")? != 0,
     })
 }
 

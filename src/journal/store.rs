@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Archive, Event};
+use super::{Archive, Event, LearnedRow};
 use crate::domain::{EvidenceFocus, Mode, Question, RunId, RunKind, Scope, Source, Usd};
 
 /// A journal entry as it is stored.
@@ -323,9 +323,15 @@ pub enum Error {
 /// clock that all processes on the database share. For a SQLite file it is the machine's clock, so
 /// `now` and `at` are used. For a database server it is the server's clock, because the clocks of
 /// replicas may differ.
-pub trait Store: RunReader + JournalStore + ActionStore + TokenStore + AdminStore {}
+pub trait Store:
+    RunReader + JournalStore + LearnedStore + ActionStore + TokenStore + AdminStore
+{
+}
 
-impl<S: RunReader + JournalStore + ActionStore + TokenStore + AdminStore> Store for S {}
+impl<S: RunReader + JournalStore + LearnedStore + ActionStore + TokenStore + AdminStore> Store
+    for S
+{
+}
 
 /// Runs and their journals, as they are read.
 #[async_trait]
@@ -423,6 +429,25 @@ pub trait JournalStore: Send + Sync {
 
     /// Checks that the database answers and its schema is the current one.
     async fn ready(&self) -> Result<(), Error>;
+}
+
+/// Learned answers.
+#[async_trait]
+pub trait LearnedStore: Send + Sync {
+    /// Returns at most `most` learned answers of a scope, without revoked ones, whose questions share
+    /// a term, the best match first. Terms consist of letters and digits.
+    async fn learned_like(
+        &self,
+        scope: &Owner,
+        terms: &[String],
+        most: u32,
+    ) -> Result<Vec<LearnedRow>, Error>;
+
+    /// Returns the answer that was learned from a run.
+    async fn learned_from(&self, run: RunId) -> Result<Option<LearnedRow>, Error>;
+
+    /// Returns at most `most` learned answers, the last changed one first, revoked ones included.
+    async fn learned(&self, most: u32) -> Result<Vec<LearnedRow>, Error>;
 }
 
 /// What actions read: sheets, memories and the lines of a scene.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    Accepted, AgentFinished, AgentOutcome, CallSent, CallSettled, CallView, CrossChecked, Draft,
-    Entry, Event, Feedback, Finished, Gated, Hinted, Planned, RoundSkipped, RoundStarted, Scored,
-    Synthesized, Trimmed,
+    Accepted, AgentFinished, AgentOutcome, CallSent, CallSettled, CallView, CrossChecked, Decided,
+    Draft, Entry, Event, Feedback, Finished, Gated, Hinted, Learned, Planned, RoundSkipped,
+    RoundStarted, Scored, Synthesized, Trimmed,
 };
 use crate::domain::{Agent, AgentReport, Judgement, TaskType};
 
@@ -36,6 +36,9 @@ pub struct Transcript<'a> {
     pub finished: Option<&'a Finished>,
     /// Oldest first.
     pub feedback: Vec<&'a Feedback>,
+    pub decided: Option<&'a Decided>,
+    /// Oldest first.
+    pub learned: Vec<&'a Learned>,
     /// In the order of their intents.
     pub calls: Vec<CallView<'a>>,
     /// The number of outcomes before round 2, if it was held.
@@ -95,6 +98,8 @@ impl<'a> Transcript<'a> {
             Event::Gated(gated) => self.gated = Some(gated),
             Event::Finished(finished) => self.finished = Some(finished),
             Event::Feedback(feedback) => self.feedback.push(feedback),
+            Event::Decided(decided) => self.decided = Some(decided),
+            Event::Learned(learned) => self.learned.push(learned),
             // Events of actions, of claims, and the peer reviews of older versions.
             Event::Claimed(_)
             | Event::ComputeStarted(_)

@@ -9,7 +9,8 @@ use super::reads::{BY_KEY, exposure};
 use super::rows::{self, Change};
 use super::{
     Acceptance, ActionStart, AfterAction, Annotated, Archive, ArchivedEntry, CancelOutcome, Claim,
-    Claimed, Effect, Error, Event, Lease, LeaseState, NewRun, Restored, chain,
+    Claimed, Effect, Error, Event, Learned, LearnedChange, Lease, LeaseState, NewRun, Restored,
+    chain,
 };
 use crate::domain::RunId;
 
@@ -220,6 +221,7 @@ fn project(run: &str, at: Timestamp, event: &Event) -> Option<Statement> {
                 at_ms,
             ],
         ),
+        Change::Learned(learned) => return Some(project_learned(run, at_ms, *learned)),
         Change::Changed(Effect::Memory { content }) => (
             "
             INSERT INTO memories (run, source, guild_id, user_id, content, created_ms)
@@ -228,6 +230,44 @@ fn project(run: &str, at: Timestamp, event: &Event) -> Option<Statement> {
             vec![run.into(), content.into(), at_ms],
         ),
     })
+}
+
+/// Returns the statement for a change of a learned answer.
+fn project_learned(run: &str, at_ms: Bound, learned: Learned) -> Statement {
+    let Learned {
+        change,
+        confidence,
+        taught,
+        ..
+    } = learned;
+    let Some(taught) = taught else {
+        let is_revoked = i64::from(change == LearnedChange::Revoked);
+        return (
+            "UPDATE learned_answers SET confidence = $2, changed_ms = $3, revoked = $4 WHERE run = $1",
+            vec![
+                run.into(),
+                Some(confidence).into(),
+                at_ms,
+                is_revoked.into(),
+            ],
+        );
+    };
+    (
+        "
+        INSERT INTO learned_answers (run, source, guild_id, user_id, content, answer, confidence, revoked, learned_ms, changed_ms)
+        SELECT id, source, guild_id, CASE WHEN guild_id = '' THEN user_id ELSE '' END, $2, $3, $4, 0, $5, $5
+        FROM runs WHERE id = $1
+        ON CONFLICT (run) DO NOTHING",
+        vec![
+            run.into(),
+            taught.condition.into(),
+            serde_json::to_string(&taught.answer)
+                .unwrap_or_default()
+                .into(),
+            Some(confidence).into(),
+            at_ms,
+        ],
+    )
 }
 
 /// Appends to the chain after `head`, and updates the row. Returns the last sequence number.

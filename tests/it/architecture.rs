@@ -90,6 +90,11 @@ const MODULES: &[Module] = &[
         open: &["answers", "validate", "view"],
     },
     Module {
+        name: "strategies",
+        may_know: &["clock", "committee", "config", "domain", "journal", "text"],
+        open: &["learning", "strategy"],
+    },
+    Module {
         name: "app",
         may_know: &[
             "actions",
@@ -101,6 +106,7 @@ const MODULES: &[Module] = &[
             "domain",
             "journal",
             "llm",
+            "strategies",
             "text",
             "tools",
         ],
@@ -136,6 +142,8 @@ const MODULES: &[Module] = &[
             "journal",
             "llm",
             "scoring",
+            "strategies",
+            "text",
             "tools",
         ],
         open: &[],
@@ -474,7 +482,7 @@ fn a_forbidden_import_in_a_multi_line_group_is_found() {
     assert_eq!(
         strangers_in("src/app/mod.rs", text),
         [
-            "src/app/mod.rs:1: app must not know http; it may know actions, attachments, clock, committee, compute, config, domain, journal, llm, text, tools"
+            "src/app/mod.rs:1: app must not know http; it may know actions, attachments, clock, committee, compute, config, domain, journal, llm, strategies, text, tools"
         ]
     );
 }

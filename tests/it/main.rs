@@ -34,6 +34,7 @@ mod input_bound;
 mod journals;
 mod keeping;
 mod language;
+mod learned;
 mod limits_on_input;
 mod metrics;
 mod mock_provider;

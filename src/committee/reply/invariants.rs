@@ -52,7 +52,7 @@ pub fn check(exhibit: &InvariantInput<'_>) -> Vec<Violation> {
     let mut found = Violations(vec![]);
     let frame = Frame::of(&exhibit.reply.text);
     found.gate(exhibit);
-    if exhibit.reply.outcome == Outcome::Answered {
+    if exhibit.reply.outcome != Outcome::Clarification {
         found.sections(exhibit, &frame);
         found.estimate(exhibit, &frame);
     }

@@ -29,3 +29,4 @@ mod question_rules;
 pub(super) mod confidence;
 mod notes;
 pub(super) mod finish;
+pub(super) mod recalled;

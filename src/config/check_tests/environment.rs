@@ -114,7 +114,9 @@ fn variables_that_cannot_be_obeyed_are_problems() {
         ("RUST_LOG", "conclave=loud"),
         ("ATTACHMENT_HOSTS", "https://cdn.example/x"),
         ("ATTACHMENT_HOSTS", "cdn.example:443"),
-        ("DECISION_STRATEGY", "heuristic_first"),
+        ("DECISION_STRATEGY", "always_llm"),
+        ("EXECUTIVE_DECISION_STRATEGY", "split:committee_first=50"),
+        ("HEURISTIC_THRESHOLD", "1.5"),
         ("CONCLAVE_BIND", "localhost"),
     ] {
         assert_eq!(places_with(&[], &[(name, value)]), [name], "{value}");
@@ -123,23 +125,12 @@ fn variables_that_cannot_be_obeyed_are_problems() {
         ("LOG_FORMAT", "json"),
         ("RUST_LOG", "info,conclave=debug"),
         ("ATTACHMENT_HOSTS", "192.0.2.7, [2001:db8::1] cdn.example"),
-        ("DECISION_STRATEGY", "committee_first"),
+        ("DECISION_STRATEGY", "heuristic_first"),
+        ("EXECUTIVE_HEURISTIC_THRESHOLD", "0.5"),
+        ("GOALS", "be kind; be brief"),
         ("CONCLAVE_BIND", "localhost:8080"),
     ];
     assert_eq!(places_with(&[], &good), [""; 0]);
-    let variables = env(&[
-        ("ANTHROPIC_API_KEY", "k"),
-        ("GOALS", "be kind"),
-        ("TOOLS_WORKSPACE", "/srv"),
-    ]);
-    let warnings = from_text(SHIPPED, &variables).unwrap().warnings;
-    assert_eq!(
-        warnings
-            .iter()
-            .map(|warning| &warning.place)
-            .collect::<Vec<_>>(),
-        ["GOALS", "TOOLS_WORKSPACE"]
-    );
 }
 
 #[test]

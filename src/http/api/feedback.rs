@@ -41,13 +41,28 @@ pub(in crate::http) struct NotedBody {
     number: u32,
     positive: bool,
     comment: Option<String>,
+    /// The learned answer that this made or changed; null if none.
+    learned: Option<LearnedBody>,
+}
+
+/// A learned answer after feedback.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "LearnedAnswer", deny_unknown_fields)]
+pub(in crate::http) struct LearnedBody {
+    /// The run that gave the answer.
+    #[schemars(schema_with = "super::shapes::run_id")]
+    run_id: String,
+    /// How far it is trusted now.
+    #[schemars(range(min = 0, max = 1))]
+    confidence: f64,
 }
 
 static SHAPE: LazyLock<Option<Validator>> = LazyLock::new(shape::<FeedbackBody>);
 
 pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
     let noted = json!({
-        "runId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182", "number": 1, "positive": false, "comment": "It boils at 100 °C."
+        "runId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182", "number": 1, "positive": false, "comment": "It boils at 100 °C.", "learned": null
     });
     Operation::new("giveFeedback", "runs", "Say what you think of a reply")
         .about(
@@ -89,9 +104,13 @@ pub(in crate::http) async fn post(
     {
         Ok(noted) => Ok(Json(NotedBody {
             run_id: run.to_string(),
-            number: noted.number,
-            positive: noted.positive,
-            comment: noted.comment,
+            number: noted.feedback.number,
+            positive: noted.feedback.positive,
+            comment: noted.feedback.comment,
+            learned: noted.learned.map(|(run, learned)| LearnedBody {
+                run_id: run.to_string(),
+                confidence: learned.confidence,
+            }),
         })),
         Err(FeedbackRefused::Unknown) => Err(Problem::no_such_run()),
         Err(refused @ FeedbackRefused::NoReply(_)) => {

@@ -112,6 +112,11 @@ impl Database for PostgresStore {
             "undo_is_no_evidence",
             include_str!("../../../migrations/postgres/0005_undo_is_no_evidence.sql"),
         ),
+        (
+            6,
+            "learned_answers",
+            include_str!("../../../migrations/postgres/0006_learned_answers.sql"),
+        ),
     ];
 
     async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {
@@ -197,6 +202,11 @@ impl Database for PostgresStore {
         SELECT run, content, created_ms FROM memories, to_tsquery('english', $4) AS query
         WHERE words @@ query AND source = $1 AND guild_id = $2 AND user_id = $3
         ORDER BY ts_rank(words, query) DESC, created_ms DESC LIMIT $5";
+
+    const LEARNED: &'static str = "
+        SELECT learned_answers.* FROM learned_answers, to_tsquery('english', $4) AS query
+        WHERE words @@ query AND source = $1 AND guild_id = $2 AND user_id = $3 AND revoked = 0
+        ORDER BY ts_rank(words, query) DESC, learned_ms DESC LIMIT $5";
 
     fn memory_query(_owner: &Owner, terms: &[String]) -> Option<String> {
         // Keeps only letters and digits, so that a term cannot contain an operator of the query

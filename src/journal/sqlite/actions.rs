@@ -124,6 +124,7 @@ mod tests {
             question,
             action: Some(ActionIntake::default()),
             tools: None,
+            is_anew: false,
             continues: None,
             correlation_id: None,
             cap: Usd::ZERO,

@@ -171,6 +171,11 @@ impl Database for SqliteStore {
             "undo_is_no_evidence",
             include_str!("../../../migrations/sqlite/0007_undo_is_no_evidence.sql"),
         ),
+        (
+            8,
+            "learned_answers",
+            include_str!("../../../migrations/sqlite/0008_learned_answers.sql"),
+        ),
     ];
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
@@ -236,6 +241,13 @@ impl Database for SqliteStore {
         FROM memory_words JOIN memories ON memories.id = memory_words.rowid
         WHERE memory_words MATCH $4 AND memories.source = $1 AND memories.guild_id = $2 AND memories.user_id = $3
         ORDER BY bm25(memory_words, 0.0, 1.0), memories.id DESC LIMIT $5";
+
+    const LEARNED: &'static str = "
+        SELECT learned_answers.*
+        FROM learned_words JOIN learned_answers ON learned_answers.id = learned_words.rowid
+        WHERE learned_words MATCH $4 AND learned_answers.source = $1 AND learned_answers.guild_id = $2
+          AND learned_answers.user_id = $3 AND learned_answers.revoked = 0
+        ORDER BY bm25(learned_words, 0.0, 1.0), learned_answers.id DESC LIMIT $5";
 
     fn memory_query(owner: &Owner, terms: &[String]) -> Option<String> {
         actions::memory_query(owner, terms)

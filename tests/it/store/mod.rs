@@ -48,6 +48,7 @@ pub fn new_run(n: u128, key: Option<&str>, body: &str) -> NewRun {
         question,
         action: None,
         tools: None,
+        is_anew: false,
         continues: None,
         correlation_id: None,
         cap: Usd::from_dollars(0.1),

@@ -1,0 +1,237 @@
+//! Answers a chat's run by its strategy.
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::Duration;
+use tokio::time::Instant;
+
+use super::committee_first::CommitteeFirst;
+use super::heuristic_first::HeuristicFirst;
+use super::memory::Memory;
+use super::strategy::{Candidate, DecisionContext, DecisionResult, DecisionStrategy, Llm};
+use crate::committee::{CallError, Consultation, Deps, Failure, consult, convene, recalled};
+use crate::config::Strategy;
+use crate::domain::{Agent, DecisionPath, Mode, Reply, Role, ShownAnswer, fingerprint};
+use crate::journal::{DECIDED, Decided, Event, Matched, RunContext, Stop};
+
+/// The step of the call that compares two questions, and its prompt.
+const STEP: &str = "same_question";
+
+/// The longest answer to that, in output tokens.
+const MAX_TOKENS: u32 = 100;
+
+/// The time for that call.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The most candidates that a strategy is given.
+const MAX_CANDIDATES: usize = 5;
+
+static SCHEMA: LazyLock<Value> = LazyLock::new(|| schemars::schema_for!(Same).to_value());
+
+/// What a model says of two questions.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Same {
+    /// True if the answer to the known question fully and correctly answers the new one.
+    same: bool,
+}
+
+/// Replies to a chat: by a learned answer, or by the committee. A run that was decided in an
+/// earlier process keeps its decision.
+///
+/// # Errors
+/// [`Failure`]: the run must stop, or there is no reply.
+pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Reply, Failure> {
+    if let Some(Event::Decided(decided)) = run.recall(DECIDED) {
+        return match recall(&decided) {
+            Some((best, predicted)) => {
+                recalled(run, deps, &best.answer, best.shown.id, predicted).await
+            }
+            None => convene(run, deps).await,
+        };
+    }
+    let (strategy, arm) = match refusal(run) {
+        Some(_) => (Strategy::CommitteeFirst, None),
+        None => chosen(run, deps),
+    };
+    let strategy: Box<dyn DecisionStrategy> = match strategy {
+        // Without an A/B test there is nothing to decide.
+        Strategy::CommitteeFirst if arm.is_none() => return convene(run, deps).await,
+        Strategy::CommitteeFirst => Box::new(CommitteeFirst {
+            llm_confidence_ceiling: deps.policy.llm_confidence_ceiling,
+        }),
+        Strategy::HeuristicFirst => Box::new(HeuristicFirst {
+            confidence_threshold: deps.policy.decisions.threshold,
+            max_candidates: deps.policy.decisions.max_candidates,
+            llm_confidence_ceiling: deps.policy.llm_confidence_ceiling,
+            seed: run.accepted().seed,
+        }),
+    };
+    let question = &run.accepted().question;
+    let mut candidates = memory.like(question).await.map_err(Stop::from)?;
+    candidates.truncate(MAX_CANDIDATES);
+    let context = DecisionContext {
+        run: run.id(),
+        text: question.message.clone(),
+        source: question.source,
+        salience: BTreeMap::new(),
+        candidates,
+        // A client waits.
+        is_immediate: true,
+        goals: deps.policy.decisions.goals.clone(),
+        personality_biases: deps.policy.decisions.personality_biases.clone(),
+    };
+    let committee = Committee {
+        run,
+        deps,
+        context: &context,
+        strategy: &*strategy,
+        arm,
+    };
+    let result = strategy.decide(&context, Some(&committee)).await?;
+    match (result.path, result.reply.clone()) {
+        (DecisionPath::Llm, Some(reply)) => Ok(*reply),
+        (DecisionPath::Heuristic, _) => {
+            let best = context.candidates.first();
+            let best = best.ok_or_else(|| Failure::internal("no learned answer was matched"))?;
+            let why = "a learned answer fits and is trusted";
+            committee
+                .decided(DecisionPath::Heuristic, why, vec![], Some((best, &result)))
+                .await?;
+            recalled(
+                run,
+                deps,
+                &best.answer,
+                best.shown.id,
+                result.predicted_success,
+            )
+            .await
+        }
+        (DecisionPath::Llm | DecisionPath::Fallback | DecisionPath::Rejected, _) => {
+            Err(Failure::internal("the strategy gave no reply"))
+        }
+    }
+}
+
+/// Returns the strategy for the run's user, with the arm of an A/B test. A user always gets the
+/// same arm.
+fn chosen(run: &RunContext, deps: &Deps) -> (Strategy, Option<&'static str>) {
+    let question = &run.accepted().question;
+    let user = format!("{}/{}", question.source.into_str(), question.user.id);
+    deps.policy
+        .decisions
+        .strategy_for(&fingerprint(&[user.as_bytes()]))
+}
+
+/// Returns why no learned answer may reply, if there is a reason: the request wants the committee,
+/// or rests on more than its text.
+fn refusal(run: &RunContext) -> Option<&'static str> {
+    let accepted = run.accepted();
+    if accepted.is_anew {
+        return Some("the message began with new:");
+    }
+    if accepted.continues.is_some() {
+        return Some("the message continues a conversation");
+    }
+    if accepted.question.mode != Mode::Ask {
+        return Some("the mode asks for the committee");
+    }
+    let has_attachments = !accepted.question.attachments.is_empty();
+    has_attachments.then_some("the request has attachments")
+}
+
+/// Returns the learned answer of a recorded decision, with its predicted success.
+fn recall(decided: &Decided) -> Option<(Candidate, f64)> {
+    let (answer, matched) = (decided.answer.as_ref()?, decided.matched.as_ref()?);
+    let shown = ShownAnswer {
+        id: matched.id,
+        condition: String::new(),
+        action: answer.main.clone(),
+    };
+    let candidate = Candidate {
+        shown,
+        answer: (**answer).clone(),
+        similarity: matched.similarity,
+        is_same: false,
+        confidence: matched.confidence,
+    };
+    Some((candidate, decided.predicted_success))
+}
+
+/// The committee of a run, as strategies use it.
+struct Committee<'a> {
+    run: &'a RunContext,
+    deps: &'a Deps,
+    context: &'a DecisionContext,
+    strategy: &'a dyn DecisionStrategy,
+    arm: Option<&'static str>,
+}
+
+impl Committee<'_> {
+    /// Records the decision.
+    async fn decided(
+        &self,
+        path: DecisionPath,
+        why: &str,
+        shown: Vec<ShownAnswer>,
+        result: Option<(&Candidate, &DecisionResult)>,
+    ) -> Result<(), Failure> {
+        let best = self.context.candidates.first();
+        let decided = Decided {
+            strategy: self.strategy.config(),
+            arm: self.arm.map(str::to_owned),
+            path,
+            why: why.to_owned(),
+            matched: best.map(|best| Matched {
+                id: best.shown.id,
+                similarity: best.similarity,
+                confidence: best.confidence,
+            }),
+            shown,
+            predicted_success: result.map_or(0.0, |(_, result)| result.predicted_success),
+            answer: result.map(|(best, _)| Box::new(best.answer.clone())),
+        };
+        self.run.record(Event::Decided(Box::new(decided))).await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Llm for Committee<'_> {
+    async fn respond(&self, shown: &[ShownAnswer]) -> Result<Option<Reply>, Failure> {
+        let why = if self.context.candidates.is_empty() {
+            "no learned answer resembles the request"
+        } else {
+            "no learned answer fits and is trusted"
+        };
+        self.decided(DecisionPath::Llm, why, shown.to_vec(), None)
+            .await?;
+        convene(self.run, self.deps).await.map(Some)
+    }
+
+    async fn answers(&self, candidate: &Candidate) -> Result<Option<bool>, Failure> {
+        let question = format!(
+            "Known question: {}\n\nIts answer: {}\n\nNew question: {}",
+            candidate.shown.condition, candidate.shown.action, self.context.text
+        );
+        let asked = Consultation {
+            step: STEP,
+            role: Role::Agent(Agent::Verifier),
+            prompt: STEP,
+            appendix: String::new(),
+            question: &question,
+            schema: SCHEMA.clone(),
+            max_tokens: MAX_TOKENS,
+            until: Instant::now() + PATIENCE,
+        };
+        match consult::<Same>(self.run, self.deps, asked).await {
+            Ok((Same { same }, is_repaired)) => Ok((!is_repaired).then_some(same)),
+            Err(CallError::NoOutput(_)) => Ok(None),
+            Err(CallError::Stopped(failure)) => Err(failure),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! A learned answer if one fits and is trusted, else the committee.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use rand::SeedableRng as _;
+use rand::rngs::ChaCha12Rng;
+use rand::seq::SliceRandom as _;
+use serde_json::{Value, json};
+
+use super::strategy::{Candidate, DecisionContext, DecisionResult, DecisionStrategy, Llm, ask};
+use crate::committee::Failure;
+use crate::domain::{DecisionPath, ShownAnswer};
+use crate::text;
+
+/// The most candidates that a model is shown, whatever is configured.
+pub const MOST_SHOWN: usize = 5;
+
+/// The bounds of the shifted threshold.
+const THRESHOLD: (f64, f64) = (0.3, 0.95);
+
+/// How much full urgency lowers the threshold.
+const URGENT: f64 = 0.2;
+
+pub struct HeuristicFirst {
+    /// The least confidence of a learned answer that replies, 0 to 1.
+    pub confidence_threshold: f64,
+    /// The most candidates that a model is shown.
+    pub max_candidates: usize,
+    pub llm_confidence_ceiling: f64,
+    /// Decides the order in which candidates are shown.
+    pub seed: u64,
+}
+
+impl HeuristicFirst {
+    /// Returns the threshold for a request: shifted by the biases, lowered by urgency, clamped.
+    pub fn threshold(&self, context: &DecisionContext) -> f64 {
+        let named =
+            |values: &BTreeMap<String, f64>, name: &str| values.get(name).copied().unwrap_or(0.0);
+        let bias = named(&context.personality_biases, "confidence_threshold");
+        let urgency = named(&context.salience, "urgency").clamp(0.0, 1.0);
+        let shifted = self.confidence_threshold + bias - urgency * URGENT;
+        shifted.clamp(THRESHOLD.0, THRESHOLD.1)
+    }
+
+    /// Returns what a model is shown: the best candidates without their order.
+    fn shown(&self, context: &DecisionContext) -> Vec<ShownAnswer> {
+        let most = self.max_candidates.min(MOST_SHOWN);
+        let best = context.candidates.iter().take(most);
+        let mut shown: Vec<ShownAnswer> = best.map(|candidate| candidate.shown.clone()).collect();
+        shown.shuffle(&mut ChaCha12Rng::seed_from_u64(self.seed));
+        shown
+    }
+}
+
+/// True if two questions have the same figures, versions and other words with digits. Where they
+/// differ, so do the answers.
+pub fn has_same_figures(known: &str, asked: &str) -> bool {
+    let figures = |text: &str| -> BTreeSet<String> {
+        let words = text::words(text).into_iter();
+        words
+            .filter(|word| word.contains(|c: char| c.is_numeric()))
+            .collect()
+    };
+    figures(known) == figures(asked)
+}
+
+/// Says whether a candidate answers the request. Questions that are equal word for word need no
+/// model. Of others a model judges, because similar questions can have opposite answers.
+async fn fits(
+    candidate: &Candidate,
+    context: &DecisionContext,
+    llm: Option<&dyn Llm>,
+) -> Result<bool, Failure> {
+    if candidate.is_same {
+        return Ok(true);
+    }
+    if !has_same_figures(&candidate.shown.condition, &context.text) {
+        return Ok(false);
+    }
+    match llm {
+        Some(llm) => Ok(llm.answers(candidate).await? == Some(true)),
+        None => Ok(false),
+    }
+}
+
+#[async_trait]
+impl DecisionStrategy for HeuristicFirst {
+    async fn decide(
+        &self,
+        context: &DecisionContext,
+        llm: Option<&dyn Llm>,
+    ) -> Result<DecisionResult, Failure> {
+        let threshold = self.threshold(context);
+        if let Some(best) = context.candidates.first()
+            && best.confidence >= threshold
+            && fits(best, context, llm).await?
+        {
+            let predicted = best.confidence.min(self.llm_confidence_ceiling);
+            return Ok(DecisionResult {
+                path: DecisionPath::Heuristic,
+                response_text: best.answer.main.clone(),
+                response_id: Some(context.run),
+                matched: Some(best.shown.id),
+                predicted_success: predicted,
+                prediction_confidence: predicted,
+                metadata: json!({ "threshold": threshold }),
+                reply: None,
+            });
+        }
+        match llm {
+            Some(llm) if context.is_immediate => {
+                let shown = self.shown(context);
+                ask(context, llm, &shown, self.llm_confidence_ceiling).await
+            }
+            Some(_) => Ok(DecisionResult::none(
+                DecisionPath::Rejected,
+                "not_immediate",
+            )),
+            None => Ok(DecisionResult::none(
+                DecisionPath::Rejected,
+                "llm_unavailable",
+            )),
+        }
+    }
+
+    fn config(&self) -> Value {
+        json!({
+            "strategy": "heuristic_first",
+            "confidence_threshold": self.confidence_threshold,
+            "max_candidates": self.max_candidates.min(MOST_SHOWN),
+            "llm_confidence_ceiling": self.llm_confidence_ceiling,
+        })
+    }
+}

@@ -1,0 +1,196 @@
+//! Learns answers from feedback.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::domain::{Outcome, RunId};
+use crate::journal::{
+    Annotated, Ending, Entry, Error, Event, Learned, LearnedChange, LearnedRow, Store, Taught,
+    Transcript,
+};
+
+/// The confidence of a new learned answer, whatever the models thought of it.
+const START: f64 = 0.3;
+
+/// What positive feedback adds, and negative feedback takes.
+const RAISE: f64 = 0.2;
+const LOWER: f64 = 0.3;
+
+/// The most confidence that feedback gives.
+const MOST: f64 = 0.95;
+
+/// After this time without feedback, half of the confidence above that of a new answer is left.
+const HALF_LIFE: SignedDuration = SignedDuration::from_hours(180 * 24);
+
+/// After this time without feedback, an answer is not used any more.
+const EXPIRY: SignedDuration = SignedDuration::from_hours(365 * 24);
+
+/// Returns the confidence of a learned answer at a time; `None` if it is revoked or has expired.
+pub fn confidence_at(row: &LearnedRow, now: Timestamp) -> Option<f64> {
+    let age = now.duration_since(row.changed_at).max(SignedDuration::ZERO);
+    if row.is_revoked || age > EXPIRY {
+        return None;
+    }
+    Some(decayed(row.confidence, age))
+}
+
+/// Returns what a time without feedback leaves of a confidence.
+fn decayed(confidence: f64, age: SignedDuration) -> f64 {
+    let earned = (confidence - START).max(0.0);
+    let halvings = age.as_secs_f64() / HALF_LIFE.as_secs_f64();
+    confidence - earned * (1.0 - 0.5_f64.powf(halvings))
+}
+
+/// Returns the confidence after feedback.
+fn moved(confidence: f64, positive: bool) -> f64 {
+    if positive {
+        (confidence + RAISE).min(MOST)
+    } else {
+        (confidence - LOWER).max(0.0)
+    }
+}
+
+/// Learns from feedback on a run: the answer of a learned answer that replied is trusted more or
+/// less; the committee's own answer is learned if the feedback is positive and the answer stands on
+/// its own. Returns the change, with the run whose answer it is.
+///
+/// # Errors
+/// If the database does not answer.
+pub async fn learn(
+    store: &dyn Store,
+    now: Timestamp,
+    judged: RunId,
+    positive: bool,
+) -> Result<Option<(RunId, Learned)>, Error> {
+    let entries = store.entries(judged, 0).await?;
+    let transcript = Transcript::of_entries(&entries);
+    let replied = transcript
+        .decided
+        .filter(|decided| decided.answer.is_some())
+        .and_then(|decided| decided.matched.as_ref());
+    let taught_by = replied.map_or(judged, |matched| matched.id);
+    if let Some(row) = store.learned_from(taught_by).await? {
+        let Some(confidence) = confidence_at(&row, now) else {
+            return Ok(None);
+        };
+        let change = if positive {
+            LearnedChange::Raised
+        } else {
+            LearnedChange::Lowered
+        };
+        let judged = (judged != taught_by).then_some(judged);
+        let learned = Learned {
+            number: 0,
+            change,
+            confidence: moved(confidence, positive),
+            judged,
+            taught: None,
+        };
+        return recorded(store, now, taught_by, learned).await;
+    }
+    let Some(taught) = lesson(&entries).filter(|_| positive && replied.is_none()) else {
+        return Ok(None);
+    };
+    let learned = Learned {
+        number: 0,
+        change: LearnedChange::Learned,
+        confidence: START,
+        judged: None,
+        taught: Some(Box::new(taught)),
+    };
+    recorded(store, now, judged, learned).await
+}
+
+/// Revokes a learned answer for good. Returns `None` if there is none, or it is revoked already.
+///
+/// # Errors
+/// If the database does not answer.
+pub async fn revoke(
+    store: &dyn Store,
+    now: Timestamp,
+    run: RunId,
+) -> Result<Option<(RunId, Learned)>, Error> {
+    let known = store.learned_from(run).await?;
+    if known.is_none_or(|row| row.is_revoked) {
+        return Ok(None);
+    }
+    let learned = Learned {
+        number: 0,
+        change: LearnedChange::Revoked,
+        confidence: 0.0,
+        judged: None,
+        taught: None,
+    };
+    recorded(store, now, run, learned).await
+}
+
+/// Writes a change with the next number.
+async fn recorded(
+    store: &dyn Store,
+    now: Timestamp,
+    run: RunId,
+    mut learned: Learned,
+) -> Result<Option<(RunId, Learned)>, Error> {
+    loop {
+        let entries = store.entries(run, 0).await?;
+        let known = Transcript::of_entries(&entries).learned.len();
+        if known > 0 && learned.taught.is_some() {
+            // Other feedback taught it in between.
+            return Ok(None);
+        }
+        learned.number = u32::try_from(known).unwrap_or(u32::MAX).saturating_add(1);
+        let event = Event::Learned(Box::new(learned.clone()));
+        match store.annotate(run, now, &event).await? {
+            Annotated::Written => return Ok(Some((run, learned))),
+            Annotated::Taken => {}
+            Annotated::Unfinished | Annotated::Unknown => return Ok(None),
+        }
+    }
+}
+
+/// Returns what a run can teach; `None` if its answer rests on more than its question, or is not
+/// sound: on a conversation, an attachment, a discarded output, a contested claim, or a question
+/// that was asked; or if it is cut, or below the threshold.
+fn lesson(entries: &[Entry]) -> Option<Taught> {
+    let transcript = Transcript::of_entries(entries);
+    let accepted = transcript.accepted?;
+    let Ending::Replied { reply } = &transcript.finished?.ending else {
+        return None;
+    };
+    let is_alone = accepted.continues.is_none()
+        && accepted.action.is_none()
+        && accepted.question.attachments.is_empty();
+    let judgement = transcript.judgement()?;
+    let is_contested = judgement.disagreements.iter().any(|it| !it.settled);
+    let is_sound = reply.outcome == Outcome::Answered
+        && reply.meta.invalidation.discarded.is_empty()
+        && !is_contested
+        && !transcript.gated?.confidence.is_low();
+    let draft = transcript.synthesized?.draft.as_ref()?;
+    (is_alone && is_sound && draft.cut.is_none()).then(|| Taught {
+        condition: accepted.question.message.clone(),
+        answer: draft.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feedback_moves_confidence_within_bounds() {
+        let raised = (0..9).fold(START, |confidence, _| moved(confidence, true));
+        assert!((raised - MOST).abs() < 1e-9, "{raised}");
+        let lowered = (0..9).fold(START, |confidence, _| moved(confidence, false));
+        assert!(lowered.abs() < 1e-9, "{lowered}");
+        assert!(moved(0.5, true) > 0.5 && moved(0.5, false) < 0.5);
+    }
+
+    #[test]
+    fn without_feedback_earned_confidence_fades() {
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(near(decayed(0.9, SignedDuration::ZERO), 0.9));
+        assert!(near(decayed(0.9, HALF_LIFE), 0.6));
+        assert!(near(decayed(START, EXPIRY), START));
+        assert!(near(decayed(0.1, EXPIRY), 0.1));
+    }
+}

@@ -1,0 +1,137 @@
+//! The interface of a decision strategy.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use crate::committee::Failure;
+use crate::domain::{DecisionPath, Reply, RunId, ShownAnswer, Source};
+use crate::journal::Draft;
+
+/// A learned answer that resembles a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    pub shown: ShownAnswer,
+    pub answer: Draft,
+    /// How much its question resembles the request, 0 to 1.
+    pub similarity: f64,
+    /// True if the two questions are equal word for word.
+    pub is_same: bool,
+    /// 0 to 1. A gate only, and not shown to models.
+    pub confidence: f64,
+}
+
+/// What a strategy decides on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecisionContext {
+    /// The run, which is also the id of its response.
+    pub run: RunId,
+    pub text: String,
+    pub source: Source,
+    /// What makes the request stand out, by name, 0 to 1. `urgency` lowers the threshold.
+    pub salience: BTreeMap<String, f64>,
+    /// The most similar first. It may be empty.
+    pub candidates: Vec<Candidate>,
+    /// True if the request has to be answered now.
+    pub is_immediate: bool,
+    pub goals: Vec<String>,
+    /// Shifts by name; `confidence_threshold` shifts the threshold.
+    pub personality_biases: BTreeMap<String, f64>,
+}
+
+/// The outcome of a decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecisionResult {
+    pub path: DecisionPath,
+    /// Empty if there is no response.
+    pub response_text: String,
+    /// The run under which the trace is kept; `None` without a response.
+    pub response_id: Option<RunId>,
+    /// The learned answer that replied, or the one that resembles the request most.
+    pub matched: Option<RunId>,
+    /// The probability that the response serves its reader, 0 to 1.
+    pub predicted_success: f64,
+    /// How well that is known, 0 to 1.
+    pub prediction_confidence: f64,
+    pub metadata: Value,
+    /// The reply of the committee, with its path alone.
+    pub reply: Option<Box<Reply>>,
+}
+
+impl DecisionResult {
+    /// Returns the result of a path without a response.
+    pub fn none(path: DecisionPath, reason: &str) -> Self {
+        Self {
+            path,
+            response_text: String::new(),
+            response_id: None,
+            matched: None,
+            predicted_success: 0.0,
+            prediction_confidence: 0.0,
+            metadata: json!({ "reason": reason }),
+            reply: None,
+        }
+    }
+}
+
+/// The models behind a strategy. For a run it is the committee.
+#[async_trait]
+pub trait Llm: Send + Sync {
+    /// Answers the request. `shown` are learned answers for context. Returns `None` without an
+    /// answer.
+    ///
+    /// # Errors
+    /// [`Failure`] if the run must stop.
+    async fn respond(&self, shown: &[ShownAnswer]) -> Result<Option<Reply>, Failure>;
+
+    /// Says whether the answer of a candidate answers the request; `None` if that is not known.
+    ///
+    /// # Errors
+    /// [`Failure`] if the run must stop.
+    async fn answers(&self, candidate: &Candidate) -> Result<Option<bool>, Failure>;
+}
+
+/// Decides how a request is answered.
+#[async_trait]
+pub trait DecisionStrategy: Send + Sync {
+    /// Decides, and on the path of the models also answers.
+    ///
+    /// # Errors
+    /// [`Failure`] if the run must stop, or the models fail.
+    async fn decide(
+        &self,
+        context: &DecisionContext,
+        llm: Option<&dyn Llm>,
+    ) -> Result<DecisionResult, Failure>;
+
+    /// Returns the settings, which the journal keeps.
+    fn config(&self) -> Value;
+}
+
+/// Asks the models. The predicted success is at most `ceiling`.
+///
+/// # Errors
+/// As [`DecisionStrategy::decide`].
+pub async fn ask(
+    context: &DecisionContext,
+    llm: &dyn Llm,
+    shown: &[ShownAnswer],
+    ceiling: f64,
+) -> Result<DecisionResult, Failure> {
+    let Some(reply) = llm.respond(shown).await? else {
+        let none = DecisionResult::none(DecisionPath::Fallback, "llm_no_response");
+        return Ok(none);
+    };
+    let predicted = reply.meta.c_final.min(ceiling);
+    Ok(DecisionResult {
+        path: DecisionPath::Llm,
+        response_text: reply.text.clone(),
+        response_id: Some(context.run),
+        matched: context.candidates.first().map(|best| best.shown.id),
+        predicted_success: predicted,
+        prediction_confidence: predicted,
+        metadata: json!({ "shown": shown.len() }),
+        reply: Some(Box::new(reply)),
+    })
+}

@@ -1,8 +1,9 @@
 //! `conclave report`: the track record of models and of c_final, from the journals.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
 
 use super::exit::{Done, Exit, fail, failing};
 use super::show::open;
@@ -10,8 +11,9 @@ use super::terminal::{say, say_json};
 use crate::clock::Clock;
 use crate::committee::TrackRecord;
 use crate::config::{self, Env, Policy};
-use crate::domain::{RunId, RunKind, counted};
-use crate::journal::{Error, RunFilter, RunReader, Transcript, ancestors};
+use crate::domain::{RunKind, counted};
+use crate::journal::{Error, RunFilter, RunReader, RunRow, Transcript, ancestors};
+use crate::strategies::report::{Estimated, StrategyReport};
 
 /// The number of runs that are read at a time.
 const PAGE: u32 = 200;
@@ -25,13 +27,21 @@ const MAX_JUDGED: u64 = 1000;
 
 #[derive(Debug, Args)]
 pub(super) struct ReportArguments {
+    #[command(subcommand)]
+    command: Option<ReportCommand>,
     /// Only runs accepted at or after this time, such as 2026-11-01T00:00:00Z. Without it, the runs
     /// of the last 30 days.
-    #[arg(long)]
+    #[arg(long, global = true)]
     since: Option<Timestamp>,
     /// Print it as JSON.
-    #[arg(long)]
+    #[arg(long, global = true)]
     json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum ReportCommand {
+    /// Compare decision strategies: cost, time and feedback, with intervals of 95 %.
+    Strategies,
 }
 
 pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Done {
@@ -41,7 +51,16 @@ pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Done {
     let since = arguments
         .since
         .unwrap_or_else(|| Clock::System.now() - month);
-    let record = read(&*store, since, &policy)
+    if let Some(ReportCommand::Strategies) = arguments.command {
+        let mut report = StrategyReport::default();
+        read(&*store, since, &mut Figures::Strategies(&mut report))
+            .await
+            .map_err(failing(Exit::Unexpected))?;
+        print_strategies(&report, since, arguments.json);
+        return Ok(());
+    }
+    let mut record = TrackRecord::default();
+    read(&*store, since, &mut Figures::Record(&mut record, &policy))
         .await
         .map_err(failing(Exit::Unexpected))?;
     if arguments.json {
@@ -52,12 +71,17 @@ pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Done {
     Ok(())
 }
 
+/// What is collected from the journals.
+enum Figures<'a> {
+    Record(&'a mut TrackRecord, &'a Policy),
+    Strategies(&'a mut StrategyReport),
+}
+
 async fn read(
     store: &dyn RunReader,
     since: Timestamp,
-    policy: &Policy,
-) -> Result<TrackRecord, Error> {
-    let mut record = TrackRecord::default();
+    figures: &mut Figures<'_>,
+) -> Result<(), Error> {
     // Hidden if standard error is no terminal.
     let progress = ProgressBar::new_spinner();
     let mut filter = RunFilter {
@@ -66,15 +90,16 @@ async fn read(
         limit: PAGE,
         ..RunFilter::default()
     };
+    let mut runs = 0;
     loop {
         let page = store.runs(&filter).await?;
         let Some(last) = page.last() else {
             progress.finish_and_clear();
-            return Ok(record);
+            return Ok(());
         };
         filter.before = Some(last.id);
         for row in page.iter().filter(|row| row.state.is_terminal()) {
-            match add(store, row.id, &mut record, policy).await {
+            match figures.add(store, row).await {
                 // A run that was altered, or that another release wrote, must not hide all others.
                 Err(error @ Error::Corrupt { .. }) => {
                     fail(
@@ -84,29 +109,80 @@ async fn read(
                 }
                 added => added?,
             }
+            runs += 1;
         }
-        progress.set_message(format!("{} read", counted(record.runs, "run", "runs")));
+        progress.set_message(format!("{} read", counted(runs, "run", "runs")));
         progress.tick();
     }
 }
 
-async fn add(
-    store: &dyn RunReader,
-    run: RunId,
-    record: &mut TrackRecord,
-    policy: &Policy,
-) -> Result<(), Error> {
-    let entries = store.entries(run, 0).await?;
-    let run = Transcript::of_entries(&entries);
-    let ancestors = match run.accepted {
-        Some(accepted) if record.judged < MAX_JUDGED => Some(ancestors(store, accepted).await?),
-        _ => None,
-    };
-    record.add(&run);
-    if let Some(ancestors) = ancestors {
-        record.judge(&run, &ancestors, policy);
+impl Figures<'_> {
+    async fn add(&mut self, store: &dyn RunReader, row: &RunRow) -> Result<(), Error> {
+        let entries = store.entries(row.id, 0).await?;
+        let run = Transcript::of_entries(&entries);
+        match self {
+            Figures::Strategies(report) => {
+                let ended = row.finished_at.unwrap_or(row.accepted_at);
+                report.add(&run, ended.duration_since(row.accepted_at));
+            }
+            Figures::Record(record, policy) => {
+                let ancestors = match run.accepted {
+                    Some(accepted) if record.judged < MAX_JUDGED => {
+                        Some(ancestors(store, accepted).await?)
+                    }
+                    _ => None,
+                };
+                record.add(&run);
+                if let Some(ancestors) = ancestors {
+                    record.judge(&run, &ancestors, policy);
+                }
+            }
+        }
+        Ok(())
     }
-    Ok(())
+}
+
+fn print_strategies(report: &StrategyReport, since: Timestamp, as_json: bool) {
+    if as_json {
+        let arms: Vec<Value> = report
+            .arms
+            .iter()
+            .map(|(name, arm)| {
+                json!({ "arm": name, "runs": arm.runs, "failed": arm.failed, "fromMemory": arm.from_memory,
+                        "costUsd": arm.cost(), "seconds": arm.seconds(), "positive": arm.positive,
+                        "negative": arm.negative, "approval": arm.approval() })
+            })
+            .collect();
+        say_json(&json!({ "since": since.to_string(), "arms": arms }).to_string());
+        return;
+    }
+    say(format_args!(
+        "{:<16} {:>6} {:>6} {:>11} {:>24} {:>18} {:>22}",
+        "strategy",
+        "runs",
+        "failed",
+        "from memory",
+        "cost USD (95 %)",
+        "seconds (95 %)",
+        "approval (95 %)"
+    ));
+    let shown = |figure: Option<Estimated>, digits: usize| {
+        figure.map_or("none".to_owned(), |it| {
+            let (value, low, high) = (it.value, it.low, it.high);
+            format!("{value:.digits$} ({low:.digits$} to {high:.digits$})")
+        })
+    };
+    for (name, arm) in &report.arms {
+        say(format_args!(
+            "{name:<16} {:>6} {:>6} {:>11} {:>24} {:>18} {:>22}",
+            arm.runs,
+            arm.failed,
+            arm.from_memory,
+            shown(arm.cost(), 4),
+            shown(arm.seconds(), 1),
+            shown(arm.approval(), 2)
+        ));
+    }
 }
 
 fn print(record: &TrackRecord, since: Timestamp) {

@@ -259,7 +259,7 @@ fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
 }
 
 /// What each event says, for the reference.
-const EVENTS: [(&str, &str); 21] = [
+const EVENTS: [(&str, &str); 22] = [
     (
         "run",
         "The run was accepted. `continues` is the parent's id.",
@@ -303,6 +303,10 @@ const EVENTS: [(&str, &str); 21] = [
         "The reply or the question is written, by the master or in its place.",
     ),
     ("gate", "Whether the reply ships or the question is asked."),
+    (
+        "decision",
+        "Whether a learned answer replies or the committee; only with a decision strategy or an A/B test.",
+    ),
     ("tool_plan", "A plan of tool calls, and why it is rejected."),
     ("step.started", "A step of an execution begins."),
     (
@@ -391,6 +395,7 @@ fn data_of_events(schemas: &mut Schemas) -> Value {
         "synthesis": object(json!({ "step": { "enum": ["synthesis", "question"] }, "model": text, "at": at })),
         "synthesis.finished": object(json!({ "wrote": { "enum": ["reply", "question"] }, "obtained": text, "at": at })),
         "gate": object(json!({ "gate": { "enum": ["ship", "ask"] }, "c_final": share, "threshold": share, "at": at })),
+        "decision": object(json!({ "path": { "enum": ["heuristic", "llm"] }, "why": text, "at": at })),
         "tool_plan": closed(&json!({ "plan": { "type": "object" }, "rejection": { "type": ["object", "null"] }, "at": at }), &[]),
         "step.started": object(json!({ "stepId": text, "tool": text, "at": at })),
         "step.finished": object(json!({ "stepId": text, "tool": text, "ok": { "type": "boolean" }, "error": text_or_null, "at": at })),

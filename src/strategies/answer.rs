@@ -13,7 +13,9 @@ use super::committee_first::CommitteeFirst;
 use super::heuristic_first::HeuristicFirst;
 use super::memory::Memory;
 use super::strategy::{Candidate, DecisionContext, DecisionResult, DecisionStrategy, Llm};
-use crate::committee::{CallError, Consultation, Deps, Failure, consult, convene, recalled};
+use crate::committee::{
+    CallError, Consultation, Deps, Failure, Length, consult, consultation_price, convene, recalled,
+};
 use crate::config::Strategy;
 use crate::domain::{Agent, DecisionPath, Mode, Reply, Role, ShownAnswer, fingerprint};
 use crate::journal::{DECIDED, Decided, Event, Matched, RunContext, Stop};
@@ -23,6 +25,9 @@ const STEP: &str = "same_question";
 
 /// The longest answer to that, in output tokens.
 const MAX_TOKENS: u32 = 100;
+
+/// The call may cost one part of so many of the cap, so that the committee still has its room.
+const MAX_SHARE: u64 = 20;
 
 /// The time for that call.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -218,7 +223,7 @@ impl Llm for Committee<'_> {
             "Known question: {}\n\nIts answer: {}\n\nNew question: {}",
             candidate.shown.condition, candidate.shown.action, self.context.text
         );
-        let asked = Consultation {
+        let asked = || Consultation {
             step: STEP,
             role: Role::Agent(Agent::Verifier),
             prompt: STEP,
@@ -228,7 +233,12 @@ impl Llm for Committee<'_> {
             max_tokens: MAX_TOKENS,
             until: Instant::now() + PATIENCE,
         };
-        match consult::<Same>(self.run, self.deps, asked).await {
+        let price = || consultation_price(self.deps, asked(), Length::Full);
+        let price = self.run.compute("pricing a comparison", price).await??;
+        if price > self.run.accepted().cap.share_down(1, MAX_SHARE) {
+            return Ok(None);
+        }
+        match consult::<Same>(self.run, self.deps, asked()).await {
             Ok((Same { same }, is_repaired)) => Ok((!is_repaired).then_some(same)),
             Err(CallError::NoOutput(_)) => Ok(None),
             Err(CallError::Stopped(failure)) => Err(failure),

@@ -10,6 +10,7 @@ mod committee_first;
 mod heuristic_first;
 pub mod learning;
 mod memory;
+pub mod report;
 pub mod strategy;
 
 #[cfg(test)]

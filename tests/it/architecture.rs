@@ -92,7 +92,7 @@ const MODULES: &[Module] = &[
     Module {
         name: "strategies",
         may_know: &["clock", "committee", "config", "domain", "journal", "text"],
-        open: &["learning", "strategy"],
+        open: &["learning", "report", "strategy"],
     },
     Module {
         name: "app",

@@ -1,7 +1,9 @@
 //! Learned answers: feedback makes them, and the strategy `heuristic_first` replies with them.
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
+use crate::support::process::conclave;
 use crate::support::{Got, MockProvider, Setup, TestApp, chat};
 
 const QUESTION: &str = "What is the boiling point of water at sea level?";
@@ -127,6 +129,24 @@ async fn a_similar_question_fires_only_if_a_model_confirms_it() {
 }
 
 #[tokio::test]
+async fn a_comparison_leaves_the_committee_its_room() {
+    let provider = MockProvider::start().await;
+    let app = app(&provider, &[]).await;
+    let long = format!(
+        "{QUESTION} {}",
+        "The log says nothing of note. ".repeat(950)
+    );
+    let first = asked(&app, &long, None).await;
+    assert_eq!(
+        feedback(&app, &first, true).await["learned"]["confidence"],
+        0.3
+    );
+    let second = asked(&app, &format!("{long} Please."), None).await;
+    assert_eq!(second.outcome, "answered");
+    assert_eq!(provider.count_step("same_question"), 0, "it costs too much");
+}
+
+#[tokio::test]
 async fn the_master_sees_goals_and_learned_answers_without_scores() {
     let provider = MockProvider::start().await;
     let app = app(
@@ -183,4 +203,73 @@ async fn what_does_not_stand_alone_is_not_learned() {
         .await
         .unwrap();
     assert!(journal.contains("feedback") && !journal.contains("learned/1"));
+}
+
+#[tokio::test]
+async fn learned_answers_are_listed_revoked_and_compared_on_the_command_line() {
+    let (provider, folder) = (MockProvider::start().await, TempDir::new().unwrap());
+    let url = provider.url();
+    let run = async |arguments: &[&str]| {
+        let variables = [
+            ("ANTHROPIC_API_KEY", "k"),
+            ("ANTHROPIC_BASE_URL", url.as_str()),
+            ("DECISION_STRATEGY", "split:heuristic_first=100"),
+            ("EXECUTIVE_HEURISTIC_THRESHOLD", "0.3"),
+        ];
+        let command = conclave(folder.path(), arguments, &variables).output();
+        let output = command.await.unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code().unwrap(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    };
+    assert_eq!(run(&["ask", QUESTION]).await.0, 0);
+    let listed = run(&["runs", "--json"]).await.1;
+    let first: Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
+    let id = first["id"].as_str().unwrap();
+    let (code, _, said) = run(&["feedback", id, "--positive"]).await;
+    assert!(code == 0 && said.contains("confidence 0.30"), "{said}");
+    let before = provider.calls().len();
+    let (code, reply, _) = run(&["ask", QUESTION]).await;
+    assert!(code == 0 && reply.contains("from memory"), "{reply}");
+    assert_eq!(provider.calls().len(), before);
+
+    let (_, listed, _) = run(&["learned", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(
+        (&listed["runId"], &listed["question"]),
+        (&json!(id), &json!(QUESTION))
+    );
+    assert!(run(&["learned"]).await.1.contains("0.30"));
+    let (_, report, _) = run(&["report", "strategies", "--json"]).await;
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let arm = &report["arms"][0];
+    assert_eq!(
+        (
+            &arm["arm"],
+            &arm["runs"],
+            &arm["fromMemory"],
+            &arm["positive"]
+        ),
+        (&json!("heuristic_first"), &json!(2), &json!(1), &json!(1))
+    );
+    assert!(
+        run(&["report", "strategies"])
+            .await
+            .1
+            .contains("heuristic_first")
+    );
+
+    assert_eq!(run(&["learned", "revoke", id]).await.0, 0);
+    assert_ne!(
+        run(&["learned", "revoke", id]).await.0,
+        0,
+        "it is revoked already"
+    );
+    assert!(run(&["learned"]).await.1.contains("revoked"));
+    let (_, reply, _) = run(&["ask", QUESTION]).await;
+    assert!(!reply.contains("from memory"), "{reply}");
+    assert_eq!(run(&["verify", id]).await.0, 0, "the chain goes on");
 }

@@ -1,7 +1,5 @@
 //! Keeps a main answer that the output limit cut, and lets one more call continue it.
 
-use std::collections::HashSet;
-
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -130,12 +128,10 @@ pub(super) async fn continued(
 /// Returns what a continuation adds. A model that begins anew first repeats what was written,
 /// paragraph by paragraph.
 fn added<'a>(written: &str, rest: &'a str) -> &'a str {
-    let known: HashSet<&str> = written.split("\n\n").map(str::trim).collect();
-    let is_known = |paragraph: &&str| known.contains(paragraph.trim());
-    let repeated: usize = rest
-        .split_inclusive("\n\n")
-        .take_while(is_known)
-        .map(str::len)
+    let paragraphs = rest.split_inclusive("\n\n").zip(written.split("\n\n"));
+    let repeated: usize = paragraphs
+        .take_while(|(own, known)| own.trim() == known.trim())
+        .map(|(own, _)| own.len())
         .sum();
     rest.get(repeated..).unwrap_or_default()
 }
@@ -158,6 +154,7 @@ mod tests {
         let written = "One.\n\nTwo.";
         assert_eq!(added(written, "One.\n\nTwo.\n\nThree."), "Three.");
         assert_eq!(added(written, "Three.\n\nOne."), "Three.\n\nOne.");
+        assert_eq!(added(written, "One.\n\nTwo.\n\nTwo."), "Two.");
         assert_eq!(added(written, "One.\n\nTwo."), "");
         assert_eq!(joined(written, ""), written);
     }

@@ -164,10 +164,11 @@ async fn contents(database: &Path) -> Result<Contents, RestoreError> {
 }
 
 async fn any_row(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-    // Skips the full-text index. It has internal rows, but no data that is not in `memories`.
+    // Skips the full-text indexes. They have internal rows, but no data of their own.
     let tables: Vec<String> = sqlx::query_scalar(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'
-         AND name <> '_sqlx_migrations' AND name NOT LIKE 'memory~_words%' ESCAPE '~'",
+         AND name <> '_sqlx_migrations' AND name NOT LIKE 'memory~_words%' ESCAPE '~'
+         AND name NOT LIKE 'learned~_words%' ESCAPE '~'",
     )
     .fetch_all(&mut *connection)
     .await?;

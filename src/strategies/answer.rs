@@ -158,6 +158,7 @@ fn recall(decided: &Decided) -> Option<(Candidate, f64)> {
         action: answer.main.clone(),
     };
     let candidate = Candidate {
+        condition: String::new(),
         shown,
         answer: (**answer).clone(),
         similarity: matched.similarity,
@@ -221,7 +222,7 @@ impl Llm for Committee<'_> {
     async fn answers(&self, candidate: &Candidate) -> Result<Option<bool>, Failure> {
         let question = format!(
             "Known question: {}\n\nIts answer: {}\n\nNew question: {}",
-            candidate.shown.condition, candidate.shown.action, self.context.text
+            candidate.condition, candidate.answer.main, self.context.text
         );
         let asked = || Consultation {
             step: STEP,

@@ -16,6 +16,10 @@ use crate::text;
 /// The most candidates that a model is shown, whatever is configured.
 pub const MOST_SHOWN: usize = 5;
 
+/// The longest request in bytes to which candidates are shown. They would take the money that a
+/// longer one needs.
+const MAX_REQUEST_BYTES: usize = 4000;
+
 /// The bounds of the shifted threshold.
 const THRESHOLD: (f64, f64) = (0.3, 0.95);
 
@@ -45,6 +49,9 @@ impl HeuristicFirst {
 
     /// Returns what a model is shown: the best candidates without their order.
     fn shown(&self, context: &DecisionContext) -> Vec<ShownAnswer> {
+        if context.text.len() > MAX_REQUEST_BYTES {
+            return vec![];
+        }
         let most = self.max_candidates.min(MOST_SHOWN);
         let best = context.candidates.iter().take(most);
         let mut shown: Vec<ShownAnswer> = best.map(|candidate| candidate.shown.clone()).collect();
@@ -75,7 +82,7 @@ async fn fits(
     if candidate.is_same {
         return Ok(true);
     }
-    if !has_same_figures(&candidate.shown.condition, &context.text) {
+    if !has_same_figures(&candidate.condition, &context.text) {
         return Ok(false);
     }
     match llm {

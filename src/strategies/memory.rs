@@ -22,8 +22,9 @@ const MAX_TERMS: usize = 64;
 /// questions in English and German, 0.2 kept 84 % of those with the same meaning.
 const MIN_SIMILARITY: f64 = 0.2;
 
-/// The most bytes of an answer that a model is shown.
-const MAX_SHOWN_BYTES: usize = 3000;
+/// The most bytes of a question and of its answer that a model is shown.
+const MAX_CONDITION_BYTES: usize = 300;
+const MAX_ACTION_BYTES: usize = 1000;
 
 /// The learned answers of a service.
 #[derive(Clone)]
@@ -77,9 +78,10 @@ fn candidate(row: LearnedRow, question: &str, now: Timestamp) -> Option<Candidat
         is_same,
         shown: ShownAnswer {
             id: row.run,
-            condition: row.condition,
-            action: text::clip(&row.answer.main, MAX_SHOWN_BYTES).to_owned(),
+            condition: text::clip(&row.condition, MAX_CONDITION_BYTES).to_owned(),
+            action: text::clip(&row.answer.main, MAX_ACTION_BYTES).to_owned(),
         },
+        condition: row.condition,
         answer: row.answer,
         similarity,
         confidence,

@@ -12,6 +12,9 @@ use crate::journal::Draft;
 /// A learned answer that resembles a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
+    /// The whole question that it answers.
+    pub condition: String,
+    /// What models are shown, shortened.
     pub shown: ShownAnswer,
     pub answer: Draft,
     /// How much its question resembles the request, 0 to 1.

@@ -61,10 +61,12 @@ fn id(number: u128) -> RunId {
 
 fn candidate(number: u128, confidence: f64, is_same: bool) -> Candidate {
     let action = format!("Answer {number}");
+    let condition = "How do we back up the shop?".to_owned();
     Candidate {
+        condition: condition.clone(),
         shown: ShownAnswer {
             id: id(number),
-            condition: "How do we back up the shop?".to_owned(),
+            condition,
             action: action.clone(),
         },
         answer: Draft::new(TaskType::Mixed, action),
@@ -179,6 +181,18 @@ async fn confidence_ceiling_is_applied() {
 }
 
 #[tokio::test]
+async fn a_long_request_is_shown_no_candidates() {
+    let llm = Scripted {
+        c_final: Some(0.75),
+        ..Scripted::default()
+    };
+    let mut long = context(vec![candidate(1, 0.1, false)]);
+    long.text = "Long. ".repeat(1000);
+    assert_eq!(decided(&long, Some(&llm)).await.path, DecisionPath::Llm);
+    assert!(llm.shown.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn empty_candidates_list() {
     let llm = Scripted {
         c_final: Some(0.75),
@@ -216,7 +230,7 @@ async fn another_figure_or_version_never_fires() {
         ..Scripted::default()
     };
     let mut known = candidate(1, 0.9, false);
-    known.shown.condition = "How do I install v3.11?".to_owned();
+    known.condition = "How do I install v3.11?".to_owned();
     let mut asked = context(vec![known]);
     asked.text = "How do I install v3.12?".to_owned();
     assert_eq!(decided(&asked, Some(&llm)).await.path, DecisionPath::Llm);

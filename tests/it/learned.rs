@@ -134,7 +134,7 @@ async fn a_comparison_leaves_the_committee_its_room() {
     let app = app(&provider, &[]).await;
     let long = format!(
         "{QUESTION} {}",
-        "The log says nothing of note. ".repeat(950)
+        "The log says nothing of note. ".repeat(900)
     );
     let first = asked(&app, &long, None).await;
     assert_eq!(

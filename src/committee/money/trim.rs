@@ -38,17 +38,18 @@ pub fn wanted(deps: &Deps, role: Role, mode: Mode, read: u64, images: usize) -> 
     })
 }
 
-/// Returns the most tokens of the user's texts, and of the learned answers that the master sees.
-fn read_bound(request: &RequestContext) -> u64 {
+/// Returns the most tokens of the user's texts, and for the master of the learned answers that it
+/// sees.
+fn read_bound(request: &RequestContext, role: Role) -> u64 {
     let bound = budget::text_bound;
-    let learned = request.learned.iter();
+    let learned = request.learned.iter().filter(|_| role == Role::Master);
     let shown = learned.map(|it| bound(&it.condition) + bound(&it.action));
     bound(&request.full_text()) + shown.sum::<u64>()
 }
 
 /// Like [`wanted`], for a run.
 fn wanted_by<'a>(deps: &'a Deps, request: &RequestContext, role: Role) -> Option<Wanted<'a>> {
-    let read = read_bound(request);
+    let read = read_bound(request, role);
     wanted(
         deps,
         role,
@@ -118,7 +119,7 @@ impl<'a> Fitting<'a> {
         Ok(Self {
             deps,
             mode: request.question.mode,
-            read: read_bound(request),
+            read: budget::text_bound(&request.full_text()),
             agents: asked
                 .iter()
                 .filter_map(|agent| wanted(Role::Agent(*agent)))

@@ -18,7 +18,9 @@ const LOWER: f64 = 0.3;
 /// The most confidence that feedback gives.
 const MOST: f64 = 0.95;
 
-/// After this time without feedback, half of the confidence above that of a new answer is left.
+/// For this time without feedback, confidence stays. Then it fades: after each half-life, half of the
+/// confidence above that of a new answer is left.
+const STAYS: SignedDuration = SignedDuration::from_hours(30 * 24);
 const HALF_LIFE: SignedDuration = SignedDuration::from_hours(180 * 24);
 
 /// After this time without feedback, an answer is not used any more.
@@ -36,17 +38,16 @@ pub fn confidence_at(row: &LearnedRow, now: Timestamp) -> Option<f64> {
 /// Returns what a time without feedback leaves of a confidence.
 fn decayed(confidence: f64, age: SignedDuration) -> f64 {
     let earned = (confidence - START).max(0.0);
-    let halvings = age.as_secs_f64() / HALF_LIFE.as_secs_f64();
+    let fading = age.saturating_sub(STAYS).max(SignedDuration::ZERO);
+    let halvings = fading.as_secs_f64() / HALF_LIFE.as_secs_f64();
     confidence - earned * (1.0 - 0.5_f64.powf(halvings))
 }
 
-/// Returns the confidence after feedback.
+/// Returns the confidence after feedback, rounded, so that steps add up to the figures of thresholds.
 fn moved(confidence: f64, positive: bool) -> f64 {
-    if positive {
-        (confidence + RAISE).min(MOST)
-    } else {
-        (confidence - LOWER).max(0.0)
-    }
+    let step = if positive { RAISE } else { -LOWER };
+    let moved = (confidence + step).clamp(0.0, MOST);
+    (moved * 1000.0).round() / 1000.0
 }
 
 /// Learns from feedback on a run: the answer of a learned answer that replied is trusted more or
@@ -189,7 +190,8 @@ mod tests {
     fn without_feedback_earned_confidence_fades() {
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
         assert!(near(decayed(0.9, SignedDuration::ZERO), 0.9));
-        assert!(near(decayed(0.9, HALF_LIFE), 0.6));
+        assert!(near(decayed(0.9, STAYS), 0.9));
+        assert!(near(decayed(0.9, STAYS.saturating_add(HALF_LIFE)), 0.6));
         assert!(near(decayed(START, EXPIRY), START));
         assert!(near(decayed(0.1, EXPIRY), 0.1));
     }

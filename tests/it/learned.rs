@@ -91,6 +91,20 @@ async fn a_repeated_question_is_answered_from_memory_without_a_call() {
 }
 
 #[tokio::test]
+async fn three_times_positive_feedback_reaches_the_default_threshold() {
+    let provider = MockProvider::start().await;
+    let app = app(&provider, &[("HEURISTIC_THRESHOLD", "0.7")]).await;
+    let first = asked(&app, QUESTION, None).await;
+    for (confidence, outcome) in [(0.3, "answered"), (0.5, "answered"), (0.7, "heuristic")] {
+        assert_eq!(
+            feedback(&app, &first, true).await["learned"]["confidence"],
+            confidence
+        );
+        assert_eq!(asked(&app, QUESTION, None).await.outcome, outcome);
+    }
+}
+
+#[tokio::test]
 async fn an_answer_stays_in_its_guild_and_new_asks_the_committee() {
     let provider = MockProvider::start().await;
     let app = app(&provider, &[]).await;

@@ -84,7 +84,10 @@ pub async fn give_feedback(
         let Some(row) = store.run(run).await? else {
             return Err(FeedbackRefused::Unknown);
         };
-        if !matches!(row.state, RunState::Answered | RunState::Clarification) {
+        if !matches!(
+            row.state,
+            RunState::Answered | RunState::Clarification | RunState::Heuristic
+        ) {
             return Err(FeedbackRefused::NoReply(row.state));
         }
         let entries = store.entries(run, 0).await?;

@@ -39,7 +39,7 @@ impl From<Gate> for Tone {
 impl From<RunState> for Tone {
     fn from(state: RunState) -> Self {
         match state {
-            RunState::Answered => Tone::Good,
+            RunState::Answered | RunState::Heuristic => Tone::Good,
             RunState::Clarification => Tone::Doubtful,
             RunState::Failed => Tone::Bad,
             RunState::Queued | RunState::Running => Tone::Pending,

@@ -17,7 +17,7 @@ use crate::committee::{audit_markdown, audit_view, rounded_audit};
 use crate::config::{self, Config, Env};
 use crate::domain::RunKind;
 use crate::http::reply_body;
-use crate::journal::{Ending, Entry, Event, Store, Transcript};
+use crate::journal::{Decided, Ending, Entry, Event, RunState, Store, Transcript};
 use crate::tools::view;
 
 /// The start of the audit appendix in a reply.
@@ -152,7 +152,12 @@ fn print_run(run: &Recorded) {
         Some(Ending::Cancelled) => say(format_args!("The run was cancelled.")),
         None => say(format_args!("The run is {}.", run.state.into_str())),
     }
-    let audit = audit_view(run.id, &transcript).filter(|_| !shown && run.kind == RunKind::Chat);
+    if let Some(decided) = transcript.decided {
+        print(&format!("\nDecision: {}", decision(decided)));
+    }
+    // Nothing of a learned answer was audited in its own run.
+    let is_audited = run.kind == RunKind::Chat && run.state != RunState::Heuristic;
+    let audit = audit_view(run.id, &transcript).filter(|_| !shown && is_audited);
     if let Some(audit) = audit {
         say_styled(format_args!(
             "\n{}",
@@ -162,6 +167,19 @@ fn print_run(run: &Recorded) {
     if let Some(took) = took(&run.entries) {
         say(format_args!("\nThe run took {took:.1} s."));
     }
+}
+
+/// Describes a decision in one line.
+fn decision(decided: &Decided) -> String {
+    let matched = decided.matched.as_ref().map(|matched| {
+        format!(
+            "; the most similar: run {}, similarity {:.2}, confidence {:.2}",
+            matched.id, matched.similarity, matched.confidence
+        )
+    });
+    let arm = decided.arm.as_ref().map(|arm| format!(" (arm {arm})"));
+    let (arm, matched) = (arm.unwrap_or_default(), matched.unwrap_or_default());
+    format!("{}{arm}: {}{matched}", decided.path.into_str(), decided.why)
 }
 
 /// Returns the seconds from the run's acceptance to its end.

@@ -63,7 +63,7 @@ impl<D: Database> RunReader for D {
         let statement = "
             SELECT * FROM runs
             WHERE source = $1 AND guild_id = $2 AND channel_id = $3 AND user_id = $4 AND kind = 'chat'
-              AND state IN ('answered', 'clarification') AND finished_ms >= $5
+              AND state IN ('answered', 'clarification', 'heuristic') AND finished_ms >= $5
             ORDER BY finished_ms DESC, id DESC LIMIT 1";
         let mut values = place(asker);
         values.push(since.as_millisecond().into());

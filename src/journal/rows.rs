@@ -44,7 +44,8 @@ pub(super) fn change(event: &Event) -> Option<Change> {
                 Ending::Replied { reply } => {
                     let state = match reply.outcome {
                         Outcome::Clarification => RunState::Clarification,
-                        Outcome::Answered | Outcome::Heuristic => RunState::Answered,
+                        Outcome::Answered => RunState::Answered,
+                        Outcome::Heuristic => RunState::Heuristic,
                     };
                     (state, None, Some(reply.meta.c_final))
                 }

@@ -37,16 +37,19 @@ pub enum RunState {
     Running,
     Answered,
     Clarification,
+    /// A learned answer replied.
+    Heuristic,
     Failed,
     Cancelled,
 }
 
 impl RunState {
-    pub const ALL: [RunState; 6] = [
+    pub const ALL: [RunState; 7] = [
         RunState::Queued,
         RunState::Running,
         RunState::Answered,
         RunState::Clarification,
+        RunState::Heuristic,
         RunState::Failed,
         RunState::Cancelled,
     ];

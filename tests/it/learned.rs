@@ -79,6 +79,10 @@ async fn a_repeated_question_is_answered_from_memory_without_a_call() {
     };
     assert_eq!(main(&again), main(&first));
 
+    let (_, listed) = app.get("/api/runs?outcome=heuristic").await;
+    assert_eq!(listed["runs"][0]["id"], again.run.to_string());
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 1);
+
     // Feedback on the repeated answer moves the confidence of the one that was learned.
     let noted = feedback(&app, &again, true).await;
     assert_eq!(noted["learned"]["runId"], first.run.to_string());
@@ -249,6 +253,13 @@ async fn learned_answers_are_listed_revoked_and_compared_on_the_command_line() {
     let (code, reply, _) = run(&["ask", QUESTION]).await;
     assert!(code == 0 && reply.contains("from memory"), "{reply}");
     assert_eq!(provider.calls().len(), before);
+
+    let (_, shown, _) = run(&["show", "last"]).await;
+    let decision = "Decision: heuristic: a learned answer fits and is trusted; the most similar";
+    assert!(
+        shown.contains(decision) && !shown.contains("Audit appendix"),
+        "{shown}"
+    );
 
     let (_, listed, _) = run(&["learned", "--json"]).await;
     let listed: Value = serde_json::from_str(&listed).unwrap();

@@ -183,11 +183,7 @@ pub(in crate::http) fn about_list(schemas: &mut Schemas) -> Operation {
         schemas.answer::<RunPage>(),
         json!({ "runs": [summary_example()], "nextCursor": null }),
     );
-    let outcomes: Vec<&str> = RunState::ALL
-        .map(|state| state.into_str())
-        .into_iter()
-        .chain(["heuristic"])
-        .collect();
+    let outcomes = RunState::ALL.map(|state| state.into_str());
     Operation::new("listRuns", "runs", "List runs, newest first")
         .about("Unknown parameters, and parameters that stand twice, are an error.")
         .query(

@@ -41,17 +41,8 @@ pub(in crate::http) struct ListQuery {
     limit: Option<String>,
 }
 
-/// The values of the filter `outcome`.
-enum Outcomes {
-    State(RunState),
-    Heuristic,
-}
-
-fn outcome(name: &str) -> Result<Outcomes, Problem> {
-    if name == "heuristic" {
-        return Ok(Outcomes::Heuristic);
-    }
-    name.parse().map(Outcomes::State).map_err(|_| {
+fn outcome(name: &str) -> Result<RunState, Problem> {
+    name.parse().map_err(|_| {
         let detail =
             "must be answered, clarification, heuristic, failed, cancelled, queued or running";
         Problem::wrong_parameter("outcome", detail)
@@ -66,10 +57,7 @@ pub(in crate::http) async fn list(
     let Query(query) = query.map_err(|_| {
         Problem::wrong_parameter("query", "has a parameter that is unknown or stands twice")
     })?;
-    let Some(filter) = filter(query)? else {
-        let (runs, next_cursor) = (vec![], None);
-        return Ok(Json(RunPage { runs, next_cursor }));
-    };
+    let filter = filter(query)?;
     let mut rows = app.runs(&filter).await?;
     let size = filter.limit as usize - 1;
     let more = rows.len() > size;
@@ -81,9 +69,8 @@ pub(in crate::http) async fn list(
     }))
 }
 
-/// Reads the filter of a list, with a limit of one more run than the page has. Returns `None` if no
-/// run can match.
-fn filter(query: ListQuery) -> Result<Option<RunFilter>, Problem> {
+/// Reads the filter of a list, with a limit of one more run than the page has.
+fn filter(query: ListQuery) -> Result<RunFilter, Problem> {
     let wrong = Problem::wrong_parameter;
     let mode = match query.mode.as_deref() {
         None => None,
@@ -104,12 +91,7 @@ fn filter(query: ListQuery) -> Result<Option<RunFilter>, Problem> {
     let Some(limit) = limit.ok().filter(|limit| (1..=200).contains(limit)) else {
         return Err(wrong("limit", "must be from 1 to 200"));
     };
-    let state = match query.outcome.as_deref().map(outcome).transpose()? {
-        // In this release no run is answered without the committee.
-        Some(Outcomes::Heuristic) => return Ok(None),
-        Some(Outcomes::State(state)) => Some(state),
-        None => None,
-    };
+    let state = query.outcome.as_deref().map(outcome).transpose()?;
     let kind = match query.kind.as_deref() {
         None | Some("chat") => Some(RunKind::Chat),
         Some("action") => Some(RunKind::Action),
@@ -123,7 +105,7 @@ fn filter(query: ListQuery) -> Result<Option<RunFilter>, Problem> {
             ));
         }
     };
-    Ok(Some(RunFilter {
+    Ok(RunFilter {
         kind,
         mode,
         user_id: query.user,
@@ -131,7 +113,7 @@ fn filter(query: ListQuery) -> Result<Option<RunFilter>, Problem> {
         since,
         before,
         limit: limit + 1,
-    }))
+    })
 }
 
 /// The id in the path, or the error of its extraction.

@@ -59,9 +59,10 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
             None => convene(run, deps).await,
         };
     }
-    let (strategy, arm) = match refusal(run) {
-        Some(_) => (Strategy::CommitteeFirst, None),
-        None => chosen(run, deps),
+    let (strategy, arm) = if wants_committee(run) {
+        (Strategy::CommitteeFirst, None)
+    } else {
+        chosen(run, deps)
     };
     let strategy: Box<dyn DecisionStrategy> = match strategy {
         // Without an A/B test there is nothing to decide.
@@ -77,7 +78,9 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
         }),
     };
     let question = &run.accepted().question;
-    let mut candidates = memory.like(question).await.map_err(Stop::from)?;
+    let found = memory.found(question).await.map_err(Stop::from)?;
+    let ranked = || memory.ranked(found, &question.message);
+    let mut candidates = run.compute("comparing questions", ranked).await?;
     candidates.truncate(MAX_CANDIDATES);
     let context = DecisionContext {
         run: run.id(),
@@ -132,21 +135,14 @@ fn chosen(run: &RunContext, deps: &Deps) -> (Strategy, Option<&'static str>) {
         .strategy_for(&fingerprint(&[user.as_bytes()]))
 }
 
-/// Returns why no learned answer may reply, if there is a reason: the request wants the committee,
-/// or rests on more than its text.
-fn refusal(run: &RunContext) -> Option<&'static str> {
+/// True if no learned answer may reply: the request wants the committee, or rests on more than its
+/// text.
+fn wants_committee(run: &RunContext) -> bool {
     let accepted = run.accepted();
-    if accepted.is_anew {
-        return Some("the message began with new:");
-    }
-    if accepted.continues.is_some() {
-        return Some("the message continues a conversation");
-    }
-    if accepted.question.mode != Mode::Ask {
-        return Some("the mode asks for the committee");
-    }
-    let has_attachments = !accepted.question.attachments.is_empty();
-    has_attachments.then_some("the request has attachments")
+    accepted.is_anew
+        || accepted.continues.is_some()
+        || accepted.question.mode != Mode::Ask
+        || !accepted.question.attachments.is_empty()
 }
 
 /// Returns the learned answer of a recorded decision, with its predicted success.

@@ -38,41 +38,48 @@ impl Memory {
         Self { store, clock }
     }
 
-    /// Returns the learned answers of the place of a question that resemble it, the most similar
-    /// first.
+    /// Returns learned answers of the place of a question that share a word with it.
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn like(&self, question: &Question) -> Result<Vec<Candidate>, Error> {
-        let now = self.clock.now();
-        let words = text::words(&question.message);
+    pub async fn found(&self, question: &Question) -> Result<Vec<LearnedRow>, Error> {
         let mut terms: Vec<String> = vec![];
-        for word in &words {
-            if terms.len() < MAX_TERMS && !terms.contains(word) {
-                terms.push(word.clone());
+        for word in text::words(text::clip(&question.message, text::MAX_BYTES)) {
+            if terms.len() < MAX_TERMS && !terms.contains(&word) {
+                terms.push(word);
             }
         }
         let scope = learned_scope(question);
-        let found = self.store.learned_like(&scope, &terms, MAX_FOUND).await?;
+        self.store.learned_like(&scope, &terms, MAX_FOUND).await
+    }
+
+    /// Returns those of the found answers that resemble a question, the most similar first.
+    pub fn ranked(&self, found: Vec<LearnedRow>, question: &str) -> Vec<Candidate> {
+        let now = self.clock.now();
+        let asked = trigrams(question);
         let mut candidates: Vec<Candidate> = found
             .into_iter()
-            .filter_map(|row| candidate(row, &question.message, now))
+            .filter_map(|row| candidate(row, (question, &asked), now))
             .collect();
         candidates.sort_by(|a, b| {
             let by_similarity = b.similarity.total_cmp(&a.similarity);
             by_similarity.then(b.confidence.total_cmp(&a.confidence))
         });
-        Ok(candidates)
+        candidates
     }
 }
 
-fn candidate(row: LearnedRow, question: &str, now: Timestamp) -> Option<Candidate> {
+fn candidate(
+    row: LearnedRow,
+    (question, asked): (&str, &BTreeSet<[char; 3]>),
+    now: Timestamp,
+) -> Option<Candidate> {
     let confidence = learning::confidence_at(&row, now)?;
-    let is_same = text::words(&row.condition) == text::words(question);
+    let is_same = wording(&row.condition).eq(wording(question));
     let similarity = if is_same {
         1.0
     } else {
-        similarity(&row.condition, question)
+        similarity(&trigrams(&row.condition), asked)
     };
     (similarity >= MIN_SIMILARITY).then(|| Candidate {
         is_same,
@@ -88,14 +95,23 @@ fn candidate(row: LearnedRow, question: &str, now: Timestamp) -> Option<Candidat
     })
 }
 
+/// Returns the words of a question in lower case, without the punctuation that ends them. Signs
+/// within and before a word stay: "C++" is not "C#", and "-5" is not "5".
+fn wording(question: &str) -> impl Iterator<Item = String> {
+    let ends = |c: char| ".,;:!?…。、，；：！？".contains(c);
+    let words = question
+        .split_whitespace()
+        .map(move |word| word.trim_end_matches(ends).to_lowercase());
+    words.filter(|word| !word.is_empty())
+}
+
 /// Returns how much two texts resemble each other, 0 to 1: the share of common trigrams of
 /// characters (Jaccard index). It holds for inflected and misspelt words of any language. It cannot
 /// tell opposites apart.
-fn similarity(known: &str, asked: &str) -> f64 {
-    let (known, asked) = (trigrams(known), trigrams(asked));
+fn similarity(known: &BTreeSet<[char; 3]>, asked: &BTreeSet<[char; 3]>) -> f64 {
     text::ratio(
-        known.intersection(&asked).count(),
-        known.union(&asked).count(),
+        known.intersection(asked).count(),
+        known.union(asked).count(),
     )
 }
 
@@ -150,7 +166,7 @@ mod tests {
                 changed_at: Timestamp::UNIX_EPOCH,
                 is_revoked: false,
             };
-            let found = candidate(row, &asked, Timestamp::UNIX_EPOCH);
+            let found = candidate(row, (&asked, &trigrams(&asked)), Timestamp::UNIX_EPOCH);
             assert!(
                 found.as_ref().is_none_or(|it| !it.is_same),
                 "{known} {asked}"
@@ -171,7 +187,22 @@ mod tests {
     }
 
     #[test]
+    fn only_case_and_ending_punctuation_may_differ_in_the_same_question() {
+        let same = |a: &str, b: &str| wording(a).eq(wording(b));
+        assert!(same("What is C++?", "what is  c++"));
+        for (a, b) in [
+            ("How do I install C++?", "How do I install C#?"),
+            ("Is it -5 outside?", "Is it 5 outside?"),
+            ("What is .NET?", "What is NET?"),
+            ("Is it on?", "Is it not on?"),
+        ] {
+            assert!(!same(a, b), "{a} {b}");
+        }
+    }
+
+    #[test]
     fn inflected_and_misspelt_questions_resemble_each_other() {
+        let similarity = |a: &str, b: &str| similarity(&trigrams(a), &trigrams(b));
         let known = "Wie sichere ich die Datenbank unseres Ladens?";
         for asked in [
             "datenbank von unserem laden sichern wie",

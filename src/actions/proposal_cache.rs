@@ -163,6 +163,7 @@ mod tests {
             },
             message: String::new(),
             attachments: vec![],
+            salience: Default::default(),
         })
     }
 

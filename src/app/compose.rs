@@ -1,11 +1,14 @@
 //! Builds the service from its config: stores, models, secrets.
 
 use super::StartError;
+use crate::clock::Clock;
 use crate::compute::Crashes;
 use crate::config::{Config, ProviderKind};
 use crate::journal::{PostgresStore, SqliteStore, Store};
 use crate::llm::{self, BreakerSettings, ProviderSpec, Registry};
+use crate::strategies::Memory;
 use crate::tools::Toolbox;
+use conclave_sentence_embedding::Embedder;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,6 +92,20 @@ pub(super) fn toolbox(config: &Config) -> Result<Option<Arc<Toolbox>>, StartErro
         error,
     })?;
     Ok(Some(Arc::new(opened)))
+}
+
+/// Returns the memory of learned answers, with its model if there is one.
+///
+/// # Errors
+/// [`StartError::Embedding`].
+pub(super) fn memory(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    clock: &Clock,
+) -> Result<Memory, StartError> {
+    let folder = config.policy.decisions.embedding_model.as_deref();
+    let embedder = folder.map(Embedder::load).transpose()?.map(Arc::new);
+    Ok(Memory::new(Arc::clone(store), clock.clone(), embedder))
 }
 
 /// Returns every secret of the configuration, for redaction.

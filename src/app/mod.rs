@@ -89,6 +89,8 @@ pub enum StartError {
     LocalModel { provider: String, detail: String },
     #[error("{0}")]
     Database(String),
+    #[error("EMBEDDING_MODEL_PATH: {0}")]
+    Embedding(#[from] conclave_sentence_embedding::Error),
     #[error("TOOLS_WORKSPACE: {path} cannot be opened: {error}")]
     Workspace { path: String, error: std::io::Error },
 }
@@ -201,6 +203,7 @@ impl App {
         // Installs the recorder. Metrics recorded before this are lost.
         let _ = metrics_recorder::metrics();
         let toolbox = compose::toolbox(&config)?;
+        let memory = compose::memory(&config, &store, &clock)?;
         let wake = Wake::default();
         let turns = turns(&config);
         let shared = (wake.clone(), compute.clone());
@@ -210,7 +213,7 @@ impl App {
             clock.clone(),
             shared,
             (owner, turns),
-            toolbox.clone(),
+            (toolbox.clone(), memory),
         );
         let access = Access::new(&config, store.clone(), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);

@@ -43,6 +43,7 @@ impl App {
             context,
             message: format!("new: {}", narration(&arguments.text, &done.result, &lines)),
             attachments: vec![],
+            salience: question.salience,
         });
         let ids = RequestIds {
             idempotency_key: Some(format!("narration:{}", asked.id)),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::problems::{FieldProblem, ProblemList};
 use crate::config::Limits;
-use crate::domain::{Attachment, Context, Mode, Question, Source, User};
+use crate::domain::{Attachment, Context, Mode, Question, Salience, Source, User};
 use crate::llm::without_secrets;
 
 /// Maximum length in characters of an id or a name.
@@ -24,6 +24,8 @@ pub struct ChatInput {
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    #[serde(skip_serializing_if = "Salience::is_none")]
+    pub salience: Salience,
 }
 
 /// An action as a client sent it. Its rules are not checked.
@@ -61,6 +63,7 @@ impl ChatRequest {
             context: input.context,
             message: input.message,
             attachments: input.attachments,
+            salience: input.salience,
         };
         Ok(Self(checked(question, limits, secrets)?))
     }
@@ -92,6 +95,7 @@ impl ActionRequest {
             context: input.context,
             message: input.message,
             attachments: vec![],
+            salience: Salience::default(),
         };
         Ok(Self(checked(question, limits, secrets)?))
     }
@@ -128,6 +132,12 @@ fn checked(
     {
         for (field, detail) in attachment_problems(attachment) {
             problems.add(|| format!("/attachments/{i}/{field}"), || detail.to_owned());
+        }
+    }
+    for (name, value) in question.salience.by_name() {
+        if !(0.0..=1.0).contains(&value) {
+            let detail = || "is not a number from 0 to 1".to_owned();
+            problems.add(|| format!("/salience/{name}"), detail);
         }
     }
     let problems = problems.finish();
@@ -308,6 +318,7 @@ mod tests {
                 context: Context::default(),
                 message: "x".into(),
                 attachments: vec![attachment],
+                salience: Salience::default(),
             };
             let problems = ChatRequest::parse(input, &Limits::default(), &[]).err();
             let problems = problems.unwrap_or_default().into_iter();

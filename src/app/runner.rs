@@ -60,6 +60,7 @@ struct Inner {
     compute: ComputePool,
     /// `None` if tool plans are off.
     tools: Option<Arc<Toolbox>>,
+    memory: Memory,
     owner: String,
     slots: Arc<Semaphore>,
     /// Run slots: the runs that may execute at a time. The others wait in the order of their
@@ -80,7 +81,7 @@ impl Runner {
         clock: Clock,
         (wake, compute): (Wake, ComputePool),
         (owner, turns): (String, usize),
-        tools: Option<Arc<Toolbox>>,
+        (tools, memory): (Option<Arc<Toolbox>>, Memory),
     ) -> Self {
         let slots = Arc::new(Semaphore::new(committee.policy.limits.max_in_flight));
         Self(Arc::new(Inner {
@@ -90,6 +91,7 @@ impl Runner {
             wake,
             compute,
             tools,
+            memory,
             owner,
             slots,
             turns: Arc::new(Semaphore::new(turns)),
@@ -452,7 +454,7 @@ impl Runner {
         let mut work = {
             let (context, committee) = (Arc::clone(context), Arc::clone(&self.0.committee));
             let toolbox = self.0.tools.clone();
-            let memory = Memory::new(Arc::clone(&self.0.store), self.0.clock.clone());
+            let memory = self.0.memory.clone();
             let work = async move {
                 match kind {
                     RunKind::Plan => {

@@ -16,7 +16,7 @@ use super::{remote, seats};
 use crate::app::{App, ChatInput, Rejected, RequestIds};
 use crate::clock::Clock;
 use crate::config::{self, Env};
-use crate::domain::{Context, Mode, Outcome, RunId, Source, counted};
+use crate::domain::{Context, Mode, Outcome, RunId, Salience, Source, counted};
 use crate::http::reply_body;
 use crate::journal::{Ending, Event};
 
@@ -36,6 +36,12 @@ pub(super) struct AskArguments {
     /// Attach an image: an https address on an allowed host, or a file. May be repeated.
     #[arg(long, value_name = "URL|FILE")]
     attach: Vec<String>,
+    /// A wrong answer does much harm: the whole committee answers, whatever the decision strategy.
+    #[arg(long)]
+    grave: bool,
+    /// An answer is needed soon: `heuristic_first` trusts learned answers a little more.
+    #[arg(long)]
+    urgent: bool,
     /// Print the reply as JSON, as the API gives it, and no progress.
     #[arg(long)]
     json: bool,
@@ -88,6 +94,10 @@ fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<ChatInput
         },
         message,
         attachments,
+        salience: Salience {
+            urgency: f64::from(u8::from(arguments.urgent)),
+            gravity: f64::from(u8::from(arguments.grave)),
+        },
     })
 }
 

@@ -10,7 +10,7 @@ use crate::app::{App, ChatInput};
 use crate::clock::Clock;
 use crate::committee::Quote;
 use crate::config::{self, Env};
-use crate::domain::{Context, Mode, Source, User, counted};
+use crate::domain::{Context, Mode, Salience, Source, User, counted};
 
 #[derive(Debug, Args)]
 pub(super) struct QuoteArguments {
@@ -53,6 +53,7 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
         context: Context::default(),
         message,
         attachments: vec![],
+        salience: Salience::default(),
     };
     let chat = app.chat_request(input).map_err(|rejected| {
         refused(&rejected);

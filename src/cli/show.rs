@@ -155,6 +155,12 @@ fn print_run(run: &Recorded) {
     if let Some(decided) = transcript.decided {
         print(&format!("\nDecision: {}", decision(decided)));
     }
+    if let Some(converged) = transcript.converged {
+        let (id, similarity) = (converged.id, converged.similarity);
+        print(&format!(
+            "Convergence: the answer resembles that of run {id} by {similarity:.2}"
+        ));
+    }
     // Nothing of a learned answer was audited in its own run.
     let is_audited = run.kind == RunKind::Chat && run.state != RunState::Heuristic;
     let audit = audit_view(run.id, &transcript).filter(|_| !shown && is_audited);

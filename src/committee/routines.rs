@@ -262,6 +262,7 @@ fn question(text: &str) -> Question {
         context: Context::default(),
         message: text.to_owned(),
         attachments: vec![],
+        salience: Default::default(),
     }
 }
 

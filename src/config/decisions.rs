@@ -1,9 +1,15 @@
 //! Checks the settings of decision strategies and learned answers.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::checker::Check;
 use super::file::PolicyFile;
+use super::source;
+
+/// The folder of the sentence embedding model, by a variable or in the data folder.
+pub const EMBEDDING_MODEL_PATH: &str = "EMBEDDING_MODEL_PATH";
+const EMBEDDING_MODEL_DEFAULT: &str = "models/sentence-embedding";
 
 /// The share of users in an A/B test is a whole number of these.
 const PARTS: u64 = 100;
@@ -16,6 +22,8 @@ pub enum Strategy {
     CommitteeFirst,
     /// A learned answer that fits and is trusted, else the committee.
     HeuristicFirst,
+    /// The solver, and the rest of the committee only if its report is not clearly VALID.
+    Escalate,
 }
 
 /// The settings of decision strategies.
@@ -30,6 +38,9 @@ pub struct Decisions {
     /// What the operator wants of every answer. The master reads them.
     pub goals: Vec<String>,
     pub personality_biases: BTreeMap<String, f64>,
+    /// The folder of the sentence embedding model. `None` if it is not there, or no strategy uses
+    /// learned answers.
+    pub embedding_model: Option<PathBuf>,
 }
 
 impl Decisions {
@@ -56,7 +67,7 @@ impl Check<'_> {
             None => vec![(Strategy::CommitteeFirst, PARTS)],
             Some((name, text)) => arms(&text).unwrap_or_else(|| {
                 let detail = format!(
-                    "{text:?} is not committee_first, heuristic_first, or an A/B test whose shares sum to 100, such as \
+                    "{text:?} is not committee_first, heuristic_first, escalate, or an A/B test whose shares sum to 100, such as \
                      split:committee_first=50,heuristic_first=50"
                 );
                 self.add(name, detail);
@@ -71,6 +82,10 @@ impl Check<'_> {
                     0.0
                 })
         });
+        let uses_answers = arms
+            .iter()
+            .any(|(strategy, _)| *strategy == Strategy::HeuristicFirst);
+        let embedding_model = self.embedding_model().filter(|_| uses_answers);
         let goals = self
             .either("GOALS")
             .map(|(_, text)| text)
@@ -85,7 +100,17 @@ impl Check<'_> {
             max_candidates: usize::from(policy.max_candidates.unwrap_or(3)),
             goals: goals.map(str::to_owned).collect(),
             personality_biases: policy.personality_biases.clone(),
+            embedding_model,
         }
+    }
+
+    /// Returns the folder that a variable names, else the one in the data folder if it is there.
+    fn embedding_model(&mut self) -> Option<PathBuf> {
+        if let Some(folder) = self.env.get(EMBEDDING_MODEL_PATH) {
+            return Some(PathBuf::from(folder));
+        }
+        let folder = source::data_folder(self.env).join(EMBEDDING_MODEL_DEFAULT);
+        folder.is_dir().then_some(folder)
     }
 
     /// Returns a variable or its alias with the prefix `EXECUTIVE_`, with the name that is set.
@@ -139,6 +164,7 @@ mod tests {
             max_candidates: 3,
             goals: vec![],
             personality_biases: BTreeMap::new(),
+            embedding_model: None,
         };
         let mut heuristic = 0;
         for user in 0..1000 {

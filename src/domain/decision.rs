@@ -20,6 +20,23 @@ pub enum DecisionPath {
     Rejected,
 }
 
+/// The agents that a committee asks first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedFirst {
+    /// All at once.
+    #[default]
+    Panel,
+    /// The solver, and the others only if its report is not clearly VALID.
+    Solver,
+}
+
+impl AskedFirst {
+    pub fn is_panel(&self) -> bool {
+        *self == Self::Panel
+    }
+}
+
 /// A learned answer that resembles a request, as the master sees it: no scores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -32,7 +32,7 @@ pub use calibration::Calibration;
 pub use clarification::{Choice, Clarification, OPTION_LETTERS, is_question_mark};
 pub use command::{ActionGate, ActionMode, CommandName, RunKind};
 pub use confidence::{Confidence, Gate, Terms};
-pub use decision::{DecisionPath, ShownAnswer};
+pub use decision::{AskedFirst, DecisionPath, ShownAnswer};
 pub use demand::{Counted, Demand, MAX_DEMANDS};
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
 pub use evidence::{
@@ -50,7 +50,7 @@ pub use number_word::number_named;
 pub use panel::{Agent, CORE_AGENTS, Role};
 pub use plan::{Plan, TaskType};
 pub use plural::counted;
-pub use question::{Attachment, Context, Mode, Question, Source, User};
+pub use question::{Attachment, Context, Mode, Question, Salience, Source, User};
 pub use reply::{BudgetMeta, Invalidation, Meta, Outcome, Reply};
 pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, Unit};
 pub use scope::Scope;

@@ -1,5 +1,7 @@
 //! The question and its origin.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -106,8 +108,32 @@ impl Attachment {
     }
 }
 
+/// What makes a request stand out, each 0 to 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Salience {
+    /// How soon an answer is needed.
+    pub urgency: f64,
+    /// How much harm a wrong answer does.
+    pub gravity: f64,
+}
+
+impl Salience {
+    pub const URGENCY: &str = "urgency";
+    pub const GRAVITY: &str = "gravity";
+
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn by_name(self) -> BTreeMap<String, f64> {
+        let named = [(Self::URGENCY, self.urgency), (Self::GRAVITY, self.gravity)];
+        named.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+}
+
 /// A validated question to the committee: the message is trimmed and within its limits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Question {
     pub source: Source,
@@ -118,6 +144,8 @@ pub struct Question {
     pub message: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    #[serde(default, skip_serializing_if = "Salience::is_none")]
+    pub salience: Salience,
 }
 
 impl Question {

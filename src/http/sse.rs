@@ -94,6 +94,12 @@ pub fn progress_event(run: RunId, entry: &Entry) -> Option<(&'static str, Value)
             let data = json!({ "round": e.round, "state": "run", "agents": e.agents, "why": e.why, "at": at });
             ("round", data)
         }
+        // The report of a solver that is enough shows as its cross-check.
+        Event::SolverJudged(e) if !e.others.is_empty() => {
+            let data =
+                json!({ "round": 1, "state": "run", "agents": e.others, "why": e.why, "at": at });
+            ("round", data)
+        }
         Event::RoundSkipped(e) => {
             let data = json!({ "round": e.round, "state": "skipped", "why": e.why, "at": at });
             ("round", data)
@@ -134,6 +140,8 @@ pub fn progress_event(run: RunId, entry: &Entry) -> Option<(&'static str, Value)
         Event::Claimed(_)
         | Event::ComputeStarted(_)
         | Event::Hinted(_)
+        | Event::SolverJudged(_)
+        | Event::Converged(_)
         | Event::Reviewed(_)
         | Event::Feedback(_)
         | Event::Learned(_)

@@ -2,7 +2,7 @@
 
 pub use super::action_event::*;
 pub use super::draft::*;
-use super::learned_event::{Decided, Learned};
+use super::learned_event::{Converged, Decided, Learned};
 use super::tool_event::{
     Explained, StepFinished, StepStarted, ToolIntake, ToolPlanned, step_finished_key,
     step_started_key,
@@ -33,6 +33,7 @@ pub enum Event {
     Planned(Planned),
     Trimmed(Trimmed),
     RoundStarted(RoundStarted),
+    SolverJudged(Box<SolverJudged>),
     RoundSkipped(RoundSkipped),
     CallSent(CallSent),
     CallSettled(CallSettled),
@@ -53,6 +54,7 @@ pub enum Event {
     StepFinished(Box<StepFinished>),
     Explained(Explained),
     Decided(Box<Decided>),
+    Converged(Converged),
     Learned(Box<Learned>),
 }
 
@@ -68,6 +70,7 @@ impl Event {
             Event::Planned(_) => "plan".into(),
             Event::Trimmed(e) => trimmed_key(e.epoch, e.wave),
             Event::RoundStarted(e) => format!("r{}/started", e.round),
+            Event::SolverJudged(_) => SOLVER_JUDGED.into(),
             Event::RoundSkipped(e) => format!("r{}/skipped", e.round),
             Event::CallSent(e) => sent_key(&e.call),
             Event::CallSettled(e) => settled_key(&e.call),
@@ -88,6 +91,7 @@ impl Event {
             Event::StepFinished(e) => step_finished_key(&e.step_id),
             Event::Explained(_) => "explanation".into(),
             Event::Decided(_) => DECIDED.into(),
+            Event::Converged(_) => "convergence".into(),
             Event::Learned(e) => format!("learned/{}", e.number),
         }
     }
@@ -126,6 +130,8 @@ pub fn agent_key(round: u8, agent: Agent) -> String {
 
 /// The key of [`Event::CrossChecked`].
 pub const CROSS_CHECKED: &str = "cross-checked";
+
+pub const SOLVER_JUDGED: &str = "r1/solver/judged";
 
 /// The key of the one decision of a run.
 pub const DECIDED: &str = "decision";
@@ -320,6 +326,16 @@ pub struct RoundStarted {
     pub round: u8,
     pub agents: Vec<Agent>,
     pub why: String,
+}
+
+/// Whether the report of a solver that was asked first is enough.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SolverJudged {
+    /// The agents that are asked too. Empty if the report is enough.
+    pub others: Vec<Agent>,
+    pub why: String,
+    /// The cross-check of this report alone. Without passes if there was none.
+    pub check: CrossChecked,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Draft, Owner};
-use crate::domain::{DecisionPath, Question, RunId, ShownAnswer};
+use crate::domain::{AskedFirst, DecisionPath, Question, RunId, ShownAnswer};
 
 /// How a request is answered, decided before the committee is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct Decided {
     pub path: DecisionPath,
     /// Why, in words.
     pub why: String,
+    /// Which agents the committee asks first.
+    #[serde(default, skip_serializing_if = "AskedFirst::is_panel")]
+    pub first: AskedFirst,
     /// The learned answer that resembles the request most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matched: Option<Matched>,
@@ -31,6 +34,16 @@ pub struct Decided {
     /// The reply of the heuristic path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Box<Draft>>,
+}
+
+/// How much the committee's answer agrees with the learned answer that it was shown and that is most
+/// like it. It changes no confidence.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Converged {
+    /// The run that gave the learned answer.
+    pub id: RunId,
+    /// 0 to 1.
+    pub similarity: f64,
 }
 
 /// How well a learned answer fits a request.

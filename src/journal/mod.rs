@@ -38,7 +38,7 @@ pub use context::{Call, RunContext, Stop, Uncalled};
 pub use event::*;
 pub use evidence::{CheckPass, CheckScope, CheckSize, CrossChecked, Resolved};
 pub use learned_event::{
-    Decided, Learned, LearnedChange, LearnedRow, Matched, Taught, learned_scope,
+    Converged, Decided, Learned, LearnedChange, LearnedRow, Matched, Taught, learned_scope,
 };
 pub use lineage::ancestors;
 pub use postgres::PostgresStore;

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::event::sent_key;
 use super::{
-    Accepted, AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Ending,
-    Event, Finished, Gated, Planned, Scored, Synthesized,
+    Accepted, AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, Converged,
+    CrossChecked, Ending, Event, Finished, Gated, Planned, Scored, Synthesized,
 };
 use crate::domain::{RunKind, Usd};
 
@@ -49,6 +49,10 @@ impl Observer {
                 counter!("conclave_decisions_total", "path" => path).increment(1);
                 tracing::info!(path, why, "step: decision");
             }
+            Event::Converged(converged) => {
+                let Converged { id, similarity } = converged;
+                tracing::info!(%id, similarity, "step: the answer is compared with learned ones");
+            }
             Event::Hinted(hinted) => {
                 let (task_types, unseen) = (&hinted.task_types, hinted.unseen.len());
                 self.stage("hints");
@@ -66,6 +70,10 @@ impl Observer {
             Event::RoundStarted(started) => {
                 let (round, agents) = (started.round, started.agents.len());
                 tracing::info!(round, agents, "step: a round begins");
+            }
+            Event::SolverJudged(judged) => {
+                let others = judged.others.len();
+                tracing::info!(others, "step: the solver's report is judged");
             }
             Event::RoundSkipped(skipped) => {
                 tracing::info!(round = skipped.round, "step: a round is skipped");

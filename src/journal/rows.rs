@@ -70,6 +70,7 @@ pub(super) fn change(event: &Event) -> Option<Change> {
         | Event::Planned(_)
         | Event::Trimmed(_)
         | Event::RoundStarted(_)
+        | Event::SolverJudged(_)
         | Event::RoundSkipped(_)
         | Event::CallSent(_)
         | Event::Reviewed(_)
@@ -86,7 +87,8 @@ pub(super) fn change(event: &Event) -> Option<Change> {
         | Event::StepStarted(_)
         | Event::StepFinished(_)
         | Event::Explained(_)
-        | Event::Decided(_) => None,
+        | Event::Decided(_)
+        | Event::Converged(_) => None,
         Event::Learned(learned) => Some(Change::Learned(learned.clone())),
         Event::Executed(executed) => executed.effect.clone().map(Change::Changed),
     }

@@ -2,7 +2,7 @@
 
 use super::event::{
     AgentFinished, CROSS_CHECKED, Event, Gated, Hinted, Planned, RoundSkipped, RoundStarted,
-    Scored, Synthesized, Trimmed, agent_key, scored_key, trimmed_key,
+    SOLVER_JUDGED, Scored, SolverJudged, Synthesized, Trimmed, agent_key, scored_key, trimmed_key,
 };
 use super::evidence::CrossChecked;
 use crate::domain::Agent;
@@ -98,6 +98,25 @@ impl Step for RoundStep {
     fn output(event: Event) -> Option<RoundStarted> {
         match event {
             Event::RoundStarted(output) => Some(output),
+            _ => None,
+        }
+    }
+}
+
+/// Whether the solver's report is enough.
+pub struct SolverStep;
+
+impl Step for SolverStep {
+    type Output = Box<SolverJudged>;
+    const RECORD: fn(Self::Output) -> Event = Event::SolverJudged;
+
+    fn key(&self) -> String {
+        SOLVER_JUDGED.to_owned()
+    }
+
+    fn output(event: Event) -> Option<Box<SolverJudged>> {
+        match event {
+            Event::SolverJudged(output) => Some(output),
             _ => None,
         }
     }

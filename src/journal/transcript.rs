@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    Accepted, AgentFinished, AgentOutcome, CallSent, CallSettled, CallView, CrossChecked, Decided,
-    Draft, Entry, Event, Feedback, Finished, Gated, Hinted, Learned, Planned, RoundSkipped,
-    RoundStarted, Scored, Synthesized, Trimmed,
+    Accepted, AgentFinished, AgentOutcome, CallSent, CallSettled, CallView, Converged,
+    CrossChecked, Decided, Draft, Entry, Event, Feedback, Finished, Gated, Hinted, Learned,
+    Planned, RoundSkipped, RoundStarted, Scored, SolverJudged, Synthesized, Trimmed,
 };
 use crate::domain::{Agent, AgentReport, Judgement, TaskType};
 
@@ -37,6 +37,8 @@ pub struct Transcript<'a> {
     /// Oldest first.
     pub feedback: Vec<&'a Feedback>,
     pub decided: Option<&'a Decided>,
+    pub converged: Option<&'a Converged>,
+    pub solver_judged: Option<&'a SolverJudged>,
     /// Oldest first.
     pub learned: Vec<&'a Learned>,
     /// In the order of their intents.
@@ -91,6 +93,7 @@ impl<'a> Transcript<'a> {
                 self.rounds.push(Round::Started(started));
             }
             Event::RoundSkipped(skipped) => self.rounds.push(Round::Skipped(skipped)),
+            Event::SolverJudged(judged) => self.solver_judged = Some(judged),
             Event::AgentFinished(finished) => self.outcomes.push(finished),
             Event::CrossChecked(checked) => self.cross_checked = Some(checked),
             Event::Scored(scored) => self.scored.push(scored),
@@ -99,6 +102,7 @@ impl<'a> Transcript<'a> {
             Event::Finished(finished) => self.finished = Some(finished),
             Event::Feedback(feedback) => self.feedback.push(feedback),
             Event::Decided(decided) => self.decided = Some(decided),
+            Event::Converged(converged) => self.converged = Some(converged),
             Event::Learned(learned) => self.learned.push(learned),
             // Events of actions, of claims, and the peer reviews of older versions.
             Event::Claimed(_)

@@ -4,21 +4,21 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::time::Instant;
 
 use super::committee_first::CommitteeFirst;
+use super::escalate::Escalate;
 use super::heuristic_first::HeuristicFirst;
 use super::memory::Memory;
-use super::strategy::{Candidate, DecisionContext, DecisionResult, DecisionStrategy, Llm};
+use super::strategy::{Candidate, DecisionContext, DecisionStrategy, Llm};
 use crate::committee::{
     CallError, Consultation, Deps, Failure, Length, consult, consultation_price, convene, recalled,
 };
 use crate::config::Strategy;
-use crate::domain::{Agent, DecisionPath, Mode, Reply, Role, ShownAnswer, fingerprint};
-use crate::journal::{DECIDED, Decided, Event, Matched, RunContext, Stop};
+use crate::domain::{Agent, AskedFirst, DecisionPath, Mode, Reply, Role, ShownAnswer, fingerprint};
+use crate::journal::{DECIDED, Decided, Event, Matched, RunContext, Stop, Transcript};
 
 /// The step of the call that compares two questions, and its prompt.
 const STEP: &str = "same_question";
@@ -56,7 +56,7 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
             Some((best, predicted)) => {
                 recalled(run, deps, &best.answer, best.shown.id, predicted).await
             }
-            None => convene(run, deps).await,
+            None => committee_reply(run, deps, memory).await,
         };
     }
     let (strategy, arm) = if wants_committee(run) {
@@ -68,6 +68,9 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
         // Without an A/B test there is nothing to decide.
         Strategy::CommitteeFirst if arm.is_none() => return convene(run, deps).await,
         Strategy::CommitteeFirst => Box::new(CommitteeFirst {
+            llm_confidence_ceiling: deps.policy.llm_confidence_ceiling,
+        }),
+        Strategy::Escalate => Box::new(Escalate {
             llm_confidence_ceiling: deps.policy.llm_confidence_ceiling,
         }),
         Strategy::HeuristicFirst => Box::new(HeuristicFirst {
@@ -86,7 +89,7 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
         run: run.id(),
         text: question.message.clone(),
         source: question.source,
-        salience: BTreeMap::new(),
+        salience: question.salience.by_name(),
         candidates,
         // A client waits.
         is_immediate: true,
@@ -99,6 +102,7 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
         context: &context,
         strategy: &*strategy,
         arm,
+        memory,
     };
     let result = strategy.decide(&context, Some(&committee)).await?;
     match (result.path, result.reply.clone()) {
@@ -107,9 +111,12 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
             let best = context.candidates.first();
             let best = best.ok_or_else(|| Failure::internal("no learned answer was matched"))?;
             let why = "a learned answer fits and is trusted";
-            committee
-                .decided(DecisionPath::Heuristic, why, vec![], Some((best, &result)))
-                .await?;
+            let decided = Decided {
+                predicted_success: result.predicted_success,
+                answer: Some(Box::new(best.answer.clone())),
+                ..committee.decision(DecisionPath::Heuristic, why)
+            };
+            committee.record(decided).await?;
             recalled(
                 run,
                 deps,
@@ -123,6 +130,23 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
             Err(Failure::internal("the strategy gave no reply"))
         }
     }
+}
+
+/// Asks the committee, and records how much its answer agrees with the learned answers that it was
+/// shown.
+async fn committee_reply(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Reply, Failure> {
+    let reply = convene(run, deps).await?;
+    let events = run.events();
+    let transcript = Transcript::of(&events);
+    let shown = transcript.decided.map(|decided| &decided.shown[..]);
+    if let (Some(shown @ [_, ..]), Some(draft)) = (shown, transcript.draft()) {
+        let compare = || memory.convergence(shown, &draft.main);
+        let converged = run.compute("comparing answers", compare).await?;
+        if let Some(converged) = converged {
+            run.record(Event::Converged(converged)).await?;
+        }
+    }
+    Ok(reply)
 }
 
 /// Returns the strategy for the run's user, with the arm of an A/B test. A user always gets the
@@ -171,32 +195,31 @@ struct Committee<'a> {
     context: &'a DecisionContext,
     strategy: &'a dyn DecisionStrategy,
     arm: Option<&'static str>,
+    memory: &'a Memory,
 }
 
 impl Committee<'_> {
-    /// Records the decision.
-    async fn decided(
-        &self,
-        path: DecisionPath,
-        why: &str,
-        shown: Vec<ShownAnswer>,
-        result: Option<(&Candidate, &DecisionResult)>,
-    ) -> Result<(), Failure> {
+    /// Returns the decision for a path, without what is shown and without a reply.
+    fn decision(&self, path: DecisionPath, why: &str) -> Decided {
         let best = self.context.candidates.first();
-        let decided = Decided {
+        Decided {
             strategy: self.strategy.config(),
             arm: self.arm.map(str::to_owned),
             path,
             why: why.to_owned(),
+            first: AskedFirst::Panel,
             matched: best.map(|best| Matched {
                 id: best.shown.id,
                 similarity: best.similarity,
                 confidence: best.confidence,
             }),
-            shown,
-            predicted_success: result.map_or(0.0, |(_, result)| result.predicted_success),
-            answer: result.map(|(best, _)| Box::new(best.answer.clone())),
-        };
+            shown: vec![],
+            predicted_success: 0.0,
+            answer: None,
+        }
+    }
+
+    async fn record(&self, decided: Decided) -> Result<(), Failure> {
         self.run.record(Event::Decided(Box::new(decided))).await?;
         Ok(())
     }
@@ -204,15 +227,26 @@ impl Committee<'_> {
 
 #[async_trait]
 impl Llm for Committee<'_> {
-    async fn respond(&self, shown: &[ShownAnswer]) -> Result<Option<Reply>, Failure> {
-        let why = if self.context.candidates.is_empty() {
+    async fn respond(
+        &self,
+        shown: &[ShownAnswer],
+        first: AskedFirst,
+    ) -> Result<Option<Reply>, Failure> {
+        let why = if first == AskedFirst::Solver {
+            "the solver is asked first"
+        } else if self.context.candidates.is_empty() {
             "no learned answer resembles the request"
         } else {
             "no learned answer fits and is trusted"
         };
-        self.decided(DecisionPath::Llm, why, shown.to_vec(), None)
-            .await?;
-        convene(self.run, self.deps).await.map(Some)
+        let decided = Decided {
+            first,
+            shown: shown.to_vec(),
+            ..self.decision(DecisionPath::Llm, why)
+        };
+        self.record(decided).await?;
+        let reply = committee_reply(self.run, self.deps, self.memory).await?;
+        Ok(Some(reply))
     }
 
     async fn answers(&self, candidate: &Candidate) -> Result<Option<bool>, Failure> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::strategy::{DecisionContext, DecisionResult, DecisionStrategy, Llm, ask};
 use crate::committee::Failure;
-use crate::domain::DecisionPath;
+use crate::domain::{AskedFirst, DecisionPath};
 
 pub struct CommitteeFirst {
     /// The most that the predicted success of a model's answer can be, 0 to 1.
@@ -20,7 +20,15 @@ impl DecisionStrategy for CommitteeFirst {
         llm: Option<&dyn Llm>,
     ) -> Result<DecisionResult, Failure> {
         match llm {
-            Some(llm) => ask(context, llm, &[], self.llm_confidence_ceiling).await,
+            Some(llm) => {
+                ask(
+                    context,
+                    llm,
+                    (&[], AskedFirst::Panel),
+                    self.llm_confidence_ceiling,
+                )
+                .await
+            }
             None => Ok(DecisionResult::none(
                 DecisionPath::Rejected,
                 "llm_unavailable",

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::strategy::{Candidate, DecisionContext, DecisionResult, DecisionStrategy, Llm, ask};
 use crate::committee::Failure;
-use crate::domain::{DecisionPath, ShownAnswer};
+use crate::domain::{AskedFirst, DecisionPath, Salience, ShownAnswer};
 use crate::text;
 
 /// The most candidates that a model is shown, whatever is configured.
@@ -42,7 +42,7 @@ impl HeuristicFirst {
         let named =
             |values: &BTreeMap<String, f64>, name: &str| values.get(name).copied().unwrap_or(0.0);
         let bias = named(&context.personality_biases, "confidence_threshold");
-        let urgency = named(&context.salience, "urgency").clamp(0.0, 1.0);
+        let urgency = named(&context.salience, Salience::URGENCY).clamp(0.0, 1.0);
         let shifted = self.confidence_threshold + bias - urgency * URGENT;
         shifted.clamp(THRESHOLD.0, THRESHOLD.1)
     }
@@ -100,6 +100,7 @@ impl DecisionStrategy for HeuristicFirst {
     ) -> Result<DecisionResult, Failure> {
         let threshold = self.threshold(context);
         if let Some(best) = context.candidates.first()
+            && !context.is_grave()
             && best.confidence >= threshold
             && fits(best, context, llm).await?
         {
@@ -118,7 +119,8 @@ impl DecisionStrategy for HeuristicFirst {
         match llm {
             Some(llm) if context.is_immediate => {
                 let shown = self.shown(context);
-                ask(context, llm, &shown, self.llm_confidence_ceiling).await
+                let asked = (&shown[..], AskedFirst::Panel);
+                ask(context, llm, asked, self.llm_confidence_ceiling).await
             }
             Some(_) => Ok(DecisionResult::none(
                 DecisionPath::Rejected,

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use conclave_sentence_embedding::{Embedder, cosine};
 use jiff::Timestamp;
 
 use super::learning;
 use super::strategy::Candidate;
 use crate::clock::Clock;
 use crate::domain::{Question, ShownAnswer};
-use crate::journal::{Error, LearnedRow, Store, learned_scope};
+use crate::journal::{Converged, Error, LearnedRow, Store, learned_scope};
 use crate::text;
 
 /// The most learned answers that the full-text search gives.
@@ -26,16 +27,32 @@ const MIN_SIMILARITY: f64 = 0.2;
 const MAX_CONDITION_BYTES: usize = 300;
 const MAX_ACTION_BYTES: usize = 1000;
 
+/// The most questions whose meanings are compared with that of a request. Each takes a few
+/// milliseconds.
+const MAX_EMBEDDED: usize = 8;
+
+/// The same as [`MIN_SIMILARITY`] for the cosine of two meanings.
+const MIN_COSINE: f64 = 0.5;
+
+/// Returns the vector of a text.
+type Meaning<'a> = dyn Fn(&str) -> Result<Vec<f32>, conclave_sentence_embedding::Error> + 'a;
+
 /// The learned answers of a service.
 #[derive(Clone)]
 pub struct Memory {
     store: Arc<dyn Store>,
     clock: Clock,
+    /// Without it, questions are compared by their characters alone.
+    embedder: Option<Arc<Embedder>>,
 }
 
 impl Memory {
-    pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
-        Self { store, clock }
+    pub fn new(store: Arc<dyn Store>, clock: Clock, embedder: Option<Arc<Embedder>>) -> Self {
+        Self {
+            store,
+            clock,
+            embedder,
+        }
     }
 
     /// Returns learned answers of the place of a question that share a word with it.
@@ -53,20 +70,92 @@ impl Memory {
         self.store.learned_like(&scope, &terms, MAX_FOUND).await
     }
 
-    /// Returns those of the found answers that resemble a question, the most similar first.
+    /// Returns those of the found answers that resemble a question, the most similar first. The
+    /// nearest by their characters are compared by their meaning.
     pub fn ranked(&self, found: Vec<LearnedRow>, question: &str) -> Vec<Candidate> {
         let now = self.clock.now();
-        let asked = trigrams(question);
-        let mut candidates: Vec<Candidate> = found
-            .into_iter()
-            .filter_map(|row| candidate(row, (question, &asked), now))
-            .collect();
-        candidates.sort_by(|a, b| {
-            let by_similarity = b.similarity.total_cmp(&a.similarity);
-            by_similarity.then(b.confidence.total_cmp(&a.confidence))
-        });
-        candidates
+        match &self.embedder {
+            Some(embedder) => rank(Some(&|text| embedder.embed(text)), found, question, now),
+            None => rank(None, found, question, now),
+        }
     }
+
+    /// Returns the learned answer that is most like an answer: by their meaning, or without the
+    /// model by their characters.
+    pub fn convergence(&self, shown: &[ShownAnswer], answer: &str) -> Option<Converged> {
+        let answer = text::clip(answer, MAX_ACTION_BYTES);
+        let by_meaning = self.embedder.as_ref().and_then(|embedder| {
+            let answer = embedder.embed(answer).ok()?;
+            let meaning = |text: &str| embedder.embed(text).ok();
+            let known = shown.iter().map(|shown| meaning(&shown.action));
+            let known: Vec<_> = known.collect::<Option<_>>()?;
+            let cosines = known
+                .iter()
+                .map(|known| f64::from(cosine(known, &answer)).max(0.0));
+            Some(cosines.collect::<Vec<f64>>())
+        });
+        let similarities = by_meaning.unwrap_or_else(|| {
+            let answer = trigrams(answer);
+            let similarity = |shown: &ShownAnswer| similarity(&trigrams(&shown.action), &answer);
+            shown.iter().map(similarity).collect()
+        });
+        let converged = shown.iter().zip(similarities);
+        let converged = converged.map(|(shown, similarity)| Converged {
+            id: shown.id,
+            similarity,
+        });
+        converged.max_by(|a, b| a.similarity.total_cmp(&b.similarity))
+    }
+}
+
+fn rank(
+    meaning: Option<&Meaning<'_>>,
+    found: Vec<LearnedRow>,
+    question: &str,
+    now: Timestamp,
+) -> Vec<Candidate> {
+    let asked = trigrams(question);
+    let mut candidates: Vec<Candidate> = found
+        .into_iter()
+        .filter_map(|row| candidate(row, (question, &asked), now))
+        .collect();
+    sort(&mut candidates);
+    let is_same = candidates.first().is_some_and(|best| best.is_same);
+    let mut least = MIN_SIMILARITY;
+    if let Some(meaning) = meaning.filter(|_| !is_same) {
+        candidates.truncate(MAX_EMBEDDED);
+        match compare(meaning, &mut candidates, question) {
+            Ok(()) => least = MIN_COSINE,
+            Err(error) => tracing::warn!(%error, "questions are compared without the model"),
+        }
+        sort(&mut candidates);
+    }
+    candidates.retain(|candidate| candidate.similarity >= least);
+    candidates
+}
+
+/// Sets the similarity of candidates to the cosine of their questions' meanings, at least 0.
+fn compare(
+    meaning: &Meaning<'_>,
+    candidates: &mut [Candidate],
+    question: &str,
+) -> Result<(), conclave_sentence_embedding::Error> {
+    let asked = meaning(question)?;
+    let known = candidates
+        .iter()
+        .map(|candidate| meaning(&candidate.condition));
+    let known = known.collect::<Result<Vec<_>, _>>()?;
+    for (candidate, known) in candidates.iter_mut().zip(known) {
+        candidate.similarity = f64::from(cosine(&known, &asked)).max(0.0);
+    }
+    Ok(())
+}
+
+fn sort(candidates: &mut [Candidate]) {
+    candidates.sort_by(|a, b| {
+        let by_similarity = b.similarity.total_cmp(&a.similarity);
+        by_similarity.then(b.confidence.total_cmp(&a.confidence))
+    });
 }
 
 fn candidate(
@@ -81,7 +170,7 @@ fn candidate(
     } else {
         similarity(&trigrams(&row.condition), asked)
     };
-    (similarity >= MIN_SIMILARITY).then(|| Candidate {
+    Some(Candidate {
         is_same,
         shown: ShownAnswer {
             id: row.run,
@@ -130,57 +219,94 @@ mod tests {
     use crate::domain::{RunId, Source, TaskType};
     use crate::journal::{Draft, Owner};
 
-    /// A pair of questions. `same`: the answer of the one answers the other.
+    /// A pair of questions.
     #[derive(serde::Deserialize)]
     struct Pair {
         set: String,
         known: String,
         asked: String,
+        /// The answer of the one answers the other, by the writer of the pair.
         same: bool,
+        /// The same by a model that was given the prompt `same_question.md` and not the writer's
+        /// word, on 2026-11-23.
+        judged: bool,
     }
 
-    /// Prints how many of 640 pairs of questions, written by others than the author of the search,
-    /// reach the model that compares them. The others ask the committee. No pair fires without that
-    /// model.
+    fn embedder() -> Embedder {
+        let folder = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/data/models/sentence-embedding"
+        );
+        Embedder::load(std::path::Path::new(folder)).expect("run scripts/fetch-embedding.sh")
+    }
+
+    /// Learned answers to these questions.
+    fn rows<'a>(questions: impl IntoIterator<Item = &'a str>) -> Vec<LearnedRow> {
+        let row = |(number, question): (u128, &str)| LearnedRow {
+            run: RunId::from_uuid(uuid::Uuid::from_u128(number)),
+            scope: Owner {
+                source: Source::Http,
+                user_id: String::new(),
+                guild_id: Some("g".to_owned()),
+            },
+            condition: question.to_owned(),
+            answer: Draft::new(TaskType::Mixed, "An answer.".to_owned()),
+            confidence: 0.9,
+            learned_at: Timestamp::UNIX_EPOCH,
+            changed_at: Timestamp::UNIX_EPOCH,
+            is_revoked: false,
+        };
+        (0..).zip(questions).map(row).collect()
+    }
+
+    /// 640 pairs of questions, written by others than the author of the search, half of them with
+    /// one meaning. All known questions are in one memory. A pair fires if its known question is
+    /// found first, has the same figures, and the recorded judgement confirms it.
     #[test]
-    fn most_questions_with_one_meaning_reach_the_comparison_and_none_fires_without_it() {
-        let mut counts: BTreeMap<(String, bool), [usize; 2]> = BTreeMap::new();
-        for line in include_str!("data/question_pairs.jsonl").lines() {
-            let Pair {
-                set,
-                known,
-                asked,
-                same,
-            } = serde_json::from_str(line).unwrap();
-            let row = LearnedRow {
-                run: RunId::from_uuid(uuid::Uuid::nil()),
-                scope: Owner {
-                    source: Source::Http,
-                    user_id: String::new(),
-                    guild_id: Some("g".to_owned()),
-                },
-                condition: known.clone(),
-                answer: Draft::new(TaskType::Mixed, "An answer.".to_owned()),
-                confidence: 0.9,
-                learned_at: Timestamp::UNIX_EPOCH,
-                changed_at: Timestamp::UNIX_EPOCH,
-                is_revoked: false,
-            };
-            let found = candidate(row, (&asked, &trigrams(&asked)), Timestamp::UNIX_EPOCH);
-            assert!(
-                found.as_ref().is_none_or(|it| !it.is_same),
-                "{known} {asked}"
-            );
-            let [reached, all] = counts.entry((set, same)).or_default();
-            *all += 1;
-            *reached += usize::from(found.is_some() && has_same_figures(&known, &asked));
-        }
-        for ((set, same), [reached, all]) in counts {
-            println!("{set}, same meaning {same}: {reached} of {all} are compared");
-            if same {
+    fn paraphrases_fire_and_near_misses_do_not() {
+        let pairs: Vec<Pair> = include_str!("data/question_pairs.jsonl")
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let embedder = embedder();
+        let vectors: BTreeMap<&str, Vec<f32>> = pairs
+            .iter()
+            .flat_map(|pair| [pair.known.as_str(), &pair.asked])
+            .map(|text| (text, embedder.embed(text).unwrap()))
+            .collect();
+        let meaning: &Meaning<'_> = &|text| Ok(vectors[text].clone());
+        for (name, meaning) in [("characters", None), ("meaning", Some(meaning))] {
+            for set in ["dev", "held"] {
+                let of_set = || pairs.iter().filter(|pair| pair.set == set);
+                let (mut same, mut right, mut wrong, mut compared) = (0.0, 0.0, 0.0, 0.0);
+                for pair in of_set() {
+                    let shares_a_word = |known: &&str| {
+                        let words = text::words(known);
+                        text::words(&pair.asked)
+                            .iter()
+                            .any(|word| words.contains(word))
+                    };
+                    let known = of_set().map(|pair| pair.known.as_str());
+                    let found = rows(known.filter(shares_a_word));
+                    let ranked = rank(meaning, found, &pair.asked, Timestamp::UNIX_EPOCH);
+                    let best = ranked.first();
+                    assert!(best.is_none_or(|best| !best.is_same), "{}", pair.asked);
+                    let best = best.filter(|best| best.condition == pair.known);
+                    let reached =
+                        best.is_some_and(|it| has_same_figures(&it.condition, &pair.asked));
+                    same += f64::from(pair.same);
+                    compared += f64::from(reached);
+                    right += f64::from(reached && pair.judged && pair.same);
+                    wrong += f64::from(reached && pair.judged && !pair.same);
+                }
+                println!(
+                    "{set}, by {name}: {compared} of {} compared; recall {right} of {same}, {wrong} wrong",
+                    of_set().count()
+                );
+                assert!(right >= 0.6 * same, "{set} {name}: {right} of {same}");
                 assert!(
-                    reached as f64 >= 0.6 * all as f64,
-                    "{set}: {reached} of {all}"
+                    right >= 0.99 * (right + wrong),
+                    "{set} {name}: {wrong} wrong"
                 );
             }
         }

@@ -7,6 +7,7 @@
 
 mod answer;
 mod committee_first;
+mod escalate;
 mod heuristic_first;
 pub mod learning;
 mod memory;

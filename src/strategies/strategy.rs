@@ -6,8 +6,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::committee::Failure;
-use crate::domain::{DecisionPath, Reply, RunId, ShownAnswer, Source};
+use crate::domain::{AskedFirst, DecisionPath, Reply, RunId, Salience, ShownAnswer, Source};
 use crate::journal::Draft;
+
+/// The least gravity of a grave request.
+const GRAVE: f64 = 0.5;
 
 /// A learned answer that resembles a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +35,7 @@ pub struct DecisionContext {
     pub run: RunId,
     pub text: String,
     pub source: Source,
-    /// What makes the request stand out, by name, 0 to 1. `urgency` lowers the threshold.
+    /// What makes the request stand out, by name, 0 to 1: see [`Salience`].
     pub salience: BTreeMap<String, f64>,
     /// The most similar first. It may be empty.
     pub candidates: Vec<Candidate>,
@@ -41,6 +44,14 @@ pub struct DecisionContext {
     pub goals: Vec<String>,
     /// Shifts by name; `confidence_threshold` shifts the threshold.
     pub personality_biases: BTreeMap<String, f64>,
+}
+
+impl DecisionContext {
+    /// True if a wrong answer does so much harm that the whole committee has to answer.
+    pub fn is_grave(&self) -> bool {
+        let gravity = self.salience.get(Salience::GRAVITY);
+        gravity.is_some_and(|gravity| *gravity >= GRAVE)
+    }
 }
 
 /// The outcome of a decision.
@@ -86,7 +97,11 @@ pub trait Llm: Send + Sync {
     ///
     /// # Errors
     /// [`Failure`] if the run must stop.
-    async fn respond(&self, shown: &[ShownAnswer]) -> Result<Option<Reply>, Failure>;
+    async fn respond(
+        &self,
+        shown: &[ShownAnswer],
+        first: AskedFirst,
+    ) -> Result<Option<Reply>, Failure>;
 
     /// Says whether the answer of a candidate answers the request; `None` if that is not known.
     ///
@@ -112,17 +127,18 @@ pub trait DecisionStrategy: Send + Sync {
     fn config(&self) -> Value;
 }
 
-/// Asks the models. The predicted success is at most `ceiling`.
+/// Asks the models: `first` these agents, with learned answers for context. The predicted success is
+/// at most `ceiling`.
 ///
 /// # Errors
 /// As [`DecisionStrategy::decide`].
 pub async fn ask(
     context: &DecisionContext,
     llm: &dyn Llm,
-    shown: &[ShownAnswer],
+    (shown, first): (&[ShownAnswer], AskedFirst),
     ceiling: f64,
 ) -> Result<DecisionResult, Failure> {
-    let Some(reply) = llm.respond(shown).await? else {
+    let Some(reply) = llm.respond(shown, first).await? else {
         let none = DecisionResult::none(DecisionPath::Fallback, "llm_no_response");
         return Ok(none);
     };

@@ -7,12 +7,13 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use super::committee_first::CommitteeFirst;
+use super::escalate::Escalate;
 use super::heuristic_first::HeuristicFirst;
 use super::strategy::{Candidate, DecisionContext, DecisionResult, DecisionStrategy, Llm};
 use crate::committee::Failure;
 use crate::domain::{
-    BudgetMeta, DecisionPath, Invalidation, Meta, Outcome, Reply, RunId, ShownAnswer, Source,
-    TaskType, Usd,
+    AskedFirst, BudgetMeta, DecisionPath, Invalidation, Meta, Outcome, Reply, RunId, ShownAnswer,
+    Source, TaskType, Usd,
 };
 use crate::journal::Draft;
 
@@ -23,12 +24,18 @@ struct Scripted {
     c_final: Option<f64>,
     fits: Option<bool>,
     shown: Mutex<Vec<ShownAnswer>>,
+    first: Mutex<AskedFirst>,
     asked: Mutex<u32>,
 }
 
 #[async_trait]
 impl Llm for Scripted {
-    async fn respond(&self, shown: &[ShownAnswer]) -> Result<Option<Reply>, Failure> {
+    async fn respond(
+        &self,
+        shown: &[ShownAnswer],
+        first: AskedFirst,
+    ) -> Result<Option<Reply>, Failure> {
+        *self.first.lock().unwrap() = first;
         *self.asked.lock().unwrap() += 1;
         *self.shown.lock().unwrap() = shown.to_vec();
         Ok(self.c_final.map(|c_final| Reply {
@@ -295,4 +302,42 @@ async fn committee_first_always_asks_the_committee() {
     assert_eq!(result.path, DecisionPath::Llm);
     assert!(llm.shown.lock().unwrap().is_empty());
     assert_eq!(strategy.config()["strategy"], "committee_first");
+}
+
+#[tokio::test]
+async fn escalate_asks_the_solver_first_unless_the_request_is_grave() {
+    let strategy = Escalate {
+        llm_confidence_ceiling: 0.8,
+    };
+    for (gravity, first) in [
+        (0.0, AskedFirst::Solver),
+        (0.4, AskedFirst::Solver),
+        (0.5, AskedFirst::Panel),
+        (1.0, AskedFirst::Panel),
+    ] {
+        let llm = Scripted {
+            c_final: Some(0.9),
+            ..Scripted::default()
+        };
+        let mut context = context(vec![candidate(1, 0.9, true)]);
+        context.salience.insert("gravity".to_owned(), gravity);
+        let result = strategy.decide(&context, Some(&llm)).await.unwrap();
+        assert_eq!(result.path, DecisionPath::Llm);
+        assert_eq!(*llm.first.lock().unwrap(), first, "{gravity}");
+        assert!(llm.shown.lock().unwrap().is_empty());
+        assert!((result.predicted_success - 0.8).abs() < 1e-9);
+    }
+    let rejected = strategy.decide(&context(vec![]), None).await.unwrap();
+    assert_eq!(rejected.path, DecisionPath::Rejected);
+}
+
+#[tokio::test]
+async fn a_grave_request_never_gets_a_learned_answer() {
+    let llm = Scripted {
+        c_final: Some(0.9),
+        ..Scripted::default()
+    };
+    let mut context = context(vec![candidate(1, 0.95, true)]);
+    context.salience.insert("gravity".to_owned(), 1.0);
+    assert_eq!(decided(&context, Some(&llm)).await.path, DecisionPath::Llm);
 }

@@ -25,6 +25,7 @@ mod cross_check;
 mod database_file;
 mod database_trouble;
 mod docs;
+mod escalate;
 mod eval;
 mod faults;
 mod fuzz_replay;

@@ -275,6 +275,7 @@ pub async fn submit(
         context: Context::default(),
         message: message.into(),
         attachments: vec![],
+        salience: Default::default(),
     };
     let ids = RequestIds {
         idempotency_key: Some(format!("k{number}")),

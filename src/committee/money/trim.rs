@@ -14,7 +14,8 @@ use crate::committee::request_context::RequestContext;
 use crate::domain::{Agent, Earmark, Mode, Role, Usd};
 use crate::journal::step::{CrossCheckStep, ScoreStep, TrimStep};
 use crate::journal::{
-    AgentOutcome, CallResult, CallSettled, CheckSize, Event, RunContext, Transcript, Trimmed,
+    AgentOutcome, CallResult, CallSettled, CheckScope, CheckSize, Event, RunContext, Transcript,
+    Trimmed,
 };
 
 /// The most tokens of scores, disagreements and missing agents that the master is shown.
@@ -251,6 +252,28 @@ pub async fn more(
         .filter(|event| matches!(event, Event::Trimmed(_)));
     trimmed.wave = u32::try_from(wave.count()).ok();
     record_trimmed(run, trimmed).await.map(Some)
+}
+
+/// True if the money left suffices for a cross-check of the solver's report alone, of so many
+/// tokens, and then still for the other agents that were fitted.
+pub fn has_room_to_check(
+    run: &RunContext,
+    deps: &Deps,
+    request: &RequestContext,
+    trimmed: &Trimmed,
+    tokens: u64,
+) -> bool {
+    let others = trimmed.agents.iter().filter(|it| **it != Agent::Solver);
+    let others: Vec<Wanted<'_>> = others
+        .filter_map(|agent| wanted_by(deps, request, Role::Agent(*agent)))
+        .collect();
+    let size = CheckSize {
+        passes: 1,
+        scope: CheckScope::Key,
+    };
+    let read = budget::text_bound(&request.full_text());
+    let check = check_cost::worst_case(deps, read, &[tokens], size);
+    check + budget::panel_cost(&others, &trimmed.max_tokens) <= run.ledger().left()
 }
 
 /// Returns the worst-case cost of the synthesis of reports with so many tokens.

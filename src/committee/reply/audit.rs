@@ -243,8 +243,12 @@ fn rounds(run: &Transcript<'_>) -> Vec<Value> {
     let round = |round: &Round<'_>| match round {
         Round::Started(r) => {
             let agents = called_in(run, r);
+            let judged = run.solver_judged.filter(|_| r.round == 1);
+            let judged = judged.map(|judged| judged.why.as_str());
+            let why: Vec<&str> = std::iter::once(r.why.as_str()).chain(judged).collect();
+            let why = why.join("; ");
             let mut value =
-                json!({ "round": r.round, "state": "run", "agents": agents, "why": r.why });
+                json!({ "round": r.round, "state": "run", "agents": agents, "why": why });
             if let Value::Object(map) = &mut value
                 && r.round > 1
             {

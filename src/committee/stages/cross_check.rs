@@ -20,13 +20,16 @@ use crate::committee::stages::round_context::RoundContext;
 use crate::committee::stages::verdicts::{self, Shown, Written};
 use crate::config::RoleModel;
 use crate::domain::{Agent, Earmark, Mode, Role};
-use crate::journal::step::CrossCheckStep;
+use crate::journal::step::{CrossCheckStep, SolverStep};
 use crate::journal::{
     AgentOutcome, CheckPass, CheckScope, CheckSize, CrossChecked, Event, RunContext, Transcript,
 };
 
 /// If later rounds follow, the cross-check takes at most this share of the time left for rounds.
 const TIME_SHARE: f64 = 0.5;
+
+/// The step that checks the solver's report alone.
+const ALONE: &str = "cross-check/solver";
 
 /// The reason for no cross-check: the policy turns it off.
 pub const TURNED_OFF: &str = "the config turns it off for this mode (policy.crossCheck)";
@@ -39,6 +42,8 @@ const NO_TIME: &str = "no time was left for it";
 struct Pass {
     role: Role,
     reversed: bool,
+    /// True if it is shown the solver's report alone, before the others are asked.
+    alone: bool,
 }
 
 /// Makes the cross-check and records its findings, once. Releases the money earmarked for it.
@@ -52,6 +57,11 @@ pub async fn make(
     let run = context.run;
     run.release(Earmark::CrossCheck);
     if run.recorded(&CrossCheckStep).is_some() {
+        return Ok(());
+    }
+    if let Some(judged) = run.recorded(&SolverStep).filter(|it| it.others.is_empty()) {
+        let checked = Box::new(judged.check);
+        run.record(Event::CrossChecked(checked)).await?;
         return Ok(());
     }
     let checked = match (inherited(context, latest).await?, refusal(context)) {
@@ -105,7 +115,7 @@ async fn inherited(
 }
 
 /// Returns the reason for no cross-check, if there is one.
-fn refusal(context: &RoundContext<'_>) -> Option<&'static str> {
+pub(super) fn refusal(context: &RoundContext<'_>) -> Option<&'static str> {
     let mode = context.request.question.mode;
     if !context.deps.policy.cross_check.covers(mode) {
         Some(TURNED_OFF)
@@ -133,22 +143,15 @@ async fn passes(
     } else {
         context.until
     };
-    let reports: Vec<Written<'_>> = latest
-        .iter()
-        .filter_map(|(agent, outcome)| {
-            Some(Written {
-                agent: *agent,
-                tokens: outcome.tokens(),
-                report: outcome.report()?,
-            })
-        })
-        .collect();
+    let reports = written(latest);
     let roles = checkers(context.deps)
         .into_iter()
         .take(usize::from(size.passes));
-    let made = roles
-        .zip([false, true])
-        .map(|(role, reversed)| Pass { role, reversed });
+    let made = roles.zip([false, true]).map(|(role, reversed)| Pass {
+        role,
+        reversed,
+        alone: false,
+    });
     let outcomes =
         join_all(made.map(|pass| ask_smaller(context, pass, &reports, size.scope, until))).await;
     let mut checked = CrossChecked::default();
@@ -164,6 +167,46 @@ async fn passes(
             .push("one pass only: the cap or the config has no second one".to_owned());
     }
     Ok(checked)
+}
+
+/// Checks the solver's report alone, with the first model of the cross-check.
+///
+/// # Errors
+/// Like every call.
+pub(super) async fn of_solver(
+    context: &RoundContext<'_>,
+    latest: &BTreeMap<Agent, AgentOutcome>,
+    until: Instant,
+) -> Result<CrossChecked, Failure> {
+    let Some(role) = checkers(context.deps).first().copied() else {
+        return Ok(CrossChecked::default());
+    };
+    let pass = Pass {
+        role,
+        reversed: false,
+        alone: true,
+    };
+    ask_smaller(context, pass, &written(latest), CheckScope::Key, until).await
+}
+
+/// True if a call of [`of_solver`] was made.
+pub(super) fn is_bought_for_solver(run: &RunContext) -> bool {
+    let events = run.events();
+    let calls = Transcript::of(&events).calls;
+    calls.iter().any(|call| call.sent.call.starts_with(ALONE))
+}
+
+fn written(latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<Written<'_>> {
+    latest
+        .iter()
+        .filter_map(|(agent, outcome)| {
+            Some(Written {
+                agent: *agent,
+                tokens: outcome.tokens(),
+                report: outcome.report()?,
+            })
+        })
+        .collect()
 }
 
 /// Makes one pass. If the money left does not suffice, makes a smaller one, with only the first
@@ -281,13 +324,14 @@ fn prompt(
 /// Returns the step's name. It includes what was shown, so that a resumed run never reads the
 /// answer to a different prompt.
 fn step(pass: Pass, scope: CheckScope) -> String {
+    let name = if pass.alone { ALONE } else { "cross-check" };
     let reversed = if pass.reversed { "/reversed" } else { "" };
     let first = if scope == CheckScope::First {
         "/first"
     } else {
         ""
     };
-    format!("cross-check{reversed}{first}")
+    format!("{name}{reversed}{first}")
 }
 
 /// Returns the model that answered a step: the role's own model or a fallback.

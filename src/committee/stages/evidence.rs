@@ -56,7 +56,8 @@ impl Evidence {
         evidence
     }
 
-    fn take(&mut self, checked: &CrossChecked) {
+    /// Takes a cross-check in the place of an earlier one.
+    pub(super) fn take(&mut self, checked: &CrossChecked) {
         self.cross_checks = checked
             .passes
             .iter()

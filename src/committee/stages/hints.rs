@@ -74,6 +74,7 @@ mod tests {
             context,
             message: message.into(),
             attachments,
+            salience: Default::default(),
         })
         .task_types
     }

@@ -7,7 +7,7 @@ use crate::committee::stages::round_context::RoundContext;
 use crate::config::Policy;
 use crate::domain::{Agent, Judgement, Role};
 use crate::journal::step::ScoreStep;
-use crate::journal::{AgentFinished, AgentOutcome, Scored, Transcript};
+use crate::journal::{AgentFinished, AgentOutcome, CrossChecked, Scored, Transcript};
 use crate::scoring;
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ pub fn families_of(transcript: &Transcript<'_>) -> BTreeMap<Agent, String> {
 pub(super) async fn judge(context: &RoundContext<'_>, round: u8) -> Result<Judgement, Failure> {
     let run = context.run;
     let score = async {
-        let judge = || judgement(context);
+        let judge = || judgement(context, None);
         let judgement = run
             .compute(&format!("scoring round {round}"), judge)
             .await?;
@@ -95,7 +95,8 @@ pub(super) async fn judge(context: &RoundContext<'_>, round: u8) -> Result<Judge
     Ok(run.step(ScoreStep { round }, score).await?.judgement)
 }
 
-fn judgement(context: &RoundContext<'_>) -> Judgement {
+/// Scores the outputs so far, with a cross-check that the journal does not have yet.
+pub(super) fn judgement(context: &RoundContext<'_>, check: Option<&CrossChecked>) -> Judgement {
     let RoundContext { deps, trimmed, .. } = context;
     // A reused report counts as written by the family of the role's current model.
     let current = trimmed.agents.iter().filter_map(|agent| {
@@ -112,5 +113,7 @@ fn judgement(context: &RoundContext<'_>) -> Judgement {
         families: &families,
         policy: &deps.policy,
     };
-    input.judge(&trimmed.agents, &Evidence::of(&run))
+    let mut evidence = Evidence::of(&run);
+    check.iter().for_each(|check| evidence.take(check));
+    input.judge(&trimmed.agents, &evidence)
 }

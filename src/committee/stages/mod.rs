@@ -6,6 +6,7 @@ pub(super) mod hints;
 pub(super) mod plan;
 
 pub(super) mod rounds;
+mod escalation;
 mod reuse;
 mod round_context;
 mod turn;

@@ -17,7 +17,7 @@ use crate::committee::stages::judge::judge;
 use crate::committee::stages::reuse::{self, Split};
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::committee::stages::turn::finished;
-use crate::committee::stages::{cross_check, open_claims};
+use crate::committee::stages::{cross_check, escalation, open_claims};
 use crate::domain::{Agent, Judgement, Plan};
 use crate::journal::{
     AgentFinished, AgentOutcome, Event, RoundStarted, RunContext, Transcript, Trimmed,
@@ -48,6 +48,11 @@ pub async fn rounds(
         trimmed: trim::panel(run, deps, request, &split.asked, &split.reused).await?,
         until: deps.stage_end(run, ROUNDS_END),
     };
+    if let Some(latest) = escalation::solver_alone(&context, &split).await? {
+        cross_check::make(&context, &latest).await?;
+        let judgement = judge(&context, 1).await?;
+        return Ok(deliberation(run, context.trimmed, latest, judgement));
+    }
     let mut latest = context.first_round(&split).await?;
     loop {
         let first_end = deps.stage_end(run, FIRST_END);

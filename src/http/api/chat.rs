@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::app::{App, ChatInput, RequestIds};
 use crate::config::Limits;
-use crate::domain::{Attachment, Context, Mode, RunId, Source, User};
+use crate::domain::{Attachment, Context, Mode, RunId, Salience, Source, User};
 use crate::http::auth::Caller;
 use crate::http::body::{Unread, json_bytes, shape, shaped};
 use crate::http::error::Problem;
@@ -49,6 +49,24 @@ pub(in crate::http) struct ChatBody {
     /// Images are shown to the visual agent; of other files the models are told name and type.
     #[schemars(length(max = 10))]
     attachments: Option<Vec<AttachmentBody>>,
+    #[serde(default)]
+    salience: SalienceBody,
+}
+
+/// What makes the request stand out. Decision strategies read it.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Salience")]
+pub(in crate::http) struct SalienceBody {
+    /// How soon an answer is needed. With `heuristic_first` it lowers the threshold by up to 0.20.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    urgency: f64,
+    /// How much harm a wrong answer does. From 0.5 on, the whole committee answers: no learned
+    /// answer, and not the solver alone.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    gravity: f64,
 }
 
 /// Who asks. No control characters.
@@ -308,6 +326,16 @@ impl From<ChatBody> for ChatInput {
                     content_type: a.content_type,
                 })
                 .collect(),
+            salience: body.salience.into(),
+        }
+    }
+}
+
+impl From<SalienceBody> for Salience {
+    fn from(body: SalienceBody) -> Self {
+        Self {
+            urgency: body.urgency,
+            gravity: body.gravity,
         }
     }
 }

@@ -119,6 +119,7 @@ mod tests {
             context: Context::default(),
             message: "roll 1d6".into(),
             attachments: vec![],
+            salience: Default::default(),
         };
         let accepted = Accepted {
             question,

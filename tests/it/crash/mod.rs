@@ -96,6 +96,28 @@ async fn a_kill_in_the_cross_check_repeats_no_report() {
     service.kill().await;
 }
 
+#[tokio::test]
+async fn a_kill_while_the_solver_is_checked_alone_repeats_no_report() {
+    let provider = MockProvider::start().await;
+    let alone = "cross-check/solver";
+    provider
+        .on(alone, Fault::Latency(Duration::from_secs(60)))
+        .once();
+    let home = Home::sqlite();
+    let strategy = [("DECISION_STRATEGY", "escalate")];
+    let service = home.serve(&provider, &strategy).await;
+    let run = service.accept("ask", QUESTION, 1).await.unwrap();
+    until(async || provider.count_step(alone) > 0).await;
+    service.kill().await;
+    let service = home.serve(&provider, &strategy).await;
+    assert_eq!(toll(&home, &[run], &provider).await, Toll::none(1));
+    assert_eq!(
+        (provider.count_step("r1/*"), provider.count_step(alone)),
+        (1, 2)
+    );
+    service.kill().await;
+}
+
 /// The second call of the cross-check was in flight at the kill. Only this call is made again.
 #[tokio::test]
 async fn a_kill_in_the_second_cross_check_does_not_repeat_the_first() {

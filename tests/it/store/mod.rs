@@ -43,6 +43,7 @@ pub fn new_run(n: u128, key: Option<&str>, body: &str) -> NewRun {
         },
         message: body.into(),
         attachments: vec![],
+        salience: Default::default(),
     };
     let accepted = Accepted {
         question,

@@ -1,0 +1,123 @@
+//! Asks the solver first, and the other agents only if its report is not clearly VALID.
+//!
+//! The report is clearly VALID if it is VALID by its own text, and if another model's cross-check of
+//! it lets c_final reach the threshold. Both are judged by the scoring engine. Otherwise the other
+//! agents are asked as usual, beside the report that exists.
+
+use std::collections::BTreeMap;
+
+use crate::committee::failure::Failure;
+use crate::committee::money::trim;
+use crate::committee::stages::confidence::out_of_reach;
+use crate::committee::stages::cross_check;
+use crate::committee::stages::judge::judgement;
+use crate::committee::stages::reuse::Split;
+use crate::committee::stages::round_context::RoundContext;
+use crate::domain::{Agent, AskedFirst, Status};
+use crate::journal::step::SolverStep;
+use crate::journal::{AgentOutcome, CrossChecked, DECIDED, Event, RoundStarted, SolverJudged};
+
+/// The ends of the solver's call and of its cross-check, as shares of the deadline.
+const SOLVER_END: f64 = 0.35;
+const CHECK_END: f64 = 0.5;
+
+/// True if the solver is to be asked first, and there are others that could be asked.
+fn is_wanted(context: &RoundContext<'_>, split: &Split) -> bool {
+    let run = context.run;
+    if run.recorded(&SolverStep).is_some() {
+        return true;
+    }
+    let first = match run.recall(DECIDED) {
+        Some(Event::Decided(decided)) => decided.first,
+        _ => AskedFirst::Panel,
+    };
+    let has_others = context.trimmed.agents.len() > 1;
+    first == AskedFirst::Solver && has_others && split.asked.contains(&Agent::Solver)
+}
+
+/// Asks the solver first, if the run is to do so. Returns its report if that is enough.
+///
+/// # Errors
+/// Like every call.
+pub(super) async fn solver_alone(
+    context: &RoundContext<'_>,
+    split: &Split,
+) -> Result<Option<BTreeMap<Agent, AgentOutcome>>, Failure> {
+    let run = context.run;
+    if !is_wanted(context, split) {
+        return Ok(None);
+    }
+    let started = RoundStarted {
+        round: 1,
+        agents: vec![Agent::Solver],
+        why: "the solver is asked first".to_owned(),
+    };
+    run.record(Event::RoundStarted(started)).await?;
+    let until = context.deps.stage_end(run, SOLVER_END);
+    let outcome = context.first_turn(Agent::Solver, until).await?;
+    let Some(outcome) = outcome else {
+        return Ok(None);
+    };
+    let latest = BTreeMap::from([(Agent::Solver, outcome)]);
+    let judged = run
+        .step(SolverStep, async {
+            let (why, check) = judge(context, &latest).await?;
+            let is_enough = why.is_none();
+            let others = context.trimmed.agents.iter().copied();
+            let others = others.filter(|agent| !is_enough && *agent != Agent::Solver);
+            Ok::<_, Failure>(Box::new(SolverJudged {
+                others: others.collect(),
+                why: why.unwrap_or_else(|| "the solver's report is clearly VALID".to_owned()),
+                check,
+            }))
+        })
+        .await?;
+    Ok(judged.others.is_empty().then_some(latest))
+}
+
+/// Returns why the solver's report is not enough, if so, and its cross-check.
+async fn judge(
+    context: &RoundContext<'_>,
+    latest: &BTreeMap<Agent, AgentOutcome>,
+) -> Result<(Option<String>, CrossChecked), Failure> {
+    let none = CrossChecked::default();
+    let refused = |why: &str| Some(format!("the solver's report is not enough: {why}"));
+    let Some(tokens) = latest.get(&Agent::Solver).and_then(|outcome| {
+        let report = outcome.report();
+        report.map(|_| outcome.tokens())
+    }) else {
+        return Ok((refused("there is none"), none));
+    };
+    let run = context.run;
+    let score = || judgement(context, None);
+    let alone = run.compute("scoring the solver", score).await?;
+    if alone.status_of(Agent::Solver) != Some(Status::Valid) {
+        return Ok((refused("it is not VALID"), none));
+    }
+    if let Some(why) = cross_check::refusal(context) {
+        return Ok((refused(&format!("not cross-checked, {why}")), none));
+    }
+    let is_bought = cross_check::is_bought_for_solver(run);
+    if !is_bought
+        && !trim::has_room_to_check(run, context.deps, context.request, &context.trimmed, tokens)
+    {
+        let why = "not cross-checked, the cap has no room for that beside the other agents";
+        return Ok((refused(why), none));
+    }
+    let until = context.deps.stage_end(run, CHECK_END);
+    let check = cross_check::of_solver(context, latest, until).await?;
+    if check.passes.is_empty() {
+        let why = format!("not cross-checked, {}", check.notes.join("; "));
+        return Ok((refused(&why), check));
+    }
+    let score = || judgement(context, Some(&check));
+    let checked = run.compute("scoring the solver", score).await?;
+    let why = if checked.status_of(Agent::Solver) != Some(Status::Valid) {
+        refused("it is not VALID after its cross-check")
+    } else if out_of_reach(&context.deps.policy, &checked) {
+        refused("c_final stays below the threshold after its cross-check")
+    } else {
+        None
+    };
+    Ok((why, check))
+}

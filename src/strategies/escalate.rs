@@ -1,0 +1,37 @@
+//! The solver first, and the rest of the committee only if the solver's report is not clearly VALID.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::strategy::{DecisionContext, DecisionResult, DecisionStrategy, Llm, ask};
+use crate::committee::Failure;
+use crate::domain::{AskedFirst, DecisionPath};
+
+pub struct Escalate {
+    /// The most that the predicted success of a model's answer can be, 0 to 1.
+    pub llm_confidence_ceiling: f64,
+}
+
+#[async_trait]
+impl DecisionStrategy for Escalate {
+    async fn decide(
+        &self,
+        context: &DecisionContext,
+        llm: Option<&dyn Llm>,
+    ) -> Result<DecisionResult, Failure> {
+        let Some(llm) = llm else {
+            let none = DecisionResult::none(DecisionPath::Rejected, "llm_unavailable");
+            return Ok(none);
+        };
+        let first = if context.is_grave() {
+            AskedFirst::Panel
+        } else {
+            AskedFirst::Solver
+        };
+        ask(context, llm, (&[], first), self.llm_confidence_ceiling).await
+    }
+
+    fn config(&self) -> Value {
+        json!({ "strategy": "escalate", "llm_confidence_ceiling": self.llm_confidence_ceiling })
+    }
+}

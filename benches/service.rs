@@ -1,5 +1,5 @@
-//! The tables of `make bench` about the service: how runs end when calls fail, and the cost of
-//! 2,000 runs in flight.
+//! The tables of `make bench` about the service: how runs end when calls fail, the time of actions
+//! and of replies from memory, what `escalate` saves, and the cost of 2,000 runs in flight.
 //!
 //! Everything runs on loopback against the mock provider of the tests. Figures are ratios and
 //! counts within one run of the bench, so that they are comparable between slow and fast machines.
@@ -14,6 +14,9 @@
 
 #[path = "../tests/it/support/mod.rs"]
 mod support;
+
+#[path = "service/decisions.rs"]
+mod decisions;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -55,6 +58,10 @@ fn main() {
         }
         if is_wanted("act") {
             act().await;
+        }
+        if is_wanted("decisions") {
+            decisions::escalate().await;
+            decisions::memory().await;
         }
         if is_wanted("load") {
             load().await;

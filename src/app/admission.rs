@@ -66,13 +66,18 @@ pub(super) async fn continuation(
         return Ok(None);
     }
     let entries = store.entries(last.id, 0).await?;
-    let Some(synthesized) = Transcript::of_entries(&entries).synthesized else {
-        return Ok(None);
-    };
+    let transcript = Transcript::of_entries(&entries);
     let by = match (last.state, correction) {
-        (RunState::Clarification, _) => read_answer(&synthesized.question, &question.message),
+        (RunState::Clarification, _) => {
+            let Some(synthesized) = transcript.synthesized else {
+                return Ok(None);
+            };
+            read_answer(&synthesized.question, &question.message)
+        }
         (_, Some((handle, correction))) => {
-            let listed = synthesized.draft.as_ref();
+            // A reply from memory has the assumptions of the learned answer.
+            let recalled = transcript.decided.and_then(|it| it.answer.as_deref());
+            let listed = transcript.draft().or(recalled);
             let listed = listed.map_or(&[][..], |draft| &draft.assumptions);
             let Some(assumption) = listed.iter().find(|a| a.handle == handle) else {
                 return match listed {

@@ -12,7 +12,7 @@ use super::committee_first::CommitteeFirst;
 use super::escalate::Escalate;
 use super::heuristic_first::HeuristicFirst;
 use super::memory::Memory;
-use super::strategy::{Candidate, DecisionContext, DecisionStrategy, Llm};
+use super::strategy::{Candidate, DecisionContext, DecisionStrategy, How, Llm};
 use crate::committee::{
     CallError, Consultation, Deps, Failure, Length, consult, consultation_price, convene, recalled,
 };
@@ -227,22 +227,11 @@ impl Committee<'_> {
 
 #[async_trait]
 impl Llm for Committee<'_> {
-    async fn respond(
-        &self,
-        shown: &[ShownAnswer],
-        first: AskedFirst,
-    ) -> Result<Option<Reply>, Failure> {
-        let why = if first == AskedFirst::Solver {
-            "the solver is asked first"
-        } else if self.context.candidates.is_empty() {
-            "no learned answer resembles the request"
-        } else {
-            "no learned answer fits and is trusted"
-        };
+    async fn respond(&self, how: &How) -> Result<Option<Reply>, Failure> {
         let decided = Decided {
-            first,
-            shown: shown.to_vec(),
-            ..self.decision(DecisionPath::Llm, why)
+            first: how.first,
+            shown: how.shown.clone(),
+            ..self.decision(DecisionPath::Llm, how.why)
         };
         self.record(decided).await?;
         let reply = committee_reply(self.run, self.deps, self.memory).await?;

@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::strategy::{DecisionContext, DecisionResult, DecisionStrategy, Llm, ask};
+use super::strategy::{DecisionContext, DecisionResult, DecisionStrategy, How, Llm, ask};
 use crate::committee::Failure;
-use crate::domain::{AskedFirst, DecisionPath};
+use crate::domain::DecisionPath;
 
 pub struct CommitteeFirst {
     /// The most that the predicted success of a model's answer can be, 0 to 1.
@@ -21,13 +21,11 @@ impl DecisionStrategy for CommitteeFirst {
     ) -> Result<DecisionResult, Failure> {
         match llm {
             Some(llm) => {
-                ask(
-                    context,
-                    llm,
-                    (&[], AskedFirst::Panel),
-                    self.llm_confidence_ceiling,
-                )
-                .await
+                let how = How {
+                    why: "the strategy always asks the committee",
+                    ..How::default()
+                };
+                ask(context, llm, how, self.llm_confidence_ceiling).await
             }
             None => Ok(DecisionResult::none(
                 DecisionPath::Rejected,

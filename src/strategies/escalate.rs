@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::strategy::{DecisionContext, DecisionResult, DecisionStrategy, Llm, ask};
+use super::strategy::{DecisionContext, DecisionResult, DecisionStrategy, How, Llm, ask};
 use crate::committee::Failure;
 use crate::domain::{AskedFirst, DecisionPath};
 
@@ -23,12 +23,17 @@ impl DecisionStrategy for Escalate {
             let none = DecisionResult::none(DecisionPath::Rejected, "llm_unavailable");
             return Ok(none);
         };
-        let first = if context.is_grave() {
-            AskedFirst::Panel
+        let (first, why) = if context.is_grave() {
+            (AskedFirst::Panel, "the request is grave")
         } else {
-            AskedFirst::Solver
+            (AskedFirst::Solver, "the solver is asked first")
         };
-        ask(context, llm, (&[], first), self.llm_confidence_ceiling).await
+        let how = How {
+            shown: vec![],
+            first,
+            why,
+        };
+        ask(context, llm, how, self.llm_confidence_ceiling).await
     }
 
     fn config(&self) -> Value {

@@ -8,7 +8,9 @@ use rand::rngs::ChaCha12Rng;
 use rand::seq::SliceRandom as _;
 use serde_json::{Value, json};
 
-use super::strategy::{Candidate, DecisionContext, DecisionResult, DecisionStrategy, Llm, ask};
+use super::strategy::{
+    Candidate, DecisionContext, DecisionResult, DecisionStrategy, How, Llm, ask,
+};
 use crate::committee::Failure;
 use crate::domain::{AskedFirst, DecisionPath, Salience, ShownAnswer};
 use crate::text;
@@ -118,9 +120,16 @@ impl DecisionStrategy for HeuristicFirst {
         }
         match llm {
             Some(llm) if context.is_immediate => {
-                let shown = self.shown(context);
-                let asked = (&shown[..], AskedFirst::Panel);
-                ask(context, llm, asked, self.llm_confidence_ceiling).await
+                let how = How {
+                    shown: self.shown(context),
+                    first: AskedFirst::Panel,
+                    why: match context.candidates.is_empty() {
+                        _ if context.is_grave() => "the request is grave",
+                        true => "no learned answer resembles the request",
+                        false => "no learned answer fits and is trusted",
+                    },
+                };
+                ask(context, llm, how, self.llm_confidence_ceiling).await
             }
             Some(_) => Ok(DecisionResult::none(
                 DecisionPath::Rejected,

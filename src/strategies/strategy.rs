@@ -89,19 +89,24 @@ impl DecisionResult {
     }
 }
 
+/// How models are to answer.
+#[derive(Debug, Clone, Default)]
+pub struct How {
+    /// Learned answers for context.
+    pub shown: Vec<ShownAnswer>,
+    pub first: AskedFirst,
+    /// Why models answer, in words.
+    pub why: &'static str,
+}
+
 /// The models behind a strategy. For a run it is the committee.
 #[async_trait]
 pub trait Llm: Send + Sync {
-    /// Answers the request. `shown` are learned answers for context. Returns `None` without an
-    /// answer.
+    /// Answers the request. Returns `None` without an answer.
     ///
     /// # Errors
     /// [`Failure`] if the run must stop.
-    async fn respond(
-        &self,
-        shown: &[ShownAnswer],
-        first: AskedFirst,
-    ) -> Result<Option<Reply>, Failure>;
+    async fn respond(&self, how: &How) -> Result<Option<Reply>, Failure>;
 
     /// Says whether the answer of a candidate answers the request; `None` if that is not known.
     ///
@@ -127,18 +132,17 @@ pub trait DecisionStrategy: Send + Sync {
     fn config(&self) -> Value;
 }
 
-/// Asks the models: `first` these agents, with learned answers for context. The predicted success is
-/// at most `ceiling`.
+/// Asks the models. The predicted success is at most `ceiling`.
 ///
 /// # Errors
 /// As [`DecisionStrategy::decide`].
 pub async fn ask(
     context: &DecisionContext,
     llm: &dyn Llm,
-    (shown, first): (&[ShownAnswer], AskedFirst),
+    how: How,
     ceiling: f64,
 ) -> Result<DecisionResult, Failure> {
-    let Some(reply) = llm.respond(shown, first).await? else {
+    let Some(reply) = llm.respond(&how).await? else {
         let none = DecisionResult::none(DecisionPath::Fallback, "llm_no_response");
         return Ok(none);
     };
@@ -150,7 +154,7 @@ pub async fn ask(
         matched: context.candidates.first().map(|best| best.shown.id),
         predicted_success: predicted,
         prediction_confidence: predicted,
-        metadata: json!({ "shown": shown.len() }),
+        metadata: json!({ "shown": how.shown.len() }),
         reply: Some(Box::new(reply)),
     })
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::committee_first::CommitteeFirst;
 use super::escalate::Escalate;
 use super::heuristic_first::HeuristicFirst;
-use super::strategy::{Candidate, DecisionContext, DecisionResult, DecisionStrategy, Llm};
+use super::strategy::{Candidate, DecisionContext, DecisionResult, DecisionStrategy, How, Llm};
 use crate::committee::Failure;
 use crate::domain::{
     AskedFirst, BudgetMeta, DecisionPath, Invalidation, Meta, Outcome, Reply, RunId, ShownAnswer,
@@ -30,14 +30,10 @@ struct Scripted {
 
 #[async_trait]
 impl Llm for Scripted {
-    async fn respond(
-        &self,
-        shown: &[ShownAnswer],
-        first: AskedFirst,
-    ) -> Result<Option<Reply>, Failure> {
-        *self.first.lock().unwrap() = first;
+    async fn respond(&self, how: &How) -> Result<Option<Reply>, Failure> {
+        *self.first.lock().unwrap() = how.first;
         *self.asked.lock().unwrap() += 1;
-        *self.shown.lock().unwrap() = shown.to_vec();
+        *self.shown.lock().unwrap() = how.shown.clone();
         Ok(self.c_final.map(|c_final| Reply {
             outcome: Outcome::Answered,
             text: "From the committee".to_owned(),

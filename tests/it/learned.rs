@@ -1,5 +1,6 @@
 //! Learned answers: feedback makes them, and the strategy `heuristic_first` replies with them.
 
+use conclave::journal::Event;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -109,6 +110,30 @@ async fn three_times_positive_feedback_reaches_the_default_threshold() {
 }
 
 #[tokio::test]
+async fn an_assumption_of_a_reply_from_memory_can_be_corrected() {
+    let provider = MockProvider::start().await;
+    let app = app(&provider, &[]).await;
+    let first = asked(&app, QUESTION, None).await;
+    feedback(&app, &first, true).await;
+    let again = asked(&app, QUESTION, None).await;
+    assert_eq!(again.outcome, "heuristic");
+    assert!(again.text().contains("A1"), "{}", again.text());
+    provider.reset();
+    let corrected = asked(&app, "A1 is wrong: the water is on a mountain", None).await;
+    assert_eq!(corrected.outcome, "answered");
+    let accepted = corrected.events().find_map(|event| match event {
+        Event::Accepted(accepted) => accepted.continues.as_ref(),
+        _ => None,
+    });
+    assert_eq!(accepted.unwrap().parent, again.run);
+    let solver = provider.calls_of("r1/solver")[0].text();
+    assert!(
+        solver.contains(QUESTION) && solver.contains("on a mountain"),
+        "{solver}"
+    );
+}
+
+#[tokio::test]
 async fn an_answer_stays_in_its_guild_and_new_asks_the_committee() {
     let provider = MockProvider::start().await;
     let app = app(&provider, &[]).await;
@@ -197,6 +222,16 @@ async fn the_master_sees_goals_and_learned_answers_without_scores() {
         );
         assert!(!prompt.contains("0.3"), "no scores");
     }
+    let converged = second.events().find_map(|event| match event {
+        Event::Converged(converged) => Some(*converged),
+        _ => None,
+    });
+    let converged = converged.unwrap();
+    assert_eq!(converged.id, first.run);
+    assert!(
+        converged.similarity > 0.99,
+        "the same answer: {converged:?}"
+    );
 }
 
 #[tokio::test]

@@ -350,6 +350,8 @@ fn hold(run: RunId, entries: &[Entry], row: &journal::RunRow, threshold: f64) {
 struct Schedule {
     seed: u64,
     greedy: bool,
+    /// The solver is asked first.
+    escalates: bool,
     cap_cents: u64,
     modes: Vec<u8>,
     /// The number of calls after which a run is cancelled, by the run's number.
@@ -365,15 +367,17 @@ fn schedules() -> impl Strategy<Value = Schedule> {
     (
         any::<u64>(),
         prop::bool::weighted(0.3),
+        any::<bool>(),
         2u64..40,
         modes,
         cancels,
         dies_after,
     )
         .prop_map(
-            |(seed, greedy, cap_cents, modes, cancels, dies_after)| Schedule {
+            |(seed, greedy, escalates, cap_cents, modes, cancels, dies_after)| Schedule {
                 seed,
                 greedy,
+                escalates,
                 cap_cents,
                 modes,
                 cancels,
@@ -382,13 +386,19 @@ fn schedules() -> impl Strategy<Value = Schedule> {
         )
 }
 
-fn setup(cap_cents: u64) -> Setup {
+fn setup(cap_cents: u64, escalates: bool) -> Setup {
     let role = |model: &str, fallback: &str| {
         json!({ "provider": "anthropic", "model": model, "maxTokens": 1200,
                 "fallback": { "provider": "anthropic", "model": fallback, "maxTokens": 900 } })
     };
     let cap = (cap_cents as f64 / 100.0).to_string();
+    let strategy = if escalates {
+        "escalate"
+    } else {
+        "committee_first"
+    };
     Setup::default()
+        .env("DECISION_STRATEGY", strategy)
         .env("NORMAL_MAX_USD", cap.clone())
         .env("DEEP_MAX_USD", cap)
         .set(
@@ -439,7 +449,7 @@ async fn until_calls(house: &House, app: &Arc<App>, runs: &[RunId], calls: u64) 
 fn play(schedule: &Schedule) {
     let house = House {
         folder: TempDir::new().unwrap(),
-        setup: setup(schedule.cap_cents),
+        setup: setup(schedule.cap_cents, schedule.escalates),
         seed: schedule.seed,
         greedy: schedule.greedy,
         calls: Arc::default(),

@@ -115,6 +115,12 @@ fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
             ValidationErrorKind::Type { .. } => {
                 problems.add(place, || "has the wrong type".to_owned());
             }
+            ValidationErrorKind::Minimum { limit } => {
+                problems.add(place, || format!("is less than {limit}"));
+            }
+            ValidationErrorKind::Maximum { limit } => {
+                problems.add(place, || format!("is more than {limit}"));
+            }
             // `check` reports violations of these rules in full.
             ValidationErrorKind::MinLength { .. }
             | ValidationErrorKind::MaxLength { .. }

@@ -116,6 +116,7 @@ async fn a_grave_request_asks_all_at_once() {
     assert_eq!(response.status(), 400);
     let problem = response.text().await.unwrap();
     assert!(problem.contains("/salience/gravity"), "{problem}");
+    assert!(problem.contains("is more than 1"), "{problem}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 pub use super::action_event::*;
 pub use super::draft::*;
 use super::learned_event::{Converged, Decided, Learned};
+use super::reasons::{LeftOut, SkipReason};
 use super::tool_event::{
     Explained, StepFinished, StepStarted, ToolIntake, ToolPlanned, step_finished_key,
     step_started_key,
@@ -308,7 +309,7 @@ pub struct Trimmed {
     /// Output tokens that each agent and the synthesis may use.
     pub max_tokens: Vec<(Role, u32)>,
     /// What was left out or shortened, one sentence each. Empty if everything fits.
-    pub left_out: Vec<String>,
+    pub left_out: Vec<LeftOut>,
     /// The size of the cross-check for which the cap has room. `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross_check: Option<CheckSize>,
@@ -341,7 +342,7 @@ pub struct SolverJudged {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoundSkipped {
     pub round: u8,
-    pub why: String,
+    pub why: SkipReason,
 }
 
 /// The intent to make a call, with its reservation.

@@ -17,6 +17,7 @@ mod lineage;
 mod observe;
 mod postgres;
 mod proof;
+mod reasons;
 mod reads;
 mod resumed;
 mod rows;
@@ -43,6 +44,7 @@ pub use learned_event::{
 pub use lineage::ancestors;
 pub use postgres::PostgresStore;
 pub use proof::prove;
+pub use reasons::{LeftOut, SkipReason};
 pub use resumed::Deaths;
 pub use source::{PlanSource, SynthesisSource};
 pub use sqlite::{Existing, RestoreError, SqliteBounds, SqliteStore, restore};

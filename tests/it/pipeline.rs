@@ -15,7 +15,7 @@ fn story(entries: &[Entry]) -> String {
             Event::Planned(e) => format!("{:?} rounds {}", e.plan.agents_to_run, e.plan.rounds),
             Event::CallSent(e) => format!("{} asks {}", e.role, e.model),
             Event::RoundStarted(e) => e.why.clone(),
-            Event::RoundSkipped(e) => e.why.clone(),
+            Event::RoundSkipped(e) => e.why.to_string(),
             Event::Gated(e) => format!("{:?}", e.gate),
             Event::Finished(e) => match &e.ending {
                 Ending::Replied { reply } => reply.outcome.into_str().to_owned(),

@@ -49,11 +49,11 @@ async fn a_report_in_a_later_round_takes_no_money_from_the_synthesis() {
         let got = app.ask("audit", &scenario.message).await;
         if provider.count_step("r2/critic") == 0 {
             let why = got.events().find_map(|event| match event {
-                Event::RoundSkipped(skipped) => Some(skipped.why.as_str()),
+                Event::RoundSkipped(skipped) => Some(skipped.why.to_string()),
                 _ => None,
             });
             assert!(
-                why.unwrap().starts_with("the cap cannot carry it"),
+                why.as_ref().unwrap().starts_with("the cap cannot carry it"),
                 "{why:?}"
             );
             skipped += 1;

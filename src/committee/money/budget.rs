@@ -4,7 +4,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::config::{ProviderKind, RoleModel};
 use crate::domain::{Agent, BilledTokens, Reservation, Role, Usd};
-use crate::journal::{CheckScope, CheckSize, Trimmed};
+use crate::journal::{CheckScope, CheckSize, LeftOut, Trimmed};
 
 /// The most tokens in the user part of a prompt beside the question: labels, fences, hints,
 /// instructions.
@@ -247,7 +247,7 @@ pub fn fit(
             sizes = check.sizes.iter().copied();
             size = sizes.next();
         }
-        left_out.push(did_not_run(dropped.role));
+        left_out.extend(agent_of(dropped.role).map(LeftOut::Agent));
     }
 }
 
@@ -272,7 +272,7 @@ fn longest(
         }
         let one_claim = size
             .is_some_and(|size| size.scope == CheckScope::First)
-            .then(|| "the cross-check was given one claim of each report".to_owned());
+            .then_some(LeftOut::Claims);
         let trimmed = Trimmed {
             agents: kept.iter().filter_map(|w| agent_of(w.role)).collect(),
             max_tokens,
@@ -289,15 +289,15 @@ fn longest(
     })
 }
 
-/// Returns the note for readers that the cap left an agent out.
-pub fn did_not_run(role: Role) -> String {
-    format!("{role} did not run: the cap has no room for it")
-}
-
 /// Returns the agents that the cap left out.
 pub fn left_out(trimmed: &Trimmed) -> impl Iterator<Item = Agent> {
-    let is_left_out = |agent: &Agent| trimmed.left_out.contains(&did_not_run(Role::Agent(*agent)));
-    Agent::ALL.into_iter().filter(is_left_out)
+    trimmed
+        .left_out
+        .iter()
+        .filter_map(|left_out| match left_out {
+            LeftOut::Agent(agent) => Some(*agent),
+            LeftOut::Claims | LeftOut::Other(_) => None,
+        })
 }
 
 /// Returns the least cost of one agent and the synthesis.

@@ -14,8 +14,8 @@ use crate::committee::request_context::RequestContext;
 use crate::domain::{Agent, Earmark, Mode, Role, Usd};
 use crate::journal::step::{CrossCheckStep, ScoreStep, TrimStep};
 use crate::journal::{
-    AgentOutcome, CallResult, CallSettled, CheckScope, CheckSize, Event, RunContext, Transcript,
-    Trimmed,
+    AgentOutcome, CallResult, CallSettled, CheckScope, CheckSize, Event, LeftOut, RunContext,
+    Transcript, Trimmed,
 };
 
 /// The most tokens of scores, disagreements and missing agents that the master is shown.
@@ -229,9 +229,7 @@ pub async fn more(
     trimmed.cross_check = fitted.trimmed.cross_check;
     // The agents that were not fitted again stay left out.
     let others = budget::left_out(recorded).filter(|agent| !missing.contains(agent));
-    let others: Vec<String> = others
-        .map(|a| budget::did_not_run(Role::Agent(a)))
-        .collect();
+    let others: Vec<LeftOut> = others.map(LeftOut::Agent).collect();
     trimmed.left_out.retain(|line| others.contains(line));
     trimmed.left_out.extend(fitted.trimmed.left_out);
     for (role, tokens) in fitted.trimmed.max_tokens {
@@ -376,9 +374,7 @@ fn solver_alone(open: &[Wanted<'_>], recorded: &Trimmed) -> Trimmed {
     Trimmed {
         agents: vec![Agent::Solver],
         max_tokens: recorded.max_tokens.clone(),
-        left_out: dropped
-            .map(|wanted| budget::did_not_run(wanted.role))
-            .collect(),
+        left_out: dropped.filter_map(agent_of).map(LeftOut::Agent).collect(),
         cross_check: None,
         epoch: None,
         wave: None,

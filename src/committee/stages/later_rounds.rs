@@ -15,21 +15,18 @@ use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::config::RoleModel;
 use crate::domain::{Agent, AgentReport, Earmark, Judgement, Resolution, Role, Usd};
 use crate::journal::step::{RoundStep, SkipStep};
-use crate::journal::{AgentOutcome, Event, RoundSkipped, RoundStarted, Transcript};
+use crate::journal::{AgentOutcome, Event, RoundSkipped, RoundStarted, SkipReason, Transcript};
 
 /// The shares of its first output limit that an agent may use when it reports again.
 const SHARES: [f64; 2] = [1.0, 0.5];
 
 /// Reasons for skipping a round that are not a fault.
-pub(super) const SETTLED: &str =
-    "nothing is left to settle: no contested claim, and every core output is VALID";
-pub(super) const KEPT: &str = "every contested claim was kept in the round before";
 
 /// What a further round may hold.
 enum Affordable {
     Part(Open),
     /// The round is skipped, for this reason.
-    Nothing(String),
+    Nothing(SkipReason),
 }
 
 impl RoundContext<'_> {
@@ -100,14 +97,18 @@ impl RoundContext<'_> {
         heard: &RoundInput<'_>,
         judgement: &Judgement,
     ) -> Result<Affordable, Failure> {
-        let nothing = |why: &str| Ok(Affordable::Nothing(why.to_owned()));
+        let nothing = |why: &str| Ok(Affordable::Nothing(SkipReason::Other(why.to_owned())));
         if open.agents().is_empty() {
             let prose = "what is contested was said in plain text, which has no claims to concede";
             let contested = judgement.disagreements.iter().any(|d| !d.settled);
-            return nothing(if contested { prose } else { SETTLED });
+            return if contested {
+                nothing(prose)
+            } else {
+                Ok(Affordable::Nothing(SkipReason::Settled))
+            };
         }
         if round > 2 && open.anew.is_empty() && !self.moved(round - 1) {
-            return nothing(KEPT);
+            return Ok(Affordable::Nothing(SkipReason::Kept));
         }
         if self
             .until

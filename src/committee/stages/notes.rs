@@ -9,7 +9,6 @@ use crate::committee::request_context::RequestContext;
 use crate::committee::rule_texts::RuleTexts;
 use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::fallback_answer;
-use crate::committee::stages::later_rounds::{KEPT, SETTLED};
 use crate::domain::{Agent, FailureCause, Status};
 use crate::journal::{
     AgentFinished, AgentOutcome, CheckScope, Continuation, Cut, Gated, Round, RoundSkipped,
@@ -96,11 +95,10 @@ impl Noted<'_> {
         let mut missed: Vec<(u8, String)> = vec![];
         for round in &self.transcript.rounds {
             if let Round::Skipped(RoundSkipped { round, why }) = round
-                && why != SETTLED
-                && why != KEPT
+                && why.is_loss()
             {
-                let number = round.to_string();
-                let values = [("round", number.as_str()), ("why", why)];
+                let (number, why) = (round.to_string(), why.to_string());
+                let values = [("round", number.as_str()), ("why", why.as_str())];
                 missed.push((*round, texts.note("round_skipped", &values)));
             }
         }

@@ -72,7 +72,7 @@ fn wanted_of(role: Role, model: &RoleModel, input: InputBound) -> Wanted<'_> {
 fn what_fits_is_left_alone() {
     use Agent::{Critic, Solver, Verifier};
     let fitted = fitted(0.04, &[Solver, Critic, Verifier]).unwrap();
-    assert_eq!(fitted.trimmed.left_out, Vec::<String>::new());
+    assert!(fitted.trimmed.left_out.is_empty());
     assert_eq!(fitted.held, Usd::from_dollars(0.01));
 }
 

@@ -41,7 +41,7 @@ fn text(data: &[u8]) -> Option<&str> {
 /// a refusal with its reasons.
 pub fn structured_output(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    let schema = schemars::schema_for!(AgentReport).to_value();
+    let schema = conclave_lenient_json::Schema::new(schemars::schema_for!(AgentReport).to_value());
     match conclave_lenient_json::parse::<AgentReport>(text, &schema) {
         Err(problems) => assert!(!problems.is_empty(), "refused without a reason"),
         Ok(parsed) => {

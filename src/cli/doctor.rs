@@ -2,6 +2,7 @@
 //! and schema.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -109,14 +110,16 @@ async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
         .models
         .model(&model.provider)
         .ok_or("the provider is not running")?;
-    let schema = schemars::schema_for!(Probe).to_value();
+    let schema = Arc::new(conclave_lenient_json::Schema::new(
+        schemars::schema_for!(Probe).to_value(),
+    ));
     let text = model.output == OutputForm::Text;
     let request = ChatRequest {
         key: format!("doctor/{}", app.clock.new_id()),
         model: model.model.clone(),
         system: "You add numbers. Answer with the JSON object that is asked for, or else with the number.".into(),
         messages: vec![Message { author: Author::User, parts: vec![Part::Text("What is 2 + 3?".into())] }],
-        schema: (!text).then(|| Schema { name: "probe".into(), value: schema.clone() }),
+        schema: (!text).then(|| Schema { name: "probe".into(), value: Arc::clone(&schema) }),
         max_tokens: model.max_tokens,
         settings: model.settings(),
         seed: 1,
@@ -152,7 +155,7 @@ async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
     Ok(format!("{how}{served}{usage}"))
 }
 
-fn json_form(text: &str, schema: &Value) -> Result<&'static str, String> {
+fn json_form(text: &str, schema: &conclave_lenient_json::Schema) -> Result<&'static str, String> {
     match conclave_lenient_json::parse::<Probe>(text, schema) {
         Ok(parsed) if parsed.clean => Ok("clean JSON"),
         Ok(_) => Ok("JSON that had to be extracted"),

@@ -10,8 +10,9 @@ use secrecy::SecretString;
 use crate::attachments::Fetcher;
 use crate::committee::call::prompts::Prompts;
 use crate::committee::output_shapes::FinalSynthesis;
+use crate::committee::schemas::schema_of;
 use crate::config::{OutputForm, Policy, RoleModel};
-use crate::domain::Role;
+use crate::domain::{AgentReport, Role};
 use crate::journal::RunContext;
 use crate::llm::Registry;
 
@@ -53,14 +54,8 @@ impl Deps {
         };
         let schema = match (model.output, role) {
             (OutputForm::Text, _) | (_, Role::Proposer) => 0,
-            (OutputForm::Json, Role::Master) => schemars::schema_for!(FinalSynthesis)
-                .to_value()
-                .to_string()
-                .len(),
-            (OutputForm::Json, Role::Agent(_)) => schemars::schema_for!(crate::domain::AgentReport)
-                .to_value()
-                .to_string()
-                .len(),
+            (OutputForm::Json, Role::Master) => schema_of::<FinalSynthesis>().bytes(),
+            (OutputForm::Json, Role::Agent(_)) => schema_of::<AgentReport>().bytes(),
         };
         self.prompts.system_bytes(model.prompts, name) + schema
     }

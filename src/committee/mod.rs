@@ -5,8 +5,8 @@
 //! from the journal, not made again.
 //!
 //! `stages` uses `call`, `money` and `reply`. These three use none of its files. What several of
-//! the four need is in files beside them: `request_context`, `deps`, `failure`, `output_shapes` and
-//! `call_names`. `replayed` and `track_record` read the journals of past runs. `routines` is for
+//! the four need is in files beside them: `request_context`, `deps`, `failure`, `output_shapes`,
+//! `call_names` and `schemas`. `replayed` and `track_record` read the journals of past runs. `routines` is for
 //! measurements and the fuzzer.
 
 mod request_context;
@@ -20,6 +20,7 @@ mod failure;
 mod output_shapes;
 mod call_names;
 mod rule_texts;
+mod schemas;
 
 mod replayed;
 mod track_record;

@@ -20,6 +20,7 @@ use crate::committee::reply::render;
 use crate::committee::reply::sections;
 use crate::committee::request_context::RequestContext;
 use crate::committee::rule_texts::RuleTexts;
+use crate::committee::schemas::schema_of;
 use crate::committee::stages::hints;
 use crate::committee::stages::open_claims;
 use crate::committee::stages::resolve;
@@ -41,16 +42,11 @@ pub type Routine = (&'static str, fn(&str));
 
 pub const ROUTINES: &[Routine] = &[
     ("report: parse", |text| {
-        let _ = conclave_lenient_json::parse::<AgentReport>(
-            text,
-            &schemars::schema_for!(AgentReport).to_value(),
-        );
+        let _ = conclave_lenient_json::parse::<AgentReport>(text, &schema_of::<AgentReport>());
     }),
     ("synthesis: parse", |text| {
-        let _ = conclave_lenient_json::parse::<FinalSynthesis>(
-            text,
-            &schemars::schema_for!(FinalSynthesis).to_value(),
-        );
+        let _ =
+            conclave_lenient_json::parse::<FinalSynthesis>(text, &schema_of::<FinalSynthesis>());
     }),
     ("report: any JSON", |text| {
         let _ = conclave_lenient_json::extract_any(text);

@@ -58,7 +58,7 @@ impl ChatModel for Local {
             schema: request
                 .schema
                 .as_ref()
-                .map(|schema| bounded(strict::inlined(&schema.value))),
+                .map(|schema| bounded(strict::inlined(schema.value.value()))),
             ..engine::Request::new(messages, request.max_tokens)
         };
         let timeout = Error::Timeout {

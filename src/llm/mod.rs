@@ -21,11 +21,11 @@ mod schema_prompt;
 mod sse;
 mod usage;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::domain::{BilledTokens, FailureCause, Settings};
 
@@ -136,7 +136,7 @@ pub struct Image {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
     pub name: String,
-    pub value: Value,
+    pub value: Arc<conclave_lenient_json::Schema>,
 }
 
 /// The result of one attempt.

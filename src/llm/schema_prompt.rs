@@ -1,11 +1,10 @@
 //! The schema in the prompt, for providers that have no structured output.
 
-use conclave_lenient_json::strict;
-use serde_json::Value;
+use conclave_lenient_json::Schema;
 
 /// Returns the system text followed by the schema, for providers that cannot enforce it.
-pub(super) fn with_instruction(system: &str, schema: &Value) -> String {
-    let schema = strict::for_vendor(schema);
+pub(super) fn with_instruction(system: &str, schema: &Schema) -> String {
+    let schema = schema.for_vendor();
     let instruction = format!(
         "Reply with exactly one JSON object, without prose or code fences around it, that satisfies this JSON \
          Schema:\n{schema}"

@@ -28,7 +28,7 @@ pub(super) fn bounded(request: &ChatRequest, usage: BilledTokens) -> (BilledToke
     let schema = request
         .schema
         .as_ref()
-        .map_or(0, |schema| 2 * schema.value.to_string().len() as u64);
+        .map_or(0, |schema| 2 * schema.value.bytes() as u64);
     let parts = request
         .messages
         .iter()

@@ -202,6 +202,16 @@ pub fn ratio(a: usize, b: usize) -> f64 {
     if b == 0 { 0.0 } else { a as f64 / b as f64 }
 }
 
+/// True if a text contains `part`, without regard to the case of ASCII letters.
+pub fn contains_ignoring_case(text: &str, part: &str) -> bool {
+    let length = part.len().max(1);
+    part.is_empty()
+        || text
+            .as_bytes()
+            .windows(length)
+            .any(|bytes| bytes.eq_ignore_ascii_case(part.as_bytes()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use conclave_lenient_json::strict;
+use conclave_lenient_json::{Schema, strict};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -52,6 +52,9 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     }
     schema
 });
+
+/// The same schema, for replies.
+static READER: LazyLock<Schema> = LazyLock::new(|| Schema::new(SCHEMA.clone()));
 
 /// Returns the ending of a run that proposes a plan.
 ///
@@ -128,7 +131,7 @@ pub async fn changes(steps: &[CheckedStep], toolbox: &Toolbox) -> Vec<(String, V
 
 /// Reads a plan from a model's reply.
 pub(super) fn parse(reply: &str) -> Option<ToolPlan> {
-    let parsed = conclave_lenient_json::parse::<Draft>(reply, &SCHEMA).ok()?;
+    let parsed = conclave_lenient_json::parse::<Draft>(reply, &READER).ok()?;
     Some(named(parsed.value, String::new()))
 }
 

@@ -85,7 +85,7 @@ impl ChatModel for WorstTokenizer {
         let schema = request
             .schema
             .as_ref()
-            .map_or(0, |schema| schema.value.to_string().len());
+            .map_or(0, |schema| schema.value.value().to_string().len());
         let ours = ((request.system.len() + schema) as f64 * 0.28 * 1.3).ceil() as u64;
         let parts = request.messages.iter().flat_map(|message| &message.parts);
         let texts = parts.filter_map(|part| match part {

@@ -6,22 +6,26 @@
 //! same schema. Every change is noted. A reply that still does not fit is refused with named
 //! problems, which can be sent back to the model.
 //!
-//! [`strict`] converts schemas to the subset that vendors accept in their strict modes.
+//! [`strict`] converts schemas to the subset that vendors accept in their strict modes. A [`Schema`]
+//! is compiled once and serves both purposes.
 
 mod coerce;
 mod extract;
 mod reader;
+mod schema;
 pub mod strict;
 
 use std::fmt;
 
-use jsonschema::Validator;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
 use self::extract::{Places, Search, search, without_thinking};
 use self::reader::{CUT_SHORT, LastNumber};
+use self::schema::SchemaCheck;
+
+pub use self::schema::Schema;
 
 /// The longest reply that is read.
 pub const MAX_BYTES: usize = 1024 * 1024;
@@ -59,18 +63,18 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Reads a reply that should satisfy a schema in the form that schemars generates.
+/// Reads a reply that should satisfy a schema.
 ///
 /// # Errors
 /// The problems of the best candidate, at least one; or one problem that says that there is no
 /// candidate.
-pub fn parse<T: DeserializeOwned>(text: &str, schema: &Value) -> Result<Parsed<T>, Vec<Problem>> {
+pub fn parse<T: DeserializeOwned>(text: &str, schema: &Schema) -> Result<Parsed<T>, Vec<Problem>> {
     if text.len() > MAX_BYTES {
         return Err(whole(&format!(
             "the reply is longer than {MAX_BYTES} bytes"
         )));
     }
-    let check = SchemaCheck::new(schema)?;
+    let check = schema.check()?;
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     let exact = serde_json::from_str::<Value>(text).ok();
     if exact
@@ -222,13 +226,6 @@ fn found_elsewhere(text: &str) -> Candidates {
     candidates
 }
 
-/// A compiled schema.
-struct SchemaCheck {
-    schema: Value,
-    required: Vec<String>,
-    validator: Validator,
-}
-
 struct Checked {
     candidate: Candidate,
     problems: Vec<Problem>,
@@ -243,26 +240,6 @@ impl Checked {
 }
 
 impl SchemaCheck {
-    fn new(schema: &Value) -> Result<SchemaCheck, Vec<Problem>> {
-        let schema = strict::inlined(schema);
-        let validator = jsonschema::validator_for(&schema)
-            .map_err(|error| whole(&format!("the schema cannot be used: {error}")))?;
-        let required = schema
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        let required = required
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect();
-        Ok(SchemaCheck {
-            schema,
-            required,
-            validator,
-        })
-    }
-
     fn all(&self, candidates: Vec<Candidate>) -> Vec<Checked> {
         candidates
             .into_iter()

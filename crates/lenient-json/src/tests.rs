@@ -56,7 +56,7 @@ fn text() -> String {
 }
 
 fn read(text: &str) -> Result<Parsed<Report>, Vec<Problem>> {
-    parse(text, &schema())
+    parse(text, &Schema::new(schema()))
 }
 
 /// The report with one of its top-level values replaced.
@@ -219,7 +219,7 @@ fn an_unknown_word_in_a_list_of_closed_words_is_dropped() {
     let schema = schema_for!(Tagged).to_value();
     let parsed = parse::<Tagged>(
         r#"{"tags": ["SOLVER", "edge-case", "solver"], "free": ["edge-case"]}"#,
-        &schema,
+        &Schema::new(schema),
     );
     let parsed = parsed.unwrap();
     assert_eq!(
@@ -399,7 +399,7 @@ proptest! {
         let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
         for text in [format!("```json\n{text}\n```"), format!("Here it is:\n{text}\nThat's all.")] {
-            let parsed = parse::<Value>(&text, &json!({"type": "object"})).unwrap();
+            let parsed = parse::<Value>(&text, &Schema::new(json!({"type": "object"}))).unwrap();
             prop_assert_eq!(&parsed.value, &value);
             prop_assert!(!parsed.clean);
         }

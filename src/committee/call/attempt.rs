@@ -10,7 +10,7 @@ use crate::config::RoleModel;
 use crate::domain::{BilledTokens, Usd};
 use crate::journal::{Call, CallResult, CallSent, Retryable, RunContext, views};
 use crate::llm::{self, ChatReply, ChatRequest, Schema};
-use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -36,7 +36,7 @@ pub(super) struct Attempts<'a> {
     pub run: &'a RunContext,
     pub deps: &'a Deps,
     pub ask: &'a CallSpec<'a>,
-    pub schema: Option<&'a Value>,
+    pub schema: Option<&'a Arc<conclave_lenient_json::Schema>>,
     pub repair: Option<Repair<'a>>,
     pub step: String,
     /// True if there will be no other attempt.
@@ -101,7 +101,12 @@ impl Attempts<'_> {
             .saturating_mul(2)
             .min(model.traits.max_output.unwrap_or(u32::MAX));
         let messages = messages(self.deps, self.ask, model, self.repair)?;
-        let bound = input_bound(self.ask, &messages, self.schema, self.repair);
+        let bound = input_bound(
+            self.ask,
+            &messages,
+            self.schema.map(|schema| &**schema),
+            self.repair,
+        );
         let limit = match affordable(self.run, model, bound, wanted) {
             Some(carried) if carried > limit => carried,
             // The decision made before a crash stands, because the money looks different now.
@@ -136,7 +141,12 @@ impl Attempts<'_> {
             time
         };
         let messages = messages(deps, ask, model, self.repair)?;
-        let bound = input_bound(ask, &messages, self.schema, self.repair);
+        let bound = input_bound(
+            ask,
+            &messages,
+            self.schema.map(|schema| &**schema),
+            self.repair,
+        );
         let max_tokens = match affordable(run, model, bound, limit) {
             Some(max_tokens) => max_tokens,
             None if known => limit,
@@ -153,7 +163,7 @@ impl Attempts<'_> {
             messages,
             schema: self.schema.map(|value| Schema {
                 name: schema_name(&ask.step),
-                value: value.clone(),
+                value: Arc::clone(value),
             }),
             max_tokens,
             settings: model.settings(),

@@ -1,6 +1,6 @@
 //! Builds the messages of a call: the prompt, and for a repair the model's answer and its problems.
 
-use conclave_lenient_json::Problem;
+use conclave_lenient_json::{Problem, Schema};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -103,10 +103,10 @@ pub fn messages(
 pub fn input_bound(
     ask: &CallSpec<'_>,
     messages: &[Message],
-    schema: Option<&Value>,
+    schema: Option<&Schema>,
     repair: Option<Repair<'_>>,
 ) -> InputBound {
-    let schema_bytes = schema.map_or(0, |s| s.to_string().len());
+    let schema_bytes = schema.map_or(0, Schema::bytes);
     let user = messages
         .iter()
         .flat_map(|m| &m.parts)

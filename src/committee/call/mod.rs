@@ -9,16 +9,17 @@ pub(super) mod clean;
 pub(super) mod single_call;
 
 use crate::committee::call::attempt::{Attempts, Settled};
-use conclave_lenient_json::{Parsed, Problem};
+use conclave_lenient_json::{Parsed, Problem, Schema};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use std::sync::Arc;
 
 pub use crate::committee::call::message::CallSpec;
 use crate::committee::call::message::{Answer, Repair};
 pub use crate::committee::call::output::{CallFailure, Salvaged, Typed};
 use crate::committee::deps::Deps;
 use crate::committee::failure::CallError;
+use crate::committee::schemas::schema_of;
 use crate::config::RoleModel;
 use crate::domain::{BilledTokens, FailureCause, Obtained, Role};
 use crate::journal::{CallResult, CallStop, RunContext};
@@ -34,7 +35,7 @@ pub async fn call_json<T>(
     ask: CallSpec<'_>,
 ) -> Result<Typed<T>, CallError>
 where
-    T: DeserializeOwned + JsonSchema + Send,
+    T: DeserializeOwned + JsonSchema + Send + 'static,
 {
     buy_checked(run, deps, ask, |_: &T| vec![], |_| None).await
 }
@@ -51,12 +52,14 @@ pub async fn buy_checked<T>(
     salvage: impl Fn(&str) -> Option<(T, Salvaged)> + Sync,
 ) -> Result<Typed<T>, CallError>
 where
-    T: DeserializeOwned + JsonSchema + Send,
+    T: DeserializeOwned + JsonSchema + Send + 'static,
 {
-    let schema = schemars::schema_for!(T).to_value();
+    let schema = schema_of::<T>();
     let first = buy(run, deps, &ask, Some(&schema), None).await?;
     let read = || parse_checked(&first, &schema, &check);
-    let (parsed, problems) = run.compute(&format!("reading {}", ask.step), read).await?;
+    let (parsed, problems) = run
+        .compute(&format!("reading {}", ask.step), read)
+        .await?;
     if parsed.is_err() && first.is_cut() {
         let read = || salvage(&first.text);
         if let Some((value, salvaged)) = run.compute("reading a cut answer", read).await? {
@@ -124,7 +127,7 @@ type Parse<T> = Result<Parsed<T>, Vec<Problem>>;
 /// Parses an answer. Returns its value, and the problems with its form or its content.
 fn parse_checked<T: DeserializeOwned>(
     answer: &Answer,
-    schema: &Value,
+    schema: &Schema,
     check: impl Fn(&T) -> Vec<Problem>,
 ) -> (Parse<T>, Vec<Problem>) {
     let parsed = if answer.is_blank() {
@@ -163,10 +166,10 @@ pub async fn call_once<T>(
     run: &RunContext,
     deps: &Deps,
     ask: &CallSpec<'_>,
-    wanted: &Value,
+    wanted: &Arc<Schema>,
 ) -> Result<(T, bool), CallError>
 where
-    T: DeserializeOwned + JsonSchema + Send,
+    T: DeserializeOwned + JsonSchema + Send + 'static,
 {
     let Some(model) = deps.role(ask.role) else {
         return Err(CallFailure::not_configured(ask.role).into());
@@ -183,9 +186,11 @@ where
     let limit = purchase.limit(model);
     let settled = Box::pin(purchase.attempt((model, limit), 1)).await?;
     let answer = only_answer(settled, ask.role)?;
-    let schema = schemars::schema_for!(T).to_value();
+    let schema = schema_of::<T>();
     let read = || conclave_lenient_json::parse::<T>(&answer.text, &schema);
-    let parsed = run.compute(&format!("reading {}", ask.step), read).await?;
+    let parsed = run
+        .compute(&format!("reading {}", ask.step), read)
+        .await?;
     let cause = FailureCause::MalformedOutput;
     let parsed = parsed.map_err(|problems| CallFailure::of_problems(cause, &problems))?;
     // A surrounding code fence does not count as needing repair.
@@ -241,7 +246,7 @@ async fn buy(
     run: &RunContext,
     deps: &Deps,
     ask: &CallSpec<'_>,
-    schema: Option<&Value>,
+    schema: Option<&Arc<Schema>>,
     repair: Option<Repair<'_>>,
 ) -> Result<Answer, CallError> {
     let Some(model) = deps.role(ask.role) else {

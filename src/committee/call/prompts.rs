@@ -1,6 +1,5 @@
 //! The prompts: files compiled in, overridable by a directory, rendered by a template library.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use serde_json::Value;
 
 use crate::config::PromptSet;
 use crate::domain::fingerprint;
+use crate::text::contains_ignoring_case;
 
 macro_rules! file {
     ($path:literal) => {
@@ -100,6 +100,8 @@ pub struct Error {
 /// All prompts, compiled.
 pub struct Prompts {
     environment: Environment<'static>,
+    /// The rendered system parts by prompt file, or why one cannot be rendered.
+    systems: BTreeMap<String, Result<String, String>>,
     hash: String,
 }
 
@@ -156,7 +158,17 @@ impl Prompts {
             hashed.push(text.as_bytes());
         }
         let hash = fingerprint(&hashed);
-        Ok(Self { environment, hash })
+        let system = |path: &&str| {
+            let template = environment.get_template(&format!("{path}#system")).ok()?;
+            let text = template.render(()).map_err(|e| format!("{e:#}"));
+            Some(((*path).to_owned(), text))
+        };
+        let systems = texts.keys().filter_map(system).collect();
+        Ok(Self {
+            environment,
+            systems,
+            hash,
+        })
     }
 
     /// Returns the fingerprint of all files in use.
@@ -166,12 +178,10 @@ impl Prompts {
 
     /// Returns the bytes of a prompt's stable part.
     pub fn system_bytes(&self, set: PromptSet, name: &str) -> usize {
-        let template = self
-            .environment
-            .get_template(&format!("{}#system", path_of(set, name)));
-        template
-            .and_then(|t| t.render(()))
-            .map_or(0, |text| text.len())
+        let system = self.systems.get(&path_of(set, name));
+        system
+            .and_then(|text| text.as_ref().ok())
+            .map_or(0, String::len)
     }
 
     /// Renders the prompt `name` of a set.
@@ -190,23 +200,26 @@ impl Prompts {
         };
         without_fence(&mut values, &fence);
         let values = minijinja::Value::from(minijinja::value::Serde(values));
-        let half = |half: &str| -> Result<String, Error> {
-            let template = self.environment.get_template(&format!("{path}#{half}"));
-            let text = template.and_then(|t| {
-                if half == "system" {
-                    t.render(())
-                } else {
-                    t.render(&values)
-                }
-            });
-            text.map(|t| t.trim().to_owned()).map_err(|e| Error {
-                file: path.clone(),
-                detail: format!("{e:#}"),
-            })
+        let failed = |detail: String| Error {
+            file: path.clone(),
+            detail,
         };
+        let template = |half: &str| self.environment.get_template(&format!("{path}#{half}"));
+        let system = match self.systems.get(&path) {
+            Some(Ok(text)) => text.trim().to_owned(),
+            Some(Err(detail)) => return Err(failed(detail.clone())),
+            None => {
+                let missing = template("system").err();
+                return Err(failed(
+                    missing.map_or_else(String::new, |e| format!("{e:#}")),
+                ));
+            }
+        };
+        let user = template("user").and_then(|t| t.render(&values));
+        let user = user.map_err(|e| failed(format!("{e:#}")))?;
         Ok(Rendered {
-            system: half("system")?,
-            user: half("user")?,
+            system,
+            user: user.trim().to_owned(),
         })
     }
 
@@ -242,24 +255,25 @@ const NO_FENCE: &str = "'''";
 /// model that was shown the tag can be talked into writing it, and its output is shown to other
 /// models.
 fn without_fence(values: &mut Value, fence: &str) {
-    let Ok(pattern) = Regex::new(&format!("(?i){}", regex::escape(fence))) else {
-        return;
-    };
     let Value::Object(map) = values else { return };
     if !fence.is_empty() {
         map.iter_mut()
             .filter(|(name, _)| *name != "fence")
-            .for_each(|(_, value)| without(value, &pattern));
+            .for_each(|(_, value)| without(value, fence));
     }
 }
 
-fn without(value: &mut Value, fence: &Regex) {
+fn without(value: &mut Value, fence: &str) {
     match value {
-        Value::String(text) => {
-            if let Cow::Owned(cleaned) = fence.replace_all(text, NO_FENCE) {
-                *text = cleaned;
+        // A fence is ASCII without the letters k and s, which other letters equal without regard to
+        // case. So the search finds every text that the pattern matches.
+        Value::String(text) if contains_ignoring_case(text, fence) => {
+            let pattern = Regex::new(&format!("(?i){}", regex::escape(fence)));
+            if let Ok(pattern) = pattern {
+                *text = pattern.replace_all(text, NO_FENCE).into_owned();
             }
         }
+        Value::String(_) => {}
         Value::Array(items) => items.iter_mut().for_each(|item| without(item, fence)),
         Value::Object(map) => map.values_mut().for_each(|value| without(value, fence)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

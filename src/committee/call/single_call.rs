@@ -2,11 +2,13 @@
 //! intent, reservation and settlement, as for every call. There is no retry, repair or
 //! fallback, because a client waits.
 
+use conclave_lenient_json::Schema;
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng as _, SeedableRng as _};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::committee::call::{CallSpec, call_once, message};
@@ -45,9 +47,9 @@ pub async fn consult<T>(
     asked: Consultation<'_>,
 ) -> Result<(T, bool), CallError>
 where
-    T: DeserializeOwned + JsonSchema + Send,
+    T: DeserializeOwned + JsonSchema + Send + 'static,
 {
-    let schema = asked.schema.clone();
+    let schema = Arc::new(Schema::new(asked.schema.clone()));
     let spec = spec(deps, asked, run.accepted().seed)?;
     call_once::<T>(run, deps, &spec, &schema).await
 }
@@ -61,7 +63,7 @@ pub fn consultation_price(
     asked: Consultation<'_>,
     length: Length,
 ) -> Result<Usd, Failure> {
-    let schema = asked.schema.clone();
+    let schema = Schema::new(asked.schema.clone());
     let spec = spec(deps, asked, 0)?;
     let Some(model) = deps.role(spec.role) else {
         return Ok(Usd::ZERO);

@@ -1,12 +1,11 @@
 //! Selects the models of the cross-check and bounds its cost, before any claim is known.
 
-use std::sync::LazyLock;
-
 use crate::committee::deps::Deps;
 use crate::committee::money::budget::{
     self, CheckCost, InputBound, ModelText, SCAFFOLDING_TOKENS, WantedCheck,
 };
 use crate::committee::output_shapes::CrossCheckReply;
+use crate::committee::schemas::schema_of;
 use crate::config::{OutputForm, PromptSet, RoleModel};
 use crate::domain::{Agent, Mode, Role, Usd};
 use crate::journal::{CheckScope, CheckSize};
@@ -29,13 +28,6 @@ const MAX_CLAIMS: usize = 4;
 /// The most bytes of a claim and of a summary that are shown.
 pub const CLAIM_BYTES: usize = 320;
 pub const SUMMARY_BYTES: usize = 400;
-
-static SCHEMA_BYTES: LazyLock<usize> = LazyLock::new(|| {
-    schemars::schema_for!(CrossCheckReply)
-        .to_value()
-        .to_string()
-        .len()
-});
 
 /// Returns the roles whose models check, in the order of the passes. The first is the verifier,
 /// unless its model is of the solver's family and another role's is not. The second prefers a model
@@ -108,6 +100,7 @@ pub fn sizes(deps: &Deps, mode: Mode) -> Vec<CheckSize> {
 /// Returns the worst-case cost of a cross-check of this size. `reports` are the most tokens of each
 /// report; `read` bounds the tokens of the request.
 pub fn worst_case(deps: &Deps, read: u64, reports: &[u64], size: CheckSize) -> Usd {
+    let schema = schema_of::<CrossCheckReply>().bytes();
     let cost = |role: Role| {
         let Some(model) = deps.role(role) else {
             return Usd::ZERO;
@@ -116,7 +109,7 @@ pub fn worst_case(deps: &Deps, read: u64, reports: &[u64], size: CheckSize) -> U
             .iter()
             .map(|tokens| ModelText::planned((*tokens).min(text_bytes(size.scope))))
             .collect();
-        let trusted = deps.prompts.system_bytes(model.prompts, "cross_check") + *SCHEMA_BYTES;
+        let trusted = deps.prompts.system_bytes(model.prompts, "cross_check") + schema;
         let read = read + SCAFFOLDING_TOKENS + LABEL_TOKENS * reports.len() as u64;
         let input = InputBound::new(trusted, read, &texts, 0);
         let output = model.limit_for(max_tokens(reports.len(), size.scope));

@@ -1,7 +1,5 @@
 //! Quotes a question before any call, with the same bounds that reserve the calls.
 
-use std::sync::LazyLock;
-
 use serde::Serialize;
 
 use crate::committee::deps::Deps;
@@ -12,6 +10,7 @@ use crate::committee::money::check_cost;
 use crate::committee::money::trim::wanted;
 use crate::committee::output_shapes::OrchestrationPlan;
 use crate::committee::request_context::PLANNED_CHARS;
+use crate::committee::schemas::schema_of;
 use crate::config::RoleModel;
 use crate::domain::{Agent, CORE_AGENTS, Question, Role, Usd};
 use crate::journal::CheckSize;
@@ -26,13 +25,6 @@ const USUAL_CHECK: f64 = 0.27;
 /// for what users and models write.
 const USUAL_INPUT: f64 = 0.3;
 const USUAL_READ: f64 = 0.21;
-
-static PLAN_SCHEMA_BYTES: LazyLock<usize> = LazyLock::new(|| {
-    schemars::schema_for!(OrchestrationPlan)
-        .to_value()
-        .to_string()
-        .len()
-});
 
 /// The step between the lengths at which questions are priced.
 const STEP_CHARS: usize = 1000;
@@ -303,7 +295,8 @@ impl Prices<'_> {
         let read = self
             .read
             .min((PLANNED_CHARS * self.bytes_per_char()) as u64);
-        let trusted = self.deps.prompts.system_bytes(model.prompts, "plan") + *PLAN_SCHEMA_BYTES;
+        let trusted = self.deps.prompts.system_bytes(model.prompts, "plan")
+            + schema_of::<OrchestrationPlan>().bytes();
         let input = InputBound::new(trusted, read + SCAFFOLDING_TOKENS, &[], 0);
         priced(model, input, model.limit_for(PLAN_TOKENS), length)
     }

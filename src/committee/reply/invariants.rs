@@ -11,6 +11,7 @@ use crate::committee::reply::plan_steps::plan_steps;
 use crate::committee::reply::redaction::Redactor;
 use crate::committee::reply::render::totals_line;
 use crate::committee::reply::sections::outline::Outline;
+use crate::committee::schemas::schema_of;
 use crate::domain::{
     Agent, AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Usd, is_question_mark,
 };
@@ -289,9 +290,8 @@ impl Violations {
         }
     }
 
-    fn schema<T: JsonSchema>(&mut self, what: &str, value: &Value) {
-        let schema = schemars::schema_for!(T).to_value();
-        if jsonschema::validate(&schema, value).is_err() {
+    fn schema<T: JsonSchema + 'static>(&mut self, what: &str, value: &Value) {
+        if !schema_of::<T>().accepts(value) {
             self.add("plan and agent JSON are valid against their schemas", what);
         }
     }

@@ -4,17 +4,24 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use regex::Regex;
 use serde_json::Value;
 
 use crate::domain::{AgentReport, Status};
 use crate::journal::{Draft, Synthesized, Transcript};
+use crate::text::contains_ignoring_case;
 
 /// Finds and removes references to a fixed set of units. The default has no units.
 #[derive(Debug, Default)]
 pub struct Redactor {
-    patterns: Option<Patterns>,
+    /// How references begin, such as `critic:`.
+    beginnings: Vec<String>,
+    /// The pattern of one reference. Empty if there are no units.
+    ids: String,
+    /// Compiled for the first text that may have a reference. Most replies have none.
+    patterns: OnceLock<Option<Patterns>>,
 }
 
 #[derive(Debug)]
@@ -23,6 +30,17 @@ struct Patterns {
     id: Regex,
     /// Matches brackets that contain only references, and the space before them.
     bracketed: Regex,
+}
+
+impl Patterns {
+    fn new(ids: &str) -> Option<Self> {
+        let id = Regex::new(&format!(r"(?i)\b(?:{ids})"));
+        let bracketed = Regex::new(&format!(
+            r"(?i)[ \t]*[\[(]\s*(?:{ids})(?:\s*[,;]\s*(?:{ids}))*\s*[\])]"
+        ));
+        let both = id.ok().zip(bracketed.ok());
+        both.map(|(id, bracketed)| Self { id, bracketed })
+    }
 }
 
 impl Redactor {
@@ -41,18 +59,24 @@ impl Redactor {
         let of_agent = |(agent, ids): (&str, Vec<&str>)| {
             format!("{}(?::(?:{}))+", regex::escape(agent), alternatives(ids))
         };
+        let beginnings = units.keys().map(|agent| format!("{agent}:")).collect();
         let ids: Vec<String> = units.into_iter().map(of_agent).collect();
-        let ids = ids.join("|");
-        let id = Regex::new(&format!(r"(?i)\b(?:{ids})"));
-        let bracketed = Regex::new(&format!(
-            r"(?i)[ \t]*[\[(]\s*(?:{ids})(?:\s*[,;]\s*(?:{ids}))*\s*[\])]"
-        ));
         Self {
-            patterns: id
-                .ok()
-                .zip(bracketed.ok())
-                .map(|(id, bracketed)| Patterns { id, bracketed }),
+            beginnings,
+            ids: ids.join("|"),
+            patterns: OnceLock::new(),
         }
+    }
+
+    /// Returns the patterns for a text; `None` if it cannot have a reference.
+    fn patterns_for(&self, text: &str) -> Option<&Patterns> {
+        let begins = |beginning: &String| contains_ignoring_case(text, beginning);
+        // Other letters can match without regard to case too, such as the long s.
+        if self.ids.is_empty() || (text.is_ascii() && !self.beginnings.iter().any(begins)) {
+            return None;
+        }
+        let patterns = self.patterns.get_or_init(|| Patterns::new(&self.ids));
+        patterns.as_ref()
     }
 
     /// Returns the redactor for the outputs that the last judgement of a run discards.
@@ -67,8 +91,8 @@ impl Redactor {
 
     /// Returns the references in a text, in order.
     pub fn references<'t>(&self, text: &'t str) -> Vec<&'t str> {
-        let ids = self
-            .patterns
+        let patterns = self.patterns_for(text);
+        let ids = patterns
             .iter()
             .flat_map(|patterns| patterns.id.find_iter(text));
         ids.map(|found| found.as_str()).collect()
@@ -87,7 +111,7 @@ impl Redactor {
     /// Returns the text without references. Brackets that contain only references are removed. Any
     /// other reference is replaced by its agent's name.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let Some(Patterns { id, bracketed }) = &self.patterns else {
+        let Some(Patterns { id, bracketed }) = self.patterns_for(text) else {
             return Cow::Borrowed(text);
         };
         let mut text = Cow::Borrowed(text);

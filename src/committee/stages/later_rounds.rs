@@ -9,6 +9,7 @@ use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, InputBound};
 use crate::committee::money::trim;
 use crate::committee::output_shapes::Decisions;
+use crate::committee::schemas::schema_of;
 use crate::committee::stages::open_claims::Open;
 use crate::committee::stages::resolve;
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
@@ -185,12 +186,12 @@ impl RoundContext<'_> {
 
     /// Returns the worst-case cost of one call of each agent for a `T`. `call` gives its prompt, the
     /// number of images and the output limit.
-    fn worst<T: JsonSchema>(
+    fn worst<T: JsonSchema + 'static>(
         &self,
         agents: &[Agent],
         call: impl Fn(Agent, &RoleModel) -> Result<(Rendered, usize, u32), Failure>,
     ) -> Result<Usd, Failure> {
-        let schema = schemars::schema_for!(T).to_value().to_string().len();
+        let schema = schema_of::<T>().bytes();
         let mut worst = Usd::ZERO;
         for agent in agents {
             let Some(model) = self.deps.role(Role::Agent(*agent)) else {

@@ -1,7 +1,5 @@
 //! Converts a [`ChatRequest`] to a request of the Messages API.
 
-use conclave_lenient_json::strict;
-
 use super::wire::{
     Block, CacheControl, Format, Message, OutputConfig, Request, Source, SystemBlock, Thinking,
     Tool, ToolChoice,
@@ -23,12 +21,12 @@ pub(super) fn to_wire(
         match structured_output {
             StructuredOutput::Auto if settings.structured_output => {
                 format = Some(Format::JsonSchema {
-                    schema: strict::for_vendor(&schema.value),
+                    schema: schema.value.for_vendor(),
                 });
             }
             StructuredOutput::Native => {
                 format = Some(Format::JsonSchema {
-                    schema: strict::for_vendor(&schema.value),
+                    schema: schema.value.for_vendor(),
                 });
             }
             StructuredOutput::Auto | StructuredOutput::Tool => {
@@ -36,7 +34,7 @@ pub(super) fn to_wire(
                 tools.push(Tool {
                     name: &schema.name,
                     description,
-                    input_schema: strict::for_vendor(&schema.value),
+                    input_schema: schema.value.for_vendor(),
                 });
                 tool_choice = Some(if settings.forced_tool {
                     ToolChoice::Tool { name: &schema.name }
@@ -125,7 +123,9 @@ mod tests {
             }],
             schema: Some(Schema {
                 name: "solution".into(),
-                value: json!({"type": "object", "properties": {"answer": {"type": "string", "maxLength": 9}}, "required": ["answer"]}),
+                value: compiled(
+                    json!({"type": "object", "properties": {"answer": {"type": "string", "maxLength": 9}}, "required": ["answer"]}),
+                ),
             }),
             settings: Settings {
                 temperature: Some(0.2),
@@ -133,6 +133,10 @@ mod tests {
             },
             ..ChatRequest::sample()
         }
+    }
+
+    fn compiled(schema: Value) -> std::sync::Arc<conclave_lenient_json::Schema> {
+        conclave_lenient_json::Schema::new(schema).into()
     }
 
     fn sent(request: &ChatRequest, option: StructuredOutput) -> Value {

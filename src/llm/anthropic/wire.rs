@@ -15,7 +15,7 @@ pub(super) struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_config: Option<OutputConfig>,
+    pub output_config: Option<OutputConfig<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -60,11 +60,11 @@ pub(super) enum Source<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct OutputConfig {
+pub(super) struct OutputConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub format: Option<Format>,
+    pub format: Option<Format<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -75,15 +75,15 @@ pub(super) enum Thinking {
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Format {
-    JsonSchema { schema: Value },
+pub(super) enum Format<'a> {
+    JsonSchema { schema: &'a Value },
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct Tool<'a> {
     pub name: &'a str,
     pub description: &'static str,
-    pub input_schema: Value,
+    pub input_schema: &'a Value,
 }
 
 #[derive(Debug, Serialize)]

@@ -1,7 +1,5 @@
 //! Converts a [`ChatRequest`] to a request of Chat Completions.
 
-use conclave_lenient_json::strict;
-
 use super::wire::{
     Content, Function, FunctionName, ImageUrl, JsonSchema, Message, Part, Request, ResponseFormat,
     Routing, StreamOptions, Tool, ToolChoice,
@@ -70,7 +68,7 @@ fn form(request: &ChatRequest, dialect: Dialect) -> Form<'_> {
             let json_schema = JsonSchema {
                 name,
                 strict: true,
-                schema: strict::for_vendor(&schema.value),
+                schema: schema.value.for_vendor(),
             };
             form.response_format = Some(ResponseFormat::JsonSchema { json_schema });
         }
@@ -80,7 +78,7 @@ fn form(request: &ChatRequest, dialect: Dialect) -> Form<'_> {
                     name,
                     description: "Gives the reply. Call it exactly once, with the whole reply.",
                     strict: true,
-                    parameters: strict::for_vendor(&schema.value),
+                    parameters: schema.value.for_vendor(),
                 },
             });
             let function = FunctionName { name };
@@ -206,7 +204,7 @@ mod tests {
             ],
             schema: Some(llm::Schema {
                 name: "solution".into(),
-                value: json!({"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}),
+                value: conclave_lenient_json::Schema::new(json!({"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]})).into(),
             }),
             ..ChatRequest::sample()
         }

@@ -82,7 +82,7 @@ pub(super) enum ResponseFormat<'a> {
 pub(super) struct JsonSchema<'a> {
     pub name: &'a str,
     pub strict: bool,
-    pub schema: Value,
+    pub schema: &'a Value,
 }
 
 #[derive(Debug, Serialize)]
@@ -96,7 +96,7 @@ pub(super) struct Function<'a> {
     pub name: &'a str,
     pub description: &'static str,
     pub strict: bool,
-    pub parameters: Value,
+    pub parameters: &'a Value,
 }
 
 #[derive(Debug, Serialize)]

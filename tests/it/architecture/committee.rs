@@ -20,9 +20,13 @@ const PARTS: &[(&str, &[&str])] = &[
             "reply",
             "request_context",
             "rule_texts",
+            "schemas",
         ],
     ),
-    ("call", &["call_names", "deps", "failure", "money"]),
+    (
+        "call",
+        &["call_names", "deps", "failure", "money", "schemas"],
+    ),
     (
         "money",
         &[
@@ -31,16 +35,21 @@ const PARTS: &[(&str, &[&str])] = &[
             "failure",
             "output_shapes",
             "request_context",
+            "schemas",
         ],
     ),
-    ("reply", &["call_names", "output_shapes", "request_context"]),
+    (
+        "reply",
+        &["call_names", "output_shapes", "request_context", "schemas"],
+    ),
     ("request_context", &["deps", "failure", "rule_texts"]),
     ("rule_texts", &[]),
     // The prompts are among the dependencies; a failed call is a reason to fail.
-    ("deps", &["call", "output_shapes"]),
+    ("deps", &["call", "output_shapes", "schemas"]),
     ("failure", &["call"]),
     ("output_shapes", &[]),
     ("call_names", &[]),
+    ("schemas", &[]),
 ];
 
 /// Returns the paths of a file inside the committee, without `crate::committee`, and where they are.

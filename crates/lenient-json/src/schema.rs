@@ -1,0 +1,97 @@
+//! A schema with all that is computed from it, each once.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+use crate::{Problem, strict, whole};
+
+/// A schema in the form that schemars generates. Its forms for vendors and for reading are computed
+/// when they are first needed.
+pub struct Schema {
+    value: Value,
+    bytes: usize,
+    for_vendor: OnceLock<Value>,
+    check: OnceLock<Result<SchemaCheck, Vec<Problem>>>,
+}
+
+/// A schema compiled for reading.
+pub(crate) struct SchemaCheck {
+    pub schema: Value,
+    pub required: Vec<String>,
+    pub validator: Validator,
+}
+
+impl Schema {
+    pub fn new(value: Value) -> Self {
+        let bytes = value.to_string().len();
+        Self {
+            value,
+            bytes,
+            for_vendor: OnceLock::new(),
+            check: OnceLock::new(),
+        }
+    }
+
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// Returns the length of the schema as JSON text.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the schema in the subset that all providers accept: [`strict::for_vendor`].
+    pub fn for_vendor(&self) -> &Value {
+        self.for_vendor
+            .get_or_init(|| strict::for_vendor(&self.value))
+    }
+
+    /// True if a value satisfies the schema. False if the schema itself cannot be used.
+    pub fn accepts(&self, value: &Value) -> bool {
+        self.check()
+            .is_ok_and(|check| check.validator.is_valid(value))
+    }
+
+    pub(crate) fn check(&self) -> Result<&SchemaCheck, Vec<Problem>> {
+        let check = self.check.get_or_init(|| SchemaCheck::new(&self.value));
+        check.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Schema").field(&self.value).finish()
+    }
+}
+
+impl SchemaCheck {
+    fn new(schema: &Value) -> Result<SchemaCheck, Vec<Problem>> {
+        let schema = strict::inlined(schema);
+        let validator = jsonschema::validator_for(&schema)
+            .map_err(|error| whole(&format!("the schema cannot be used: {error}")))?;
+        let required = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let required = required
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        Ok(SchemaCheck {
+            schema,
+            required,
+            validator,
+        })
+    }
+}

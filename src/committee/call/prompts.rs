@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use minijinja::{Environment, UndefinedBehavior};
 use regex::Regex;
@@ -100,8 +101,10 @@ pub struct Error {
 /// All prompts, compiled.
 pub struct Prompts {
     environment: Environment<'static>,
-    /// The rendered system parts by prompt file, or why one cannot be rendered.
-    systems: BTreeMap<String, Result<String, String>>,
+    /// The system parts by prompt file, each rendered when it is first needed, or why one cannot be
+    /// rendered. Rendering may not end: it takes place in a piece of a run, not when the service
+    /// starts.
+    systems: BTreeMap<String, OnceLock<Result<String, String>>>,
     hash: String,
 }
 
@@ -158,12 +161,10 @@ impl Prompts {
             hashed.push(text.as_bytes());
         }
         let hash = fingerprint(&hashed);
-        let system = |path: &&str| {
-            let template = environment.get_template(&format!("{path}#system")).ok()?;
-            let text = template.render(()).map_err(|e| format!("{e:#}"));
-            Some(((*path).to_owned(), text))
-        };
-        let systems = texts.keys().filter_map(system).collect();
+        let systems = texts
+            .keys()
+            .map(|path| ((*path).to_owned(), OnceLock::new()));
+        let systems = systems.collect();
         Ok(Self {
             environment,
             systems,
@@ -178,10 +179,21 @@ impl Prompts {
 
     /// Returns the bytes of a prompt's stable part.
     pub fn system_bytes(&self, set: PromptSet, name: &str) -> usize {
-        let system = self.systems.get(&path_of(set, name));
-        system
-            .and_then(|text| text.as_ref().ok())
-            .map_or(0, String::len)
+        self.system(&path_of(set, name)).map_or(0, str::len)
+    }
+
+    /// Returns a prompt file's system part, without space around it, or why it cannot be rendered.
+    fn system(&self, path: &str) -> Result<&str, String> {
+        let part = || {
+            let template = self.environment.get_template(&format!("{path}#system"));
+            let text = template.and_then(|t| t.render(()));
+            text.map(|t| t.trim().to_owned())
+                .map_err(|e| format!("{e:#}"))
+        };
+        let kept = self.systems.get(path);
+        let kept = kept.ok_or_else(|| format!("there is no prompt {path}"))?;
+        let text = kept.get_or_init(part);
+        text.as_deref().map_err(Clone::clone)
     }
 
     /// Renders the prompt `name` of a set.
@@ -204,18 +216,9 @@ impl Prompts {
             file: path.clone(),
             detail,
         };
-        let template = |half: &str| self.environment.get_template(&format!("{path}#{half}"));
-        let system = match self.systems.get(&path) {
-            Some(Ok(text)) => text.trim().to_owned(),
-            Some(Err(detail)) => return Err(failed(detail.clone())),
-            None => {
-                let missing = template("system").err();
-                return Err(failed(
-                    missing.map_or_else(String::new, |e| format!("{e:#}")),
-                ));
-            }
-        };
-        let user = template("user").and_then(|t| t.render(&values));
+        let system = self.system(&path).map_err(failed)?.to_owned();
+        let template = self.environment.get_template(&format!("{path}#user"));
+        let user = template.and_then(|t| t.render(&values));
         let user = user.map_err(|e| failed(format!("{e:#}")))?;
         Ok(Rendered {
             system,

@@ -268,10 +268,7 @@ async fn ask(
         Ok((prompt(context, model, &shown)?, shown))
     };
     let asking = format!("asking for {step}");
-    let (prompt, shown) = context
-        .deps
-        .rendered(context.run, &asking, render)
-        .await??;
+    let (prompt, shown) = context.run.compute(&asking, render).await??;
     let ask = CallSpec {
         step: step.clone(),
         role: pass.role,

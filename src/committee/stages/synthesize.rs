@@ -156,10 +156,7 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         let question = &input.request.question.message;
         sections::main_answer(&text, question, &input.discarded(), &mut corrections)
     };
-    let main = input
-        .run
-        .compute("reading the main answer", read)
-        .await?;
+    let main = input.run.compute("reading the main answer", read).await?;
     if main.trim().is_empty() {
         return instead(input, &CallFailure::unusable("the main answer is empty")).await;
     }
@@ -208,10 +205,7 @@ async fn complete(
         let main = sections::main_answer(&reply_markdown, question, &barred, &mut corrections);
         (justifications, main)
     };
-    let (justifications, main) = input
-        .run
-        .compute("reading the main answer", read)
-        .await?;
+    let (justifications, main) = input.run.compute("reading the main answer", read).await?;
     if main.trim().is_empty() {
         return instead(input, &CallFailure::unusable("the main answer is empty")).await;
     }
@@ -245,10 +239,7 @@ async fn complete(
         corrections.extend(unjustified.map(penalised));
         (draft, question)
     };
-    let (draft, question) = input
-        .run
-        .compute("completing the draft", draft)
-        .await?;
+    let (draft, question) = input.run.compute("completing the draft", draft).await?;
     let question = match question {
         Some(question) => question,
         None if would_ask(input, &draft) => question::instead(input, &mut corrections).await?,

@@ -21,8 +21,6 @@ use crate::journal::{AgentOutcome, Event, RoundSkipped, RoundStarted, SkipReason
 /// The shares of its first output limit that an agent may use when it reports again.
 const SHARES: [f64; 2] = [1.0, 0.5];
 
-/// Reasons for skipping a round that are not a fault.
-
 /// What a further round may hold.
 enum Affordable {
     Part(Open),

@@ -56,10 +56,6 @@ pub(super) trait Database: Send + Sync {
     /// Renews a lease. Parameters as for [`Database::HOLD`].
     const RENEW: &'static str;
 
-    /// Returns the head of a run if a lease is valid, and whether the run is being cancelled.
-    /// Parameters: [`Lease::values`], with [`Database::now`] as the last.
-    const FENCE: &'static str;
-
     /// Returns a lease that begins now, as the statements take it.
     fn lease(now: Timestamp, duration: Duration) -> i64;
 

@@ -2,8 +2,9 @@
 //! change that an event makes to its run's row.
 
 use jiff::Timestamp;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::database::Columns;
 use super::{
@@ -102,33 +103,45 @@ pub(super) fn line(
     seq: i64,
     prev: &str,
 ) -> Result<ArchivedEntry, Error> {
-    let (seq, at_ms, key, body) = (
-        seq + 1,
-        at.as_millisecond(),
-        event.key(),
-        body(event, VERSION)?,
-    );
+    Ok(chained(run, at, event.key(), body(event)?, seq, prev))
+}
+
+/// As [`line`], for an event whose text is known.
+pub(super) fn chained(
+    run: RunId,
+    at: Timestamp,
+    key: String,
+    body: String,
+    seq: i64,
+    prev: &str,
+) -> ArchivedEntry {
+    let (seq, at_ms) = (seq + 1, at.as_millisecond());
     let hash = chain::link(run, (seq, at_ms), &key, &body, prev);
-    Ok(ArchivedEntry {
+    ArchivedEntry {
         seq,
         at_ms,
         key,
         body,
         prev: prev.to_owned(),
         hash,
-    })
+    }
+}
+
+/// An event as it is stored.
+#[derive(Serialize)]
+struct Versioned<'a> {
+    #[serde(flatten)]
+    event: &'a Event,
+    v: u32,
 }
 
 /// Serializes an event with its tag, data and format version. Refuses an event that cannot be
 /// parsed back, such as one with a number that JSON cannot represent, before it enters the chain.
-fn body(event: &Event, version: u32) -> Result<String, Error> {
+pub(super) fn body(event: &Event) -> Result<String, Error> {
     let unwritable =
         |error: serde_json::Error| Error::Unwritable(format!("{}: {error}", event.key()));
-    let mut value = serde_json::to_value(event).map_err(unwritable)?;
-    if let Value::Object(map) = &mut value {
-        map.insert("v".to_owned(), json!(version));
-    }
-    let body = value.to_string();
+    let versioned = Versioned { event, v: VERSION };
+    let body = serde_json::to_string(&versioned).map_err(unwritable)?;
     serde_json::from_str::<Event>(&body).map_err(unwritable)?;
     Ok(body)
 }

@@ -18,7 +18,7 @@ use crate::domain::RunId;
 pub(super) type Head = (i64, String);
 
 /// Returns the head of a run without entries.
-fn genesis() -> Head {
+pub(super) fn genesis() -> Head {
     (0, chain::GENESIS.to_owned())
 }
 
@@ -131,7 +131,7 @@ async fn insert<C: Connection>(
 }
 
 /// Inserts the row of a run that has no entries yet.
-fn insert_run(run: &NewRun) -> Statement {
+pub(super) fn insert_run(run: &NewRun) -> Statement {
     let question = &run.accepted.question;
     let context = &question.context;
     let values = vec![
@@ -183,7 +183,7 @@ fn set_head(run: &str, (seq, hash): Head) -> Statement {
 }
 
 /// Returns the statement for what an event changes besides the journal.
-fn project(run: &str, at: Timestamp, event: &Event) -> Option<Statement> {
+pub(super) fn project(run: &str, at: Timestamp, event: &Event) -> Option<Statement> {
     let at_ms: Bound = at.as_millisecond().into();
     Some(match rows::change(event)? {
         Change::Spent(nanos) => (
@@ -309,6 +309,22 @@ pub(super) fn script(run: &NewRun, more: &[Event]) -> Result<Vec<Statement>, Err
     Ok(script)
 }
 
+/// Returns the parameters of [`Database::CLAIM`].
+pub(super) fn claim_values<D: Database>(
+    which: Claim,
+    owner: &str,
+    duration: Duration,
+    at: Timestamp,
+) -> Vec<Bound> {
+    let one = match which {
+        Claim::Oldest => None,
+        Claim::Run(id) => Some(id.to_string()),
+    };
+    let mut values = vec![owner.into(), D::lease(at, duration).into(), one.into()];
+    values.extend(D::now(at).map(Bound::from));
+    values
+}
+
 pub(super) async fn claim<D: Database>(
     database: &D,
     which: Claim,
@@ -316,12 +332,7 @@ pub(super) async fn claim<D: Database>(
     duration: Duration,
     at: Timestamp,
 ) -> Result<Option<Lease>, Error> {
-    let one = match which {
-        Claim::Oldest => None,
-        Claim::Run(id) => Some(id.to_string()),
-    };
-    let mut values = vec![owner.into(), D::lease(at, duration).into(), one.into()];
-    values.extend(D::now(at).map(Bound::from));
+    let values = claim_values::<D>(which, owner, duration, at);
     retried::<D, _, _>(|| async {
         let mut tx = database.transaction().await?;
         let Some(row) = tx.row(D::CLAIM, values.clone()).await? else {
@@ -361,7 +372,7 @@ pub(super) async fn renew<D: Database>(
     )
 }
 
-fn claim_event(lease: &Lease) -> Event {
+pub(super) fn claim_event(lease: &Lease) -> Event {
     Event::Claimed(Claimed {
         epoch: lease.epoch,
         owner: lease.owner.clone(),
@@ -370,7 +381,7 @@ fn claim_event(lease: &Lease) -> Event {
 
 impl Lease {
     /// Returns run, epoch and owner, and perhaps one more value.
-    fn values(&self, more: impl Into<Option<i64>>) -> Vec<Bound> {
+    pub(super) fn values(&self, more: impl Into<Option<i64>>) -> Vec<Bound> {
         let mut values = vec![
             self.run.to_string().into(),
             self.epoch.into(),
@@ -381,22 +392,10 @@ impl Lease {
     }
 }
 
-/// Returns the head of a run to which a lease may append these events. The inner error says that
-/// it may not.
-pub(super) async fn fenced<D: Database>(
-    connection: &mut <D::Driver as sqlx::Database>::Connection,
-    lease: &Lease,
-    at: Timestamp,
-    events: &[Event],
-) -> Result<Result<Head, Error>, Failure> {
-    let Some(row) = connection.row(D::FENCE, lease.values(D::now(at))).await? else {
-        return Ok(Err(Error::LeaseLost));
-    };
+/// True if events may not be written while their run is being cancelled.
+pub(super) fn needs_consent(events: &[Event]) -> bool {
     let stopped = |event: &Event| matches!(event, Event::CallSent(_) | Event::Executed(_));
-    if row.whole("cancel_requested")? != 0 && events.iter().any(stopped) {
-        return Ok(Err(Error::CancelRequested));
-    }
-    Ok(Ok((row.whole("head_seq")?, row.text("head_hash")?)))
+    events.iter().any(stopped)
 }
 
 /// Appends to a finished run.

@@ -21,12 +21,15 @@ use sqlx::postgres::{
 use sqlx::query::Query;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Postgres, SqlStr, Transaction};
 
-use super::database::{Bound, Connection, Database, Failure, Statement, millis, retried};
+use super::database::{
+    Bound, Columns as _, Connection, Database, Failure, Statement, millis, retried,
+};
 use super::store::{
     Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
     JournalStore, Lease, LeaseState, NewRun, Owner, Restored, RunFilter,
 };
-use super::{Archive, Event, reads, writes};
+use super::writes::{self, Head};
+use super::{Archive, Event, reads};
 use crate::domain::RunId;
 
 /// Connections of one process, besides the one that listens for notifications.
@@ -178,13 +181,6 @@ impl Database for PostgresStore {
         WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running'
         RETURNING cancel_requested";
 
-    // Locks the row until the end of the transaction, so no other process can claim the run or
-    // append in between.
-    const FENCE: &'static str = "
-        SELECT cancel_requested, head_seq, head_hash FROM runs
-        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until >= clock_timestamp()
-        FOR UPDATE";
-
     fn lease(_now: Timestamp, duration: Duration) -> i64 {
         millis(duration)
     }
@@ -266,6 +262,28 @@ impl Connection for PgConnection {
     }
 }
 
+/// Locks the row until the end of the transaction, so no other process can claim the run or append
+/// in between.
+const FENCE: &str = "
+    SELECT cancel_requested, head_seq, head_hash FROM runs
+    WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until >= clock_timestamp()
+    FOR UPDATE";
+
+/// Returns the head of a run if a lease may append these events.
+async fn fenced(
+    connection: &mut PgConnection,
+    lease: &Lease,
+    events: &[Event],
+) -> Result<Head, Failure> {
+    let Some(row) = connection.row(FENCE, lease.values(None)).await? else {
+        return Err(Error::LeaseLost.into());
+    };
+    if row.whole("cancel_requested")? != 0 && writes::needs_consent(events) {
+        return Err(Error::CancelRequested.into());
+    }
+    Ok((row.whole("head_seq")?, row.text("head_hash")?))
+}
+
 #[async_trait]
 impl JournalStore for PostgresStore {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
@@ -298,7 +316,7 @@ impl JournalStore for PostgresStore {
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
         retried::<Self, _, _>(|| async {
             let mut tx = self.transaction().await?;
-            let head = writes::fenced::<Self>(&mut tx, lease, at, events).await??;
+            let head = fenced(&mut tx, lease, events).await?;
             let seq = writes::append(&mut *tx, lease.run, at, events, head).await?;
             tx.commit().await?;
             Ok::<_, Failure>(seq)

@@ -220,10 +220,6 @@ impl Database for SqliteStore {
         UPDATE runs SET lease_until_ms = $4 WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running'
         RETURNING cancel_requested";
 
-    const FENCE: &'static str = "
-        SELECT cancel_requested, head_seq, head_hash FROM runs
-        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until_ms >= $4";
-
     fn lease(now: Timestamp, duration: Duration) -> i64 {
         now.as_millisecond().saturating_add(millis(duration))
     }
@@ -301,6 +297,14 @@ impl Connection for SqliteConnection {
 impl JournalStore for SqliteStore {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
         self.file.in_place()?;
+        let is_alone = run.limits.is_empty() && run.accepted.continues.is_none();
+        if is_alone
+            && self
+                .file
+                .noted(self.batch.accept(&run, &self.writer).await)?
+        {
+            return Ok(Acceptance::New);
+        }
         self.file.noted(writes::accept(self, &run).await)
     }
 
@@ -316,7 +320,12 @@ impl JournalStore for SqliteStore {
         lease: Duration,
         now: Timestamp,
     ) -> Result<Option<Lease>, Error> {
-        writes::claim(self, which, owner, lease, now).await
+        let Claim::Run(run) = which else {
+            return writes::claim(self, which, owner, lease, now).await;
+        };
+        let values = writes::claim_values::<Self>(which, owner, lease, now);
+        let claim = self.batch.claim(run, owner, values, now, &self.writer);
+        claim.await
     }
 
     async fn renew(

@@ -7,45 +7,141 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
-use sqlx::{Connection as _, QueryBuilder, Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, Connection as _, QueryBuilder, SqlSafeStr as _, Sqlite, Transaction};
 
-use super::Error;
+use super::{Error, SqliteRow, bind};
+use crate::journal::database::{Bound, Connection as _, Statement};
 
 const WAITS: &str = "PRAGMA synchronous = FULL; BEGIN IMMEDIATE";
 const DOES_NOT_WAIT: &str = "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE";
 
+#[derive(Clone)]
 pub(super) struct Writer {
     pool: SqlitePool,
     /// True while a transaction may be open that the driver does not know of.
     half_done: Arc<AtomicBool>,
+    /// True if the last transaction that has ended was one that waits for the disk. Each use of the
+    /// connection sets it to false first.
+    waits: Arc<AtomicBool>,
+    /// The value of `waits` when the connection was last taken from the pool.
+    waited: Arc<AtomicBool>,
+}
+
+/// A transaction that waits for the disk, of which the driver does not know. It is rolled back if it
+/// is dropped before its end.
+pub(super) struct Open {
+    connection: PoolConnection<Sqlite>,
+    half_done: Arc<AtomicBool>,
+}
+
+impl Open {
+    /// Executes one statement.
+    pub async fn change(&mut self, statement: Statement) -> Result<(), sqlx::Error> {
+        (*self.connection).change(statement).await.map(|_| ())
+    }
+
+    /// Returns the first row of a query.
+    pub async fn row(
+        &mut self,
+        query: &'static str,
+        values: Vec<Bound>,
+    ) -> Result<Option<SqliteRow>, sqlx::Error> {
+        (*self.connection).row(query, values).await
+    }
+
+    /// Executes statements of which the last commits.
+    pub async fn finish(&mut self, script: String, values: Vec<Bound>) -> Result<(), sqlx::Error> {
+        let script = AssertSqlSafe(script).into_sql_str();
+        bind(sqlx::query(script), values)
+            .execute(&mut *self.connection)
+            .await?;
+        Ok(())
+    }
+
+    /// Returns the connection to the pool. Rolls back if the transaction was not committed.
+    pub async fn end(mut self, is_committed: bool) {
+        let is_over = is_committed || {
+            let rolled_back = sqlx::query("ROLLBACK").execute(&mut *self.connection);
+            rolled_back.await.is_ok()
+        };
+        if is_over {
+            self.half_done.store(false, Ordering::SeqCst);
+        }
+    }
 }
 
 impl Writer {
     pub async fn open(options: SqliteConnectOptions) -> Result<Self, Error> {
         let half_done = Arc::new(AtomicBool::new(false));
         let before = Arc::clone(&half_done);
+        let (waits, waited) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let (level, last_level) = (Arc::clone(&waits), Arc::clone(&waited));
+        let (new_level, new_last_level) = (Arc::clone(&waits), Arc::clone(&waited));
         let pool = SqlitePoolOptions::new()
             .max_connections(1)
             // A connection to a local file cannot break, and the test would cost each statement a
             // round trip to the database's thread.
             .test_before_acquire(false)
+            .after_connect(move |_, _| {
+                new_level.store(false, Ordering::SeqCst);
+                new_last_level.store(false, Ordering::SeqCst);
+                Box::pin(async { Ok(()) })
+            })
             // When the disk is full, SQLite rolls back by itself. The driver does not notice, and
             // would consider the connection to be inside a transaction for ever. So such a
             // connection is closed, which rolls back.
             .before_acquire(move |connection, _| {
+                last_level.store(level.swap(false, Ordering::SeqCst), Ordering::SeqCst);
                 let sound =
                     !before.swap(false, Ordering::SeqCst) && !connection.is_in_transaction();
                 Box::pin(async move { Ok(sound) })
             })
             .connect_with(options)
             .await?;
-        Ok(Self { pool, half_done })
+        Ok(Self {
+            pool,
+            half_done,
+            waits,
+            waited,
+        })
     }
 
     /// Begins a transaction whose commit waits for the disk.
     pub async fn transaction(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
-        self.pool.begin_with(WAITS).await
+        let begun = self.pool.begin_with(WAITS).await?;
+        self.waits.store(true, Ordering::SeqCst);
+        Ok(begun)
+    }
+
+    /// As [`Writer::transaction`], with the rows of a first query, in one round trip to the
+    /// database's thread.
+    pub async fn begin_and_read(
+        &self,
+        query: &'static str,
+        values: Vec<Bound>,
+    ) -> Result<(Open, Vec<SqliteRow>), sqlx::Error> {
+        let mut open = Open {
+            connection: self.pool.acquire().await?,
+            half_done: Arc::clone(&self.half_done),
+        };
+        let waited = self.waited.load(Ordering::SeqCst);
+        let begin = if waited { "BEGIN IMMEDIATE" } else { WAITS };
+        let statements = AssertSqlSafe(format!("{begin};{query}")).into_sql_str();
+        self.half_done.store(true, Ordering::SeqCst);
+        // The PRAGMA takes effect when it is compiled, so a statement with it is not cached.
+        let begun = bind(sqlx::query(statements), values).persistent(waited);
+        match begun.fetch_all(&mut *open.connection).await {
+            Ok(rows) => {
+                self.waits.store(true, Ordering::SeqCst);
+                Ok((open, rows))
+            }
+            Err(error) => {
+                open.end(false).await;
+                Err(error)
+            }
+        }
     }
 
     /// Begins a transaction that survives any end of the process, but may be lost when the machine

@@ -426,7 +426,9 @@ impl App {
                 let entries = self.store.entries(run, 0).await?;
                 return Ok(Transcript::of_entries(&entries).finished.cloned());
             }
-            runner::wait_for_signal(&mut wake).await;
+            if let Ok(Some(finished)) = tokio::time::timeout(runner::POLL, wake.end()).await {
+                return Ok(Some(Finished::clone(&finished)));
+            }
         }
     }
 

@@ -27,7 +27,7 @@ use crate::strategies::{self, Memory};
 use crate::tools::{self, Toolbox};
 
 /// How often a process looks for runs that no process executes.
-const POLL: Duration = Duration::from_secs(1);
+pub(super) const POLL: Duration = Duration::from_secs(1);
 
 /// How long notifications are collected before they are published together.
 const BATCH_WINDOW: Duration = Duration::from_millis(20);

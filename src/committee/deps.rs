@@ -13,7 +13,7 @@ use crate::committee::output_shapes::FinalSynthesis;
 use crate::committee::schemas::schema_of;
 use crate::config::{OutputForm, Policy, RoleModel};
 use crate::domain::{AgentReport, Role};
-use crate::journal::RunContext;
+use crate::journal::{RunContext, Stop};
 use crate::llm::Registry;
 
 /// The dependencies of a committee: models, prompts, policy. The question is not among them.
@@ -40,6 +40,24 @@ impl Deps {
                 .policy
                 .deadline(run.accepted().question.mode)
                 .mul_f64(share)
+    }
+
+    /// Renders a prompt off the async workers, unless it is short. The time of a prompt file of the
+    /// operator is unknown.
+    ///
+    /// # Errors
+    /// As [`RunContext::compute`].
+    pub(super) async fn rendered<T>(
+        &self,
+        run: &RunContext,
+        piece: &str,
+        render: impl FnOnce() -> T + Send,
+    ) -> Result<T, Stop> {
+        if self.prompts.are_built_in() {
+            run.compute_text(piece, render).await
+        } else {
+            run.compute(piece, render).await
+        }
     }
 
     /// Returns the bytes of a role's stable prompt, its schema included.

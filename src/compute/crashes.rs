@@ -77,7 +77,7 @@ impl Crashes {
 }
 
 /// Calls `piece`. If it crashes the process, the crash is noted as that of `run`.
-pub(super) fn attributed<T>(run: RunId, piece: impl FnOnce() -> T) -> T {
+pub fn attributed<T>(run: RunId, piece: impl FnOnce() -> T) -> T {
     struct Restore(u128);
     impl Drop for Restore {
         fn drop(&mut self) {

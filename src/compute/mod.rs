@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
 use crate::domain::RunId;
 
-pub use crashes::Crashes;
+pub use crashes::{Crashes, attributed};
 
 /// Minimum number of concurrent pieces, so that one long piece does not block all others.
 const MIN_PIECES: usize = 2;

@@ -13,6 +13,7 @@ use tracing::Instrument as _;
 use super::event::{sent_key, settled_key};
 use super::observe::Observer;
 use super::resumed::{self, Deaths};
+use super::rows;
 use super::step::Step;
 use super::wake::Wake;
 use super::{
@@ -94,9 +95,13 @@ struct State {
     /// Event keys in journal order.
     order: Vec<String>,
     ledger: Ledger,
+    /// The bytes of the question and of all answers of models.
+    text_bytes: usize,
     /// What is known of earlier processes at this point of the run. `None` in the first process,
     /// and after any progress.
     resumed: Option<Resumed>,
+    /// Writes that were begun and whose events are not in `seen`. Those of a dropped stage stay.
+    unconfirmed: u32,
     /// True if every further write and call is refused.
     closed: bool,
 }
@@ -112,6 +117,7 @@ impl State {
     fn of(cap: Usd, entries: Vec<Entry>) -> Self {
         let ledger = ledger_of(cap, &entries);
         let resumed = resumed::deaths(&entries).map(|deaths| Resumed { deaths, pieces: 0 });
+        let text_bytes = entries.iter().map(|entry| text_bytes(&entry.event)).sum();
         let order = entries.iter().map(|entry| entry.key.clone()).collect();
         let seen = entries
             .into_iter()
@@ -121,7 +127,9 @@ impl State {
             seen,
             order,
             ledger,
+            text_bytes,
             resumed,
+            unconfirmed: 0,
             closed: false,
         }
     }
@@ -130,6 +138,7 @@ impl State {
         let key = event.key();
         if self.seen.insert(key.clone(), event.clone()).is_none() {
             self.order.push(key);
+            self.text_bytes += text_bytes(event);
         }
         if event.is_progress() {
             self.resumed = None;
@@ -423,25 +432,37 @@ impl RunContext {
     /// [`Stop`] if the database fails or the lease is lost.
     pub async fn finish(&self, ending: Ending) -> Result<(), Stop> {
         self.close().await;
-        // The database may have an entry that is missing in memory, because its stage was dropped
-        // during the write. So the state is rebuilt from the stored entries.
-        let entries = self.store.entries(self.lease.run, 0).await?;
-        let mut last = State {
-            closed: true,
-            ..State::of(self.accepted.cap, entries)
+        if self.state().unconfirmed > 0 {
+            // The database may have an entry that is missing in memory, because its stage was
+            // dropped during the write. So the state is rebuilt from the stored entries.
+            let entries = self.store.entries(self.lease.run, 0).await?;
+            *self.state() = State {
+                closed: true,
+                ..State::of(self.accepted.cap, entries)
+            };
+        }
+        let (mut events, spent) = {
+            let mut state = self.state();
+            (state.settle_open(), state.ledger.spent())
         };
-        let mut events = last.settle_open();
-        let spent = last.ledger.spent();
-        events.push(Event::Finished(Box::new(Finished { ending, spent })));
+        // Readers get what a reader of the database gets.
+        let finished = Event::Finished(Box::new(Finished { ending, spent }));
+        let finished = rows::as_stored(&finished)?;
+        events.push(finished.clone());
         self.store
             .append(&self.lease, self.clock.now(), &events)
             .await?;
-        for event in &events {
-            last.add(event);
-            self.observer.written(event, &last.seen);
+        {
+            let mut state = self.state();
+            for event in &events {
+                state.add(event);
+                self.observer.written(event, &state.seen);
+            }
         }
-        *self.state() = last;
-        self.wake.up(self.lease.run);
+        match finished {
+            Event::Finished(finished) => self.wake.finished(self.lease.run, *finished),
+            _ => self.wake.up(self.lease.run),
+        }
         Ok(())
     }
 
@@ -460,22 +481,24 @@ impl RunContext {
         written.map_err(|_| Error::Unavailable("the write was broken off".into()))??;
         {
             let mut state = self.state();
+            state.unconfirmed = state.unconfirmed.saturating_sub(1);
             for event in &events {
                 state.add(event);
                 self.observer.written(event, &state.seen);
             }
         }
-        self.wake.up(self.lease.run);
+        self.wake.written(self.lease.run);
         Ok(())
     }
 
     /// Starts a write, unless the context is closed. The state lock covers both steps, so that
     /// [`RunContext::close`] waits for every write.
     fn begin_write(&self, events: Vec<Event>) -> Result<JoinHandle<Result<i64, Error>>, Stop> {
-        let state = self.state();
+        let mut state = self.state();
         if state.closed {
             return Err(Stop::Lost);
         }
+        state.unconfirmed += 1;
         let (store, lease, at) = (
             Arc::clone(&self.store),
             self.lease.clone(),
@@ -487,6 +510,18 @@ impl RunContext {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the bytes of an event's text that users and models wrote.
+fn text_bytes(event: &Event) -> usize {
+    match event {
+        Event::Accepted(accepted) => accepted.question.message.len(),
+        Event::CallSettled(CallSettled {
+            result: CallResult::Answered { text, .. },
+            ..
+        }) => text.len(),
+        _ => 0,
     }
 }
 

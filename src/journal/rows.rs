@@ -146,6 +146,12 @@ pub(super) fn body(event: &Event) -> Result<String, Error> {
     Ok(body)
 }
 
+/// Returns the event as it is read back once it is stored.
+pub(super) fn as_stored(event: &Event) -> Result<Event, Error> {
+    let body = body(event)?;
+    serde_json::from_str(&body).map_err(|error| Error::Unwritable(error.to_string()))
+}
+
 /// Returns the message as the run's row has it. Actions are free, so their text is cut; the journal
 /// has all of it.
 pub(super) fn listed_message(accepted: &Accepted) -> String {

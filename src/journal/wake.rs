@@ -1,16 +1,27 @@
-//! Notifies readers in this process of new journal entries.
+//! Notifies readers in this process of new journal entries, and hands them the end of a run that is
+//! executed here.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{broadcast, watch};
 
+use super::Finished;
 use crate::domain::RunId;
+
+/// What listeners know of a run.
+#[derive(Debug, Clone, Default)]
+struct News {
+    /// Incremented if only the database can tell what is new.
+    unread: u64,
+    /// The run's end, if this process has written it.
+    finished: Option<Arc<Finished>>,
+}
 
 /// Publishes which runs have new entries. Only a hint: readers poll as well.
 #[derive(Debug, Clone)]
 pub struct Wake {
-    listeners: Arc<Mutex<BTreeMap<RunId, watch::Sender<()>>>>,
+    listeners: Arc<Mutex<BTreeMap<RunId, watch::Sender<News>>>>,
     own: broadcast::Sender<RunId>,
 }
 
@@ -24,26 +35,38 @@ impl Default for Wake {
 }
 
 impl Wake {
-    /// Notifies the listeners of a run that this process has written to.
+    /// Notifies the listeners of a run whose row this process has changed.
     pub fn up(&self, run: RunId) {
         let _ = self.own.send(run);
         self.pass_on(run);
     }
 
+    /// Notifies the listeners of a run in progress that this process has written entries.
+    pub(super) fn written(&self, run: RunId) {
+        let _ = self.own.send(run);
+        self.tell(run, |_| {});
+    }
+
+    /// Notifies the listeners of a run whose end this process has written.
+    pub(super) fn finished(&self, run: RunId, finished: Finished) {
+        let _ = self.own.send(run);
+        self.tell(run, |news| news.finished = Some(Arc::new(finished)));
+    }
+
     /// Notifies the listeners of a run that another process has written to.
     pub fn pass_on(&self, run: RunId) {
+        self.tell(run, |news| news.unread = news.unread.wrapping_add(1));
+    }
+
+    fn tell(&self, run: RunId, change: impl FnOnce(&mut News)) {
         if let Some(sender) = self.senders().get(&run) {
-            let _ = sender.send(());
+            sender.send_modify(change);
         }
     }
 
     /// Subscribes to the notifications of one run, from now on.
     pub fn listen(&self, run: RunId) -> Listener {
-        let news = self
-            .senders()
-            .entry(run)
-            .or_insert_with(|| watch::Sender::new(()))
-            .subscribe();
+        let news = self.senders().entry(run).or_default().subscribe();
         Listener {
             run,
             news,
@@ -57,7 +80,7 @@ impl Wake {
         self.own.subscribe()
     }
 
-    fn senders(&self) -> MutexGuard<'_, BTreeMap<RunId, watch::Sender<()>>> {
+    fn senders(&self) -> MutexGuard<'_, BTreeMap<RunId, watch::Sender<News>>> {
         self.listeners
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -68,7 +91,7 @@ impl Wake {
 #[derive(Debug)]
 pub struct Listener {
     run: RunId,
-    news: watch::Receiver<()>,
+    news: watch::Receiver<News>,
     wake: Wake,
 }
 
@@ -78,12 +101,20 @@ impl Listener {
         // The sender lives as long as its last listener, so this cannot fail.
         let _ = self.news.changed().await;
     }
+
+    /// Waits for the end of the run. Returns `None` if the database must be read to know more.
+    pub async fn end(&mut self) -> Option<Arc<Finished>> {
+        let unread = self.news.borrow().unread;
+        let is_news = |news: &News| news.finished.is_some() || news.unread != unread;
+        let news = self.news.wait_for(is_news).await.ok()?;
+        news.finished.clone()
+    }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
         let mut senders = self.wake.senders();
-        self.news = watch::Sender::new(()).subscribe();
+        self.news = watch::Sender::default().subscribe();
         if senders
             .get(&self.run)
             .is_some_and(|sender| sender.receiver_count() == 0)

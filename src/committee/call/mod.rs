@@ -57,7 +57,9 @@ where
     let schema = schema_of::<T>();
     let first = buy(run, deps, &ask, Some(&schema), None).await?;
     let read = || parse_checked(&first, &schema, &check);
-    let (parsed, problems) = run.compute(&format!("reading {}", ask.step), read).await?;
+    let (parsed, problems) = run
+        .compute_text(&format!("reading {}", ask.step), read)
+        .await?;
     if parsed.is_err() && first.is_cut() {
         let read = || salvage(&first.text);
         if let Some((value, salvaged)) = run.compute("reading a cut answer", read).await? {
@@ -94,7 +96,7 @@ where
         Some(typed(parsed, Obtained::Repaired, &answer))
     };
     let repaired = run
-        .compute(&format!("reading {}/repair", ask.step), read)
+        .compute_text(&format!("reading {}/repair", ask.step), read)
         .await?;
     let notes = problems.iter().map(ToString::to_string);
     let failure = match (repaired, parsed) {
@@ -186,7 +188,9 @@ where
     let answer = only_answer(settled, ask.role)?;
     let schema = schema_of::<T>();
     let read = || conclave_lenient_json::parse::<T>(&answer.text, &schema);
-    let parsed = run.compute(&format!("reading {}", ask.step), read).await?;
+    let parsed = run
+        .compute_text(&format!("reading {}", ask.step), read)
+        .await?;
     let cause = FailureCause::MalformedOutput;
     let parsed = parsed.map_err(|problems| CallFailure::of_problems(cause, &problems))?;
     // A surrounding code fence does not count as needing repair.

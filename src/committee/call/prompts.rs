@@ -106,6 +106,7 @@ pub struct Prompts {
     /// starts.
     systems: BTreeMap<String, OnceLock<Result<String, String>>>,
     hash: String,
+    are_built_in: bool,
 }
 
 impl Prompts {
@@ -169,12 +170,18 @@ impl Prompts {
             environment,
             systems,
             hash,
+            are_built_in: directory.is_none(),
         })
     }
 
     /// Returns the fingerprint of all files in use.
     pub fn hash(&self) -> &str {
         &self.hash
+    }
+
+    /// True if no file replaces a prompt of the program.
+    pub fn are_built_in(&self) -> bool {
+        self.are_built_in
     }
 
     /// Returns the bytes of a prompt's stable part.

@@ -304,7 +304,7 @@ async fn ask(
         })
     };
     let reading = format!("reading {step}");
-    Ok(context.run.compute(&reading, read).await??)
+    Ok(context.run.compute_text(&reading, read).await??)
 }
 
 fn prompt(

@@ -44,7 +44,7 @@ pub async fn reply(
         let violations = ending.violations(&reply, &transcript, chain_fault, gated);
         Ok::<_, Failure>((reply, violations))
     };
-    let (reply, violations) = run.compute("rendering the reply", render).await??;
+    let (reply, violations) = run.compute_text("rendering the reply", render).await??;
     if violations.is_empty() {
         return Ok(reply);
     }
@@ -73,7 +73,7 @@ pub async fn enforce_invariants(
 ) -> Result<Synthesized, Failure> {
     let broken = input
         .run
-        .compute("checking the synthesis", || violations(input, &synthesized))
+        .compute_text("checking the synthesis", || violations(input, &synthesized))
         .await?;
     if broken.is_empty() {
         return Ok(synthesized);

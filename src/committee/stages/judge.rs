@@ -88,7 +88,7 @@ pub(super) async fn judge(context: &RoundContext<'_>, round: u8) -> Result<Judge
     let score = async {
         let judge = || judgement(context, None);
         let judgement = run
-            .compute(&format!("scoring round {round}"), judge)
+            .compute_text(&format!("scoring round {round}"), judge)
             .await?;
         Ok::<_, Failure>(Box::new(Scored { round, judgement }))
     };

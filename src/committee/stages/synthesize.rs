@@ -55,7 +55,7 @@ pub async fn write(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
         };
         input
             .run
-            .compute("cleaning the synthesis", || clean(input, &mut synthesized))
+            .compute_text("cleaning the synthesis", || clean(input, &mut synthesized))
             .await?;
         let synthesized = finish::enforce_invariants(input, synthesized).await?;
         Ok(Box::new(synthesized))
@@ -66,7 +66,7 @@ pub async fn write(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
 async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
     let (mut values, texts) = input
         .run
-        .compute("asking for the synthesis", || input.values())
+        .compute_text("asking for the synthesis", || input.values())
         .await?;
     let max_words = max_words(input);
     set(&mut values, "max_words", json!(max_words));
@@ -156,7 +156,10 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         let question = &input.request.question.message;
         sections::main_answer(&text, question, &input.discarded(), &mut corrections)
     };
-    let main = input.run.compute("reading the main answer", read).await?;
+    let main = input
+        .run
+        .compute_text("reading the main answer", read)
+        .await?;
     if main.trim().is_empty() {
         return instead(input, &CallFailure::unusable("the main answer is empty")).await;
     }
@@ -205,7 +208,10 @@ async fn complete(
         let main = sections::main_answer(&reply_markdown, question, &barred, &mut corrections);
         (justifications, main)
     };
-    let (justifications, main) = input.run.compute("reading the main answer", read).await?;
+    let (justifications, main) = input
+        .run
+        .compute_text("reading the main answer", read)
+        .await?;
     if main.trim().is_empty() {
         return instead(input, &CallFailure::unusable("the main answer is empty")).await;
     }
@@ -239,7 +245,10 @@ async fn complete(
         corrections.extend(unjustified.map(penalised));
         (draft, question)
     };
-    let (draft, question) = input.run.compute("completing the draft", draft).await?;
+    let (draft, question) = input
+        .run
+        .compute_text("completing the draft", draft)
+        .await?;
     let question = match question {
         Some(question) => question,
         None if would_ask(input, &draft) => question::instead(input, &mut corrections).await?,

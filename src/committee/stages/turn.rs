@@ -87,7 +87,7 @@ impl RoundContext<'_> {
         let render = || self.prompt(agent, model, limit);
         let asking = format!("asking {step}");
         let ask = CallSpec {
-            prompt: self.run.compute(&asking, render).await??,
+            prompt: self.deps.rendered(self.run, &asking, render).await??,
             step: step.clone(),
             role: Role::Agent(agent),
             images: self.images(agent),

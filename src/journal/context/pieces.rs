@@ -7,7 +7,7 @@ use tokio::task::AbortHandle;
 use tracing::Instrument as _;
 
 use super::{RunContext, Stop};
-use crate::compute::{Isolation, Place};
+use crate::compute::{Isolation, Place, attributed};
 use crate::journal::{ComputeStarted, Event};
 
 /// Pause before a CPU-heavy piece, for each process that ended in one. The pause makes it unlikely
@@ -17,6 +17,10 @@ const PAUSE_PER_DEATH: Duration = Duration::from_secs(2);
 /// A piece takes milliseconds. Only one that takes longer than this is recorded, so that kills from
 /// outside at random moments, also in quick succession, are not attributed to the run.
 const LONG_PIECE: Duration = Duration::from_secs(1);
+
+/// The most bytes of all texts of a run whose pieces are short. The routines are linear, so such a
+/// piece takes less time than its hand-over to another thread.
+const MAX_SHORT_BYTES: usize = 16 * 1024;
 
 /// A piece of a resumed run, from its start to its end.
 struct Announced<'a> {
@@ -48,6 +52,27 @@ impl RunContext {
         }
         let (place, _announced) = self.announce(piece).await?;
         Ok(place.run_for(self.lease.run, work))
+    }
+
+    /// As [`RunContext::compute`], for a piece whose time depends only on the run's texts. If they are
+    /// short, the piece runs on the worker. A resumed run without progress is suspected of having
+    /// ended its process, and a run that continues others has their texts too.
+    ///
+    /// # Errors
+    /// As [`RunContext::compute`].
+    pub async fn compute_text<T>(
+        &self,
+        piece: &str,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, Stop> {
+        let is_short = {
+            let state = self.state();
+            !state.closed && state.resumed.is_none() && state.text_bytes <= MAX_SHORT_BYTES
+        };
+        if is_short && self.accepted.continues.is_none() {
+            return Ok(attributed(self.lease.run, work));
+        }
+        self.compute(piece, work).await
     }
 
     async fn announce(&self, piece: &str) -> Result<(Place, Option<Announced<'_>>), Stop> {
@@ -94,10 +119,11 @@ impl RunContext {
     /// Writes an event once `delay` has passed, in a task of its own: the worker of this one may be in
     /// the piece then.
     fn write_after(&self, delay: Duration, event: Event) -> Result<AbortHandle, Stop> {
-        let state = self.state();
+        let mut state = self.state();
         if state.closed {
             return Err(Stop::Lost);
         }
+        state.unconfirmed += 1;
         let (store, lease, clock) = (
             Arc::clone(&self.store),
             self.lease.clone(),

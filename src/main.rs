@@ -3,6 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// A run makes about ten thousand small allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How long the process waits at its end for tasks that cannot be aborted, such as CPU-heavy
 /// pieces. Their runs are resumed later.
 const LAST_WAIT: Duration = Duration::from_secs(1);

@@ -151,7 +151,11 @@ impl Runner {
     /// Executes the run if no other process does. Returns true if the run has ended.
     async fn try_claim(&self, run: RunId) -> bool {
         match self.claim(Claim::Run(run)).await {
-            Ok(Some(lease)) => self.execute(lease).await,
+            Ok(Some(lease)) => {
+                if self.execute(lease).await {
+                    return true;
+                }
+            }
             Ok(None) => {}
             Err(error) => tracing::error!(%error, "the run cannot be claimed yet"),
         }
@@ -328,11 +332,12 @@ impl Runner {
         }
     }
 
-    /// Executes a claimed run until it ends or its lease is lost.
-    async fn execute(&self, lease: Lease) {
+    /// Executes a claimed run until it ends or its lease is lost. Returns true if it has ended.
+    async fn execute(&self, lease: Lease) -> bool {
         let run = lease.run;
         let token = self.cancels().entry(run).or_default().clone();
-        if let Err(stop) = self.execute_lease(lease, &token).await {
+        let executed = self.execute_lease(lease, &token).await;
+        if let Err(stop) = &executed {
             match stop {
                 Stop::Lost => tracing::warn!("another process has the run now"),
                 Stop::Cancelled => tracing::warn!("the run was cancelled while it ended"),
@@ -341,6 +346,7 @@ impl Runner {
         }
         self.cancels().remove(&run);
         self.0.wake.up(run);
+        executed.is_ok()
     }
 
     async fn execute_lease(&self, lease: Lease, token: &CancellationToken) -> Result<(), Stop> {
@@ -401,7 +407,7 @@ impl Runner {
                 epoch = lease.epoch,
                 "an action is ended that its process has left"
             );
-            return Some(actions::left_behind(&events));
+            return Some(actions::left_behind(&events.to_vec()));
         }
         let idle = events
             .iter()
@@ -553,7 +559,7 @@ fn named(deadline: Duration) -> String {
 
 /// Returns the stage that is under way, in words.
 fn stage(context: &RunContext) -> String {
-    stage_under_way(&context.events())
+    stage_under_way(&context.events().to_vec())
 }
 
 fn is_claim(event: &Event) -> bool {

@@ -66,6 +66,32 @@ pub struct Call {
     pub cost: Option<Usd>,
 }
 
+/// A write in progress, of these events.
+type Write = JoinHandle<Result<Vec<Event>, Error>>;
+
+/// The events of a run so far, in order.
+pub struct Events(Vec<Arc<Event>>);
+
+impl Events {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Event> {
+        self.0.iter().map(|event| &**event)
+    }
+
+    pub fn to_vec(&self) -> Vec<Event> {
+        self.iter().cloned().collect()
+    }
+}
+
+impl<'a> IntoIterator for &'a Events {
+    type Item = &'a Event;
+    type IntoIter =
+        std::iter::Map<std::slice::Iter<'a, Arc<Event>>, fn(&'a Arc<Event>) -> &'a Event>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter().map(|event| &**event)
+    }
+}
+
 /// A run in progress: its journal so far, its ledger, and the lease that permits this process to
 /// write.
 pub struct RunContext {
@@ -74,6 +100,7 @@ pub struct RunContext {
     clock: Clock,
     wake: Wake,
     accepted: Accepted,
+    chain_fault: Option<ChainFault>,
     started: Instant,
     observer: Observer,
     compute: ComputePool,
@@ -91,7 +118,7 @@ pub struct RunContext {
 }
 
 struct State {
-    seen: BTreeMap<String, Event>,
+    seen: BTreeMap<String, Arc<Event>>,
     /// Event keys in journal order.
     order: Vec<String>,
     ledger: Ledger,
@@ -121,7 +148,7 @@ impl State {
         let order = entries.iter().map(|entry| entry.key.clone()).collect();
         let seen = entries
             .into_iter()
-            .map(|entry| (entry.key, entry.event))
+            .map(|entry| (entry.key, Arc::new(entry.event)))
             .collect();
         Self {
             seen,
@@ -134,11 +161,11 @@ impl State {
         }
     }
 
-    fn add(&mut self, event: &Event) {
+    fn add(&mut self, event: Arc<Event>) {
         let key = event.key();
-        if self.seen.insert(key.clone(), event.clone()).is_none() {
+        if self.seen.insert(key.clone(), Arc::clone(&event)).is_none() {
             self.order.push(key);
-            self.text_bytes += text_bytes(event);
+            self.text_bytes += text_bytes(&event);
         }
         if event.is_progress() {
             self.resumed = None;
@@ -149,7 +176,7 @@ impl State {
     /// been billed. Returns the events to be written.
     fn settle_open(&mut self) -> Vec<Event> {
         let is_open = |sent: &&CallSent| !self.seen.contains_key(&settled_key(&sent.call));
-        let sent = self.seen.values().filter_map(|event| match event {
+        let sent = self.seen.values().filter_map(|event| match &**event {
             Event::CallSent(sent) => Some(sent),
             _ => None,
         });
@@ -196,6 +223,14 @@ impl RunContext {
                 id: lease.run.to_string(),
             }));
         };
+        let chain_fault = if lease.epoch > 1 {
+            let row = store.run(lease.run).await?;
+            let missing = Err(ChainFault::Missing { seq: 1 });
+            row.map_or(missing, |row| verify(lease.run, &entries, &row.head_hash))
+                .err()
+        } else {
+            None
+        };
         let state = State::of(accepted.cap, entries);
         let started = Instant::now();
         let observer = Observer::new(&accepted, started);
@@ -205,6 +240,7 @@ impl RunContext {
             clock,
             wake,
             accepted,
+            chain_fault,
             started,
             observer,
             compute,
@@ -248,7 +284,7 @@ impl RunContext {
 
     /// Returns the recorded event with this key.
     pub fn recall(&self, key: &str) -> Option<Event> {
-        self.state().seen.get(key).cloned()
+        self.state().seen.get(key).map(|event| Event::clone(event))
     }
 
     /// Returns the recorded intent of a call.
@@ -260,27 +296,16 @@ impl RunContext {
     }
 
     /// Returns the run's events so far, in order.
-    pub fn events(&self) -> Vec<Event> {
+    pub fn events(&self) -> Events {
         let state = self.state();
-        state
-            .order
-            .iter()
-            .filter_map(|key| state.seen.get(key))
-            .cloned()
-            .collect()
+        let events = state.order.iter().filter_map(|key| state.seen.get(key));
+        Events(events.cloned().collect())
     }
 
-    /// Reads the run's journal from the database. Returns where its chain is broken, if it is.
-    ///
-    /// # Errors
-    /// [`Stop`] if the database fails.
-    pub async fn chain_fault(&self) -> Result<Option<ChainFault>, Stop> {
-        let Some(row) = self.store.run(self.lease.run).await? else {
-            return Ok(Some(ChainFault::Missing { seq: 1 }));
-        };
-        let mut entries = self.store.entries(self.lease.run, 0).await?;
-        entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
-        Ok(verify(self.lease.run, &entries, &row.head_hash).err())
+    /// Returns where the chain was broken that earlier processes wrote, if it was. The entries of
+    /// this process are not read again: each was linked to the head that the run's row has.
+    pub fn chain_fault(&self) -> Option<ChainFault> {
+        self.chain_fault.clone()
     }
 
     /// Returns a copy of the ledger.
@@ -454,9 +479,10 @@ impl RunContext {
             .await?;
         {
             let mut state = self.state();
-            for event in &events {
-                state.add(event);
-                self.observer.written(event, &state.seen);
+            for event in events {
+                let event = Arc::new(event);
+                state.add(Arc::clone(&event));
+                self.observer.written(&event, &state.seen);
             }
         }
         match finished {
@@ -477,14 +503,16 @@ impl RunContext {
     }
 
     async fn write(&self, events: Vec<Event>) -> Result<(), Stop> {
-        let written = self.begin_write(events.clone())?.await;
-        written.map_err(|_| Error::Unavailable("the write was broken off".into()))??;
+        let written = self.begin_write(events)?.await;
+        let events =
+            written.map_err(|_| Error::Unavailable("the write was broken off".into()))??;
         {
             let mut state = self.state();
             state.unconfirmed = state.unconfirmed.saturating_sub(1);
-            for event in &events {
-                state.add(event);
-                self.observer.written(event, &state.seen);
+            for event in events {
+                let event = Arc::new(event);
+                state.add(Arc::clone(&event));
+                self.observer.written(&event, &state.seen);
             }
         }
         self.wake.written(self.lease.run);
@@ -493,7 +521,7 @@ impl RunContext {
 
     /// Starts a write, unless the context is closed. The state lock covers both steps, so that
     /// [`RunContext::close`] waits for every write.
-    fn begin_write(&self, events: Vec<Event>) -> Result<JoinHandle<Result<i64, Error>>, Stop> {
+    fn begin_write(&self, events: Vec<Event>) -> Result<Write, Stop> {
         let mut state = self.state();
         if state.closed {
             return Err(Stop::Lost);
@@ -504,7 +532,10 @@ impl RunContext {
             self.lease.clone(),
             self.clock.now(),
         );
-        let write = async move { store.append(&lease, at, &events).await };
+        let write = async move {
+            store.append(&lease, at, &events).await?;
+            Ok(events)
+        };
         Ok(self.writes.spawn(write.in_current_span()))
     }
 

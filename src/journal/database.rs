@@ -3,16 +3,20 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::pool::PoolConnection;
-use sqlx::{ColumnIndex, Decode, Row, SqlSafeStr as _, SqlStr, Transaction, Type};
+use sqlx::{ColumnIndex, Decode, Row, SqlSafeStr as _, SqlStr, Type};
 
 use super::{Error, NewRun, Owner, RunFilter};
 
 /// A database that stores journals.
 pub(super) trait Database: Send + Sync {
     type Driver: sqlx::Database<Connection: Connection>;
+
+    /// The connection inside a transaction that writes.
+    type Writing: Connection;
 
     /// All schema changes, in order: version, name, SQL. A released migration is never edited.
     const MIGRATIONS: &'static [(i64, &'static str, &'static str)];
@@ -21,26 +25,27 @@ pub(super) trait Database: Send + Sync {
         &self,
     ) -> impl Future<Output = Result<PoolConnection<Self::Driver>, sqlx::Error>> + Send;
 
-    fn transaction(
+    /// Does `work` with `input` in one transaction, which is rolled back if `work` fails. The work
+    /// may be attempted again after a conflict with another transaction.
+    fn write<I, T, W>(
         &self,
-    ) -> impl Future<Output = Result<Transaction<'static, Self::Driver>, sqlx::Error>> + Send;
-
-    /// Begins a transaction that need not survive a crash of the machine.
-    fn free_transaction(
-        &self,
-    ) -> impl Future<Output = Result<Transaction<'static, Self::Driver>, sqlx::Error>> + Send;
+        durability: Durability,
+        input: I,
+        work: W,
+    ) -> impl Future<Output = Result<T, Error>> + Send
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+        W: for<'a> Fn(&'a mut Self::Writing, &'a I) -> Work<'a, T> + Send + Sync + 'static;
 
     /// Fails if the database was replaced while the service runs.
     fn in_place(&self) -> Result<(), Error>;
 
-    /// True if a concurrent transaction caused the error, so that a retry may succeed.
-    fn is_conflict(error: &sqlx::Error) -> bool;
-
     /// Locks everything that decides whether a run is accepted, until the transaction ends.
     fn lock(
-        connection: &mut <Self::Driver as sqlx::Database>::Connection,
+        connection: &mut Self::Writing,
         run: &NewRun,
-    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Returns a run's row, which no other transaction can change until this one ends.
     const LOCK_RUN: &'static str;
@@ -55,6 +60,10 @@ pub(super) trait Database: Send + Sync {
 
     /// Renews a lease. Parameters as for [`Database::HOLD`].
     const RENEW: &'static str;
+
+    /// Returns the head of a run if a lease is valid, and whether the run is being cancelled.
+    /// Parameters: [`Lease::values`], with [`Database::now`] as the last.
+    const FENCE: &'static str;
 
     /// Returns a lease that begins now, as the statements take it.
     fn lease(now: Timestamp, duration: Duration) -> i64;
@@ -96,6 +105,18 @@ pub(super) trait Database: Send + Sync {
     }
 }
 
+/// What a transaction must survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// A crash of the machine. The commit waits for the disk.
+    Machine,
+    /// The end of the process. A crash of the machine may lose the transaction.
+    Process,
+}
+
+/// The work of one transaction, under way.
+pub(super) type Work<'a, T> = BoxFuture<'a, Result<T, Failure>>;
+
 /// A connection to either database, for statements that both understand.
 pub(super) trait Connection: Send {
     type Row: Columns + Send + Sync;
@@ -105,20 +126,18 @@ pub(super) trait Connection: Send {
         &mut self,
         statement: SqlStr,
         values: Vec<Bound>,
-    ) -> impl Future<Output = Result<Vec<Self::Row>, sqlx::Error>> + Send;
+    ) -> impl Future<Output = Result<Vec<Self::Row>, Failure>> + Send;
 
     /// Executes a statement and returns the number of changed rows.
-    fn change(
-        &mut self,
-        statement: Statement,
-    ) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
+    fn change(&mut self, statement: Statement)
+    -> impl Future<Output = Result<u64, Failure>> + Send;
 
     /// As [`Connection::query`], for a statement that is always the same.
     fn rows(
         &mut self,
         statement: &'static str,
         values: Vec<Bound>,
-    ) -> impl Future<Output = Result<Vec<Self::Row>, sqlx::Error>> + Send {
+    ) -> impl Future<Output = Result<Vec<Self::Row>, Failure>> + Send {
         self.query(statement.into_sql_str(), values)
     }
 
@@ -127,7 +146,7 @@ pub(super) trait Connection: Send {
         &mut self,
         statement: &'static str,
         values: Vec<Bound>,
-    ) -> impl Future<Output = Result<Option<Self::Row>, sqlx::Error>> + Send {
+    ) -> impl Future<Output = Result<Option<Self::Row>, Failure>> + Send {
         async move { Ok(self.rows(statement, values).await?.into_iter().next()) }
     }
 
@@ -241,6 +260,8 @@ pub(super) enum Failure {
     #[error(transparent)]
     Database(#[from] sqlx::Error),
     #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error(transparent)]
     Store(#[from] Error),
 }
 
@@ -248,28 +269,8 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Database(error) => error.into(),
+            Failure::Sqlite(error) => error.into(),
             Failure::Store(error) => error,
-        }
-    }
-}
-
-/// How often a transaction that the database aborts is attempted in all.
-const MAX_TRIES: u32 = 5;
-
-/// Attempts a transaction again if a concurrent one caused its failure.
-pub(super) async fn retried<D, T, F>(mut attempt: impl FnMut() -> F) -> Result<T, Error>
-where
-    D: Database,
-    F: Future<Output = Result<T, Failure>>,
-{
-    let mut tries = 1;
-    loop {
-        match attempt().await {
-            Err(Failure::Database(error)) if D::is_conflict(&error) && tries < MAX_TRIES => {
-                tokio::time::sleep(Duration::from_millis(5 << (tries - 1))).await;
-                tries += 1;
-            }
-            done => return Ok(done?),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! step. They never contain text of a user or model, or details of an error.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 
 use metrics::{counter, histogram};
@@ -34,7 +35,7 @@ impl Observer {
     }
 
     /// Reports an event that was written. `seen` has the run's events by key, including this one.
-    pub(super) fn written(&self, event: &Event, seen: &BTreeMap<String, Event>) {
+    pub(super) fn written(&self, event: &Event, seen: &BTreeMap<String, Arc<Event>>) {
         match event {
             // Feedback is written after a run's end, without an observer. Reviews are only in
             // journals of earlier versions.
@@ -219,8 +220,9 @@ impl Observer {
             .record(self.started.elapsed().as_secs_f64());
     }
 
-    fn settled(&self, settled: &CallSettled, seen: &BTreeMap<String, Event>) {
-        let Some(Event::CallSent(sent)) = seen.get(&sent_key(&settled.call)) else {
+    fn settled(&self, settled: &CallSettled, seen: &BTreeMap<String, Arc<Event>>) {
+        let Some(Event::CallSent(sent)) = seen.get(&sent_key(&settled.call)).map(|sent| &**sent)
+        else {
             return;
         };
         settle(sent, settled);

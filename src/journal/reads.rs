@@ -10,7 +10,7 @@ use super::store::{
     ActionStore, Entry, Error, LearnedStore, MemoryRow, Owner, Requester, RunFilter, RunReader,
     RunRow, SceneLine, SheetRow, SpendingLimit, SpendingScope, TokenRow, TokenStore,
 };
-use super::{Archive, LearnedRow, rows, tool_evidence};
+use super::{Archive, LearnedRow, rows, tool_evidence, writes};
 use crate::domain::{EvidenceFocus, RunId, RunKind, Scope, Usd};
 
 pub(super) const BY_KEY: &str = "SELECT id, body_hash FROM runs WHERE idempotency_key = $1";
@@ -336,9 +336,8 @@ impl<D: Database> TokenStore for D {
             token.created_at.as_millisecond().into(),
             token.expires_at.map(Timestamp::as_millisecond).into(),
         ];
-        let mut tx = self.transaction().await?;
-        tx.change((statement, values)).await?;
-        Ok(tx.commit().await?)
+        writes::change(self, statement, values).await?;
+        Ok(())
     }
 
     async fn token(&self, id: &str) -> Result<Option<TokenRow>, Error> {
@@ -357,10 +356,7 @@ impl<D: Database> TokenStore for D {
 
     async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<bool, Error> {
         let statement = "UPDATE tokens SET revoked_ms = $2 WHERE id = $1 AND revoked_ms IS NULL";
-        let mut tx = self.transaction().await?;
         let values = vec![id.into(), at.as_millisecond().into()];
-        let revoked = tx.change((statement, values)).await? > 0;
-        tx.commit().await?;
-        Ok(revoked)
+        Ok(writes::change(self, statement, values).await? > 0)
     }
 }

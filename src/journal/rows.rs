@@ -18,6 +18,7 @@ use crate::domain::{Outcome, RunId, Usd};
 const MAX_LISTED_ACTION_CHARS: usize = 1000;
 
 /// A change that an event makes to its run's row.
+#[derive(Debug, Clone)]
 pub(super) enum Change {
     /// Adds this number of nano-dollars to the spent amount.
     Spent(i64),
@@ -95,39 +96,44 @@ pub(super) fn change(event: &Event) -> Option<Change> {
     }
 }
 
-/// Builds the entry that follows the one with sequence number `seq` and hash `prev`.
-pub(super) fn line(
-    run: RunId,
-    at: Timestamp,
-    event: &Event,
-    seq: i64,
-    prev: &str,
-) -> Result<ArchivedEntry, Error> {
-    Ok(chained(run, at, event.key(), body(event)?, seq, prev))
-}
-
-/// As [`line`], for an event whose text is known.
-pub(super) fn chained(
-    run: RunId,
-    at: Timestamp,
+/// An event as it is stored, before it gets its place in a chain.
+pub(super) struct Unlinked {
     key: String,
     body: String,
-    seq: i64,
-    prev: &str,
-) -> ArchivedEntry {
-    let (seq, at_ms) = (seq + 1, at.as_millisecond());
-    let hash = chain::link(run, (seq, at_ms), &key, &body, prev);
-    ArchivedEntry {
-        seq,
-        at_ms,
-        key,
-        body,
-        prev: prev.to_owned(),
-        hash,
+    pub change: Option<Change>,
+    /// True if the event may not be written while its run is being cancelled.
+    pub needs_consent: bool,
+}
+
+impl Unlinked {
+    pub fn of(event: &Event) -> Result<Self, Error> {
+        Ok(Self {
+            key: event.key(),
+            body: body(event)?,
+            change: change(event),
+            needs_consent: matches!(event, Event::CallSent(_) | Event::Executed(_)),
+        })
+    }
+
+    pub fn all<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Vec<Self>, Error> {
+        events.into_iter().map(Self::of).collect()
+    }
+
+    /// Builds the entry that follows the one with sequence number `seq` and hash `prev`.
+    pub fn link(&self, run: RunId, at: Timestamp, seq: i64, prev: &str) -> ArchivedEntry {
+        let (seq, at_ms) = (seq + 1, at.as_millisecond());
+        ArchivedEntry {
+            seq,
+            at_ms,
+            key: self.key.clone(),
+            body: self.body.clone(),
+            prev: prev.to_owned(),
+            hash: chain::link(run, (seq, at_ms), &self.key, &self.body, prev),
+        }
     }
 }
 
-/// An event as it is stored.
+/// An event with the format version.
 #[derive(Serialize)]
 struct Versioned<'a> {
     #[serde(flatten)]
@@ -137,11 +143,10 @@ struct Versioned<'a> {
 
 /// Serializes an event with its tag, data and format version. Refuses an event that cannot be
 /// parsed back, such as one with a number that JSON cannot represent, before it enters the chain.
-pub(super) fn body(event: &Event) -> Result<String, Error> {
+fn body(event: &Event) -> Result<String, Error> {
     let unwritable =
         |error: serde_json::Error| Error::Unwritable(format!("{}: {error}", event.key()));
-    let versioned = Versioned { event, v: VERSION };
-    let body = serde_json::to_string(&versioned).map_err(unwritable)?;
+    let body = serde_json::to_string(&Versioned { event, v: VERSION }).map_err(unwritable)?;
     serde_json::from_str::<Event>(&body).map_err(unwritable)?;
     Ok(body)
 }

@@ -45,6 +45,22 @@ impl From<sqlx::Error> for Error {
     }
 }
 
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Error::Unavailable(reason(&error))
+    }
+}
+
+/// Describes an error of the connection that writes to SQLite.
+pub(super) fn reason(error: &rusqlite::Error) -> String {
+    let reason = match error.sqlite_error() {
+        Some(code) => of_sqlite(&code.extended_code.to_string()),
+        None => "an unexpected answer".to_owned(),
+    };
+    tracing::debug!(reason, "the database refused");
+    reason
+}
+
 impl From<MigrateError> for Error {
     fn from(error: MigrateError) -> Self {
         match error {

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-use super::database::{Bound, Columns as _, Connection, Database, Failure, Statement, retried};
+use super::database::{Bound, Columns as _, Connection, Database, Durability, Failure, Statement};
 use super::reads::{BY_KEY, exposure};
-use super::rows::{self, Change};
+use super::rows::{self, Change, Unlinked};
 use super::{
     Acceptance, ActionStart, AfterAction, Annotated, Archive, ArchivedEntry, CancelOutcome, Claim,
     Claimed, Effect, Error, Event, Learned, LearnedChange, Lease, LeaseState, NewRun, Restored,
@@ -18,7 +19,7 @@ use crate::domain::RunId;
 pub(super) type Head = (i64, String);
 
 /// Returns the head of a run without entries.
-pub(super) fn genesis() -> Head {
+fn genesis() -> Head {
     (0, chain::GENESIS.to_owned())
 }
 
@@ -64,74 +65,96 @@ async fn refusal<C: Connection>(
     Ok(None)
 }
 
+/// Executes one statement in a transaction of its own. Returns the number of changed rows.
+pub(super) fn change<'a, D: Database>(
+    database: &'a D,
+    statement: &'static str,
+    values: Vec<Bound>,
+) -> BoxFuture<'a, Result<u64, Error>> {
+    Box::pin(
+        database.write(Durability::Machine, values, move |tx, values| {
+            Box::pin(async move { tx.change((statement, values.clone())).await })
+        }),
+    )
+}
+
 /// Writes a run that is worked on later.
-pub(super) async fn accept<D: Database>(database: &D, run: &NewRun) -> Result<Acceptance, Error> {
-    retried::<D, _, _>(|| async {
-        let mut tx = database.transaction().await?;
-        D::lock(&mut tx, run).await?;
-        if let Some(not) = refusal(&mut *tx, run).await? {
-            return Ok(not);
-        }
-        insert(&mut *tx, run, &[]).await?;
-        tx.commit().await?;
-        Ok(Acceptance::New)
-    })
-    .await
+pub(super) async fn accept<D: Database>(database: &D, run: NewRun) -> Result<Acceptance, Error> {
+    let accepted = [Event::Accepted(Box::new(run.accepted.clone()))];
+    let input = (Unlinked::all(&accepted)?, run);
+    database
+        .write(Durability::Machine, input, |tx, (accepted, run)| {
+            Box::pin(async move {
+                D::lock(tx, run).await?;
+                if let Some(not) = refusal(tx, run).await? {
+                    return Ok(not);
+                }
+                insert(tx, run, accepted).await?;
+                Ok(Acceptance::New)
+            })
+        })
+        .await
 }
 
 /// Writes an action that has ended, or accepts and claims one.
 pub(super) async fn begin<D: Database>(
     database: &D,
-    run: &NewRun,
-    then: &AfterAction,
+    run: NewRun,
+    then: AfterAction,
 ) -> Result<ActionStart, Error> {
-    retried::<D, _, _>(|| async {
-        let mut tx = match then {
-            AfterAction::End(_) => database.free_transaction().await?,
-            AfterAction::Hold { .. } => database.transaction().await?,
-        };
-        D::lock(&mut tx, run).await?;
-        if let Some(not) = refusal(&mut *tx, run).await? {
-            return Ok(ActionStart::Not(not));
+    let accepted = Event::Accepted(Box::new(run.accepted.clone()));
+    let (durability, more, held) = match then {
+        AfterAction::End(events) => (Durability::Process, events, None),
+        AfterAction::Hold { owner, lease } => {
+            let held = Lease {
+                run: run.id,
+                owner,
+                epoch: 1,
+            };
+            (
+                Durability::Machine,
+                vec![claim_event(&held)],
+                Some((held, lease)),
+            )
         }
-        let start = match then {
-            AfterAction::End(events) => {
-                insert(&mut *tx, run, events).await?;
-                ActionStart::Ended
-            }
-            AfterAction::Hold { owner, lease } => {
-                let held = Lease {
-                    run: run.id,
-                    owner: owner.clone(),
-                    epoch: 1,
-                };
-                insert(&mut *tx, run, &[claim_event(&held)]).await?;
-                let values = held.values(D::lease(run.at, *lease));
-                tx.change((D::HOLD, values)).await?;
-                ActionStart::Held(held)
-            }
-        };
-        tx.commit().await?;
-        Ok(start)
-    })
-    .await
+    };
+    let entries = Unlinked::all(std::iter::once(&accepted).chain(&more))?;
+    database
+        .write(
+            durability,
+            (run, entries, held),
+            |tx, (run, entries, held)| {
+                Box::pin(async move {
+                    D::lock(tx, run).await?;
+                    if let Some(not) = refusal(tx, run).await? {
+                        return Ok(ActionStart::Not(not));
+                    }
+                    insert(tx, run, entries).await?;
+                    let Some((held, duration)) = held else {
+                        return Ok(ActionStart::Ended);
+                    };
+                    let values = held.values(D::lease(run.at, *duration));
+                    tx.change((D::HOLD, values)).await?;
+                    Ok(ActionStart::Held(held.clone()))
+                })
+            },
+        )
+        .await
 }
 
-/// Inserts a run with its further events.
+/// Inserts a run with its first entries.
 async fn insert<C: Connection>(
     connection: &mut C,
     run: &NewRun,
-    more: &[Event],
+    entries: &[Unlinked],
 ) -> Result<(), Failure> {
     connection.change(insert_run(run)).await?;
-    let mut events = vec![Event::Accepted(Box::new(run.accepted.clone()))];
-    events.extend_from_slice(more);
-    append(connection, run.id, run.at, &events, genesis()).await?;
+    link(connection, run.id, run.at, entries, genesis()).await?;
     Ok(())
 }
 
 /// Inserts the row of a run that has no entries yet.
-pub(super) fn insert_run(run: &NewRun) -> Statement {
+fn insert_run(run: &NewRun) -> Statement {
     let question = &run.accepted.question;
     let context = &question.context;
     let values = vec![
@@ -183,9 +206,9 @@ fn set_head(run: &str, (seq, hash): Head) -> Statement {
 }
 
 /// Returns the statement for what an event changes besides the journal.
-pub(super) fn project(run: &str, at: Timestamp, event: &Event) -> Option<Statement> {
+fn project(run: &str, at: Timestamp, change: Change) -> Statement {
     let at_ms: Bound = at.as_millisecond().into();
-    Some(match rows::change(event)? {
+    match change {
         Change::Spent(nanos) => (
             "UPDATE runs SET spent_nanos = spent_nanos + $1 WHERE id = $2",
             vec![nanos.into(), run.into()],
@@ -221,7 +244,7 @@ pub(super) fn project(run: &str, at: Timestamp, event: &Event) -> Option<Stateme
                 at_ms,
             ],
         ),
-        Change::Learned(learned) => return Some(project_learned(run, at_ms, *learned)),
+        Change::Learned(learned) => project_learned(run, at_ms, *learned),
         Change::Changed(Effect::Memory { content }) => (
             "
             INSERT INTO memories (run, source, guild_id, user_id, content, created_ms)
@@ -229,7 +252,7 @@ pub(super) fn project(run: &str, at: Timestamp, event: &Event) -> Option<Stateme
             ON CONFLICT (run) DO NOTHING",
             vec![run.into(), content.into(), at_ms],
         ),
-    })
+    }
 }
 
 /// Returns the statement for a change of a learned answer.
@@ -270,59 +293,53 @@ fn project_learned(run: &str, at_ms: Bound, learned: Learned) -> Statement {
     )
 }
 
+/// Appends to a run that a lease permits to write. Returns the last sequence number.
+pub(super) async fn append<D: Database>(
+    database: &D,
+    lease: &Lease,
+    at: Timestamp,
+    events: &[Event],
+) -> Result<i64, Error> {
+    let input = (lease.clone(), at, Unlinked::all(events)?);
+    database
+        .write(Durability::Machine, input, |tx, (lease, at, entries)| {
+            Box::pin(async move {
+                let values = lease.values(D::now(*at));
+                let Some(row) = tx.row(D::FENCE, values).await? else {
+                    return Err(Error::LeaseLost.into());
+                };
+                let needs_consent = entries.iter().any(|entry| entry.needs_consent);
+                if row.whole("cancel_requested")? != 0 && needs_consent {
+                    return Err(Error::CancelRequested.into());
+                }
+                let head = (row.whole("head_seq")?, row.text("head_hash")?);
+                link(tx, lease.run, *at, entries, head).await
+            })
+        })
+        .await
+}
+
 /// Appends to the chain after `head`, and updates the row. Returns the last sequence number.
-pub(super) async fn append<C: Connection>(
+async fn link<C: Connection>(
     connection: &mut C,
     run: RunId,
     at: Timestamp,
-    events: &[Event],
+    entries: &[Unlinked],
     head: Head,
 ) -> Result<i64, Failure> {
     let (mut seq, mut prev) = head;
     let id = run.to_string();
-    for event in events {
-        let line = rows::line(run, at, event, seq, &prev)?;
+    for entry in entries {
+        let line = entry.link(run, at, seq, &prev);
         if connection.change(insert_entry(&id, &line)).await? > 0 {
             (seq, prev) = (line.seq, line.hash);
-            if let Some(change) = project(&id, at, event) {
-                connection.change(change).await?;
+            if let Some(change) = entry.change.clone() {
+                connection.change(project(&id, at, change)).await?;
             }
         }
     }
     connection.change(set_head(&id, (seq, prev))).await?;
     Ok(seq)
-}
-
-/// Returns the statements that write a run with all its events, of which the last ends it.
-pub(super) fn script(run: &NewRun, more: &[Event]) -> Result<Vec<Statement>, Error> {
-    let id = run.id.to_string();
-    let (mut seq, mut prev) = genesis();
-    let mut script = vec![insert_run(run)];
-    let accepted = Event::Accepted(Box::new(run.accepted.clone()));
-    for event in std::iter::once(&accepted).chain(more) {
-        let line = rows::line(run.id, run.at, event, seq, &prev)?;
-        script.push(insert_entry(&id, &line));
-        script.extend(project(&id, run.at, event));
-        (seq, prev) = (line.seq, line.hash);
-    }
-    script.push(set_head(&id, (seq, prev)));
-    Ok(script)
-}
-
-/// Returns the parameters of [`Database::CLAIM`].
-pub(super) fn claim_values<D: Database>(
-    which: Claim,
-    owner: &str,
-    duration: Duration,
-    at: Timestamp,
-) -> Vec<Bound> {
-    let one = match which {
-        Claim::Oldest => None,
-        Claim::Run(id) => Some(id.to_string()),
-    };
-    let mut values = vec![owner.into(), D::lease(at, duration).into(), one.into()];
-    values.extend(D::now(at).map(Bound::from));
-    values
 }
 
 pub(super) async fn claim<D: Database>(
@@ -332,23 +349,31 @@ pub(super) async fn claim<D: Database>(
     duration: Duration,
     at: Timestamp,
 ) -> Result<Option<Lease>, Error> {
-    let values = claim_values::<D>(which, owner, duration, at);
-    retried::<D, _, _>(|| async {
-        let mut tx = database.transaction().await?;
-        let Some(row) = tx.row(D::CLAIM, values.clone()).await? else {
-            return Ok(None);
-        };
-        let lease = Lease {
-            run: rows::run_id(&row.text("id")?)?,
-            owner: owner.to_owned(),
-            epoch: row.whole("epoch")?,
-        };
-        let head = (row.whole("head_seq")?, row.text("head_hash")?);
-        append(&mut *tx, lease.run, at, &[claim_event(&lease)], head).await?;
-        tx.commit().await?;
-        Ok(Some(lease))
-    })
-    .await
+    let one = match which {
+        Claim::Oldest => None,
+        Claim::Run(id) => Some(id.to_string()),
+    };
+    let mut values: Vec<Bound> = vec![owner.into(), D::lease(at, duration).into(), one.into()];
+    values.extend(D::now(at).map(Bound::from));
+    let input = (values, owner.to_owned(), at);
+    database
+        .write(Durability::Machine, input, |tx, (values, owner, at)| {
+            Box::pin(async move {
+                let Some(row) = tx.row(D::CLAIM, values.clone()).await? else {
+                    return Ok(None);
+                };
+                let lease = Lease {
+                    run: rows::run_id(&row.text("id")?)?,
+                    owner: owner.clone(),
+                    epoch: row.whole("epoch")?,
+                };
+                let head = (row.whole("head_seq")?, row.text("head_hash")?);
+                let claimed = [Unlinked::of(&claim_event(&lease))?];
+                link(tx, lease.run, *at, &claimed, head).await?;
+                Ok(Some(lease))
+            })
+        })
+        .await
 }
 
 pub(super) async fn renew<D: Database>(
@@ -357,22 +382,25 @@ pub(super) async fn renew<D: Database>(
     duration: Duration,
     now: Timestamp,
 ) -> Result<LeaseState, Error> {
+    let values = lease.values(D::lease(now, duration));
     // A crash of the machine may lose this renewal, but it also ends the process that has the
     // lease.
-    let mut tx = database.free_transaction().await?;
-    let values = lease.values(D::lease(now, duration));
-    let found = tx.row(D::RENEW, values).await?;
-    tx.commit().await?;
-    Ok(
-        match found.map(|row| row.whole("cancel_requested")).transpose()? {
-            None => LeaseState::Lost,
-            Some(0) => LeaseState::Yes,
-            Some(_) => LeaseState::CancelRequested,
-        },
-    )
+    database
+        .write(Durability::Process, values, |tx, values| {
+            Box::pin(async move {
+                let Some(row) = tx.row(D::RENEW, values.clone()).await? else {
+                    return Ok(LeaseState::Lost);
+                };
+                Ok(match row.whole("cancel_requested")? {
+                    0 => LeaseState::Yes,
+                    _ => LeaseState::CancelRequested,
+                })
+            })
+        })
+        .await
 }
 
-pub(super) fn claim_event(lease: &Lease) -> Event {
+fn claim_event(lease: &Lease) -> Event {
     Event::Claimed(Claimed {
         epoch: lease.epoch,
         owner: lease.owner.clone(),
@@ -381,7 +409,7 @@ pub(super) fn claim_event(lease: &Lease) -> Event {
 
 impl Lease {
     /// Returns run, epoch and owner, and perhaps one more value.
-    pub(super) fn values(&self, more: impl Into<Option<i64>>) -> Vec<Bound> {
+    fn values(&self, more: impl Into<Option<i64>>) -> Vec<Bound> {
         let mut values = vec![
             self.run.to_string().into(),
             self.epoch.into(),
@@ -392,12 +420,6 @@ impl Lease {
     }
 }
 
-/// True if events may not be written while their run is being cancelled.
-pub(super) fn needs_consent(events: &[Event]) -> bool {
-    let stopped = |event: &Event| matches!(event, Event::CallSent(_) | Event::Executed(_));
-    events.iter().any(stopped)
-}
-
 /// Appends to a finished run.
 pub(super) async fn annotate<D: Database>(
     database: &D,
@@ -405,72 +427,91 @@ pub(super) async fn annotate<D: Database>(
     at: Timestamp,
     event: &Event,
 ) -> Result<Annotated, Error> {
-    retried::<D, _, _>(|| async {
-        let mut tx = database.transaction().await?;
-        let found = tx.row(D::LOCK_RUN, vec![run.to_string().into()]).await?;
-        let Some(row) = found.as_ref().map(rows::run).transpose()? else {
-            return Ok(Annotated::Unknown);
-        };
-        if !row.state.is_terminal() {
-            return Ok(Annotated::Unfinished);
-        }
-        let head = (row.head_seq, row.head_hash);
-        let seq = append(&mut *tx, run, at, std::slice::from_ref(event), head).await?;
-        if seq == row.head_seq {
-            return Ok(Annotated::Taken);
-        }
-        tx.commit().await?;
-        Ok(Annotated::Written)
-    })
-    .await
+    let input = (run, at, [Unlinked::of(event)?]);
+    database
+        .write(Durability::Machine, input, |tx, (run, at, entry)| {
+            Box::pin(async move {
+                let found = tx.row(D::LOCK_RUN, vec![run.to_string().into()]).await?;
+                let Some(row) = found.as_ref().map(rows::run).transpose()? else {
+                    return Ok(Annotated::Unknown);
+                };
+                if !row.state.is_terminal() {
+                    return Ok(Annotated::Unfinished);
+                }
+                let head = (row.head_seq, row.head_hash);
+                let seq = link(tx, *run, *at, entry, head).await?;
+                Ok(if seq == row.head_seq {
+                    Annotated::Taken
+                } else {
+                    Annotated::Written
+                })
+            })
+        })
+        .await
 }
 
 pub(super) async fn cancel<D: Database>(database: &D, run: RunId) -> Result<CancelOutcome, Error> {
     let id: Bound = run.to_string().into();
-    let mut tx = database.transaction().await?;
-    let found = tx.row(D::LOCK_RUN, vec![id.clone()]).await?;
-    let Some(row) = found.as_ref().map(rows::run).transpose()? else {
-        return Ok(CancelOutcome::Unknown);
-    };
-    if row.state.is_terminal() {
-        return Ok(CancelOutcome::AlreadyFinished(row.state));
-    }
-    let statement = "UPDATE runs SET cancel_requested = 1 WHERE id = $1";
-    tx.change((statement, vec![id])).await?;
-    tx.commit().await?;
-    Ok(CancelOutcome::Requested)
+    database
+        .write(Durability::Machine, id, |tx, id| {
+            Box::pin(async move {
+                let found = tx.row(D::LOCK_RUN, vec![id.clone()]).await?;
+                let Some(row) = found.as_ref().map(rows::run).transpose()? else {
+                    return Ok(CancelOutcome::Unknown);
+                };
+                if row.state.is_terminal() {
+                    return Ok(CancelOutcome::AlreadyFinished(row.state));
+                }
+                let statement = "UPDATE runs SET cancel_requested = 1 WHERE id = $1";
+                tx.change((statement, vec![id.clone()])).await?;
+                Ok(CancelOutcome::Requested)
+            })
+        })
+        .await
 }
 
 pub(super) async fn restore<D: Database>(
     database: &D,
     archive: &Archive,
 ) -> Result<Restored, Error> {
-    retried::<D, _, _>(|| async {
-        let mut sound = archive.check()?;
-        let id = archive.run.to_string();
-        let statement = "SELECT id FROM runs WHERE id = $1 OR idempotency_key = $2";
-        let values = vec![id.as_str().into(), archive.idempotency_key.clone().into()];
-        let mut tx = database.transaction().await?;
-        for row in tx.rows(statement, values).await? {
-            if row.text("id")? == id {
-                return Ok(Restored::Known);
-            }
-            // Another run in this database has the key, and keeps it.
-            sound.run.idempotency_key = None;
-        }
-        tx.change(insert_run(&sound.run)).await?;
-        for (entry, (at, event)) in archive.entries.iter().zip(&sound.events) {
-            tx.change(insert_entry(&id, entry)).await?;
-            if let Some(change) = project(&id, *at, event) {
-                tx.change(change).await?;
-            }
-        }
-        let seq = archive.entries.len().try_into().unwrap_or(i64::MAX);
-        tx.change(set_head(&id, (seq, sound.head))).await?;
-        tx.commit().await?;
-        Ok(Restored::New)
-    })
-    .await
+    let sound = archive.check()?;
+    let mut changes = vec![];
+    for (at, event) in &sound.events {
+        let change = Unlinked::of(event)?.change;
+        changes.push(change.map(|change| (*at, change)));
+    }
+    let input = (archive.clone(), sound.run, sound.head, changes);
+    database
+        .write(
+            Durability::Machine,
+            input,
+            |tx, (archive, run, head, changes)| {
+                Box::pin(async move {
+                    let id = archive.run.to_string();
+                    let mut run = run.clone();
+                    let statement = "SELECT id FROM runs WHERE id = $1 OR idempotency_key = $2";
+                    let values = vec![id.as_str().into(), archive.idempotency_key.clone().into()];
+                    for row in tx.rows(statement, values).await? {
+                        if row.text("id")? == id {
+                            return Ok(Restored::Known);
+                        }
+                        // Another run in this database has the key, and keeps it.
+                        run.idempotency_key = None;
+                    }
+                    tx.change(insert_run(&run)).await?;
+                    for (entry, change) in archive.entries.iter().zip(changes) {
+                        tx.change(insert_entry(&id, entry)).await?;
+                        if let Some((at, change)) = change.clone() {
+                            tx.change(project(&id, at, change)).await?;
+                        }
+                    }
+                    let seq = archive.entries.len().try_into().unwrap_or(i64::MAX);
+                    tx.change(set_head(&id, (seq, head.clone()))).await?;
+                    Ok(Restored::New)
+                })
+            },
+        )
+        .await
 }
 
 pub(super) async fn prune<D: Database>(
@@ -479,8 +520,5 @@ pub(super) async fn prune<D: Database>(
     most: u32,
 ) -> Result<u64, Error> {
     let values = vec![before.as_millisecond().into(), i64::from(most).into()];
-    let mut tx = database.transaction().await?;
-    let pruned = tx.change((D::PRUNE, values)).await?;
-    tx.commit().await?;
-    Ok(pruned)
+    change(database, D::PRUNE, values).await
 }

@@ -41,7 +41,7 @@ pub async fn execute(
         } else {
             ActionOutcome::Declined
         },
-        response: view::execution(run.id(), &run.events()),
+        response: view::execution(run.id(), &run.events().to_vec()),
     })
 }
 
@@ -173,7 +173,7 @@ async fn doubted(toolbox: &Toolbox, step: &CheckedStep, started: &StepStarted) -
 /// # Errors
 /// [`Stop`] if the journal cannot be written.
 pub async fn settle(run: &RunContext, deps: &Deps, toolbox: Option<&Toolbox>) -> Result<(), Stop> {
-    let events = run.events();
+    let events = run.events().to_vec();
     let Some(started) = view::open_step(&events) else {
         return Ok(());
     };

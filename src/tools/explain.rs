@@ -50,7 +50,7 @@ pub async fn explain(run: &RunContext, deps: &Deps, deadline: Duration) -> Resul
     if run.recall("explanation").is_some() {
         return Ok(());
     }
-    let events = run.events();
+    let events = run.events().to_vec();
     let steps: Vec<StepFinished> = view::finished_steps(&events).into_iter().cloned().collect();
     let until = run.started() + deadline.saturating_sub(MARGIN);
     let evidence = view::authorized(&events)

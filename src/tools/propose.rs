@@ -91,7 +91,7 @@ pub async fn propose(
         rejection: checked.err().map(|rejection| *rejection),
     };
     run.record(Event::ToolPlanned(Box::new(planned))).await?;
-    let events = run.events();
+    let events = run.events().to_vec();
     let outcome = match view::planned(&events) {
         Some(ToolPlanned {
             rejection: None, ..

@@ -268,7 +268,8 @@ async fn ask(
         Ok((prompt(context, model, &shown)?, shown))
     };
     let asking = format!("asking for {step}");
-    let (prompt, shown) = context.run.compute(&asking, render).await??;
+    let deps = context.deps;
+    let (prompt, shown) = deps.rendered(context.run, &asking, render).await??;
     let ask = CallSpec {
         step: step.clone(),
         role: pass.role,

@@ -36,7 +36,7 @@ pub async fn reply(
         request,
         deliberation,
     };
-    let chain_fault = run.chain_fault().await?;
+    let chain_fault = run.chain_fault();
     let render = || {
         let events = run.events();
         let transcript = Transcript::of(&events);

@@ -25,7 +25,7 @@ pub async fn recalled(
 ) -> Result<Reply, Failure> {
     let threshold = deps.policy.ask_user_threshold;
     let confidence = Confidence::new(predicted, Terms::default(), Terms::default(), threshold);
-    let chain_fault = run.chain_fault().await?;
+    let chain_fault = run.chain_fault();
     let render = || {
         let texts = RuleTexts::for_question(&run.accepted().question.message);
         let from = learned_from.to_string();

@@ -19,17 +19,14 @@ use sqlx::postgres::{
     PgArguments, PgConnectOptions, PgConnection, PgDatabaseError, PgPool, PgPoolOptions, PgRow,
 };
 use sqlx::query::Query;
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Postgres, SqlStr, Transaction};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Postgres, SqlStr};
 
-use super::database::{
-    Bound, Columns as _, Connection, Database, Failure, Statement, millis, retried,
-};
+use super::database::{Bound, Connection, Database, Durability, Failure, Statement, Work, millis};
 use super::store::{
     Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
     JournalStore, Lease, LeaseState, NewRun, Owner, Restored, RunFilter,
 };
-use super::writes::{self, Head};
-use super::{Archive, Event, reads};
+use super::{Archive, Event, reads, writes};
 use crate::domain::RunId;
 
 /// Connections of one process, besides the one that listens for notifications.
@@ -37,6 +34,9 @@ const MAX_CONNECTIONS: u32 = 16;
 
 /// How long a statement waits for a connection, before the database counts as unreachable.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often a transaction that conflicts with others is attempted in all.
+const MAX_TRIES: u32 = 5;
 
 /// Settings of each connection. A statement waits for a lock as long as on SQLite. A replica that
 /// vanishes in the middle of a transaction keeps its locks no longer than this.
@@ -88,6 +88,7 @@ impl PostgresStore {
 
 impl Database for PostgresStore {
     type Driver = Postgres;
+    type Writing = PgConnection;
 
     const MIGRATIONS: &'static [(i64, &'static str, &'static str)] = &[
         (
@@ -126,31 +127,29 @@ impl Database for PostgresStore {
         self.pool.acquire().await
     }
 
-    /// Each statement sees what was committed before it, independent of the server's default.
-    async fn transaction(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-        let begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-        self.pool.begin_with(begin).await
-    }
-
-    async fn free_transaction(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-        self.transaction().await
+    async fn write<I, T, W>(&self, _: Durability, input: I, work: W) -> Result<T, Error>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+        W: for<'a> Fn(&'a mut PgConnection, &'a I) -> Work<'a, T> + Send + Sync + 'static,
+    {
+        let mut tries = 1;
+        loop {
+            match self.attempt(&input, &work).await {
+                Err(Failure::Database(error)) if is_conflict(&error) && tries < MAX_TRIES => {
+                    tokio::time::sleep(Duration::from_millis(5 << (tries - 1))).await;
+                    tries += 1;
+                }
+                done => return Ok(done?),
+            }
+        }
     }
 
     fn in_place(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    fn is_conflict(error: &sqlx::Error) -> bool {
-        let code = error
-            .as_database_error()
-            .and_then(|e| e.try_downcast_ref())
-            .map(PgDatabaseError::code);
-        // Serialization failure, deadlock, or a unique key that another transaction has inserted
-        // meanwhile.
-        matches!(code, Some("40001" | "40P01" | "23505"))
-    }
-
-    async fn lock(connection: &mut PgConnection, run: &NewRun) -> Result<(), sqlx::Error> {
+    async fn lock(connection: &mut PgConnection, run: &NewRun) -> Result<(), Failure> {
         // One statement takes all locks in ascending order, so two acceptances cannot deadlock.
         sqlx::query("SELECT pg_advisory_xact_lock(lock) FROM unnest($1::BIGINT[]) AS lock")
             .bind(locks::locks(run))
@@ -180,6 +179,13 @@ impl Database for PostgresStore {
         UPDATE runs SET lease_until = clock_timestamp() + $4 * INTERVAL '1 millisecond'
         WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running'
         RETURNING cancel_requested";
+
+    // Locks the row until the end of the transaction, so no other process can claim the run or
+    // append in between.
+    const FENCE: &'static str = "
+        SELECT cancel_requested, head_seq, head_hash FROM runs
+        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until >= clock_timestamp()
+        FOR UPDATE";
 
     fn lease(_now: Timestamp, duration: Duration) -> i64 {
         millis(duration)
@@ -252,46 +258,50 @@ impl Connection for PgConnection {
         &mut self,
         statement: SqlStr,
         values: Vec<Bound>,
-    ) -> Result<Vec<PgRow>, sqlx::Error> {
-        bind(sqlx::query(statement), values).fetch_all(self).await
+    ) -> Result<Vec<PgRow>, Failure> {
+        Ok(bind(sqlx::query(statement), values).fetch_all(self).await?)
     }
 
-    async fn change(&mut self, (statement, values): Statement) -> Result<u64, sqlx::Error> {
+    async fn change(&mut self, (statement, values): Statement) -> Result<u64, Failure> {
         let done = bind(sqlx::query(statement), values).execute(self).await?;
         Ok(done.rows_affected())
     }
 }
 
-/// Locks the row until the end of the transaction, so no other process can claim the run or append
-/// in between.
-const FENCE: &str = "
-    SELECT cancel_requested, head_seq, head_hash FROM runs
-    WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until >= clock_timestamp()
-    FOR UPDATE";
-
-/// Returns the head of a run if a lease may append these events.
-async fn fenced(
-    connection: &mut PgConnection,
-    lease: &Lease,
-    events: &[Event],
-) -> Result<Head, Failure> {
-    let Some(row) = connection.row(FENCE, lease.values(None)).await? else {
-        return Err(Error::LeaseLost.into());
-    };
-    if row.whole("cancel_requested")? != 0 && writes::needs_consent(events) {
-        return Err(Error::CancelRequested.into());
+impl PostgresStore {
+    /// Does `work` in one transaction. Each statement sees what was committed before it, independent
+    /// of the server's default.
+    async fn attempt<I, T, W>(&self, input: &I, work: &W) -> Result<T, Failure>
+    where
+        W: for<'a> Fn(&'a mut PgConnection, &'a I) -> Work<'a, T>,
+    {
+        let begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+        let mut tx = self.pool.begin_with(begin).await?;
+        let done = work(&mut tx, input).await?;
+        tx.commit().await?;
+        Ok(done)
     }
-    Ok((row.whole("head_seq")?, row.text("head_hash")?))
+}
+
+/// True if a concurrent transaction caused the error, so that a retry may succeed.
+fn is_conflict(error: &sqlx::Error) -> bool {
+    let code = error
+        .as_database_error()
+        .and_then(|e| e.try_downcast_ref())
+        .map(PgDatabaseError::code);
+    // Serialization failure, deadlock, or a unique key that another transaction has inserted
+    // meanwhile.
+    matches!(code, Some("40001" | "40P01" | "23505"))
 }
 
 #[async_trait]
 impl JournalStore for PostgresStore {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
-        writes::accept(self, &run).await
+        writes::accept(self, run).await
     }
 
     async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
-        writes::begin(self, &run, &then).await
+        writes::begin(self, run, then).await
     }
 
     async fn claim(
@@ -314,14 +324,7 @@ impl JournalStore for PostgresStore {
     }
 
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
-        retried::<Self, _, _>(|| async {
-            let mut tx = self.transaction().await?;
-            let head = fenced(&mut tx, lease, events).await?;
-            let seq = writes::append(&mut *tx, lease.run, at, events, head).await?;
-            tx.commit().await?;
-            Ok::<_, Failure>(seq)
-        })
-        .await
+        writes::append(self, lease, at, events).await
     }
 
     async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {

@@ -1,8 +1,8 @@
 //! The journal in SQLite, the embedded default: WAL, `synchronous = FULL`, one writing connection.
 
-mod actions;
-mod batch;
+mod connection;
 mod file;
+mod memory_query;
 mod owners;
 mod restore;
 mod writer;
@@ -19,16 +19,16 @@ use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
     SqlitePoolOptions, SqliteRow, SqliteSynchronous,
 };
-use sqlx::{Executor as _, SqlStr, Sqlite, Transaction};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlStr, Sqlite};
 
-use super::database::{Bound, Connection, Database, Statement, millis};
+use super::database::{Bound, Connection, Database, Durability, Failure, Statement, Work, millis};
 use super::store::{
     Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
     JournalStore, Lease, LeaseState, NewRun, Owner, Restored, RunFilter,
 };
 use super::{Archive, Event, reads, writes};
 use crate::domain::RunId;
-use batch::Batch;
+use connection::WriteConnection;
 use file::DatabaseFile;
 use owners::{LockFile, Owners};
 use writer::Writer;
@@ -65,7 +65,6 @@ pub struct SqliteStore {
     readers: SqlitePool,
     /// Moves pages from the write-ahead log into the file, so that no writer has to stop for it.
     keeper: SqlitePool,
-    batch: Batch,
     owners: Owners,
 }
 
@@ -103,8 +102,10 @@ impl SqliteStore {
         if let Some(pages) = bounds.most_pages {
             options = options.pragma("max_page_count", pages.to_string());
         }
-        let writer = Writer::open(options.clone()).await?;
-        migrator().run(writer.pool()).await?;
+        let mut connection = options.connect().await?;
+        migrator().run(&mut connection).await?;
+        connection.close().await?;
+        let writer = Writer::open(path, bounds)?;
         let keeper = SqlitePoolOptions::new()
             .max_connections(1)
             .connect_lazy_with(options.clone());
@@ -119,7 +120,6 @@ impl SqliteStore {
             writer,
             readers,
             keeper,
-            batch: Batch::default(),
             owners,
         })
     }
@@ -134,6 +134,7 @@ fn migrator() -> Migrator {
 
 impl Database for SqliteStore {
     type Driver = Sqlite;
+    type Writing = WriteConnection;
 
     const MIGRATIONS: &'static [(i64, &'static str, &'static str)] = &[
         (
@@ -182,24 +183,21 @@ impl Database for SqliteStore {
         self.readers.acquire().await
     }
 
-    async fn transaction(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
-        self.writer.transaction().await
-    }
-
-    async fn free_transaction(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
-        self.writer.free_transaction().await
+    async fn write<I, T, W>(&self, durability: Durability, input: I, work: W) -> Result<T, Error>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+        W: for<'a> Fn(&'a mut WriteConnection, &'a I) -> Work<'a, T> + Send + Sync + 'static,
+    {
+        self.writer.write(durability, input, work).await
     }
 
     fn in_place(&self) -> Result<(), Error> {
         self.file.in_place()
     }
 
-    fn is_conflict(_error: &sqlx::Error) -> bool {
-        false
-    }
-
     // The one writing connection is the lock.
-    async fn lock(_: &mut SqliteConnection, _: &NewRun) -> Result<(), sqlx::Error> {
+    async fn lock(_: &mut WriteConnection, _: &NewRun) -> Result<(), Failure> {
         Ok(())
     }
 
@@ -219,6 +217,10 @@ impl Database for SqliteStore {
     const RENEW: &'static str = "
         UPDATE runs SET lease_until_ms = $4 WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running'
         RETURNING cancel_requested";
+
+    const FENCE: &'static str = "
+        SELECT cancel_requested, head_seq, head_hash FROM runs
+        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until_ms >= $4";
 
     fn lease(now: Timestamp, duration: Duration) -> i64 {
         now.as_millisecond().saturating_add(millis(duration))
@@ -246,7 +248,7 @@ impl Database for SqliteStore {
         ORDER BY bm25(learned_words, 0.0, 1.0), learned_answers.id DESC LIMIT $5";
 
     fn memory_query(owner: &Owner, terms: &[String]) -> Option<String> {
-        actions::memory_query(owner, terms)
+        memory_query::memory_query(owner, terms)
     }
 
     /// Each list reads one index in its order: the index of the user, or that of kind, mode and
@@ -283,11 +285,11 @@ impl Connection for SqliteConnection {
         &mut self,
         statement: SqlStr,
         values: Vec<Bound>,
-    ) -> Result<Vec<SqliteRow>, sqlx::Error> {
-        bind(sqlx::query(statement), values).fetch_all(self).await
+    ) -> Result<Vec<SqliteRow>, Failure> {
+        Ok(bind(sqlx::query(statement), values).fetch_all(self).await?)
     }
 
-    async fn change(&mut self, (statement, values): Statement) -> Result<u64, sqlx::Error> {
+    async fn change(&mut self, (statement, values): Statement) -> Result<u64, Failure> {
         let done = bind(sqlx::query(statement), values).execute(self).await?;
         Ok(done.rows_affected())
     }
@@ -297,20 +299,12 @@ impl Connection for SqliteConnection {
 impl JournalStore for SqliteStore {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
         self.file.in_place()?;
-        let is_alone = run.limits.is_empty() && run.accepted.continues.is_none();
-        if is_alone
-            && self
-                .file
-                .noted(self.batch.accept(&run, &self.writer).await)?
-        {
-            return Ok(Acceptance::New);
-        }
-        self.file.noted(writes::accept(self, &run).await)
+        self.file.noted(writes::accept(self, run).await)
     }
 
     async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
         self.file.in_place()?;
-        self.file.noted(actions::begin(self, &run, &then).await)
+        self.file.noted(writes::begin(self, run, then).await)
     }
 
     async fn claim(
@@ -320,12 +314,7 @@ impl JournalStore for SqliteStore {
         lease: Duration,
         now: Timestamp,
     ) -> Result<Option<Lease>, Error> {
-        let Claim::Run(run) = which else {
-            return writes::claim(self, which, owner, lease, now).await;
-        };
-        let values = writes::claim_values::<Self>(which, owner, lease, now);
-        let claim = self.batch.claim(run, owner, values, now, &self.writer);
-        claim.await
+        writes::claim(self, which, owner, lease, now).await
     }
 
     async fn renew(
@@ -338,8 +327,8 @@ impl JournalStore for SqliteStore {
     }
 
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
-        let appended = self.batch.append(lease, at, events, &self.writer).await;
-        self.file.noted(appended)
+        self.file
+            .noted(writes::append(self, lease, at, events).await)
     }
 
     async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
@@ -354,9 +343,7 @@ impl JournalStore for SqliteStore {
         for owner in self.owners.dead() {
             let statement =
                 "UPDATE runs SET lease_until_ms = 0 WHERE owner = $1 AND state = 'running'";
-            let mut tx = self.transaction().await?;
-            let runs = tx.change((statement, vec![owner.as_str().into()])).await?;
-            tx.commit().await?;
+            let runs = writes::change(self, statement, vec![owner.as_str().into()]).await?;
             if runs > 0 {
                 tracing::info!(owner, runs, "a process died: its runs are taken over");
             }

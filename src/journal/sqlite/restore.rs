@@ -15,7 +15,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use super::file::folder_of;
 use super::owners::LockFile;
 use super::{SqliteStore, migrator};
-use crate::journal::database::{Connection as _, Database as _};
+use crate::journal::database::{Connection as _, Database as _, Failure};
 use crate::journal::{Error, prove, reads, rows};
 
 /// How long to wait for another process's transaction, before the database counts as in use.
@@ -256,13 +256,14 @@ async fn prove_all(connection: &mut SqliteConnection) -> Result<u64, RestoreErro
         let statement =
             "SELECT * FROM runs WHERE ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2";
         let values = vec![before.clone().into(), PAGE.into()];
-        let page = connection.rows(statement, values).await.map_err(damage)?;
+        let page = connection.rows(statement, values).await;
+        let page = page.map_err(failed)?;
         for row in &page {
             let row = rows::run(row).map_err(corrupt)?;
             let id = row.id.to_string();
             let values = vec![id.as_str().into(), 0.into()];
             let found = connection.rows(reads::ENTRIES, values).await;
-            let found = found.map_err(damage)?;
+            let found = found.map_err(failed)?;
             let entries = found
                 .iter()
                 .map(rows::entry)
@@ -395,6 +396,13 @@ fn damage(error: sqlx::Error) -> RestoreError {
             RestoreError::Damaged("a value of the wrong kind".into())
         }
         (None, _) => Error::from(error).into(),
+    }
+}
+
+fn failed(failure: Failure) -> RestoreError {
+    match failure {
+        Failure::Database(error) => damage(error),
+        other => Error::from(other).into(),
     }
 }
 

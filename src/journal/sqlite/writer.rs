@@ -1,182 +1,248 @@
-//! The one connection that writes, and the durability of its commits.
+//! The one connection that writes, on a thread of its own.
 //!
-//! Commits wait for the disk (`synchronous = FULL`) if they cost money or are promised to a client.
-//! An action that ends at once does not wait (`NORMAL`): see docs/actions.md. The level is a
-//! setting of the connection, so each transaction sets the one that it needs.
+//! Transactions that arrive during another one share the next: a commit waits for the disk, and a
+//! run makes about twelve. Each transaction is written completely or not at all. A transaction whose
+//! caller no longer waits is not begun.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 
-use sqlx::pool::PoolConnection;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
-use sqlx::{AssertSqlSafe, Connection as _, QueryBuilder, SqlSafeStr as _, Sqlite, Transaction};
+use futures_util::FutureExt as _;
+use rusqlite::OpenFlags;
+use tokio::sync::oneshot;
 
-use super::{Error, SqliteRow, bind};
-use crate::journal::database::{Bound, Connection as _, Statement};
+use super::connection::WriteConnection;
+use super::{LOG_PAGES, SqliteBounds};
+use crate::journal::Error;
+use crate::journal::database::{Durability, Work};
+use crate::journal::unavailable::reason;
 
-const WAITS: &str = "PRAGMA synchronous = FULL; BEGIN IMMEDIATE";
-const DOES_NOT_WAIT: &str = "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE";
+/// The most transactions that share a commit.
+const MAX_SHARED: usize = 256;
 
-#[derive(Clone)]
+/// Statements that the connection keeps compiled.
+const COMPILED: usize = 64;
+
+/// The thread ends, and closes its connection, when the writer is dropped.
 pub(super) struct Writer {
-    pool: SqlitePool,
-    /// True while a transaction may be open that the driver does not know of.
-    half_done: Arc<AtomicBool>,
-    /// True if the last transaction that has ended was one that waits for the disk. Each use of the
-    /// connection sets it to false first.
-    waits: Arc<AtomicBool>,
-    /// The value of `waits` when the connection was last taken from the pool.
-    waited: Arc<AtomicBool>,
-}
-
-/// A transaction that waits for the disk, of which the driver does not know. It is rolled back if it
-/// is dropped before its end.
-pub(super) struct Open {
-    connection: PoolConnection<Sqlite>,
-    half_done: Arc<AtomicBool>,
-}
-
-impl Open {
-    /// Executes one statement.
-    pub async fn change(&mut self, statement: Statement) -> Result<(), sqlx::Error> {
-        (*self.connection).change(statement).await.map(|_| ())
-    }
-
-    /// Returns the first row of a query.
-    pub async fn row(
-        &mut self,
-        query: &'static str,
-        values: Vec<Bound>,
-    ) -> Result<Option<SqliteRow>, sqlx::Error> {
-        (*self.connection).row(query, values).await
-    }
-
-    /// Executes statements of which the last commits.
-    pub async fn finish(&mut self, script: String, values: Vec<Bound>) -> Result<(), sqlx::Error> {
-        let script = AssertSqlSafe(script).into_sql_str();
-        bind(sqlx::query(script), values)
-            .execute(&mut *self.connection)
-            .await?;
-        Ok(())
-    }
-
-    /// Returns the connection to the pool. Rolls back if the transaction was not committed.
-    pub async fn end(mut self, is_committed: bool) {
-        let is_over = is_committed || {
-            let rolled_back = sqlx::query("ROLLBACK").execute(&mut *self.connection);
-            rolled_back.await.is_ok()
-        };
-        if is_over {
-            self.half_done.store(false, Ordering::SeqCst);
-        }
-    }
+    queue: Option<Sender<Box<dyn Job>>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
-    pub async fn open(options: SqliteConnectOptions) -> Result<Self, Error> {
-        let half_done = Arc::new(AtomicBool::new(false));
-        let before = Arc::clone(&half_done);
-        let (waits, waited) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
-        let (level, last_level) = (Arc::clone(&waits), Arc::clone(&waited));
-        let (new_level, new_last_level) = (Arc::clone(&waits), Arc::clone(&waited));
-        let pool = SqlitePoolOptions::new()
-            .max_connections(1)
-            // A connection to a local file cannot break, and the test would cost each statement a
-            // round trip to the database's thread.
-            .test_before_acquire(false)
-            .after_connect(move |_, _| {
-                new_level.store(false, Ordering::SeqCst);
-                new_last_level.store(false, Ordering::SeqCst);
-                Box::pin(async { Ok(()) })
-            })
-            // When the disk is full, SQLite rolls back by itself. The driver does not notice, and
-            // would consider the connection to be inside a transaction for ever. So such a
-            // connection is closed, which rolls back.
-            .before_acquire(move |connection, _| {
-                last_level.store(level.swap(false, Ordering::SeqCst), Ordering::SeqCst);
-                let sound =
-                    !before.swap(false, Ordering::SeqCst) && !connection.is_in_transaction();
-                Box::pin(async move { Ok(sound) })
-            })
-            .connect_with(options)
-            .await?;
+    /// Opens the file, whose schema must be up to date.
+    pub fn open(path: &Path, bounds: SqliteBounds) -> Result<Self, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(bounds.patience)?;
+        connection.set_prepared_statement_cache_capacity(COMPILED);
+        connection.pragma_update(None, "foreign_keys", true)?;
+        // If `vacuum` is not called, a commit moves the pages once the log has this size.
+        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+        if let Some(pages) = bounds.most_pages {
+            connection.pragma_update(None, "max_page_count", pages)?;
+        }
+        let (queue, jobs) = channel();
+        let thread = WriterThread {
+            connection: WriteConnection::new(connection),
+            durability: None,
+        };
+        let thread = std::thread::Builder::new()
+            .name("sqlite-writer".into())
+            .spawn(move || thread.work(&jobs))
+            .map_err(|error| Error::Unavailable(format!("no thread for it: {}", error.kind())))?;
         Ok(Self {
-            pool,
-            half_done,
-            waits,
-            waited,
+            queue: Some(queue),
+            thread: Some(thread),
         })
     }
 
-    /// Begins a transaction whose commit waits for the disk.
-    pub async fn transaction(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
-        let begun = self.pool.begin_with(WAITS).await?;
-        self.waits.store(true, Ordering::SeqCst);
-        Ok(begun)
+    /// Does `work` with `input` in one transaction, which is rolled back if `work` fails.
+    pub async fn write<I, T, W>(
+        &self,
+        durability: Durability,
+        input: I,
+        work: W,
+    ) -> Result<T, Error>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        W: for<'a> Fn(&'a mut WriteConnection, &'a I) -> Work<'a, T> + Send + 'static,
+    {
+        let (done, result) = oneshot::channel();
+        let job = Transaction {
+            durability,
+            input,
+            work,
+            result: None,
+            done,
+        };
+        let ended = || Error::Unavailable("its writer has ended".into());
+        let queue = self.queue.as_ref().ok_or_else(ended)?;
+        queue.send(Box::new(job)).map_err(|_| ended())?;
+        result.await.map_err(|_| ended())?
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        if let Some(thread) = self.thread.take() {
+            // The thread has no result.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A transaction that waits to be written.
+trait Job: Send {
+    fn durability(&self) -> Durability;
+
+    /// True if the caller no longer waits.
+    fn is_abandoned(&self) -> bool;
+
+    /// Does the work. Returns true if it succeeded.
+    fn attempt(&mut self, connection: &mut WriteConnection) -> bool;
+
+    /// Tells the caller the result, or why nothing was committed.
+    fn end(self: Box<Self>, uncommitted: Option<Error>);
+}
+
+struct Transaction<I, T, W> {
+    durability: Durability,
+    input: I,
+    work: W,
+    result: Option<Result<T, Error>>,
+    done: oneshot::Sender<Result<T, Error>>,
+}
+
+impl<I, T, W> Job for Transaction<I, T, W>
+where
+    I: Send + 'static,
+    T: Send + 'static,
+    W: for<'a> Fn(&'a mut WriteConnection, &'a I) -> Work<'a, T> + Send + 'static,
+{
+    fn durability(&self) -> Durability {
+        self.durability
     }
 
-    /// As [`Writer::transaction`], with the rows of a first query, in one round trip to the
-    /// database's thread.
-    pub async fn begin_and_read(
-        &self,
-        query: &'static str,
-        values: Vec<Bound>,
-    ) -> Result<(Open, Vec<SqliteRow>), sqlx::Error> {
-        let mut open = Open {
-            connection: self.pool.acquire().await?,
-            half_done: Arc::clone(&self.half_done),
+    fn is_abandoned(&self) -> bool {
+        self.done.is_closed()
+    }
+
+    fn attempt(&mut self, connection: &mut WriteConnection) -> bool {
+        // This connection answers at once, so the work never waits.
+        let result = (self.work)(connection, &self.input).now_or_never();
+        let result = result.map(|done| done.map_err(Error::from));
+        let succeeded = matches!(result, Some(Ok(_)));
+        self.result = result;
+        succeeded
+    }
+
+    fn end(self: Box<Self>, uncommitted: Option<Error>) {
+        let result = match (self.result, uncommitted) {
+            // The job's own error says more.
+            (Some(Err(error)), _) | (_, Some(error)) => Err(error),
+            (Some(Ok(done)), None) => Ok(done),
+            (None, None) => Err(Error::Unavailable("the work was not done".into())),
         };
-        let waited = self.waited.load(Ordering::SeqCst);
-        let begin = if waited { "BEGIN IMMEDIATE" } else { WAITS };
-        let statements = AssertSqlSafe(format!("{begin};{query}")).into_sql_str();
-        self.half_done.store(true, Ordering::SeqCst);
-        // The PRAGMA takes effect when it is compiled, so a statement with it is not cached.
-        let begun = bind(sqlx::query(statements), values).persistent(waited);
-        match begun.fetch_all(&mut *open.connection).await {
-            Ok(rows) => {
-                self.waits.store(true, Ordering::SeqCst);
-                Ok((open, rows))
+        // If the receiver is gone, its caller was dropped.
+        let _ = self.done.send(result);
+    }
+}
+
+struct WriterThread {
+    connection: WriteConnection,
+    /// The durability that the connection is set to.
+    durability: Option<Durability>,
+}
+
+/// Why no transaction was committed.
+enum Uncommitted {
+    /// None could begin.
+    NotBegun(String),
+    /// All were rolled back.
+    RolledBack(String),
+}
+
+impl WriterThread {
+    /// Writes until the queue is closed and empty.
+    fn work(mut self, queue: &Receiver<Box<dyn Job>>) {
+        while let Ok(first) = queue.recv() {
+            let shared = std::iter::once(first).chain(queue.try_iter());
+            let waiting = shared.take(MAX_SHARED).filter(|job| !job.is_abandoned());
+            self.commit(waiting.collect());
+        }
+    }
+
+    fn commit(&mut self, mut jobs: Vec<Box<dyn Job>>) {
+        if jobs.is_empty() {
+            return;
+        }
+        let error = match self.attempt(&mut jobs) {
+            Ok(()) => return jobs.into_iter().for_each(|job| job.end(None)),
+            Err(error) => error,
+        };
+        if !self.connection.is_autocommit() {
+            // If this fails too, the next transaction cannot begin and says why.
+            let _ = self.connection.execute("ROLLBACK");
+        }
+        match error {
+            // One transaction can be too large for the disk while the others are not.
+            Uncommitted::RolledBack(_) if jobs.len() > 1 => {
+                jobs.into_iter().for_each(|job| self.commit(vec![job]));
             }
-            Err(error) => {
-                open.end(false).await;
-                Err(error)
+            Uncommitted::NotBegun(why) | Uncommitted::RolledBack(why) => {
+                for job in jobs {
+                    job.end(Some(Error::Unavailable(why.clone())));
+                }
             }
         }
     }
 
-    /// Begins a transaction that survives any end of the process, but may be lost when the machine
-    /// crashes.
-    pub async fn free_transaction(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
-        self.pool.begin_with(DOES_NOT_WAIT).await
+    /// Writes all jobs and commits. A job that fails is undone; the others are written.
+    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Uncommitted> {
+        let begun = self.begin(jobs);
+        begun.map_err(|error| Uncommitted::NotBegun(reason(&error)))?;
+        let written = self.write(jobs);
+        let why = |error: Option<rusqlite::Error>| {
+            error.map_or("it undid the transaction".into(), |error| reason(&error))
+        };
+        written.map_err(|error| Uncommitted::RolledBack(why(error)))
     }
 
-    /// As [`Writer::free_transaction`], for statements that are known beforehand. Needs one round
-    /// trip to the database's thread in all, instead of one for each statement. `write` adds the
-    /// statements, each followed by a semicolon.
-    pub async fn at_once(
-        &self,
-        write: impl FnOnce(&mut QueryBuilder<Sqlite>),
-    ) -> Result<(), sqlx::Error> {
-        let mut statements = QueryBuilder::new(DOES_NOT_WAIT);
-        statements.push(";");
-        write(&mut statements);
-        statements.push("COMMIT");
-        let mut connection = self.pool.acquire().await?;
-        self.half_done.store(true, Ordering::SeqCst);
-        // SQLite applies this PRAGMA when it compiles the statement, so a cached statement would
-        // not set the level again.
-        statements
-            .build()
-            .persistent(false)
-            .execute(&mut *connection)
-            .await?;
-        self.half_done.store(false, Ordering::SeqCst);
-        Ok(())
+    /// Writes all jobs and commits. The error is `None` if SQLite has rolled back by itself during a
+    /// job, which has the error.
+    fn write(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Option<rusqlite::Error>> {
+        for job in jobs {
+            self.connection.execute("SAVEPOINT job")?;
+            if !job.attempt(&mut self.connection) {
+                // It does so on some errors, such as a full disk.
+                if self.connection.is_autocommit() {
+                    return Err(None);
+                }
+                self.connection.execute("ROLLBACK TO job")?;
+            }
+            self.connection.execute("RELEASE job")?;
+        }
+        self.connection.execute("COMMIT").map_err(Some)
     }
 
-    /// The connection itself, for schema changes before the first write.
-    pub fn pool(&self) -> &SqlitePool {
-        &self.pool
+    fn begin(&mut self, jobs: &[Box<dyn Job>]) -> rusqlite::Result<()> {
+        let waits = jobs
+            .iter()
+            .any(|job| job.durability() == Durability::Machine);
+        let (durability, level) = if waits {
+            (Durability::Machine, "PRAGMA synchronous = FULL")
+        } else {
+            (Durability::Process, "PRAGMA synchronous = NORMAL")
+        };
+        if self.durability != Some(durability) {
+            self.connection.execute(level)?;
+            self.durability = Some(durability);
+        }
+        self.connection.execute("BEGIN IMMEDIATE")
     }
 }
 
@@ -187,80 +253,117 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::journal::database::{Bound, Columns as _, Connection as _};
 
-    async fn writer(folder: &TempDir) -> Writer {
-        let options = SqliteConnectOptions::new()
-            .filename(folder.path().join("w.db"))
-            .create_if_missing(true);
-        let writer = Writer::open(options).await.unwrap();
-        sqlx::raw_sql("CREATE TABLE notes (text TEXT NOT NULL UNIQUE)")
-            .execute(writer.pool())
-            .await
-            .unwrap();
-        writer
+    fn writer(folder: &TempDir) -> Writer {
+        let path = folder.path().join("w.db");
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let schema = "PRAGMA journal_mode = WAL; CREATE TABLE notes (text TEXT NOT NULL UNIQUE)";
+        connection.execute_batch(schema).unwrap();
+        Writer::open(&path, SqliteBounds::default()).unwrap()
     }
 
     async fn notes(writer: &Writer) -> Vec<String> {
-        let mut tx = writer.transaction().await.unwrap();
-        sqlx::query_scalar("SELECT text FROM notes ORDER BY text")
-            .fetch_all(&mut *tx)
-            .await
-            .unwrap()
+        let read = writer.write(Durability::Process, (), |tx, ()| {
+            Box::pin(async move {
+                tx.rows("SELECT text FROM notes ORDER BY text", vec![])
+                    .await
+            })
+        });
+        let rows = read.await.unwrap();
+        rows.iter().map(|row| row.text("text").unwrap()).collect()
     }
 
-    fn note(statements: &mut QueryBuilder<Sqlite>, text: &str) {
-        statements
-            .push("INSERT INTO notes VALUES (")
-            .push_bind(text.to_owned())
-            .push(");");
+    async fn note(writer: &Writer, texts: &[&str]) -> Result<(), Error> {
+        let texts: Vec<Bound> = texts.iter().map(|text| Bound::from(*text)).collect();
+        let write = writer.write(Durability::Process, texts, |tx, texts| {
+            Box::pin(async move {
+                for text in texts {
+                    let statement = "INSERT INTO notes VALUES ($1)";
+                    tx.change((statement, vec![text.clone()])).await?;
+                }
+                Ok(())
+            })
+        });
+        write.await
     }
 
     #[tokio::test]
-    async fn statements_at_once_are_written_together_or_not_at_all() {
+    async fn a_transaction_is_written_completely_or_not_at_all_and_others_beside_it_are() {
         let folder = TempDir::new().unwrap();
-        let writer = writer(&folder).await;
-        writer
-            .at_once(|statements| {
-                ["a", "b"]
-                    .into_iter()
-                    .for_each(|text| note(statements, text));
-            })
-            .await
-            .unwrap();
-        let failed = writer
-            .at_once(|statements| {
-                ["c", "a"]
-                    .into_iter()
-                    .for_each(|text| note(statements, text));
-            })
-            .await;
-        assert!(matches!(failed, Err(sqlx::Error::Database(error)) if error.is_unique_violation()));
-        assert_eq!(notes(&writer).await, ["a", "b"]);
-        writer
-            .at_once(|statements| note(statements, "d"))
-            .await
-            .unwrap();
-        assert_eq!(notes(&writer).await, ["a", "b", "d"]);
+        let writer = writer(&folder);
+        note(&writer, &["a", "b"]).await.unwrap();
+        let together = tokio::join!(
+            note(&writer, &["c", "a"]),
+            note(&writer, &["d"]),
+            note(&writer, &["e", "b"]),
+            note(&writer, &["f"])
+        );
+        assert!(matches!(together.0, Err(Error::Unavailable(_))));
+        assert!(matches!(together.2, Err(Error::Unavailable(_))));
+        together.1.unwrap();
+        together.3.unwrap();
+        assert_eq!(notes(&writer).await, ["a", "b", "d", "f"]);
+    }
+
+    #[tokio::test]
+    async fn a_transaction_that_is_too_large_for_the_disk_fails_alone() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("w.db");
+        drop(self::writer(&folder));
+        let bounds = SqliteBounds {
+            most_pages: Some(50),
+            ..SqliteBounds::default()
+        };
+        let writer = Writer::open(&path, bounds).unwrap();
+        let large = "x".repeat(400 * 1024);
+        let large = [large.as_str()];
+        let (before, failed, after) = tokio::join!(
+            note(&writer, &["before"]),
+            note(&writer, &large),
+            note(&writer, &["after"])
+        );
+        assert_eq!(
+            failed.unwrap_err().to_string(),
+            "the database is not available: the disk is full"
+        );
+        before.unwrap();
+        after.unwrap();
+        assert_eq!(notes(&writer).await, ["after", "before"]);
     }
 
     #[tokio::test]
     async fn a_caller_that_stops_waiting_leaves_nothing_half_done() {
         let folder = TempDir::new().unwrap();
-        let writer = writer(&folder).await;
+        let writer = writer(&folder);
         for case in 0..50 {
             let own = (format!("{case} first"), format!("{case} second"));
-            let writing = writer.at_once(|statements| {
-                note(statements, &own.0);
-                note(statements, &own.1);
-            });
+            let texts = [own.0.as_str(), own.1.as_str()];
+            let writing = note(&writer, &texts);
             let _ = tokio::time::timeout(Duration::from_micros(case * 20), writing).await;
             let written = notes(&writer).await;
             assert_eq!(written.contains(&own.0), written.contains(&own.1), "{case}");
         }
-        writer
-            .at_once(|statements| note(statements, "last"))
-            .await
-            .unwrap();
+        note(&writer, &["last"]).await.unwrap();
         assert!(notes(&writer).await.contains(&"last".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn what_costs_money_waits_for_the_disk_also_after_an_action_that_did_not() {
+        let folder = TempDir::new().unwrap();
+        let writer = writer(&folder);
+        let (full, normal) = (2, 1);
+        let order = [
+            (Durability::Machine, full),
+            (Durability::Process, normal),
+            (Durability::Machine, full),
+        ];
+        for (durability, level) in order {
+            let read = writer.write(durability, (), |tx, ()| {
+                Box::pin(async move { tx.row("PRAGMA synchronous", vec![]).await })
+            });
+            let row = read.await.unwrap().unwrap();
+            assert_eq!(row.whole("synchronous").unwrap(), level);
+        }
     }
 }

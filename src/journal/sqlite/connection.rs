@@ -1,0 +1,148 @@
+//! A SQLite connection that answers at once, for the thread that writes.
+
+use std::sync::Arc;
+
+use rusqlite::CachedStatement;
+use rusqlite::types::Value;
+use sqlx::SqlStr;
+
+use crate::journal::Error;
+use crate::journal::database::{Bound, Columns, Connection, Failure, Statement};
+
+pub struct WriteConnection(rusqlite::Connection);
+
+impl WriteConnection {
+    pub fn new(connection: rusqlite::Connection) -> Self {
+        Self(connection)
+    }
+
+    /// Executes a statement without parameters.
+    pub fn execute(&self, statement: &str) -> rusqlite::Result<()> {
+        self.0.prepare_cached(statement)?.raw_execute()?;
+        Ok(())
+    }
+
+    /// True if no transaction is open.
+    pub fn is_autocommit(&self) -> bool {
+        self.0.is_autocommit()
+    }
+
+    fn query_now(&self, statement: &str, values: &[Bound]) -> rusqlite::Result<Vec<OwnedRow>> {
+        let mut statement = self.0.prepare_cached(statement)?;
+        bind(&mut statement, values)?;
+        let names: Arc<[String]> = statement
+            .column_names()
+            .into_iter()
+            .map(Into::into)
+            .collect();
+        let mut found = statement.raw_query();
+        let mut rows = vec![];
+        while let Some(row) = found.next()? {
+            let values: rusqlite::Result<Vec<Value>> =
+                (0..names.len()).map(|n| row.get(n)).collect();
+            rows.push(OwnedRow {
+                names: Arc::clone(&names),
+                values: values?,
+            });
+        }
+        Ok(rows)
+    }
+
+    fn change_now(&self, (statement, values): Statement) -> rusqlite::Result<u64> {
+        let mut statement = self.0.prepare_cached(statement)?;
+        bind(&mut statement, &values)?;
+        Ok(statement.raw_execute()?.try_into().unwrap_or(u64::MAX))
+    }
+}
+
+/// Binds values to the parameters `$1`, `$2` and so on. SQLite numbers parameters in the order of
+/// their appearance, so each is found by its name.
+fn bind(statement: &mut CachedStatement<'_>, values: &[Bound]) -> rusqlite::Result<()> {
+    for index in 1..=statement.parameter_count() {
+        let name = statement
+            .parameter_name(index)
+            .and_then(|name| name.get(1..));
+        let number = name.and_then(|name| name.parse::<usize>().ok());
+        let value = number.and_then(|number| values.get(number.checked_sub(1)?));
+        match value {
+            Some(Bound::Text(text)) => statement.raw_bind_parameter(index, text)?,
+            Some(Bound::Whole(whole)) => statement.raw_bind_parameter(index, whole)?,
+            Some(Bound::Real(real)) => statement.raw_bind_parameter(index, real)?,
+            None => return Err(rusqlite::Error::InvalidParameterCount(index, values.len())),
+        }
+    }
+    Ok(())
+}
+
+impl Connection for WriteConnection {
+    type Row = OwnedRow;
+
+    async fn query(
+        &mut self,
+        statement: SqlStr,
+        values: Vec<Bound>,
+    ) -> Result<Vec<OwnedRow>, Failure> {
+        Ok(self.query_now(statement.as_str(), &values)?)
+    }
+
+    async fn change(&mut self, statement: Statement) -> Result<u64, Failure> {
+        Ok(self.change_now(statement)?)
+    }
+}
+
+/// A row with its values.
+pub struct OwnedRow {
+    names: Arc<[String]>,
+    values: Vec<Value>,
+}
+
+impl OwnedRow {
+    fn value(&self, column: &str) -> Result<&Value, Error> {
+        let index = self.names.iter().position(|name| name == column);
+        index
+            .and_then(|index| self.values.get(index))
+            .ok_or_else(unexpected)
+    }
+}
+
+fn unexpected() -> Error {
+    Error::Unavailable("an unexpected answer".into())
+}
+
+impl Columns for OwnedRow {
+    fn text(&self, column: &str) -> Result<String, Error> {
+        self.text_or_null(column)?.ok_or_else(unexpected)
+    }
+
+    fn text_or_null(&self, column: &str) -> Result<Option<String>, Error> {
+        match self.value(column)? {
+            Value::Text(text) => Ok(Some(text.clone())),
+            Value::Null => Ok(None),
+            _ => Err(unexpected()),
+        }
+    }
+
+    fn whole(&self, column: &str) -> Result<i64, Error> {
+        self.whole_or_null(column)?.ok_or_else(unexpected)
+    }
+
+    fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error> {
+        match self.value(column)? {
+            Value::Integer(whole) => Ok(Some(*whole)),
+            Value::Null => Ok(None),
+            _ => Err(unexpected()),
+        }
+    }
+
+    fn real(&self, column: &str) -> Result<f64, Error> {
+        self.real_or_null(column)?.ok_or_else(unexpected)
+    }
+
+    fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error> {
+        match self.value(column)? {
+            Value::Real(real) => Ok(Some(*real)),
+            Value::Null => Ok(None),
+            _ => Err(unexpected()),
+        }
+    }
+}

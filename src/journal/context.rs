@@ -161,11 +161,11 @@ impl State {
         }
     }
 
-    fn add(&mut self, event: Arc<Event>) {
+    fn add(&mut self, event: &Arc<Event>) {
         let key = event.key();
-        if self.seen.insert(key.clone(), Arc::clone(&event)).is_none() {
+        if self.seen.insert(key.clone(), Arc::clone(event)).is_none() {
             self.order.push(key);
-            self.text_bytes += text_bytes(&event);
+            self.text_bytes += text_bytes(event);
         }
         if event.is_progress() {
             self.resumed = None;
@@ -481,7 +481,7 @@ impl RunContext {
             let mut state = self.state();
             for event in events {
                 let event = Arc::new(event);
-                state.add(Arc::clone(&event));
+                state.add(&event);
                 self.observer.written(&event, &state.seen);
             }
         }
@@ -511,7 +511,7 @@ impl RunContext {
             state.unconfirmed = state.unconfirmed.saturating_sub(1);
             for event in events {
                 let event = Arc::new(event);
-                state.add(Arc::clone(&event));
+                state.add(&event);
                 self.observer.written(&event, &state.seen);
             }
         }

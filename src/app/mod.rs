@@ -530,8 +530,9 @@ impl App {
     }
 
     /// Takes over the runs of dead or silent processes until the service drains. Also exchanges
-    /// notifications of runs with the other processes on the database.
+    /// notifications of runs with the other processes on the database, and logs when it is lost.
     pub fn keep_recovering(&self) {
+        self.runner.watch_database();
         self.runner.keep_in_touch();
         self.runner.keep_recovering();
     }

@@ -289,6 +289,32 @@ impl Runner {
         });
     }
 
+    /// Logs once when the database is lost, and once when it is back, until the service drains.
+    pub fn watch_database(&self) {
+        let runner = self.clone();
+        self.0.readers.spawn(async move {
+            let mut lost = None;
+            while !runner.is_draining() {
+                match (runner.0.store.ready().await, lost) {
+                    (Err(error), None) => {
+                        lost = Some(Instant::now());
+                        tracing::error!(%error, "the database is lost");
+                    }
+                    (Ok(()), Some(since)) => {
+                        let seconds = Instant::now().duration_since(since).as_secs();
+                        lost = None;
+                        tracing::warn!(seconds, "the database is back");
+                    }
+                    (Err(_), Some(_)) | (Ok(()), None) => {}
+                }
+                tokio::select! {
+                    () = runner.0.draining.cancelled() => return,
+                    () = tokio::time::sleep(POLL) => {}
+                }
+            }
+        });
+    }
+
     /// Claims the runs that no process executes, while there are free slots.
     async fn take_over(&self) {
         let permit = |of: &Arc<Semaphore>| Arc::clone(of).try_acquire_owned().ok();

@@ -108,6 +108,9 @@ pub(super) trait Database: Send + Sync {
 /// What a transaction must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Durability {
+    /// A failover of the database server too: the transaction is attempted until the next primary
+    /// answers, for a minute.
+    Failover,
     /// A crash of the machine. The commit waits for the disk.
     Machine,
     /// The end of the process. A crash of the machine may lose the transaction.

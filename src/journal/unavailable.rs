@@ -9,11 +9,42 @@ use super::Error;
 const FULL: &str = "the disk is full";
 const NO_GROWTH: &str = "its file cannot grow";
 
+/// The SQLSTATE of a write in a read-only transaction, such as on a standby.
+const READ_ONLY: &str = "25006";
+
+/// What a read-only database is called in messages.
+pub(super) const IS_READ_ONLY: &str = "it is read-only";
+
 impl Error {
     /// True if a write failed because the disk is full or the file cannot grow.
     pub(super) fn is_no_room(&self) -> bool {
         matches!(self, Error::Unavailable(why) if why == FULL || why == NO_GROWTH)
     }
+}
+
+/// True if the database could not be reached, was stopping, or could only be read: the same
+/// transaction may succeed after a failover. If the connection broke during the commit, the
+/// transaction may also have taken place.
+pub(super) fn is_outage(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut => true,
+        sqlx::Error::Database(db) => db
+            .try_downcast_ref::<PgDatabaseError>()
+            .is_some_and(|postgres| {
+                let code = postgres.code();
+                code.starts_with("08")
+                    || matches!(code, READ_ONLY | "57P01" | "57P02" | "57P03" | "53300")
+            }),
+        _ => false,
+    }
+}
+
+/// True if the database could only be read, as a standby.
+pub(super) fn is_read_only(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|db| {
+        db.try_downcast_ref::<PgDatabaseError>()
+            .is_some_and(|postgres| postgres.code() == READ_ONLY)
+    })
 }
 
 impl From<sqlx::Error> for Error {
@@ -88,13 +119,14 @@ fn of_postgres(code: &str) -> String {
         "53100" => FULL.to_owned(),
         "53200" => "it is out of memory".to_owned(),
         "53300" => "it has no connection left".to_owned(),
+        code if code.starts_with("08") => "the connection to it broke".to_owned(),
         "57P01" | "57P02" | "57P03" => "it is starting or stopping".to_owned(),
         "28000" | "28P01" => {
             "it refuses the user, the password or a connection of this kind".to_owned()
         }
         "3D000" => "it has no database of this name".to_owned(),
         "42501" => "the user may not do this".to_owned(),
-        "25006" => "it is read-only".to_owned(),
+        READ_ONLY => IS_READ_ONLY.to_owned(),
         "40001" | "40P01" => "too many others write at the same time".to_owned(),
         "55P03" | "57014" => "it is locked by another process".to_owned(),
         code => format!("PostgreSQL error {code}"),

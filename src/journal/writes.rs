@@ -293,7 +293,9 @@ fn project_learned(run: &str, at_ms: Bound, learned: Learned) -> Statement {
     )
 }
 
-/// Appends to a run that a lease permits to write. Returns the last sequence number.
+/// Appends to a run that a lease permits to write. Returns the last sequence number. A result that
+/// was paid for is worth the wait for the next primary. An entry that was written before a connection
+/// broke is not written again: its key is unique.
 pub(super) async fn append<D: Database>(
     database: &D,
     lease: &Lease,
@@ -302,7 +304,7 @@ pub(super) async fn append<D: Database>(
 ) -> Result<i64, Error> {
     let input = (lease.clone(), at, Unlinked::all(events)?);
     database
-        .write(Durability::Machine, input, |tx, (lease, at, entries)| {
+        .write(Durability::Failover, input, |tx, (lease, at, entries)| {
             Box::pin(async move {
                 let values = lease.values(D::now(*at));
                 let Some(row) = tx.row(D::FENCE, values).await? else {

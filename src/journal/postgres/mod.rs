@@ -5,6 +5,7 @@
 //! depends on, in a fixed order.
 
 mod address;
+mod failover;
 mod locks;
 mod news;
 
@@ -20,12 +21,15 @@ use sqlx::postgres::{
 };
 use sqlx::query::Query;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Postgres, SqlStr};
+use tokio::time::Instant;
 
+use self::failover::Failover;
 use super::database::{Bound, Connection, Database, Durability, Failure, Statement, Work, millis};
 use super::store::{
     Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
     JournalStore, Lease, LeaseState, NewRun, Owner, Restored, RunFilter,
 };
+use super::unavailable::{is_outage, is_read_only};
 use super::{Archive, Event, reads, writes};
 use crate::domain::RunId;
 
@@ -38,6 +42,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a transaction that conflicts with others is attempted in all.
 const MAX_TRIES: u32 = 5;
 
+/// How long an append is attempted while no primary answers, from its begin on. After the end of its
+/// lease it is refused.
+const FAILOVER: Duration = Duration::from_secs(60);
+
+/// The pause between two attempts of such an append.
+const RECONNECT: Duration = Duration::from_millis(250);
+
 /// Settings of each connection. A statement waits for a lock as long as on SQLite. A replica that
 /// vanishes in the middle of a transaction keeps its locks no longer than this.
 const SESSION: &str = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s'";
@@ -46,6 +57,7 @@ const SESSION: &str = "SET lock_timeout = '10s'; SET idle_in_transaction_session
 pub struct PostgresStore {
     pool: PgPool,
     options: PgConnectOptions,
+    failover: Failover,
     /// This process's unique name.
     owner: String,
 }
@@ -67,9 +79,15 @@ impl PostgresStore {
         };
         Self::migrator().run(&mut connection).await?;
         connection.close().await?;
+        let failover = Failover::default();
+        let replaced = failover.clone();
         let pool = PgPoolOptions::new()
             .max_connections(MAX_CONNECTIONS)
             .acquire_timeout(PATIENCE)
+            .before_acquire(move |_, idle| {
+                let is_usable = replaced.is_usable(idle.age);
+                Box::pin(async move { Ok(is_usable) })
+            })
             .after_connect(|connection, _| {
                 Box::pin(async move {
                     connection.execute(SESSION).await?;
@@ -81,6 +99,7 @@ impl PostgresStore {
         Ok(Self {
             pool,
             options,
+            failover,
             owner: owner.to_owned(),
         })
     }
@@ -127,20 +146,29 @@ impl Database for PostgresStore {
         self.pool.acquire().await
     }
 
-    async fn write<I, T, W>(&self, _: Durability, input: I, work: W) -> Result<T, Error>
+    async fn write<I, T, W>(&self, durability: Durability, input: I, work: W) -> Result<T, Error>
     where
         I: Send + Sync + 'static,
         T: Send + 'static,
         W: for<'a> Fn(&'a mut PgConnection, &'a I) -> Work<'a, T> + Send + Sync + 'static,
     {
-        let mut tries = 1;
+        let waits = durability == Durability::Failover;
+        let (mut tries, give_up) = (1, Instant::now() + FAILOVER);
         loop {
-            match self.attempt(&input, &work).await {
-                Err(Failure::Database(error)) if is_conflict(&error) && tries < MAX_TRIES => {
-                    tokio::time::sleep(Duration::from_millis(5 << (tries - 1))).await;
-                    tries += 1;
-                }
+            let error = match self.attempt(&input, &work).await {
+                Err(Failure::Database(error)) => error,
                 done => return Ok(done?),
+            };
+            if is_read_only(&error) {
+                self.failover.replace_connections();
+            }
+            if is_conflict(&error) && tries < MAX_TRIES {
+                tokio::time::sleep(Duration::from_millis(5 << (tries - 1))).await;
+                tries += 1;
+            } else if waits && is_outage(&error) && Instant::now() < give_up {
+                tokio::time::sleep(RECONNECT).await;
+            } else {
+                return Err(error.into());
             }
         }
     }
@@ -270,12 +298,13 @@ impl Connection for PgConnection {
 
 impl PostgresStore {
     /// Does `work` in one transaction. Each statement sees what was committed before it, independent
-    /// of the server's default.
+    /// of the server's default. The default of `default_transaction_read_only` is kept: operators
+    /// fence a server with it.
     async fn attempt<I, T, W>(&self, input: &I, work: &W) -> Result<T, Failure>
     where
         W: for<'a> Fn(&'a mut PgConnection, &'a I) -> Work<'a, T>,
     {
-        let begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+        let begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
         let mut tx = self.pool.begin_with(begin).await?;
         let done = work(&mut tx, input).await?;
         tx.commit().await?;
@@ -344,7 +373,14 @@ impl JournalStore for PostgresStore {
     }
 
     async fn ready(&self) -> Result<(), Error> {
-        reads::schema(self).await
+        let checked = async {
+            self.failover.check(&mut *self.reader().await?).await?;
+            reads::schema(self).await
+        };
+        match tokio::time::timeout(failover::MAX_CHECK, checked).await {
+            Ok(checked) => checked,
+            Err(_) => Err(Error::Unavailable("it does not answer".into())),
+        }
     }
 }
 

@@ -232,7 +232,7 @@ impl WriterThread {
     fn begin(&mut self, jobs: &[Box<dyn Job>]) -> rusqlite::Result<()> {
         let waits = jobs
             .iter()
-            .any(|job| job.durability() == Durability::Machine);
+            .any(|job| job.durability() != Durability::Process);
         let (durability, level) = if waits {
             (Durability::Machine, "PRAGMA synchronous = FULL")
         } else {

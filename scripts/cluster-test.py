@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""scripts/cluster-test.py BINARY [--seconds N] [--rate N] [--short] [--keep]: kills and partitions a cluster under load.
+"""scripts/cluster-test.py BINARY [--short | --growth] [--keep]: kills and partitions a cluster under load.
 
 Starts the cluster of scripts/cluster.sh and a model provider on its network, puts questions and
 actions on the balancer, and meanwhile kills a replica, kills the primary, and partitions the next
 primary with a replica for longer than a lease. Then it compares the journals with what the clients
 were told and with what the provider was asked. Exit code 1 if a figure that must be 0 is not.
-`--short` kills one of each kind and has no partition. docs/scale.md explains the tables.
+`--short` kills one of each kind and has no partition. `--growth` kills nothing and counts the runs
+that one, two and three replicas end a second. docs/scale.md explains the tables.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import datetime
 import http.client
 import http.server
 import json
@@ -27,9 +29,7 @@ CLUSTER = pathlib.Path(__file__).resolve().parent / "cluster.sh"
 BALANCER = ("10.77.0.30", 8080)
 PROVIDER = ("10.77.0.30", 9000)
 REPLICAS = {"app1": "10.77.0.21", "app2": "10.77.0.22", "app3": "10.77.0.23"}
-# The shipped `leaseSeconds`.
-LEASE = 30
-# The partition outlasts the lease of the runs that were in flight when it began.
+# Outlasts the shipped `leaseSeconds` of 30 of all runs that are in flight when it begins.
 PARTITION = 40
 
 
@@ -127,6 +127,7 @@ class Clients:
     def __init__(self, token):
         self.token = token
         self.start = time.monotonic()
+        self.began = time.time()
         self.lock = threading.Lock()
         self.accepted = {}  # message id -> run id
         self.done = {}  # message id -> text to remember
@@ -190,6 +191,8 @@ class Clients:
 
     def pause_after(self, moment, until):
         """Returns the longest time without an accepted question in a window."""
+        if moment >= until:
+            return 0.0
         times = [moment, *sorted(t for t in self.moments if moment <= t < until), until]
         return max(b - a for a, b in zip(times, times[1:]))
 
@@ -229,42 +232,46 @@ def faults(clients, seconds, short):
         events.append((clients.now(), what))
         print(f"{clients.now():6.1f} s  {what}", file=sys.stderr)
 
-    def standby_is_synchronous(limit):
+    def until(what, condition, limit=90):
         end = clients.now() + limit
-        while clients.now() < end:
-            if " synchronous" in cluster("status"):
-                return
-            time.sleep(1)
-        sys.exit("the old primary did not become a synchronous standby")
+        while not condition():
+            if clients.now() > end:
+                sys.exit(f"this did not come within {limit} s: {what}")
+            time.sleep(0.5)
+        note(what)
+
+    def other_primary(former):
+        now = cluster("primary", check=False)
+        return now not in ("", former)
 
     at(seconds * 0.08)
-    note("replica app1 is killed")
     cluster("kill-replica", "1")
-    at(seconds * 0.16)
+    note("replica app1 is killed")
+    at(seconds * 0.12)
+    former = cluster("kill-primary")
+    note(f"the primary {former} is killed")
+    until("the other database node is the primary", lambda: other_primary(former))
     cluster("start", "app1")
-    note("replica app1 is started")
-    at(seconds * 0.2)
-    node = cluster("kill-primary")
-    note("the primary is killed")
-    at(seconds * 0.3 if not short else seconds * 0.8)
-    cluster("start", node)
-    note("the killed database node is started")
+    cluster("start", former)
+    note(f"app1 and {former} are started")
     if short:
         return events
-    standby_is_synchronous(60)
-    note("it is the synchronous standby")
+    until(f"{former} is the synchronous standby", lambda: "replica running synchronous" in cluster("status"))
     at(seconds * 0.5)
-    cluster("partition", "3")
-    note("the primary and replica app3 are partitioned")
-    time.sleep(PARTITION)
+    former = cluster("partition", "3").split()[0]
+    begin = clients.now()
+    note(f"the primary {former} and replica app3 are partitioned")
+    until("the other database node is the primary", lambda: other_primary(former))
+    at(begin + PARTITION)
     cluster("heal")
     note("the partition ends")
     at(seconds * 0.92)
     cluster("kill-replica", "2")
     note("replica app2 is killed")
-    time.sleep(4)
+    time.sleep(2)
     cluster("start", "app2")
     note("replica app2 is started")
+    until(f"{former} is the synchronous standby", lambda: "replica running synchronous" in cluster("status"))
     return events
 
 
@@ -305,7 +312,7 @@ def journals(clients):
         journal = json.loads(body)
         if status != 200 or journal.get("verified") is not True:
             broken.append(run)
-        found[run] = [entry["body"] for entry in journal.get("entries", [])]
+        found[run] = journal.get("entries", [])
     return found, broken
 
 
@@ -317,25 +324,28 @@ def bought(journal_of, calls):
         run, _, call = key.partition("/")
         step, attempt = base(call)
         asked[run, step].add(attempt)
-    again, in_doubt, claims = [], 0, 0
+    again, in_doubt = [], 0
     for run, entries in journal_of.items():
-        answered, settled, sent = {}, set(), set()
-        for body in entries:
+        answered = {}
+        for body in (entry["body"] for entry in entries):
             data = body.get("data") or {}
-            if body["kind"] == "claimed":
-                claims += 1
-            elif body["kind"] == "call_sent":
-                sent.add(data["call"])
-            elif body["kind"] == "call_settled":
-                settled.add(data["call"])
-                if data["result"]["type"] == "answered":
-                    step, attempt = base(data["call"])
-                    answered[step] = attempt
+            if body["kind"] == "call_settled" and data["result"]["type"] == "answered":
+                step, attempt = base(data["call"])
+                answered[step] = attempt
         for step, attempt in answered.items():
             if max(asked[run, step], default=0) > attempt:
                 again.append(f"{run}/{step}")
         in_doubt += sum(1 for step, attempts in asked.items() if step[0] == run and len(attempts) > 1)
-    return twice, again, in_doubt, claims
+    return twice, again, in_doubt
+
+
+def taken_over(journal_of, clients):
+    """Returns when a process continued a run of another one, in seconds of the test."""
+    moments = []
+    for entries in journal_of.values():
+        claims = [entry["at"] for entry in entries if entry["body"]["kind"] == "claimed"]
+        moments += [datetime.datetime.fromisoformat(at).timestamp() - clients.began for at in claims[1:]]
+    return moments
 
 
 def query(statement):
@@ -370,6 +380,9 @@ def inside(arguments):
     provider = Server(PROVIDER, Provider)
     threading.Thread(target=provider.serve_forever, daemon=True).start()
     token = pathlib.Path(folder(), "token").read_text().strip()
+    if arguments.growth:
+        growth(arguments, token)
+        return
     clients, seen, result = Clients(token), [], {}
     threading.Thread(target=watch, args=(clients, seen), daemon=True).start()
     disturber = threading.Thread(
@@ -378,11 +391,11 @@ def inside(arguments):
     clients.load(arguments.rate, arguments.seconds)
     disturber.join()
     if "events" not in result:
-        sys.exit("the faults could not be made")
+        sys.exit("a fault could not be made")
     states = ends(clients, 120)
     clients.stop.set()
     journal_of, broken = journals(clients)
-    twice, again, in_doubt, claims = bought(journal_of, Provider.calls)
+    twice, again, in_doubt = bought(journal_of, Provider.calls)
     sample = list(clients.accepted.values())[:: max(1, len(clients.accepted) // 25)]
     unverified = verified(arguments.binary, token, sample)
     per_key = query("SELECT COUNT(*) FROM runs WHERE kind = 'chat'")
@@ -399,11 +412,13 @@ def inside(arguments):
         "runs without a reply": sum(state != "answered" for state in states.values()),
     }
     print(f"\nCluster: two database nodes, three replicas, {arguments.seconds} s of load.\n")
-    print("| event | s | longest time without an accepted question, s |")
-    print("| ----- | -: | -: |")
-    moments = [m for m, _ in result["events"]] + [arguments.seconds]
+    continued = taken_over(journal_of, clients)
+    print("| event | at s | longest time without an accepted question, s | runs taken over until the next event |")
+    print("| ----- | ---: | --------------------------------------------: | -----------------------------------: |")
+    moments = [moment for moment, _ in result["events"]] + [max(clients.moments)]
     for (moment, what), following in zip(result["events"], moments[1:]):
-        print(f"| {what} | {moment:.0f} | {clients.pause_after(moment, following):.1f} |")
+        runs = sum(moment <= at < following for at in continued)
+        print(f"| {what} | {moment:.0f} | {clients.pause_after(moment, following):.1f} | {runs} |")
     print("\n| `/ready` | s | status | detail |\n| --- | -: | -: | --- |")
     for moment, name, status, detail in seen:
         print(f"| {name} | {moment:.1f} | {status or '-'} | {detail} |")
@@ -412,7 +427,7 @@ def inside(arguments):
     print(f"| actions executed | {len(clients.done)} |")
     print(f"| requests repeated by clients | {dict(clients.refused)} |")
     print(f"| states at the end | {dict(collections.Counter(states.values()))} |")
-    print(f"| runs taken over | {claims - len(journal_of)} |")
+    print(f"| runs taken over | {len(continued)} |")
     print(f"| calls at the provider | {len(Provider.calls)} |")
     print(f"| steps in doubt that were bought again | {in_doubt} |")
     for line in ("the database is lost", "the database is back", "another database server is the primary now"):
@@ -424,6 +439,82 @@ def inside(arguments):
         sys.exit(f"not 0: {', '.join(wrong)}")
 
 
+# --- Growth -----------------------------------------------------------------------------------
+
+# Calls in flight of one replica. Half as many of its runs are active, so this is its bound.
+CALLS_AT_ONCE = 16
+
+
+def processor_seconds(names):
+    """Returns the processor time of the processes with these names in the cluster's networks."""
+    ticks = 0
+    inodes = {os.stat(path).st_ino for path in pathlib.Path("/run/netns").glob(cluster("prefix") + "-*")}
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if os.stat(process / "ns/net").st_ino not in inodes:
+                continue
+            name, _, rest = process.joinpath("stat").read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            continue
+        if name in names:
+            # utime, stime, and those of ended children.
+            ticks += sum(int(n) for n in rest.split()[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def counters():
+    """Returns what the database has written: commits, bytes of WAL, bytes of the database."""
+    statement = """SELECT xact_commit || ' ' || pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') || ' ' ||
+                   pg_database_size(current_database()) FROM pg_stat_database WHERE datname = current_database()"""
+    return [int(n) for n in query(statement)]
+
+
+def growth(arguments, token):
+    """Counts the runs that end a second, with as many clients as keep every replica busy."""
+    print(f"\nGrowth: each replica has {CALLS_AT_ONCE} calls in flight at most, a call takes {arguments.latency:g} s.\n")
+    print("| replicas | clients | runs/s | of N times one | p50 s | service ms/run | PostgreSQL ms/run | commits/run | WAL KB/run |")
+    print("| -: | -: | -: | -: | -: | -: | -: | -: | -: |")
+    one = None
+    for replicas in (1, 2, 3):
+        if replicas == 1:
+            cluster("stop", "app2")
+            cluster("stop", "app3")
+        else:
+            cluster("start", f"app{replicas}")
+        time.sleep(8)
+        clients, times, stop = Clients(token), [], threading.Event()
+
+        def ask(first):
+            number = first
+            while not stop.is_set():
+                begin = time.monotonic()
+                body = {"source": "http", "mode": "ask", "message": "What is the capital of Australia?",
+                        "user": {"id": f"g{replicas}-{number}", "name": "Ada"}, "context": {"channelId": "c1"}}
+                status, _, _ = clients.request("POST", "/api/chat", body, timeout=120)
+                if status != 200:
+                    sys.exit(f"a run ended with {status}")
+                times.append((time.monotonic(), time.monotonic() - begin))
+                number += 1000
+
+        threads = [threading.Thread(target=ask, args=(n,)) for n in range(replicas * CALLS_AT_ONCE)]
+        for thread in threads:
+            thread.start()
+        time.sleep(15)
+        before = (time.monotonic(), processor_seconds({"conclave"}), processor_seconds({"postgres"}), counters())
+        time.sleep(arguments.seconds)
+        after = (time.monotonic(), processor_seconds({"conclave"}), processor_seconds({"postgres"}), counters())
+        stop.set()
+        for thread in threads:
+            thread.join()
+        ended = sorted(took for at, took in times if before[0] <= at < after[0])
+        rate = len(ended) / (after[0] - before[0])
+        one = one or rate
+        commits, wal, _ = ((b - a) / len(ended) for a, b in zip(before[3], after[3]))
+        service, database = (1000 * (after[i] - before[i]) / len(ended) for i in (1, 2))
+        print(f"| {replicas} | {len(threads)} | {rate:.2f} | {rate / one / replicas:.2f} | {ended[len(ended) // 2]:.1f} "
+              f"| {service:.1f} | {database:.1f} | {commits:.1f} | {wal / 1000:.0f} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary")
@@ -431,10 +522,11 @@ def main():
     parser.add_argument("--rate", type=float, default=5, help="questions a second")
     parser.add_argument("--latency", type=float, default=1, help="seconds of a call at the provider")
     parser.add_argument("--short", action="store_true")
+    parser.add_argument("--growth", action="store_true")
     parser.add_argument("--keep", action="store_true", help="keep the folder with the logs")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    arguments.seconds = arguments.seconds or (30 if arguments.short else 120)
+    arguments.seconds = arguments.seconds or (40 if arguments.short or arguments.growth else 120)
     if arguments.inside:
         inside(arguments)
         return
@@ -442,6 +534,11 @@ def main():
         os.environ["CONCLAVE_CLUSTER"] = f"{temporary}/cluster"
         # The user of PostgreSQL enters it.
         os.chmod(temporary, 0o755)
+        if arguments.growth:
+            config = json.loads(CLUSTER.parents[1].joinpath("llm.config.json").read_text())
+            config["providers"]["anthropic"]["maxConcurrent"] = CALLS_AT_ONCE
+            os.environ["CONCLAVE_CONFIG"] = f"{temporary}/config.json"
+            pathlib.Path(temporary, "config.json").write_text(json.dumps(config))
         try:
             cluster("up", arguments.binary)
             command = [CLUSTER, "exec", "lb", sys.executable, *sys.argv, "--inside", "--seconds",

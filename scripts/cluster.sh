@@ -11,6 +11,7 @@
 #   start NODE      starts a killed node again: db1, db2, app1, app2, app3
 #   stop NODE       stops a replica by SIGTERM
 #   exec NODE CMD   runs a command in the network of a node, such as `exec lb curl ...`
+#   prefix          prints the prefix of the names of the namespaces
 #   down            ends everything and removes it
 #
 # Each node is a network namespace on one virtual switch:
@@ -22,8 +23,8 @@
 #
 # All files are in the folder CONCLAVE_CLUSTER (default: conclave-cluster in the temporary folder).
 # The namespaces have no route to any other network. Only processes inside them are ended.
-# It needs root, and the packages that `scripts/setup.sh cluster` installs. The files that it writes
-# are those of docker-compose.scale.yml, with other addresses.
+# It needs root, and the packages that `scripts/setup.sh cluster` installs. The settings of Patroni
+# and HAProxy are those of docker-compose.scale.yml, in packaging/scale/.
 set -euo pipefail
 
 folder=${CONCLAVE_CLUSTER:-${TMPDIR:-/tmp}/conclave-cluster}
@@ -33,8 +34,6 @@ nodes=(db1 db2 witness app1 app2 app3 lb)
 databases=(db1 db2)
 replicas=(app1 app2 app3)
 
-# The seconds of the lease of the primary, and the lease of a run (the default of the service).
-ttl=${CONCLAVE_CLUSTER_TTL:-20}
 # Where the replicas find the model provider: in the namespace lb.
 provider_port=9000
 
@@ -172,136 +171,45 @@ start_etcd() {
     launch as_postgres "$node" etcd etcd --name "$node" --data-dir "$folder/$node/etcd" \
         --listen-client-urls "http://$at:2379" --advertise-client-urls "http://$at:2379" \
         --listen-peer-urls "http://$at:2380" --initial-advertise-peer-urls "http://$at:2380" \
-        --initial-cluster "$cluster" --initial-cluster-state new --logger zap
+        --initial-cluster "$cluster" --initial-cluster-state new --enable-v2 --logger zap
 }
 
-write_patroni() {
-    local node=$1 at
+# Prints the settings of a database node for packaging/scale/patroni.yml.
+patroni_settings() {
+    local node=$1 at password
     at=$(address "$node")
-    cat >"$folder/$node/patroni.yml" <<END
-scope: conclave
-name: $node
-restapi:
-  listen: $at:8008
-  connect_address: $at:8008
-etcd3:
-  hosts: $(address db1):2379,$(address db2):2379,$(address witness):2379
-bootstrap:
-  dcs:
-    ttl: $ttl
-    loop_wait: 5
-    retry_timeout: 5
-    # A commit is answered when the standby has it on disk. Only such a standby is promoted.
-    synchronous_mode: true
-    # With two nodes the primary goes on alone when the standby is gone; docs/scale.md has the reasons.
-    synchronous_mode_strict: false
-    postgresql:
-      use_pg_rewind: true
-      parameters:
-        max_connections: 200
-        synchronous_commit: 'on'
-        wal_sender_timeout: 10s
-        wal_receiver_timeout: 10s
-  initdb:
-    - encoding: UTF8
-    - locale: C.UTF-8
-    - data-checksums
-postgresql:
-  listen: $at:5432
-  connect_address: $at:5432
-  bin_dir: $(programs)
-  data_dir: $folder/$node/data
-  pgpass: $folder/$node/pgpass
-  authentication:
-    superuser: { username: postgres, password: $(cat "$folder/password") }
-    replication: { username: replicator, password: $(cat "$folder/password") }
-    rewind: { username: rewind, password: $(cat "$folder/password") }
-  parameters:
-    unix_socket_directories: $folder/$node
-    timezone: UTC
-  pg_hba:
-    - host all all 10.77.0.0/24 scram-sha-256
-    - host replication replicator 10.77.0.0/24 scram-sha-256
-    - local all all scram-sha-256
+    password=$(cat "$folder/password")
+    cat <<END
+PATRONI_NAME=$node
+PATRONI_ETCD_HOSTS='$(address db1):2379','$(address db2):2379','$(address witness):2379'
+PATRONI_RESTAPI_LISTEN=$at:8008
+PATRONI_RESTAPI_CONNECT_ADDRESS=$at:8008
+PATRONI_POSTGRESQL_LISTEN=$at:5432
+PATRONI_POSTGRESQL_CONNECT_ADDRESS=$at:5432
+PATRONI_POSTGRESQL_BIN_DIR=$(programs)
+PATRONI_POSTGRESQL_DATA_DIR=$folder/$node/data
+PATRONI_POSTGRESQL_PGPASS=$folder/$node/pgpass
+PATRONI_SUPERUSER_USERNAME=postgres
+PATRONI_SUPERUSER_PASSWORD=$password
+PATRONI_REPLICATION_USERNAME=replicator
+PATRONI_REPLICATION_PASSWORD=$password
+PATRONI_REWIND_USERNAME=rewind
+PATRONI_REWIND_PASSWORD=$password
+CONCLAVE_DATABASE_PASSWORD=$password
 END
-    chown postgres "$folder/$node/patroni.yml"
-    chmod 600 "$folder/$node/patroni.yml"
 }
 
-start_patroni() { launch as_postgres "$1" patroni patroni "$folder/$1/patroni.yml"; }
-
-# HAProxy beside a replica: leads to the primary, and breaks the connections to a former one.
-write_database_proxy() {
-    local node
-    {
-        cat <<END
-global
-    maxconn 500
-defaults
-    mode tcp
-    timeout connect 2s
-    # Connections for notifications are silent for long.
-    timeout client 24h
-    timeout server 24h
-    timeout check 1s
-    option clitcpka
-    option srvtcpka
-listen primary
-    bind 127.0.0.1:5432
-    option httpchk OPTIONS /primary
-    http-check expect status 200
-    default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions
-END
-        for node in "${databases[@]}"; do
-            echo "    server $node $(address "$node"):5432 check port 8008"
-        done
-    } >"$folder/database.cfg"
+start_patroni() {
+    local settings
+    mapfile -t settings < <(patroni_settings "$1")
+    launch as_postgres "$1" patroni "${settings[@]}" patroni "$folder/$1/patroni.yml"
 }
 
-# HAProxy in front of the replicas.
-write_balancer() {
-    local node
-    {
-        cat <<END
-global
-    maxconn 8000
-defaults
-    mode http
-    timeout connect 2s
-    # Longer than the longest deadline of a run, for clients that wait for the reply.
-    timeout client 330s
-    timeout server 330s
-    timeout check 5s
-    timeout queue 5s
-    # Another replica is tried only if no connection could be made: the request was not sent.
-    retries 2
-    option redispatch 1
-    retry-on conn-failure
-frontend clients
-    bind $(address lb):8080
-    # Without any ready replica the service itself says why, with Retry-After.
-    use_backend unready if { nbsrv(ready) eq 0 }
-    default_backend ready
-backend ready
-    balance leastconn
-    option httpchk GET /ready
-    http-check expect status 200
-    default-server inter 1s fall 2 rise 1
-END
-        for node in "${replicas[@]}"; do
-            echo "    server $node $(address "$node"):8080 check"
-        done
-        cat <<END
-backend unready
-    balance roundrobin
-    option httpchk GET /health
-    http-check expect status 200
-    default-server inter 1s fall 2 rise 1
-END
-        for node in "${replicas[@]}"; do
-            echo "    server $node $(address "$node"):8080 check"
-        done
-    } >"$folder/balancer.cfg"
+start_proxy() {
+    local node=$1 file=$2 bind=$3
+    launch in_node "$node" haproxy env "BIND=$bind" "DB1=$(address db1)" "DB2=$(address db2)" \
+        "APP1=$(address app1)" "APP2=$(address app2)" "APP3=$(address app3)" \
+        haproxy -db -f "$repository/packaging/scale/$file.cfg"
 }
 
 start_replica() {
@@ -315,17 +223,6 @@ start_replica() {
         bash -c "cd '$folder/$node' && exec '$(cat "$folder/binary")' serve"
 }
 
-create_database() {
-    local at
-    at=$(address "$(primary)")
-    PGPASSWORD=$(cat "$folder/password") PGCONNECT_TIMEOUT=3 in_node lb psql --quiet --no-psqlrc \
-        --host="$at" --username=postgres --dbname=postgres --set=ON_ERROR_STOP=1 \
-        --set=password="$(cat "$folder/password")" <<'END'
-CREATE ROLE conclave LOGIN PASSWORD :'password';
-CREATE DATABASE conclave OWNER conclave;
-END
-}
-
 up() {
     local binary=${1:-} node
     [ -x "$binary" ] || fail "usage: scripts/cluster.sh up BINARY"
@@ -333,7 +230,6 @@ up() {
     [ ! -e "$folder" ] || fail "$folder exists: run 'scripts/cluster.sh down' first"
     # Children of the temporary folder are entered by the user postgres.
     mkdir -m 755 "$folder"
-    trap 'down >/dev/null 2>&1' ERR
     realpath "$binary" >"$folder/binary"
     realpath "${CONCLAVE_CONFIG:-$repository/llm.config.json}" >"$folder/config"
     (umask 077 && head -c 18 /dev/urandom | base64 | tr '+/' 'ab' >"$folder/password")
@@ -344,25 +240,21 @@ up() {
         start_etcd "$node"
     done
     wait_for 30 etcd is_status "http://$(address witness):2379/health" 200
+    cp "$repository/packaging/scale/create-database.sh" "$folder"
     for node in "${databases[@]}"; do
-        write_patroni "$node"
+        sed -e "s|/etc/scale/|$folder/|" -e "s|^\( *\)timezone: UTC|&\n\1unix_socket_directories: $folder/$node|" \
+            "$repository/packaging/scale/patroni.yml" >"$folder/$node/patroni.yml"
         start_patroni "$node"
     done
     wait_for 60 "a primary" primary >/dev/null
     wait_for 60 "a synchronous standby" has_synchronous_standby
-    create_database
-    write_database_proxy
-    write_balancer
-    launch in_node lb haproxy haproxy -db -f "$folder/balancer.cfg"
-    for node in "${replicas[@]}"; do
-        launch in_node "$node" haproxy haproxy -db -f "$folder/database.cfg"
-    done
+    start_proxy lb balancer "$(address lb):8080"
+    for node in "${replicas[@]}"; do start_proxy "$node" database 127.0.0.1:5432; done
     # HAProxy counts a server as up until its first check.
     sleep 3
     for node in "${replicas[@]}"; do start_replica "$node"; done
     for node in "${replicas[@]}"; do wait_for 30 "the replica $node" is_ready "$node"; done
     wait_for 10 "the balancer" is_status "http://$(address lb):8080/ready" 200
-    trap - ERR
 }
 
 status() {
@@ -400,10 +292,23 @@ heal() {
     for node in "${nodes[@]}"; do in_node switch ip link set "$node" master main; done
 }
 
+# True if a replica is ready. Starts it again if it has ended, as a supervisor would: it ends if it
+# finds no primary.
+is_started() {
+    is_ready "$1" && return 0
+    if ! pids_of "$1" | grep -qx "$(cat "$folder/$1/conclave.pid")"; then start_replica "$1"; fi
+    return 1
+}
+
 start() {
     case ${1:-} in
     db1 | db2) start_patroni "$1" ;;
-    app1 | app2 | app3) start_replica "$1" ;;
+    app1 | app2 | app3)
+        # A stopped replica may still end its runs.
+        if is_status "http://$(address "$1"):8080/health" 200; then fail "$1 still runs"; fi
+        start_replica "$1"
+        wait_for 60 "the replica $1" is_started "$1"
+        ;;
     *) fail "start takes a database node or a replica" ;;
     esac
 }
@@ -440,9 +345,10 @@ heal) heal ;;
 start) start "$@" ;;
 stop) kill_by_file "$1" TERM "$folder/$1/conclave.pid" ;;
 exec) in_node "$@" ;;
+prefix) echo "$prefix" ;;
 down) down ;;
 # The second half of `launch`.
 _in_node) exec ip netns exec "$prefix-$1" "${@:2}" ;;
 _as_postgres) exec ip netns exec "$prefix-$1" "${user_postgres[@]}" HOME="$folder/$1" "${@:2}" ;;
-*) fail "no command $command: one of up, status, primary, kill-replica, kill-primary, partition, heal, start, stop, exec, down" ;;
+*) fail "no command $command: one of up, status, primary, kill-replica, kill-primary, partition, heal, start, stop, exec, prefix, down" ;;
 esac

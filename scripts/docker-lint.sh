@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lints the Dockerfile (hadolint) and the compose file (dclint), and compares the version in the
+# Lints the Dockerfiles (hadolint) and the compose files (dclint), and compares the version in the
 # Dockerfile with that of the program. The tools have fixed versions and are installed in the cache.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -26,8 +26,8 @@ if [ "$("$cache/npm/node_modules/.bin/dclint" --version 2>/dev/null)" != "$dclin
         fail "npm could not install dclint (it needs node 18.20 or newer); is there a network?"
 fi
 
-"$cache/venv/bin/hadolint" --failure-threshold style Dockerfile
-"$cache/npm/node_modules/.bin/dclint" --max-warnings 0 docker-compose.master.yml
+"$cache/venv/bin/hadolint" --failure-threshold style Dockerfile packaging/scale/Dockerfile
+"$cache/npm/node_modules/.bin/dclint" --max-warnings 0 docker-compose.master.yml docker-compose.scale.yml
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 grep -qx "ARG VERSION=$version" Dockerfile || fail "the Dockerfile labels another version than $version, that of Cargo.toml"
 echo "docker-lint: hadolint $hadolint and dclint $dclint find nothing; the label is $version"

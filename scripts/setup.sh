@@ -4,6 +4,7 @@
 #   demo    build, and for the in-process model: a C++ compiler, cmake, libclang; for the weights:
 #           python3 with pip
 #   test    demo, and PostgreSQL, qemu-user, npm and shellcheck for the checks
+#   cluster PostgreSQL, Patroni, etcd and HAProxy for scripts/cluster.sh
 #   dist    build, and the tools that make and test the Debian package: dpkg-deb, python3,
 #           systemd-analyze, mmdebstrap
 set -euo pipefail
@@ -15,8 +16,8 @@ fail() {
 
 target=${1:-build}
 case $target in
-build | demo | test | dist) ;;
-*) fail "no target $target: one of build, demo, test, dist" ;;
+build | demo | test | cluster | dist) ;;
+*) fail "no target $target: one of build, demo, test, cluster, dist" ;;
 esac
 
 has() { command -v "$1" >/dev/null 2>&1; }
@@ -64,6 +65,16 @@ needs_of_checks() {
     has shellcheck || missing+=(shellcheck)
 }
 
+needs_of_cluster() {
+    has initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
+    has python3 || missing+=(python3)
+    has patroni || missing+=(patroni python3-etcd)
+    has etcd || missing+=(etcd-server)
+    has haproxy || missing+=(haproxy)
+    has ip || missing+=(iproute2)
+    has curl || missing+=(curl)
+}
+
 needs_of_dist() {
     has dpkg-deb || missing+=(dpkg)
     has objdump || missing+=(binutils)
@@ -84,6 +95,7 @@ case $target in
 build) ;;
 demo) needs_of_model && needs_of_python ;;
 test) needs_of_model && needs_of_python && needs_of_checks ;;
+cluster) needs_of_cluster ;;
 dist) needs_of_dist ;;
 esac
 if [ "${#missing[@]}" -eq 0 ]; then

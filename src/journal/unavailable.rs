@@ -28,13 +28,14 @@ impl Error {
 pub(super) fn is_outage(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut => true,
-        sqlx::Error::Database(db) => db
-            .try_downcast_ref::<PgDatabaseError>()
-            .is_some_and(|postgres| {
-                let code = postgres.code();
-                code.starts_with("08")
-                    || matches!(code, READ_ONLY | "57P01" | "57P02" | "57P03" | "53300")
-            }),
+        sqlx::Error::Database(db) => {
+            db.try_downcast_ref::<PgDatabaseError>()
+                .is_some_and(|postgres| {
+                    let code = postgres.code();
+                    code.starts_with("08")
+                        || matches!(code, READ_ONLY | "57P01" | "57P02" | "57P03" | "53300")
+                })
+        }
         _ => false,
     }
 }

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 
-use crate::support::process::conclave;
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat, postgres, until};
+use crate::support::process::{Home, conclave};
+use crate::support::{Fault, MockProvider, Setup, TestApp, chat, client, postgres, until};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -247,6 +247,85 @@ async fn postgresql_errors_have_clear_messages_without_address_or_statement() {
             format!("the database is not available: {name}")
         );
     }
+}
+
+/// Ends all other connections to the database of a raw connection.
+const CUT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
+
+#[tokio::test]
+async fn connections_to_a_read_only_server_are_replaced() {
+    let url = postgres::fresh().await;
+    let store = PostgresStore::open(&url, "one").await.unwrap();
+    store.ready().await.unwrap();
+    let raw = postgres::raw(&url).await;
+    let read_only = async |value: &str| {
+        let statement = format!(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = {value}',
+             current_database()); END $$"
+        );
+        let statement = format!("BEGIN READ WRITE; {statement}; COMMIT; {CUT}");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
+            .execute(&raw)
+            .await
+            .unwrap();
+    };
+    read_only("on").await;
+    let accepted = store.accept(crate::store::new_run(1, None, "one")).await;
+    let said = "the database is not available: it is read-only";
+    assert_eq!(accepted.unwrap_err().to_string(), said);
+    assert_eq!(store.ready().await.unwrap_err().to_string(), said);
+    // New sessions can write. Those in the pool cannot, so they must not be used any more.
+    let statement =
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET default_transaction_read_only',
+                     current_database()); END $$";
+    let statement = format!("BEGIN READ WRITE; {statement}; COMMIT");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
+        .execute(&raw)
+        .await
+        .unwrap();
+    store.ready().await.unwrap();
+    let accepted = store.accept(crate::store::new_run(1, None, "one")).await;
+    assert_eq!(accepted.unwrap(), journal::Acceptance::New);
+}
+
+#[tokio::test]
+async fn the_loss_and_the_return_of_the_database_are_logged_once_and_told_by_ready() {
+    let provider = MockProvider::start().await;
+    let home = Home::postgres(30).await;
+    let service = home.serve(&provider, &[]).await;
+    let mut other: url::Url = home.database.parse().unwrap();
+    let name = other.path().trim_start_matches('/').to_owned();
+    other.set_path("postgres");
+    let raw = postgres::raw(other.as_str()).await;
+    let allow = async |is_allowed: bool| {
+        let statement = format!(
+            "ALTER DATABASE {name} ALLOW_CONNECTIONS {is_allowed};
+             SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
+            .execute(&raw)
+            .await
+            .unwrap();
+    };
+    let ready = async || {
+        let answer = client().get(format!("{}/ready", service.url)).send().await;
+        answer.unwrap().status().as_u16()
+    };
+    assert_eq!(ready().await, 200);
+    allow(false).await;
+    service.logged("the database is lost").await;
+    assert_eq!(ready().await, 503);
+    allow(true).await;
+    service.logged("the database is back").await;
+    assert_eq!(ready().await, 200);
+    let log = service.stop().await;
+    let count = |line: &str| log.lines().filter(|l| l.contains(line)).count();
+    assert_eq!(
+        (count("the database is lost"), count("the database is back")),
+        (1, 1),
+        "{log}"
+    );
 }
 
 #[tokio::test]

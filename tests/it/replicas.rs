@@ -265,5 +265,11 @@ async fn runs_continue_after_their_connections_are_cut() {
     assert!(matches!(app.ended(run).await, Ending::Replied { .. }));
     let (_, journal): (_, Value) = app.get(&format!("/api/runs/{run}/journal")).await;
     assert_eq!(journal["verified"], true);
+    // What was answered while the connections were cut is written afterwards: the process keeps its
+    // lease and buys nothing again.
+    let entries = app.entries(run).await;
+    let is_claim = |event: &Event| matches!(event, Event::Claimed(_));
+    assert_eq!(entries.iter().filter(|e| is_claim(&e.event)).count(), 1);
+    assert_eq!(provider.calls().len(), 6);
     assert_eq!(provider.repeated_keys(), Vec::<String>::new());
 }

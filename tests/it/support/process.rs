@@ -106,6 +106,13 @@ impl Service {
         }
     }
 
+    /// Waits until the log contains a text.
+    pub async fn logged(&self, text: &str) {
+        let mut log = self.log.clone();
+        let found = log.wait_for(|log| log.contains(text)).await.is_ok();
+        assert!(found, "not in the log: {text}");
+    }
+
     /// Sends SIGTERM.
     pub async fn terminate(&self) {
         let id = self.child.id().unwrap().to_string();
@@ -149,7 +156,7 @@ impl Service {
 /// What the services of a test share: a database and a config.
 pub struct Home {
     pub folder: TempDir,
-    database: String,
+    pub database: String,
 }
 
 impl Home {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints the tables of `make bench`; docs/operations.md explains them. To print one table:
-# scripts/bench.sh faults|act|load|cost|crash|model|scoring
+# scripts/bench.sh faults|act|load|cost|crash|cluster|model|scoring
 # The scoring table needs recorded outputs, which are not in the repository. CONCLAVE_EVAL or
 # ../shared/eval names their folder.
 set -euo pipefail
@@ -25,6 +25,18 @@ crash() {
         -E 'test(kills_at_random) | test(two_replicas) | test(a_kill_at_any_moment)' 2>&1 |
         tee "$log" | grep -E '^\| (one|two) ' || { tail -n 40 "$log" && return 1; }
     grep -q ' 3 passed' "$log" || { tail -n 40 "$log" && return 1; }
+}
+
+# Needs root: each node of the cluster is a network namespace.
+cluster() {
+    if [ "$(uname -s)" != Linux ] || [ "$(id -u)" -ne 0 ]; then
+        printf '\nCluster: skipped, network namespaces need root on Linux.\n'
+        return
+    fi
+    scripts/setup.sh cluster >/dev/null
+    cargo build --locked --release --quiet --bin conclave
+    scripts/cluster-test.py "${CARGO_TARGET_DIR:-target}/release/conclave"
+    scripts/cluster-test.py "${CARGO_TARGET_DIR:-target}/release/conclave" --growth
 }
 
 # Measures the scoring engine on recorded outputs. docs/scoring.md quotes the figures.
@@ -56,6 +68,7 @@ if wanted decisions; then
     service decisions
 fi
 if wanted load; then service load; fi
+if wanted cluster; then cluster; fi
 if wanted cost; then cargo bench --locked --quiet --bench cost; fi
 if wanted scoring; then scoring; fi
 if wanted model; then

@@ -117,6 +117,11 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 
+    def handle_error(self, request, client_address):
+        """A killed replica breaks its connections; any other error is shown."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
 
 # --- The clients ------------------------------------------------------------------------------
 
@@ -472,8 +477,8 @@ def counters():
 def growth(arguments, token):
     """Counts the runs that end a second, with as many clients as keep every replica busy."""
     print(f"\nGrowth: each replica has {CALLS_AT_ONCE} calls in flight at most, a call takes {arguments.latency:g} s.\n")
-    print("| replicas | clients | runs/s | of N times one | p50 s | service ms/run | PostgreSQL ms/run | commits/run | WAL KB/run |")
-    print("| -: | -: | -: | -: | -: | -: | -: | -: | -: |")
+    print("| replicas | clients | runs/s | of N times one | p50 s | service ms/run | PostgreSQL ms/run | transactions/run | WAL KB/run | database KB/run |")
+    print("| -: | -: | -: | -: | -: | -: | -: | -: | -: | -: |")
     one = None
     for replicas in (1, 2, 3):
         if replicas == 1:
@@ -500,19 +505,19 @@ def growth(arguments, token):
         for thread in threads:
             thread.start()
         time.sleep(15)
-        before = (time.monotonic(), processor_seconds({"conclave"}), processor_seconds({"postgres"}), counters())
+        before = (time.monotonic(), processor_seconds({pathlib.Path(arguments.binary).name[:15]}), processor_seconds({"postgres"}), counters())
         time.sleep(arguments.seconds)
-        after = (time.monotonic(), processor_seconds({"conclave"}), processor_seconds({"postgres"}), counters())
+        after = (time.monotonic(), processor_seconds({pathlib.Path(arguments.binary).name[:15]}), processor_seconds({"postgres"}), counters())
         stop.set()
         for thread in threads:
             thread.join()
         ended = sorted(took for at, took in times if before[0] <= at < after[0])
         rate = len(ended) / (after[0] - before[0])
         one = one or rate
-        commits, wal, _ = ((b - a) / len(ended) for a, b in zip(before[3], after[3]))
+        commits, wal, size = ((b - a) / len(ended) for a, b in zip(before[3], after[3]))
         service, database = (1000 * (after[i] - before[i]) / len(ended) for i in (1, 2))
         print(f"| {replicas} | {len(threads)} | {rate:.2f} | {rate / one / replicas:.2f} | {ended[len(ended) // 2]:.1f} "
-              f"| {service:.1f} | {database:.1f} | {commits:.1f} | {wal / 1000:.0f} |", flush=True)
+              f"| {service:.1f} | {database:.1f} | {commits:.1f} | {wal / 1000:.0f} | {size / 1000:.0f} |", flush=True)
 
 
 def main():

@@ -7,6 +7,7 @@ mod auth;
 mod client_rate;
 mod compose;
 mod confirm;
+mod database_watch;
 mod endings;
 mod feedback;
 mod metrics_recorder;

@@ -1,6 +1,7 @@
 //! Executes runs. Every task of the service has an owner here, a deadline, and a way to cancel it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use tracing::Instrument as _;
 
+use super::database_watch;
 use super::endings::{ending, fatal, internal, log_ending};
 use crate::actions;
 use crate::clock::Clock;
@@ -71,6 +73,8 @@ struct Inner {
     tasks: TaskTracker,
     readers: TaskTracker,
     draining: CancellationToken,
+    /// The log has the loss already.
+    database_lost: AtomicBool,
     cancels: Mutex<HashMap<RunId, CancellationToken>>,
 }
 
@@ -99,6 +103,7 @@ impl Runner {
             tasks: TaskTracker::new(),
             readers: TaskTracker::new(),
             draining: CancellationToken::new(),
+            database_lost: AtomicBool::new(false),
             cancels: Mutex::default(),
         }))
     }
@@ -157,7 +162,11 @@ impl Runner {
                 }
             }
             Ok(None) => {}
-            Err(error) => tracing::error!(%error, "the run cannot be claimed yet"),
+            Err(error) => {
+                if !self.0.database_lost.load(Ordering::Relaxed) {
+                    tracing::error!(%error, "the run cannot be claimed yet");
+                }
+            }
         }
         match self.0.store.run(run).await {
             Ok(row) => row.is_none_or(|row| row.state.is_terminal()),
@@ -289,28 +298,14 @@ impl Runner {
         });
     }
 
-    /// Logs once when the database is lost, and once when it is back, until the service drains.
+    /// Watches the database until the service drains.
     pub fn watch_database(&self) {
         let runner = self.clone();
         self.0.readers.spawn(async move {
-            let mut lost = None;
-            while !runner.is_draining() {
-                match (runner.0.store.ready().await, lost) {
-                    (Err(error), None) => {
-                        lost = Some(Instant::now());
-                        tracing::error!(%error, "the database is lost");
-                    }
-                    (Ok(()), Some(since)) => {
-                        let seconds = Instant::now().duration_since(since).as_secs();
-                        lost = None;
-                        tracing::warn!(seconds, "the database is back");
-                    }
-                    (Err(_), Some(_)) | (Ok(()), None) => {}
-                }
-                tokio::select! {
-                    () = runner.0.draining.cancelled() => return,
-                    () = tokio::time::sleep(POLL) => {}
-                }
+            let inner = &runner.0;
+            tokio::select! {
+                () = inner.draining.cancelled() => {}
+                () = database_watch::watch(&*inner.store, &inner.database_lost) => {}
             }
         });
     }
@@ -337,7 +332,9 @@ impl Runner {
                 }
                 Ok(None) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot look for runs to take over");
+                    if !self.0.database_lost.load(Ordering::Relaxed) {
+                        tracing::warn!(%error, "cannot look for runs to take over");
+                    }
                     return;
                 }
             }
@@ -551,8 +548,10 @@ impl Runner {
     async fn keep_lease(&self, lease: &Lease) -> LeaseState {
         let duration = self.lease();
         let mut valid_until = Instant::now() + duration;
+        let mut pause = duration / 3;
         loop {
-            tokio::time::sleep(duration / 3).await;
+            tokio::time::sleep(pause).await;
+            pause = duration / 3;
             let asked = Instant::now();
             // An unresponsive database must not block this beyond the end of the lease.
             let renewal = self.0.store.renew(lease, duration, self.0.clock.now());
@@ -560,7 +559,10 @@ impl Runner {
                 Ok(Ok(LeaseState::Yes)) => valid_until = asked + duration,
                 Ok(Ok(held)) => return held,
                 Ok(Err(error)) if Instant::now() < valid_until => {
-                    tracing::warn!(%error, "the lease is not renewed yet");
+                    pause = pause.min(POLL);
+                    if !self.0.database_lost.load(Ordering::Relaxed) {
+                        tracing::warn!(%error, "the lease is not renewed yet");
+                    }
                 }
                 Ok(Err(_)) | Err(_) => return LeaseState::Lost,
             }

@@ -273,9 +273,8 @@ impl<D: Database> ActionStore for D {
 }
 
 /// Checks that the schema is the current one.
-pub(super) async fn schema<D: Database>(database: &D) -> Result<(), Error> {
-    let latest = D::latest();
-    let found = database.reader().await?.row(SCHEMA, vec![]).await?;
+pub(super) async fn schema<C: Connection>(connection: &mut C, latest: i64) -> Result<(), Error> {
+    let found = connection.row(SCHEMA, vec![]).await?;
     let version = match found {
         Some(row) => row.whole_or_null("version")?,
         None => None,

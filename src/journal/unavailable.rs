@@ -1,6 +1,8 @@
 //! Describes database errors without statement, value or address, so that the text can be shown and
 //! logged.
 
+use std::io::ErrorKind;
+
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgDatabaseError;
 
@@ -8,6 +10,9 @@ use super::Error;
 
 const FULL: &str = "the disk is full";
 const NO_GROWTH: &str = "its file cannot grow";
+
+/// Said of a connection that was made and then closed.
+const BROKEN: &str = "the connection to it broke";
 
 /// The SQLSTATE of a write in a read-only transaction, such as on a standby.
 const READ_ONLY: &str = "25006";
@@ -59,12 +64,24 @@ impl From<sqlx::Error> for Error {
                 (None, code) => of_sqlite(code.unwrap_or("unknown")),
             },
             sqlx::Error::PoolTimedOut => "no connection to it could be had in time".to_owned(),
-            sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => {
+            sqlx::Error::Io(e) if e.kind() == ErrorKind::ConnectionRefused => {
                 "no server listens there".to_owned()
             }
             // The TLS library reports an untrusted certificate in this way.
-            sqlx::Error::Io(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+            sqlx::Error::Io(e) if e.kind() == ErrorKind::InvalidData => {
                 "its certificate is not trusted".to_owned()
+            }
+            // A balancer that finds no primary accepts connections and closes them.
+            sqlx::Error::Io(e)
+                if matches!(
+                    e.kind(),
+                    ErrorKind::UnexpectedEof
+                        | ErrorKind::ConnectionReset
+                        | ErrorKind::ConnectionAborted
+                        | ErrorKind::BrokenPipe
+                ) =>
+            {
+                BROKEN.to_owned()
             }
             sqlx::Error::Io(e) => format!("input or output failed: {}", e.kind()),
             sqlx::Error::Tls(_) => "it offers no TLS".to_owned(),
@@ -120,7 +137,7 @@ fn of_postgres(code: &str) -> String {
         "53100" => FULL.to_owned(),
         "53200" => "it is out of memory".to_owned(),
         "53300" => "it has no connection left".to_owned(),
-        code if code.starts_with("08") => "the connection to it broke".to_owned(),
+        code if code.starts_with("08") => BROKEN.to_owned(),
         "57P01" | "57P02" | "57P03" => "it is starting or stopping".to_owned(),
         "28000" | "28P01" => {
             "it refuses the user, the password or a connection of this kind".to_owned()
@@ -140,10 +157,12 @@ mod tests {
 
     #[test]
     fn an_error_says_what_is_wrong_and_nothing_of_the_address() {
-        let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "10.0.0.7:5432");
+        let refused = std::io::Error::new(ErrorKind::ConnectionRefused, "10.0.0.7:5432");
         let configuration = sqlx::Error::Configuration("postgres://ada:planted-secret@db".into());
+        let closed = std::io::Error::new(ErrorKind::UnexpectedEof, "10.0.0.7:5432");
         let said = [
             sqlx::Error::Io(refused),
+            sqlx::Error::Io(closed),
             sqlx::Error::PoolTimedOut,
             configuration,
         ]
@@ -152,6 +171,7 @@ mod tests {
             said,
             [
                 "the database is not available: no server listens there",
+                "the database is not available: the connection to it broke",
                 "the database is not available: no connection to it could be had in time",
                 "the database is not available: its address cannot be used",
             ]

@@ -21,7 +21,7 @@ use sqlx::postgres::{
 };
 use sqlx::query::Query;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Postgres, SqlStr};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use self::failover::Failover;
 use super::database::{Bound, Connection, Database, Durability, Failure, Statement, Work, millis};
@@ -373,11 +373,17 @@ impl JournalStore for PostgresStore {
     }
 
     async fn ready(&self) -> Result<(), Error> {
-        let checked = async {
-            self.failover.check(&mut *self.reader().await?).await?;
-            reads::schema(self).await
+        let deadline = Instant::now() + failover::MAX_CHECK;
+        // A connection of the pool, because that is what a run needs.
+        let mut connection = match timeout_at(deadline, self.reader()).await {
+            Ok(connection) => connection?,
+            Err(_) => return Err(sqlx::Error::PoolTimedOut.into()),
         };
-        match tokio::time::timeout(failover::MAX_CHECK, checked).await {
+        let checked = timeout_at(deadline, async {
+            self.failover.check(&mut connection).await?;
+            reads::schema(&mut *connection, Self::latest()).await
+        });
+        match checked.await {
             Ok(checked) => checked,
             Err(_) => Err(Error::Unavailable("it does not answer".into())),
         }

@@ -355,7 +355,8 @@ impl JournalStore for SqliteStore {
     async fn ready(&self) -> Result<(), Error> {
         self.file.in_place()?;
         self.file.has_room()?;
-        reads::schema(self).await
+        let mut reader = self.reader().await?;
+        reads::schema(&mut *reader, Self::latest()).await
     }
 }
 

@@ -1,0 +1,31 @@
+//! Watches the database. The log has one line when it is lost and one when it is back, instead of
+//! one for each run that meets the loss.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::time::Instant;
+
+use super::runner::POLL;
+use crate::journal::Store;
+
+/// Checks each second whether runs could be accepted. Does not return.
+pub(super) async fn watch(store: &dyn Store, is_lost: &AtomicBool) {
+    let mut lost = None;
+    loop {
+        match (store.ready().await, lost) {
+            (Err(error), None) => {
+                lost = Some(Instant::now());
+                is_lost.store(true, Ordering::Relaxed);
+                tracing::error!(%error, "the database is lost");
+            }
+            (Ok(()), Some(since)) => {
+                let seconds = Instant::now().duration_since(since).as_secs();
+                lost = None;
+                is_lost.store(false, Ordering::Relaxed);
+                tracing::warn!(seconds, "the database is back");
+            }
+            (Err(_), Some(_)) | (Ok(()), None) => {}
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}

@@ -33,7 +33,7 @@ use super::unavailable::{is_outage, is_read_only};
 use super::{Archive, Event, reads, writes};
 use crate::domain::RunId;
 
-/// Connections of one process, besides the one that listens for notifications.
+/// Connections of one process, besides the two for notifications.
 const MAX_CONNECTIONS: u32 = 16;
 
 /// How long a statement waits for a connection, before the database counts as unreachable.
@@ -58,6 +58,7 @@ pub struct PostgresStore {
     pool: PgPool,
     options: PgConnectOptions,
     failover: Failover,
+    announcer: PgPool,
     /// This process's unique name.
     owner: String,
 }
@@ -98,6 +99,7 @@ impl PostgresStore {
             .await?;
         Ok(Self {
             pool,
+            announcer: news::announcer(&options),
             options,
             failover,
             owner: owner.to_owned(),
@@ -365,7 +367,7 @@ impl JournalStore for PostgresStore {
     }
 
     async fn announce(&self, runs: &[RunId]) -> Result<(), Error> {
-        news::announce(&self.pool, &self.owner, runs).await
+        news::announce(&self.announcer, &self.owner, runs).await
     }
 
     async fn news(&self) -> Result<BoxStream<'static, RunId>, Error> {

@@ -2,6 +2,7 @@
 //! one does no harm.
 
 use futures_util::stream::{self, BoxStream};
+use sqlx::Executor as _;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
 
 use crate::domain::RunId;
@@ -9,18 +10,32 @@ use crate::journal::Error;
 
 const CHANNEL: &str = "conclave_runs";
 
+/// Returns the connection for announcements, which is made at the first one. It is apart from the
+/// others, because its commits do not wait for the disk or a standby. A transaction that was dropped
+/// while it began may still be open on a connection of the pool: a setting of that transaction would
+/// hold for the next one.
+pub(super) fn announcer(options: &PgConnectOptions) -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(super::PATIENCE)
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                connection.execute("SET synchronous_commit = off").await?;
+                Ok(())
+            })
+        })
+        .connect_lazy_with(options.clone())
+}
+
 /// Announces runs outside of the transactions that wrote to them: NOTIFY serializes commits, and a
 /// hint need not reach the disk.
-pub(super) async fn announce(pool: &PgPool, me: &str, runs: &[RunId]) -> Result<(), Error> {
+pub(super) async fn announce(announcer: &PgPool, me: &str, runs: &[RunId]) -> Result<(), Error> {
     let payloads: Vec<String> = runs.iter().map(|run| format!("{me} {run}")).collect();
-    sqlx::query(
-        "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, payload)
-         FROM unnest($2::TEXT[]) AS payload",
-    )
-    .bind(CHANNEL)
-    .bind(payloads)
-    .execute(pool)
-    .await?;
+    sqlx::query("SELECT pg_notify($1, payload) FROM unnest($2::TEXT[]) AS payload")
+        .bind(CHANNEL)
+        .bind(payloads)
+        .execute(announcer)
+        .await?;
     Ok(())
 }
 

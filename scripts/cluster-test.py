@@ -420,7 +420,7 @@ def inside(arguments):
     continued = taken_over(journal_of, clients)
     print("| event | at s | longest time without an accepted question, s | runs taken over until the next event |")
     print("| ----- | ---: | --------------------------------------------: | -----------------------------------: |")
-    moments = [moment for moment, _ in result["events"]] + [max(clients.moments)]
+    moments = [moment for moment, _ in result["events"]] + [max([*clients.moments, *continued])]
     for (moment, what), following in zip(result["events"], moments[1:]):
         runs = sum(moment <= at < following for at in continued)
         print(f"| {what} | {moment:.0f} | {clients.pause_after(moment, following):.1f} | {runs} |")

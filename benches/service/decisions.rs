@@ -81,7 +81,6 @@ async fn runs(scenario: &Scenario, strategy: &str, check: Check) -> (usize, f64,
 /// that answers at once.
 pub async fn memory() {
     let provider = MockProvider::start().await;
-    provider.repeat_answers();
     let folder = TempDir::new().unwrap();
     let mut file: Value = serde_json::from_str(super::support::SHIPPED).unwrap();
     file["providers"]["anthropic"]["maxConcurrent"] = json!(2048);
@@ -98,7 +97,6 @@ pub async fn memory() {
         ("DECISION_STRATEGY", "heuristic_first"),
         ("HEURISTIC_THRESHOLD", "0.3"),
         ("EMBEDDING_MODEL_PATH", model),
-        ("RUST_LOG", "conclave=warn"),
     ];
     let service = Service::start(folder.path(), &variables).await;
     let client = client();

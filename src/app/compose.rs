@@ -129,19 +129,6 @@ pub(super) fn secrets(config: &Config) -> Vec<SecretString> {
         .collect()
 }
 
-/// Returns how many runs may execute at a time: half of the smallest `max_concurrent` of the
-/// providers. A run has one call in flight in two of its stages, and one per agent in the third.
-/// With this limit its calls hardly wait, and its deadline is not spent on waiting.
-pub(super) fn turns(config: &Config) -> usize {
-    config
-        .providers
-        .values()
-        .map(|provider| provider.max_concurrent)
-        .min()
-        .unwrap_or(1)
-        .div_ceil(2)
-}
-
 /// Opens every provider that the roles use.
 ///
 /// # Errors

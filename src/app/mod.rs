@@ -23,7 +23,7 @@ mod telemetry;
 mod user_rate_limit;
 
 pub use compose::{Database, models, open_store};
-use compose::{crashes, secrets, turns};
+use compose::{crashes, secrets};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -206,14 +206,13 @@ impl App {
         let toolbox = compose::toolbox(&config)?;
         let memory = compose::memory(&config, &store, &clock)?;
         let wake = Wake::default();
-        let turns = turns(&config);
         let shared = (wake.clone(), compute.clone());
         let runner = Runner::new(
             Arc::clone(&store),
             Arc::clone(&committee),
             clock.clone(),
             shared,
-            (owner, turns),
+            owner,
             (toolbox.clone(), memory),
         );
         let access = Access::new(&config, store.clone(), clock.clone());
@@ -563,6 +562,12 @@ impl App {
                 CircuitPosition::Open => 1.0,
             });
             gauge!("conclave_circuit_openings", &labels).set(circuit.opened_total as f64);
+        }
+        for (provider, load) in self.committee.models.loads() {
+            let labels = [("provider", provider.to_owned())];
+            gauge!("conclave_provider_limit", &labels).set(load.limit as f64);
+            gauge!("conclave_provider_calls", &labels).set(load.in_flight as f64);
+            gauge!("conclave_provider_waiting", &labels).set(load.waiting as f64);
         }
         gauge!("conclave_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
         metrics_recorder::metrics().map_or_else(

@@ -1,13 +1,14 @@
 //! Executes runs. Every task of the service has an owner here, a deadline, and a way to cancel it.
 
-use std::collections::{BTreeSet, HashMap};
+mod news;
+
+use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use metrics::counter;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -25,14 +26,12 @@ use crate::journal::{
     self, Cause, Claim, Ending, Event, Finished, Lease, LeaseState, Listener, RunContext, Stop,
     Store, Wake,
 };
+use crate::llm::{RunSlot, RunSlots};
 use crate::strategies::{self, Memory};
 use crate::tools::{self, Toolbox};
 
 /// How often a process looks for runs that no process executes.
 pub(super) const POLL: Duration = Duration::from_secs(1);
-
-/// How long notifications are collected before they are published together.
-const BATCH_WINDOW: Duration = Duration::from_millis(20);
 
 /// A run fails after more than this number of claims in a row without progress, whatever the cause.
 const MAX_IDLE_BEGINS: usize = 50;
@@ -65,9 +64,8 @@ struct Inner {
     memory: Memory,
     owner: String,
     slots: Arc<Semaphore>,
-    /// Run slots: the runs that may execute at a time. The others wait in the order of their
-    /// acceptance.
-    turns: Arc<Semaphore>,
+    /// Lets runs begin in the order of their acceptance.
+    run_slots: Arc<RunSlots>,
     /// Runs of other processes that may execute at a time.
     taken_over: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -84,10 +82,11 @@ impl Runner {
         committee: Arc<Deps>,
         clock: Clock,
         (wake, compute): (Wake, ComputePool),
-        (owner, turns): (String, usize),
+        owner: String,
         (tools, memory): (Option<Arc<Toolbox>>, Memory),
     ) -> Self {
         let slots = Arc::new(Semaphore::new(committee.policy.limits.max_in_flight));
+        let run_slots = committee.run_slots();
         Self(Arc::new(Inner {
             store,
             committee,
@@ -98,7 +97,7 @@ impl Runner {
             memory,
             owner,
             slots,
-            turns: Arc::new(Semaphore::new(turns)),
+            run_slots: Arc::new(run_slots),
             taken_over: Arc::new(Semaphore::new(FIRST_TAKEN_OVER)),
             tasks: TaskTracker::new(),
             readers: TaskTracker::new(),
@@ -129,9 +128,8 @@ impl Runner {
         self.0.tasks.spawn(
             async move {
                 loop {
-                    let turn = runner.acquire_slot(run).await;
-                    let ended = runner.try_claim(run).await;
-                    drop(turn);
+                    let start = runner.acquire_slot(run).await;
+                    let ended = runner.try_claim(run, start).await;
                     if ended || runner.is_draining() {
                         break;
                     }
@@ -144,20 +142,20 @@ impl Runner {
         );
     }
 
-    /// Waits for a run slot. Returns `None` for a cancelled run, which needs no slot to end.
-    async fn acquire_slot(&self, run: RunId) -> Option<OwnedSemaphorePermit> {
+    /// Waits until the run may begin. Returns `None` for a cancelled run, which ends without a call.
+    async fn acquire_slot(&self, run: RunId) -> Option<RunSlot> {
         let cancelled = self.cancels().entry(run).or_default().clone();
         tokio::select! {
             () = cancelled.cancelled() => None,
-            turn = Arc::clone(&self.0.turns).acquire_owned() => turn.ok(),
+            start = self.0.run_slots.acquire() => Some(start),
         }
     }
 
     /// Executes the run if no other process does. Returns true if the run has ended.
-    async fn try_claim(&self, run: RunId) -> bool {
+    async fn try_claim(&self, run: RunId, start: Option<RunSlot>) -> bool {
         match self.claim(Claim::Run(run)).await {
             Ok(Some(lease)) => {
-                if self.execute(lease).await {
+                if self.execute(lease, start).await {
                     return true;
                 }
             }
@@ -197,71 +195,6 @@ impl Runner {
     pub fn cancel(&self, run: RunId) {
         self.0.wake.up(run);
         if let Some(token) = self.cancels().get(&run) {
-            token.cancel();
-        }
-    }
-
-    /// Exchanges notifications of runs with the other processes on the database until the service
-    /// has drained. They are only hints: a missed one is found by polling, at the latest when a
-    /// lease is renewed.
-    pub fn keep_in_touch(&self) {
-        let runner = self.clone();
-        self.0.readers.spawn(async move {
-            let drained = async {
-                runner.0.draining.cancelled().await;
-                runner.0.tasks.wait().await;
-            };
-            tokio::select! {
-                () = drained => {}
-                () = runner.publish_loop() => {}
-                () = runner.subscribe_loop() => {}
-            }
-        });
-    }
-
-    async fn publish_loop(&self) {
-        let mut own = self.0.wake.own();
-        loop {
-            let mut runs = BTreeSet::new();
-            match own.recv().await {
-                Ok(run) => runs.insert(run),
-                Err(RecvError::Lagged(_)) => continue,
-                Err(RecvError::Closed) => return,
-            };
-            tokio::time::sleep(BATCH_WINDOW).await;
-            while let Ok(run) = own.try_recv() {
-                runs.insert(run);
-            }
-            if let Err(error) = self.0.store.announce(&Vec::from_iter(runs)).await {
-                tracing::debug!(%error, "other processes are not told of news");
-            }
-        }
-    }
-
-    async fn subscribe_loop(&self) {
-        loop {
-            match self.0.store.news().await {
-                Ok(mut news) => {
-                    while let Some(run) = news.next().await {
-                        self.notified(run).await;
-                    }
-                    tracing::debug!("news from other processes are cut off");
-                }
-                Err(error) => tracing::debug!(%error, "news from other processes cannot be heard"),
-            }
-            tokio::time::sleep(POLL).await;
-        }
-    }
-
-    /// Handles another process's notification of a run: wakes its waiters. If the run executes here
-    /// and was cancelled, stops it.
-    async fn notified(&self, run: RunId) {
-        self.0.wake.pass_on(run);
-        let token = self.cancels().get(&run).cloned();
-        if let Some(token) = token
-            && let Ok(Some(row)) = self.0.store.run(run).await
-            && row.cancel_requested
-        {
             token.cancel();
         }
     }
@@ -312,10 +245,11 @@ impl Runner {
 
     /// Claims the runs that no process executes, while there are free slots.
     async fn take_over(&self) {
-        let permit = |of: &Arc<Semaphore>| Arc::clone(of).try_acquire_owned().ok();
-        while let Some((slot, turn)) = self
+        let allowed = || Arc::clone(&self.0.taken_over).try_acquire_owned().ok();
+        while let Some(((slot, turn), start)) = self
             .slot()
-            .zip(permit(&self.0.taken_over).zip(permit(&self.0.turns)))
+            .zip(allowed())
+            .zip(self.0.run_slots.try_acquire())
         {
             match self.claim(Claim::Oldest).await {
                 Ok(Some(lease)) => {
@@ -324,7 +258,7 @@ impl Runner {
                     let span = tracing::info_span!("run", requestId = %lease.run);
                     self.0.tasks.spawn(
                         async move {
-                            runner.execute(lease).await;
+                            runner.execute(lease, Some(start)).await;
                             drop((slot, turn));
                         }
                         .instrument(span),
@@ -356,10 +290,10 @@ impl Runner {
     }
 
     /// Executes a claimed run until it ends or its lease is lost. Returns true if it has ended.
-    async fn execute(&self, lease: Lease) -> bool {
+    async fn execute(&self, lease: Lease, start: Option<RunSlot>) -> bool {
         let run = lease.run;
         let token = self.cancels().entry(run).or_default().clone();
-        let executed = self.execute_lease(lease, &token).await;
+        let executed = self.execute_lease(lease, &token, start).await;
         if let Err(stop) = &executed {
             match stop {
                 Stop::Lost => tracing::warn!("another process has the run now"),
@@ -372,7 +306,12 @@ impl Runner {
         executed.is_ok()
     }
 
-    async fn execute_lease(&self, lease: Lease, token: &CancellationToken) -> Result<(), Stop> {
+    async fn execute_lease(
+        &self,
+        lease: Lease,
+        token: &CancellationToken,
+        start: Option<RunSlot>,
+    ) -> Result<(), Stop> {
         if lease.epoch > MAX_EPOCHS {
             return self
                 .abandon(&lease, "it was begun too often without an end")
@@ -396,7 +335,7 @@ impl Runner {
             kind = context.accepted().kind().into_str(),
             "the run begins"
         );
-        match self.supervise(&context, &lease, token).await {
+        match self.supervise(&context, &lease, token, start).await {
             Ok(ending) => {
                 log_ending(&ending, context.ledger().spent(), started);
                 self.finish(&context, ending).await
@@ -468,6 +407,7 @@ impl Runner {
         context: &Arc<RunContext>,
         lease: &Lease,
         token: &CancellationToken,
+        start: Option<RunSlot>,
     ) -> Result<Ending, Stop> {
         let accepted = context.accepted();
         let kind = accepted.kind();
@@ -485,19 +425,27 @@ impl Runner {
             let toolbox = self.0.tools.clone();
             let memory = self.0.memory.clone();
             let work = async move {
-                match kind {
-                    RunKind::Plan => {
-                        tools::propose(&context, &committee, toolbox.as_deref(), deadline).await
+                let held = Arc::clone(&context);
+                let work = async {
+                    match kind {
+                        RunKind::Plan => {
+                            tools::propose(&context, &committee, toolbox.as_deref(), deadline).await
+                        }
+                        RunKind::Execution => {
+                            tools::execute(&context, &committee, toolbox.as_deref(), deadline).await
+                        }
+                        RunKind::Chat | RunKind::Action => {
+                            let reply = strategies::answer(&context, &committee, &memory).await?;
+                            Ok(Ending::Replied {
+                                reply: Box::new(reply),
+                            })
+                        }
                     }
-                    RunKind::Execution => {
-                        tools::execute(&context, &committee, toolbox.as_deref(), deadline).await
-                    }
-                    RunKind::Chat | RunKind::Action => {
-                        let reply = strategies::answer(&context, &committee, &memory).await?;
-                        Ok(Ending::Replied {
-                            reply: Box::new(reply),
-                        })
-                    }
+                };
+                tokio::select! {
+                    biased;
+                    ended = work => ended,
+                    never = hold(start, &held) => match never {},
                 }
             };
             #[allow(
@@ -579,6 +527,13 @@ impl Runner {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Holds the run slot until the run's first call has ended. Never returns.
+async fn hold(start: Option<RunSlot>, context: &RunContext) -> Infallible {
+    context.first_call_ended().await;
+    drop(start);
+    std::future::pending().await
 }
 
 fn named(deadline: Duration) -> String {

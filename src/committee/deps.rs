@@ -12,9 +12,9 @@ use crate::committee::call::prompts::Prompts;
 use crate::committee::output_shapes::FinalSynthesis;
 use crate::committee::schemas::schema_of;
 use crate::config::{OutputForm, Policy, RoleModel};
-use crate::domain::{AgentReport, Role};
+use crate::domain::{AgentReport, CORE_AGENTS, Role};
 use crate::journal::{RunContext, Stop};
-use crate::llm::Registry;
+use crate::llm::{Registry, RunSlots};
 
 /// The dependencies of a committee: models, prompts, policy. The question is not among them.
 pub struct Deps {
@@ -30,6 +30,13 @@ pub struct Deps {
 impl Deps {
     pub fn role(&self, role: Role) -> Option<&RoleModel> {
         self.roles.get(&role)
+    }
+
+    /// Returns the run slots, which depend on the providers that every run calls.
+    pub fn run_slots(&self) -> RunSlots {
+        let provider = |role| self.role(role).map_or("", |model| &*model.provider);
+        let core = CORE_AGENTS.map(|agent| provider(Role::Agent(agent)));
+        self.models.run_slots(provider(Role::Master), core)
     }
 
     /// Returns when a stage must be over: at a share of the run's deadline, counted from the run's

@@ -63,8 +63,8 @@ pub(super) struct ProviderFile {
     /// The address of an HTTP proxy; `env` takes `HTTPS_PROXY` (`HTTP_PROXY` for http addresses) of
     /// the environment. Default: none.
     pub proxy: Option<String>,
-    /// Calls under way at once; default 64, for the in-process model 4. Half as many runs execute
-    /// at a time; the others wait for a run slot, and their deadline starts when they have one.
+    /// Most calls under way at once; default 512, for the in-process model 4. The service makes
+    /// fewer while the provider refuses calls or is slow.
     #[schemars(range(min = 1, max = 4096))]
     pub max_concurrent: Option<usize>,
     pub structured_output: StructuredOutput,

@@ -105,7 +105,7 @@ impl Check<'_> {
             let detail = "this build has no in-process model: build it with `cargo build --features local`, or run `make demo`";
             self.add(below("/providers", name), detail);
         }
-        let default_concurrent = if is_local { 4 } else { 64 };
+        let default_concurrent = if is_local { 4 } else { 512 };
         let (headers, mut secrets) = self.headers(name, provider);
         let proxy = self.proxy(name, provider, base_url.as_ref());
         let proxied = proxy

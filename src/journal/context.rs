@@ -5,6 +5,7 @@ mod pieces;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::SetOnce;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -102,6 +103,8 @@ pub struct RunContext {
     accepted: Accepted,
     chain_fault: Option<ChainFault>,
     started: Instant,
+    /// Set when a call has ended.
+    called: SetOnce<()>,
     observer: Observer,
     compute: ComputePool,
     state: Mutex<State>,
@@ -242,6 +245,7 @@ impl RunContext {
             accepted,
             chain_fault,
             started,
+            called: SetOnce::new(),
             observer,
             compute,
             state: Mutex::new(state),
@@ -272,6 +276,11 @@ impl RunContext {
     /// When this process began to work on the run. Deadlines count from here.
     pub fn started(&self) -> Instant {
         self.started
+    }
+
+    /// Waits until the run's first call has ended, or is recalled.
+    pub async fn first_call_ended(&self) {
+        self.called.wait().await;
     }
 
     /// Returns the journals of the runs that this one continues, the nearest first.
@@ -397,6 +406,7 @@ impl RunContext {
         F: Future<Output = Call>,
     {
         if let Some(Event::CallSettled(settled)) = self.recall(&settled_key(&sent.call)) {
+            let _ = self.called.set(());
             return Ok(settled);
         }
         let key = sent.call.clone();
@@ -416,6 +426,7 @@ impl RunContext {
         }
         let started = Instant::now();
         let call = effect.await;
+        let _ = self.called.set(());
         let settled = CallSettled {
             call: key,
             result: call.result,

@@ -10,6 +10,7 @@ mod anthropic;
 mod circuit;
 mod error_body;
 mod http;
+mod limit;
 #[cfg(feature = "local")]
 pub mod local;
 mod openai;
@@ -31,6 +32,7 @@ use crate::domain::{BilledTokens, FailureCause, Settings};
 
 pub use crate::domain::CallStop;
 pub use circuit::{BreakerSettings, CircuitPosition};
+pub use limit::{Load, RunSlot, RunSlots};
 pub use provider::{ProviderKind, ProviderSpec};
 pub use redact::without_secrets;
 pub use registry::Registry;

@@ -7,11 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use secrecy::SecretString;
 use serde::Serialize;
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::anthropic::Anthropic;
 use super::circuit::{self, Admission, BreakerSettings, Circuit, CircuitPosition, Outcome, Permit};
+use super::limit::{Limit, Load, RunSlots};
 use super::openai::OpenAi;
 use super::provider::{ProviderKind, ProviderSpec};
 use super::redacting_model::RedactingModel;
@@ -24,6 +25,8 @@ pub struct Registry {
     breaker: BreakerSettings,
     /// Secrets to be removed from replies and errors.
     secrets: Arc<[SecretString]>,
+    /// Told when a call ends or stops waiting.
+    changed: Arc<Notify>,
 }
 
 /// The circuit of one model at one provider.
@@ -50,7 +53,8 @@ impl Registry {
                 ProviderKind::Anthropic => Arc::new(Anthropic::new(&spec)?),
                 ProviderKind::OpenAi => Arc::new(OpenAi::new(&spec)?),
             };
-            registry.insert(spec.name, model, spec.max_concurrent);
+            let limit = Limit::new(spec.max_concurrent, true, Arc::clone(&registry.changed));
+            registry.add(spec.name, model, limit);
         }
         Ok(registry)
     }
@@ -60,28 +64,61 @@ impl Registry {
     pub fn with_breaker(mut self, breaker: BreakerSettings) -> Registry {
         self.breaker = breaker;
         for limited in self.models.values_mut() {
-            let max_concurrent = limited.permits.available_permits();
-            *limited = Arc::new(Limited::new(
-                &limited.provider,
-                Arc::clone(&limited.model),
-                max_concurrent,
+            let (most, is_adaptive) = (limited.limit.most(), limited.limit.is_adaptive());
+            *limited = Arc::new(Limited {
+                provider: limited.provider.clone(),
+                model: Arc::clone(&limited.model),
+                limit: Arc::new(Limit::new(most, is_adaptive, Arc::clone(&self.changed))),
                 breaker,
-            ));
+                circuits: Mutex::default(),
+            });
         }
         self
     }
 
-    /// Adds a model that is not behind HTTP, or replaces the provider with this name.
+    /// Adds a model that is not behind HTTP, or replaces the provider with this name. Its limit does
+    /// not adapt.
     pub fn insert(
         &mut self,
         name: impl Into<String>,
         model: Arc<dyn ChatModel>,
         max_concurrent: usize,
     ) {
-        let name = name.into();
-        let max_concurrent = max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
-        let limited = Limited::new(&name, model, max_concurrent, self.breaker);
+        let limit = Limit::new(max_concurrent, false, Arc::clone(&self.changed));
+        self.add(name.into(), model, limit);
+    }
+
+    fn add(&mut self, name: String, model: Arc<dyn ChatModel>, limit: Limit) {
+        let limited = Limited {
+            provider: name.clone(),
+            limit: Arc::new(limit),
+            model,
+            breaker: self.breaker,
+            circuits: Mutex::default(),
+        };
         self.models.insert(name, Arc::new(limited));
+    }
+
+    /// Returns the run slots for runs whose first call goes to the provider `first`, and whose others go
+    /// to `others`.
+    pub fn run_slots<'a>(
+        &self,
+        first: &str,
+        others: impl IntoIterator<Item = &'a str>,
+    ) -> RunSlots {
+        let limit = |name: &str| Some(Arc::clone(&self.models.get(name)?.limit));
+        let others = others.into_iter().filter(|name| *name != first);
+        RunSlots::new(
+            limit(first),
+            others.filter_map(limit).collect(),
+            Arc::clone(&self.changed),
+        )
+    }
+
+    /// Returns each provider's load.
+    pub fn loads(&self) -> impl Iterator<Item = (&str, Load)> {
+        let models = self.models.iter();
+        models.map(|(name, limited)| (name.as_str(), limited.limit.load()))
     }
 
     /// Returns the same providers, with these secrets removed from everything that they return.
@@ -120,10 +157,10 @@ impl Registry {
     }
 }
 
-/// A provider with a fair concurrency limit and a circuit breaker per model.
+/// A provider with a fair, adaptive concurrency limit and a circuit breaker per model.
 struct Limited {
     provider: String,
-    permits: Semaphore,
+    limit: Arc<Limit>,
     model: Arc<dyn ChatModel>,
     breaker: BreakerSettings,
     /// By model id.
@@ -131,22 +168,6 @@ struct Limited {
 }
 
 impl Limited {
-    fn new(
-        provider: &str,
-        model: Arc<dyn ChatModel>,
-        max_concurrent: usize,
-        breaker: BreakerSettings,
-    ) -> Self {
-        let (provider, permits) = (provider.to_owned(), Semaphore::new(max_concurrent));
-        Self {
-            provider,
-            permits,
-            model,
-            breaker,
-            circuits: Mutex::default(),
-        }
-    }
-
     fn circuits(&self) -> MutexGuard<'_, BTreeMap<String, Circuit>> {
         self.circuits.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -239,34 +260,34 @@ impl ChatModel for Limited {
         {
             return Err(self.refused(&request.model, wait));
         }
-        // This is still fair: a released permit goes to the first waiting call, so none is free
-        // while calls wait.
-        if let Ok(_permit) = self.permits.try_acquire() {
-            return self.admitted(request).await;
-        }
         let saturated = || Error::Saturated {
             provider: self.provider.clone(),
         };
-        let asked = Instant::now();
-        let _permit = timeout(request.timeout, self.permits.acquire())
-            .await
-            .map_err(|_| saturated())?
-            .map_err(|_closed| saturated())?;
-        let left = request.timeout.saturating_sub(asked.elapsed());
-        if left.is_zero() {
-            return Err(saturated());
-        }
-        self.admitted(&ChatRequest {
-            timeout: left,
-            ..request.clone()
-        })
-        .await
+        let place = self.limit.place(request.timeout).await;
+        let place = place.ok_or_else(saturated)?;
+        let (result, timeout) = match place.waited {
+            None => (self.admitted(request).await, request.timeout),
+            Some(waited) => {
+                let left = request.timeout.saturating_sub(waited);
+                if left.is_zero() {
+                    return Err(saturated());
+                }
+                let request = ChatRequest {
+                    timeout: left,
+                    ..request.clone()
+                };
+                (self.admitted(&request).await, left)
+            }
+        };
+        let outcome = circuit::sign(&result, timeout, self.breaker.patience);
+        place.note(request, &result, outcome);
+        result
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::sleep;
+    use tokio::time::{sleep, timeout};
 
     use super::*;
     use crate::domain::FailureCause;

@@ -16,12 +16,27 @@ use tokio::time::{Instant, timeout};
 use super::circuit::Outcome;
 use super::{ChatReply, ChatRequest, Error};
 
-/// What the limit is multiplied by after a refusal, and after latency that is too high.
-const AFTER_REFUSAL: f64 = 0.5;
-const AFTER_LATENCY: f64 = 0.8;
+/// A lowering of the limit: the share of the calls under way that is kept, and the least limit.
+struct Lowering {
+    share: f64,
+    least: f64,
+}
 
-/// Latency alone does not lower the limit below this: with so few calls it has another cause.
-const LEAST_AFTER_LATENCY: f64 = 16.0;
+/// After a refusal. One run's calls may still be made at once.
+const REFUSED: Lowering = Lowering {
+    share: 0.5,
+    least: 4.0,
+};
+
+/// After a timeout and after latency that is too high. With few calls it has another cause.
+const TIMED_OUT: Lowering = Lowering {
+    share: 0.5,
+    least: 16.0,
+};
+const SLOW: Lowering = Lowering {
+    share: 0.8,
+    least: 16.0,
+};
 
 /// The limit returns from 1 to its maximum within this many round trips.
 const ROUND_TRIPS_TO_RECOVER: f64 = 50.0;
@@ -150,11 +165,10 @@ impl Limit {
         })
     }
 
-    /// Lowers the limit to a share of the calls under way, but not below `least`.
-    fn lower(&self, state: &mut State, share: f64, least: f64) {
+    fn lower(&self, state: &mut State, to: &Lowering) {
         let before = state.limit as usize;
         let used = state.limit.min(state.in_flight as f64);
-        state.limit = (used * share).max(least).min(state.limit);
+        state.limit = (used * to.share).max(to.least).min(state.limit);
         state.surplus += before - state.limit as usize;
         state.surplus -= self.permits.forget_permits(state.surplus);
         state.lowered = Instant::now();
@@ -209,17 +223,16 @@ impl Place<'_> {
                 let kind = (request.model.clone(), request.max_tokens.max(1).ilog2());
                 let is_slow = state.is_slow(kind, self.begun.elapsed());
                 if is_slow && self.begun >= state.lowered {
-                    self.limit
-                        .lower(&mut state, AFTER_LATENCY, LEAST_AFTER_LATENCY);
+                    self.limit.lower(&mut state, &SLOW);
                 } else if state.in_flight + state.waiting >= state.limit as usize {
                     let added = state.raise(self.limit.most);
                     self.limit.permits.add_permits(added);
                 }
             }
-            (Err(error), Outcome::Failure)
-                if is_congestion(error) && self.begun >= state.lowered =>
-            {
-                self.limit.lower(&mut state, AFTER_REFUSAL, 1.0);
+            (Err(error), Outcome::Failure) if self.begun >= state.lowered => {
+                if let Some(lowering) = lowering_after(error) {
+                    self.limit.lower(&mut state, lowering);
+                }
             }
             (Err(_), _) => {}
         }
@@ -352,18 +365,19 @@ impl Drop for RunSlot {
     }
 }
 
-/// True if the provider cannot take as many calls as it gets.
-fn is_congestion(error: &Error) -> bool {
+/// Returns how an error lowers the limit, if the provider cannot take as many calls as it gets.
+fn lowering_after(error: &Error) -> Option<&'static Lowering> {
     match error {
-        Error::Timeout { .. } => true,
-        Error::Status { status, .. } => matches!(status, 429 | 503 | 529),
+        Error::Timeout { .. } => Some(&TIMED_OUT),
+        Error::Status { status, .. } if matches!(status, 429 | 503 | 529) => Some(&REFUSED),
         Error::Connect { .. }
+        | Error::Status { .. }
         | Error::Broken { .. }
         | Error::Unreadable { .. }
         | Error::Unfit { .. }
         | Error::TooLong { .. }
         | Error::Saturated { .. }
-        | Error::CircuitOpen { .. } => false,
+        | Error::CircuitOpen { .. } => None,
     }
 }
 

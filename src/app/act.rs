@@ -66,6 +66,8 @@ pub struct Confirmation {
     pub context: Option<Context>,
     /// The number of the confirmed choice, from 1.
     pub choice: usize,
+    /// A repetition with the same key gets the stored answer.
+    pub idempotency_key: Option<String>,
 }
 
 /// An action that was checked and is not in the journal yet.

@@ -41,6 +41,7 @@ impl App {
             user,
             context,
             choice,
+            idempotency_key,
         } = asks;
         let given = context.clone().unwrap_or_default();
         check_names(&user, &given).map_err(Rejected::Invalid)?;
@@ -57,18 +58,23 @@ impl App {
             return Ok(disabled());
         }
         let at = self.clock.now();
+        let key = confirmed_by(proposal);
+        let body_hash = confirmation_hash(proposal, choice, idempotency_key.as_deref());
+        match self.store.by_key(&key).await? {
+            Some((run, known)) if idempotency_key.is_some() && known == body_hash => {
+                return self.told(run).await;
+            }
+            Some(_) => return Err(Rejected::ProposalGone(CONFIRMED)),
+            None => {}
+        }
         let offer = open_offer(&transcript, at)?;
         let action = chosen(offer, choice)?;
-        let key = confirmed_by(proposal);
-        if self.store.by_key(&key).await?.is_some() {
-            return Err(Rejected::ProposalGone(CONFIRMED));
-        }
         let asked = Asked {
             question,
             // There is one key per proposal: the second execution finds it taken, even if both are
             // concurrent.
             key: Some(key),
-            body_hash: fingerprint(&[b"confirm", proposal.to_string().as_bytes()]),
+            body_hash,
             correlation_id: None,
             id: RunId::from_uuid(self.clock.new_id()),
             at,
@@ -102,6 +108,20 @@ impl App {
             }
         }
         self.conclude_seeded(asked, events, reply, seed).await
+    }
+}
+
+/// Returns the hash of a confirmation, which includes its idempotency key.
+fn confirmation_hash(proposal: RunId, choice: usize, key: Option<&str>) -> String {
+    let (proposal, choice) = (proposal.to_string(), choice.to_string());
+    match key {
+        None => fingerprint(&[b"confirm", proposal.as_bytes()]),
+        Some(key) => fingerprint(&[
+            b"confirm",
+            proposal.as_bytes(),
+            choice.as_bytes(),
+            key.as_bytes(),
+        ]),
     }
 }
 

@@ -30,6 +30,9 @@ pub(super) struct ActArguments {
     /// What you want to do, in your own words, such as "roll 2d6+3"; "-" or nothing reads it from
     /// standard input.
     message: Option<String>,
+    /// The same as an option.
+    #[arg(long = "message", value_name = "TEXT", conflicts_with_all = ["message", "confirm"])]
+    message_option: Option<String>,
     /// Have a proposed command executed.
     #[arg(long, value_name = "ID", conflicts_with = "message")]
     confirm: Option<RunId>,
@@ -86,7 +89,8 @@ pub(super) async fn run(env: &Env, arguments: ActArguments) -> Done {
 }
 
 fn input(env: &Env, arguments: &ActArguments) -> Result<ActionInput, String> {
-    let message = match arguments.message.as_deref() {
+    let given = arguments.message.as_deref();
+    let message = match given.or(arguments.message_option.as_deref()) {
         _ if arguments.confirm.is_some() => String::new(),
         given => text_of(given, "text")?,
     };
@@ -132,6 +136,7 @@ async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Done {
                 user: input.user,
                 context: Some(input.context),
                 choice,
+                idempotency_key: None,
             };
             app.confirm(confirmation).await
         }
@@ -144,7 +149,7 @@ async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Done {
         Ok(acted) => acted,
         Err(rejected) => return Err(refused(&rejected)),
     };
-    let exit = told(&acted.response, arguments.json);
+    let exit = told(&acted.response, arguments);
     if let Some(run) = narration(&acted.response) {
         let told = match app.finished(run).await {
             Ok(Some(finished)) => match finished.ending {
@@ -173,7 +178,7 @@ async fn there(env: &Env, server: &str, input: &ActionInput, arguments: &ActArgu
         }
     };
     let response = remote::post(env, server, &path, &body).await?;
-    let exit = told(&response, arguments.json);
+    let exit = told(&response, arguments);
     if let Some(run) = narration(&response) {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         let told = loop {
@@ -203,19 +208,36 @@ fn narration(response: &Value) -> Option<RunId> {
 
 /// Prints the response. A text that was not understood or is not allowed has an exit code of its
 /// own.
-fn told(response: &Value, as_json: bool) -> Done {
-    if as_json {
+fn told(response: &Value, arguments: &ActArguments) -> Done {
+    if arguments.json {
         print_json(response);
     } else if response.get("error").is_some() {
         eprintln!("conclave: {}", without_controls(&reply::shown(response)));
     } else {
-        say(format_args!("{}", reply::shown(response)));
+        let options = confirm_options(response, arguments);
+        say(format_args!("{}{options}", reply::shown(response)));
     }
     if response.get("error").is_some() {
         Err(Exit::Refused)
     } else {
         Ok(())
     }
+}
+
+/// Returns the options that the confirmation of an offer needs besides its id.
+fn confirm_options(response: &Value, arguments: &ActArguments) -> String {
+    if response.get("proposal").is_none() {
+        return String::new();
+    }
+    let options = [
+        ("user", &arguments.user),
+        ("guild", &arguments.guild),
+        ("server", &arguments.server),
+    ];
+    let given = options
+        .iter()
+        .filter_map(|(name, value)| Some(format!(" --{name} {}", value.as_deref()?)));
+    given.collect()
 }
 
 fn narrated(told: Result<String, String>, as_json: bool) {

@@ -55,6 +55,12 @@ impl Expression {
         parse::expression(text)
     }
 
+    /// Splits a text into the longest expression that it begins with and the rest, both trimmed.
+    /// Returns `None` if it begins with none. The expression is not checked against the limits.
+    pub fn split(text: &str) -> Option<(&str, &str)> {
+        parse::split(text)
+    }
+
     pub fn text(&self) -> &str {
         &self.text
     }

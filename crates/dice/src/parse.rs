@@ -57,6 +57,20 @@ pub(super) fn expression(text: &str) -> Result<Expression> {
     }
 }
 
+/// Implements [`Expression::split`].
+pub(super) fn split(text: &str) -> Option<(&str, &str)> {
+    let mut reader = Reader {
+        chars: text.chars().take(MAX_CHARS + 1).collect(),
+        at: 0,
+        depth: 0,
+    };
+    reader.spaces();
+    reader.comparison().ok()?;
+    let end = text.char_indices().nth(reader.at).map(|(at, _)| at);
+    let (expression, rest) = text.split_at(end.unwrap_or(text.len()));
+    Some((expression.trim(), rest.trim()))
+}
+
 struct Reader {
     chars: Vec<char>,
     at: usize,

@@ -76,17 +76,25 @@ enum Attack {
     Spell,
 }
 
-/// Returns every check that a text names, once each, in order.
+/// Returns every check that a text names, once each, in order. A part between punctuation names a
+/// check if it begins with it. So "I don't attack" names none.
 fn named_checks(text: &str) -> Vec<NamedCheck> {
-    let lower = text.to_lowercase();
-    let words: Vec<&str> = lower
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .collect();
+    let lower = text.to_lowercase().replace("_of_", " of ");
     let mut checks = vec![];
-    for at in 0..words.len() {
-        let (before, here) = words.split_at(at);
-        if let Some(check) = check_at(before, here)
+    for part in lower.split([',', ';', ':', '.', '!', '?', '(', ')', '*', '\n', '_']) {
+        let words: Vec<&str> = part
+            .split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}')))
+            .filter(|word| !word.is_empty())
+            .collect();
+        let opening = words
+            .iter()
+            .take_while(|word| OPENING.contains(word))
+            .count();
+        let named = match words.get(opening..).unwrap_or_default() {
+            [kind @ ("melee" | "ranged" | "spell"), rest @ ..] => check_at(&[*kind], rest),
+            words => check_at(&[], words),
+        };
+        if let Some(check) = named
             && !checks.contains(&check)
         {
             checks.push(check);
@@ -94,6 +102,11 @@ fn named_checks(text: &str) -> Vec<NamedCheck> {
     }
     checks
 }
+
+/// Words that may stand before the name of a check in its part of the text.
+const OPENING: [&str; 11] = [
+    "i", "then", "and", "make", "makes", "roll", "rolls", "a", "an", "with", "using",
+];
 
 /// Returns the check whose name begins with the first of `words`.
 fn check_at(before: &[&str], words: &[&str]) -> Option<NamedCheck> {
@@ -233,6 +246,9 @@ fn not_done(text: &str, checks: &[NamedCheck]) -> Vec<String> {
     let mut notes = vec![];
     if checks.is_empty() {
         notes.push("No skill, save or attack is named, so no dice are rolled.".to_owned());
+        if advantage(text).is_some() {
+            notes.push("The advantage or disadvantage counts for nothing.".to_owned());
+        }
     }
     if let [first, others @ ..] = checks
         && !others.is_empty()

@@ -14,6 +14,9 @@ use conclave_dice::{Expression, Group, MAX_DICE, MAX_TIMES, Rolled, repeated};
 /// The most repetitions whose dice are written out in the text.
 const MAX_LINES: usize = 25;
 
+/// The most dice that a result has one by one.
+const MAX_SHOWN: usize = 100;
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Roll")]
@@ -121,9 +124,12 @@ pub(super) fn execute(arguments: &RollArguments, seed: u64) -> Result<CommandOut
             format!("{heading}{}\n{times} rolls: {all}", shown(&rolled))
         }
     };
-    let dice: Vec<&Group> = rolled.iter().flat_map(|rolled| &rolled.dice).collect();
+    let (dice, left_out) = first_dice(&rolled);
     let mut result: Value =
         json!({ "text": text, "total": totals.iter().sum::<i64>(), "dice": dice });
+    if let (true, Value::Object(result)) = (left_out > 0, &mut result) {
+        result.insert("diceLeftOut".into(), json!(left_out));
+    }
     if let (true, Value::Object(result)) = (times > 1, &mut result) {
         result.insert("totals".into(), json!(totals));
     }
@@ -131,6 +137,22 @@ pub(super) fn execute(arguments: &RollArguments, seed: u64) -> Result<CommandOut
         result.insert("label".into(), json!(label));
     }
     Ok(CommandOutcome::saying(result))
+}
+
+/// Returns the first dice of all groups, at most [`MAX_SHOWN`], and the number of the others.
+fn first_dice(rolled: &[Rolled]) -> (Vec<Group>, usize) {
+    let (mut shown, mut left_out, mut room) = (vec![], 0, MAX_SHOWN);
+    for group in rolled.iter().flat_map(|rolled| &rolled.dice) {
+        let kept = group.rolls.len().min(room);
+        left_out += group.rolls.len() - kept;
+        room -= kept;
+        if kept > 0 || group.rolls.is_empty() {
+            let mut group = group.clone();
+            group.rolls.truncate(kept);
+            shown.push(group);
+        }
+    }
+    (shown, left_out)
 }
 
 /// Returns the rolls for people, a line each. Labels in them are the user's text.

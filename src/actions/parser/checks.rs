@@ -83,7 +83,10 @@ pub(super) fn words(text: &str, explicit: bool) -> Option<Value> {
             once(&mut check, "dc", json!(tokens.next()?.parse::<i64>().ok()?))?;
         } else if matches!(token, "against" | "vs" | "vs." | "versus") {
             against = true;
-        } else if matches!(token, "advantage" | "adv" | "disadvantage" | "dis") {
+        } else if matches!(
+            token,
+            "advantage" | "adv" | "disadvantage" | "disadv" | "dis"
+        ) {
             let what = if token.starts_with("dis") {
                 "disadvantage"
             } else {

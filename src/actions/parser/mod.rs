@@ -10,6 +10,7 @@
 
 mod checks;
 mod narrated;
+mod notation;
 mod rolls;
 
 use std::sync::LazyLock;
@@ -42,7 +43,7 @@ pub enum ParsedMessage {
 /// Parses a text.
 pub fn read(message: &str) -> ParsedMessage {
     let text = message.trim();
-    let text = text.strip_prefix("/act ").map_or(text, str::trim_start);
+    let text = text.strip_prefix("/act ").map_or(text, unquoted);
     if let Some(rest) = text.strip_prefix('/') {
         return explicit(rest);
     }
@@ -61,6 +62,15 @@ pub fn read(message: &str) -> ParsedMessage {
     narrated::read(text).map_or(ParsedMessage::Unclear, |(name, arguments)| {
         reading(name, arguments)
     })
+}
+
+/// Returns the text behind `/act`, without the quotation marks around it.
+fn unquoted(text: &str) -> &str {
+    let text = text.trim();
+    let inner = [('"', '"'), ('\u{201c}', '\u{201d}')]
+        .into_iter()
+        .find_map(|(from, to)| text.strip_prefix(from)?.strip_suffix(to));
+    inner.map_or(text, str::trim)
 }
 
 /// Returns what the first rule finds that takes the text. A phrasing is one line.
@@ -130,7 +140,7 @@ fn repeated_roll(text: &str) -> ParsedMessage {
         let problem = "say how many times, and what: /rr 6 4d6kh3".to_owned();
         return ParsedMessage::Wrong { command, problem };
     };
-    let mut arguments = rolls::expression(dice).unwrap_or_else(|| json!({ "expression": dice }));
+    let mut arguments = self::dice(dice);
     let before = arguments
         .as_object_mut()
         .and_then(|arguments| arguments.insert("times".into(), json!(times)));
@@ -139,6 +149,16 @@ fn repeated_roll(text: &str) -> ParsedMessage {
         return ParsedMessage::Wrong { command, problem };
     }
     reading(command, arguments)
+}
+
+/// Reads the dice behind a command's name. No dice at all are a d20.
+fn dice(text: &str) -> Value {
+    if text.is_empty() {
+        return json!({ "expression": "1d20" });
+    }
+    rolls::expression(text)
+        .or_else(|| notation::read(text, notation::Place::Explicit))
+        .unwrap_or_else(|| json!({ "expression": text }))
 }
 
 /// `dex 15`, `perc adv`: the arguments of a check, or of a saving throw.
@@ -188,10 +208,7 @@ fn explicit_command(command: CommandName, rest: &str) -> ParsedMessage {
         };
     }
     let arguments = match command {
-        CommandName::Roll => match rolls::expression(rest) {
-            Some(arguments) => arguments,
-            None => json!({ "expression": rest }),
-        },
+        CommandName::Roll => dice(rest),
         CommandName::Check => return check(rest, false),
         CommandName::Do => json!({ "deed": rest }),
         CommandName::Ooc => json!({ "remark": rest }),

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::{Value, json};
 
+use super::notation::{self, Place};
 use super::{Found, PATTERNS, capture};
 use crate::domain::{CommandName, number_named};
 use crate::text::listed;
@@ -20,7 +21,7 @@ static TAIL: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.tail"));
 static NAMED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.named"));
 static PURPOSE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.purpose"));
 static AFTERWARDS: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.afterwards"));
-static UNFIT: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.unfit"));
+pub(super) static UNFIT: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.unfit"));
 static COUPLE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.couple"));
 static DOZEN: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.dozen"));
 static SIDED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.sided"));
@@ -47,7 +48,16 @@ pub(super) fn read(text: &str) -> Option<Found> {
     if Expression::parse(text).is_ok_and(|e| e.has_dice()) || repeated(text).is_some() {
         return Some((CommandName::Roll, json!({ "expression": text })));
     }
+    if let Some(arguments) = notation::read(text, Place::Bare) {
+        return Some((CommandName::Roll, arguments));
+    }
     let lower = text.to_lowercase();
+    // In "roll 3d8!" the mark is an explosion.
+    if let Some(dice) = capture(&ORDER, lower.trim())
+        && let Some(arguments) = notation::read(&dice, Place::Bare)
+    {
+        return Some((CommandName::Roll, arguments));
+    }
     let plain = lower.trim_end_matches(['.', '!', '?']).trim();
     if let Some(coins) = COIN.captures(plain) {
         let count = count(coins.name("n")?.as_str())?;

@@ -172,6 +172,7 @@ pub(in crate::http) async fn confirm(
 ) -> Result<Response, Problem> {
     let proposal = parse(id).map_err(|_| Problem::no_such_proposal())?;
     let (parts, body) = request.into_parts();
+    let idempotency_key = chat::idempotency_key(&parts.headers)?;
     let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
     let ConfirmBody {
         source,
@@ -186,6 +187,7 @@ pub(in crate::http) async fn confirm(
         user: user.into(),
         context: context.map(Into::into),
         choice: choice.unwrap_or(1),
+        idempotency_key,
     };
     Ok(answer(app.confirm(confirmation).await?))
 }

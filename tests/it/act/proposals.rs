@@ -250,6 +250,7 @@ async fn a_proposal_expires() {
         user: input.user,
         context: Some(input.context),
         choice: 1,
+        idempotency_key: None,
     };
     let refused = late.confirm(confirmation).await.unwrap_err();
     assert_eq!(refused.to_string(), "the proposal has expired");

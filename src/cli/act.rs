@@ -11,7 +11,7 @@ use super::output::user;
 use super::printable::without_controls;
 use super::remote;
 use super::show::start;
-use super::terminal::{say, say_json, text_of};
+use super::terminal::{quoted, say, say_json, text_of};
 use crate::actions::catalog;
 use crate::actions::reply;
 use crate::app::{ActionInput, Confirmation, RequestIds};
@@ -236,7 +236,7 @@ fn confirm_options(response: &Value, arguments: &ActArguments) -> String {
     ];
     let given = options
         .iter()
-        .filter_map(|(name, value)| Some(format!(" --{name} {}", value.as_deref()?)));
+        .filter_map(|(name, value)| Some(format!(" --{name} {}", quoted(value.as_deref()?))));
     given.collect()
 }
 

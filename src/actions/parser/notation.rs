@@ -27,6 +27,7 @@ pub(super) fn read(text: &str, place: Place) -> Option<Value> {
         Place::Bare => text.to_owned(),
     };
     let (mut times, dice) = repeated(text.trim());
+    let is_repeated = times.is_some();
     let (expression, rest) = Expression::split(dice)?;
     let (mut expression, mut edge) = (expression.to_owned(), None);
     let mut words = rest.split_whitespace().peekable();
@@ -63,7 +64,8 @@ pub(super) fn read(text: &str, place: Place) -> Option<Value> {
     let label = comment.trim_start_matches('#').trim();
     if !label.is_empty() {
         // Behind "#" all is a comment. Words that could change the roll are none.
-        let fits = comment.starts_with('#') || (place == Place::Explicit && is_comment(label));
+        let may_be_comment = place == Place::Explicit && !is_repeated;
+        let fits = comment.starts_with('#') || (may_be_comment && is_comment(label));
         if !fits {
             return None;
         }
@@ -72,10 +74,30 @@ pub(super) fn read(text: &str, place: Place) -> Option<Value> {
     Some(Value::Object(found))
 }
 
-/// True if every word of a text is plain, so that none of it can be notation.
+/// True if a text begins with a plain word, and none of it can be notation or a misspelt advantage.
 fn is_comment(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let mut words = lower.split_whitespace();
     let plain = |word: &str| word.chars().filter(|c| c.is_alphabetic()).count() >= 2;
-    text.split_whitespace().next().is_some_and(plain) && !UNFIT.is_match(&text.to_lowercase())
+    let Some(first) = words.next().filter(|word| plain(word)) else {
+        return false;
+    };
+    !is_misspelt(first, &SHORT, 1)
+        && !lower
+            .split_whitespace()
+            .any(|word| is_misspelt(word, &LONG, 2))
+        && !UNFIT.is_match(&lower)
+}
+
+/// The words for an advantage. In the middle of a comment, a word that resembles a short one is
+/// probably another word.
+const SHORT: [&str; 3] = ["adv", "dis", "disadv"];
+const LONG: [&str; 2] = ["advantage", "disadvantage"];
+
+/// True if a word is at most so many edits away from one of these. A transposition is one edit.
+fn is_misspelt(word: &str, known: &[&str], edits: usize) -> bool {
+    let mut known = known.iter();
+    known.any(|known| strsim::osa_distance(word, known) <= edits)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,6 +245,10 @@ mod tests {
             read("1d20+5 dis sneaky attack", Place::Explicit),
             Some(json!({ "expression": "2d20kl1+5", "label": "sneaky attack" }))
         );
+        assert_eq!(
+            read("6#1d20 adv # for his friends", Place::Explicit),
+            Some(json!({ "expression": "2d20kh1", "times": 6, "label": "for his friends" }))
+        );
     }
 
     #[test]
@@ -237,6 +263,10 @@ mod tests {
             "6#six of them",
             "2d6 + bananas",
             "6#1d20 x2",
+            "6#1d20 bananas",
+            "1d20 avd",
+            "1d20 advantge",
+            "1d20+5 for the disavantage",
         ] {
             assert_eq!(read(text, Place::Explicit), None, "{text}");
         }

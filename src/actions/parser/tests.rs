@@ -191,7 +191,8 @@ fn what_is_not_clear_is_no_command() {
 fn an_explicit_command_with_wrong_arguments_says_what_is_wrong() {
     for (text, name) in [
         ("/roll 3d", CommandName::Roll),
-        ("/roll 6#1d20 2 bananas", CommandName::Roll),
+        ("/roll 6#1d20 bananas", CommandName::Roll),
+        ("/roll 1d20 avd", CommandName::Roll),
         ("/rr 4d6", CommandName::Roll),
         ("/rr 6 bananas", CommandName::Roll),
         ("/rr 6 2d6 twice", CommandName::Roll),

@@ -122,6 +122,11 @@ pub(in crate::http) fn about_confirm(schemas: &mut Schemas) -> Operation {
              `context` is given, `context.guildId`. That of another user is not found.",
         )
         .sample(" -H \"Content-Type: application/json\" -d @confirmation.json")
+        .header(
+            "Idempotency-Key",
+            json!({ "type": "string", "pattern": "^[!-~]{1,255}$" }),
+            "A repetition with the same key and choice gets the stored answer.",
+        )
         .path("id", super::run_bodies::id(), "The proposal.")
         .body(schemas.request::<ConfirmBody>(), example)
         .answer(200, "What was done, or why nothing was done", vec![reply], &[])

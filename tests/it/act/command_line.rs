@@ -123,12 +123,17 @@ async fn the_command_line_proposes_confirms_and_talks_to_a_service() {
             code == 0 && offered.contains("Did you mean: memory.add"),
             "{offered}"
         );
-        let id = offered
+        let mut hint = offered
             .rsplit("--confirm ")
             .next()
             .unwrap()
-            .trim()
-            .to_owned();
+            .split_whitespace();
+        let id = hint.next().unwrap().to_owned();
+        assert_eq!(
+            hint.collect::<Vec<_>>(),
+            server,
+            "the hint is the whole command"
+        );
         assert_eq!(
             run(&["--confirm", &id]).await,
             (0, "Remembered: buy rope\n".to_owned())

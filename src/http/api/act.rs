@@ -50,8 +50,21 @@ pub(in crate::http) struct ConfirmBody {
     #[schemars(length(max = 32000))]
     _message: Option<String>,
     /// Which choice of the proposal; default 1, the first.
-    #[schemars(range(min = 1, max = 3))]
+    #[serde(default, deserialize_with = "whole")]
+    #[schemars(with = "Option<usize>", range(min = 1, max = 3))]
     choice: Option<usize>,
+}
+
+/// Reads a whole number, also one that is written as `2.0`: in JSON it is the same number.
+fn whole<'de, D: serde::Deserializer<'de>>(number: D) -> Result<Option<usize>, D::Error> {
+    let number = Option::<f64>::deserialize(number)?;
+    let Some(number) = number else {
+        return Ok(None);
+    };
+    if number.fract() != 0.0 || !(0.0..=1000.0).contains(&number) {
+        return Err(serde::de::Error::custom("is not a whole number"));
+    }
+    Ok(Some(number as usize))
 }
 
 /// Returns the schema of the reply to an action, for the reference.
@@ -131,7 +144,7 @@ pub(in crate::http) fn about_confirm(schemas: &mut Schemas) -> Operation {
         .body(schemas.request::<ConfirmBody>(), example)
         .answer(200, "What was done, or why nothing was done", vec![reply], &[])
         .problems(READING)
-        .problems(&[Kind::Invalid, Kind::NoSuchProposal, Kind::ProposalGone, Kind::NoJournal, Kind::Busy])
+        .problems(&[Kind::WrongParameter, Kind::Invalid, Kind::NoSuchProposal, Kind::ProposalGone, Kind::NoJournal, Kind::Busy])
 }
 
 static ACT: LazyLock<Option<Validator>> = LazyLock::new(shape::<ActBody>);

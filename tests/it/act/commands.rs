@@ -91,6 +91,18 @@ async fn clear_texts_are_executed_by_fixed_rules_and_no_model_is_asked() {
 }
 
 #[tokio::test]
+async fn the_answer_to_ten_thousand_dice_has_the_first_hundred() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let rolled = act(&app, "ada", "/roll 10000d6").await;
+    let result = &rolled.body["actions"][0]["result"];
+    let shown = result["dice"][0]["rolls"].as_array().unwrap().len();
+    assert_eq!((shown, &result["diceLeftOut"]), (100, &json!(9900)));
+    assert!((10_000..=60_000).contains(&result["total"].as_i64().unwrap()));
+    assert!(rolled.body.to_string().len() < 5_000);
+}
+
+#[tokio::test]
 async fn a_sheet_counts_in_checks_and_belongs_to_one_user_in_one_guild() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;

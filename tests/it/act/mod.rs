@@ -51,13 +51,16 @@ impl Answer {
 }
 
 pub async fn post(app: &TestApp, path: &str, body: &Value) -> Answer {
-    let response = app
-        .client
-        .post(format!("{}{path}", app.url))
-        .json(body)
-        .send()
-        .await
-        .unwrap();
+    post_with_key(app, path, body, None).await
+}
+
+/// Like [`post`], with an idempotency key.
+pub async fn post_with_key(app: &TestApp, path: &str, body: &Value, key: Option<&str>) -> Answer {
+    let mut request = app.client.post(format!("{}{path}", app.url)).json(body);
+    if let Some(key) = key {
+        request = request.header("idempotency-key", key);
+    }
+    let response = request.send().await.unwrap();
     let status = response.status().as_u16();
     let run: Option<RunId> = response.headers()["x-request-id"]
         .to_str()
@@ -94,12 +97,23 @@ pub async fn act(app: &TestApp, user: &str, message: &str) -> Answer {
 }
 
 pub async fn confirm(app: &TestApp, user: &str, answer: &Answer) -> Answer {
+    confirm_with_key(app, user, answer, None).await
+}
+
+/// Like [`confirm`], with an idempotency key.
+pub async fn confirm_with_key(
+    app: &TestApp,
+    user: &str,
+    answer: &Answer,
+    key: Option<&str>,
+) -> Answer {
     let id = answer.body["proposal"]["id"]
         .as_str()
         .unwrap_or_else(|| panic!("{:#}", answer.body));
     let mut body = said(user, "");
     body.as_object_mut().unwrap().remove("message");
-    post(app, &format!("/api/act/proposals/{id}/confirm"), &body).await
+    let path = format!("/api/act/proposals/{id}/confirm");
+    post_with_key(app, &path, &body, key).await
 }
 
 /// Enables the proposer on the mock provider.

@@ -6,7 +6,7 @@ use conclave::journal::Event;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::act::{act, confirm, keys, post, proposal, proposing, said};
+use crate::act::{act, confirm, confirm_with_key, keys, post, proposal, proposing, said};
 use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]
@@ -218,6 +218,30 @@ async fn a_failed_confirmation_leaves_the_proposal_open() {
         99,
         "{told:?}"
     );
+}
+
+#[tokio::test]
+async fn a_repeated_confirmation_with_the_same_key_gets_the_stored_result() {
+    let provider = MockProvider::start().await;
+    provider.reply_with(
+        "proposal",
+        proposal("roll", json!({ "expression": "3d6" }), 0.7),
+    );
+    let app = TestApp::with(&provider, proposing()).await;
+    let offered = act(&app, "ada", "dice, go").await;
+    let first = confirm_with_key(&app, "ada", &offered, Some("k1")).await;
+    let again = confirm_with_key(&app, "ada", &offered, Some("k1")).await;
+    assert_eq!((first.status, &first.body["executed"]), (200, &json!(true)));
+    assert_eq!(
+        (again.status, &again.body, again.run),
+        (200, &first.body, first.run)
+    );
+    for key in [Some("k2"), None] {
+        let other = confirm_with_key(&app, "ada", &offered, key).await;
+        assert_eq!(other.status, 409, "{key:?}");
+    }
+    let stranger = confirm_with_key(&app, "eve", &offered, Some("k1")).await;
+    assert_eq!(stranger.status, 404);
 }
 
 #[tokio::test]

@@ -369,7 +369,10 @@ impl Drop for RunSlot {
 fn lowering_after(error: &Error) -> Option<&'static Lowering> {
     match error {
         Error::Timeout { .. } => Some(&TIMED_OUT),
-        Error::Status { status, .. } if matches!(status, 429 | 503 | 529) => Some(&REFUSED),
+        Error::Status {
+            status: 429 | 503 | 529,
+            ..
+        } => Some(&REFUSED),
         Error::Connect { .. }
         | Error::Status { .. }
         | Error::Broken { .. }

@@ -73,6 +73,7 @@ conclave_cap_exceeded_total: Calls for which a provider billed more than was res
 conclave_usage_bounded_total: Reported usages beyond what their requests can have had
 conclave_refused_total: Requests that were not taken on, by reason
 conclave_decisions_total: Decisions of a strategy, by path
+conclave_speculations_total: First rounds that began before the plan, by whether their reports are used or wasted
 conclave_learned_total: Changes of learned answers by feedback
 conclave_feedback_total: What readers said of replies
 conclave_act_requests_total: Actions by outcome, and by how they were understood

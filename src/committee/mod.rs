@@ -31,7 +31,7 @@ use crate::journal::step::{GateStep, HintsStep};
 use crate::journal::{Event, Gated, RunContext};
 use request_context::RequestContext;
 use stages::synthesis_input::SynthesisInput;
-use stages::{confidence, finish, hints, plan, question, rounds, synthesize};
+use stages::{ahead, confidence, finish, hints, question, rounds, synthesize};
 
 pub use call::prompts::{Error as PromptError, Prompts};
 pub use call::single_call::{Consultation, consult, consultation_price};
@@ -56,7 +56,7 @@ pub use track_record::TrackRecord;
 pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
     let request = request_context::open(run, deps).await?;
     let hints = hint(run, &request).await?;
-    let planned = plan::make(run, deps, &request, &hints).await?;
+    let planned = ahead::plan(run, deps, &request, &hints).await?;
     let request = request.read_as(&planned, run.accepted());
     if let Some(question) = &planned.plan.clarification_question {
         run.record(Event::Synthesized(Box::new(question::of_plan(question))))

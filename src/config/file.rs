@@ -1,7 +1,7 @@
 //! The config file as it is written. Every field is optional, so that one mistake does not hide the
 //! others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -239,6 +239,8 @@ pub(super) struct PolicyFile {
     pub calibration: Calibration,
     /// Whether a model compares the key claims of all reports after round 1; default always.
     pub cross_check: CrossCheckWhen,
+    /// Whether the core agents answer while the plan is made; default in ask.
+    pub speculate: SpeculateFile,
     /// How much an agent's Cred counts in the BaseScore; default 1.
     pub role_weights: BTreeMap<String, f64>,
     /// Optional agents that never run.
@@ -275,6 +277,55 @@ impl CrossCheckWhen {
             CrossCheckWhen::Audit => mode.has_audit(),
             CrossCheckWhen::Never => false,
         }
+    }
+}
+
+/// In which modes the core agents answer while the plan is made: in all, in none, or in those named.
+#[derive(Debug, Clone, JsonSchema)]
+#[schemars(untagged)]
+pub(super) enum SpeculateFile {
+    All(bool),
+    In(BTreeSet<Mode>),
+}
+
+impl Default for SpeculateFile {
+    fn default() -> Self {
+        SpeculateFile::In(BTreeSet::from([Mode::Ask]))
+    }
+}
+
+impl SpeculateFile {
+    pub(super) fn modes(&self) -> BTreeSet<Mode> {
+        match self {
+            SpeculateFile::All(true) => BTreeSet::from([Mode::Ask, Mode::Audit, Mode::Deep]),
+            SpeculateFile::All(false) => BTreeSet::new(),
+            SpeculateFile::In(modes) => modes.clone(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SpeculateFile {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SpeculateVisitor)
+    }
+}
+
+struct SpeculateVisitor;
+
+impl<'de> serde::de::Visitor<'de> for SpeculateVisitor {
+    type Value = SpeculateFile;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("true, false or a list of modes")
+    }
+
+    fn visit_bool<E>(self, is_on: bool) -> Result<Self::Value, E> {
+        Ok(SpeculateFile::All(is_on))
+    }
+
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, modes: A) -> Result<Self::Value, A::Error> {
+        let modes = serde::de::value::SeqAccessDeserializer::new(modes);
+        BTreeSet::deserialize(modes).map(SpeculateFile::In)
     }
 }
 

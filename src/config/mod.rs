@@ -274,6 +274,8 @@ pub struct Policy {
     pub max_coverage_bonus: f64,
     pub calibration: Calibration,
     pub cross_check: CrossCheckWhen,
+    /// The modes in which the core agents answer while the plan is made.
+    pub speculate: BTreeSet<Mode>,
     pub role_weights: BTreeMap<Agent, f64>,
     pub disabled_agents: BTreeSet<Agent>,
     pub limits: Limits,

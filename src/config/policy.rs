@@ -64,6 +64,7 @@ impl Check<'_> {
             max_coverage_bonus: p.max_coverage_bonus.unwrap_or(0.10),
             calibration: p.calibration.clone(),
             cross_check: p.cross_check,
+            speculate: p.speculate.modes(),
             role_weights,
             disabled_agents,
             limits: p.limits.clone(),

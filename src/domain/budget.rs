@@ -25,6 +25,8 @@ pub struct Refused {
 /// The later stage for which money is kept free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Earmark {
+    /// The plan, while the core answers beside it.
+    Plan,
     CrossCheck,
     /// The synthesis or the question in its place.
     Synthesis,

@@ -275,6 +275,11 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// True if the master asks the user before any answer.
+    pub fn asks_user(&self) -> bool {
+        self.plan.clarification_question.is_some()
+    }
+
     /// True if the run's message turned out to ask something new.
     pub fn is_new_request(&self) -> bool {
         self.reading
@@ -327,6 +332,9 @@ pub struct RoundStarted {
     pub round: u8,
     pub agents: Vec<Agent>,
     pub why: String,
+    /// True if the round began before there was a plan.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ahead: bool,
 }
 
 /// Whether the report of a solver that was asked first is enough.

@@ -9,6 +9,7 @@ use metrics::{counter, histogram};
 use tokio::time::Instant;
 
 use super::event::sent_key;
+use super::step::{RoundStep, Step as _};
 use super::{
     Accepted, AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, Converged,
     CrossChecked, Ending, Event, Finished, Gated, Planned, Scored, Synthesized,
@@ -59,7 +60,18 @@ impl Observer {
                 self.stage("hints");
                 tracing::info!(?task_types, unseen, "step: hints");
             }
-            Event::Planned(planned) => self.planned(planned),
+            Event::Planned(planned) => {
+                self.planned(planned);
+                let begun = seen.get(&RoundStep { round: 1 }.key());
+                if begun.is_some_and(|event| matches!(**event, Event::RoundStarted(_))) {
+                    let outcome = if planned.asks_user() {
+                        "wasted"
+                    } else {
+                        "used"
+                    };
+                    counter!("conclave_speculations_total", "outcome" => outcome).increment(1);
+                }
+            }
             Event::Trimmed(trimmed) => {
                 if trimmed.wave.is_none() {
                     let left_out = trimmed.left_out.len() as u64;

@@ -227,6 +227,7 @@ mod tests {
 
     fn started(round: u8) -> Event {
         Event::RoundStarted(RoundStarted {
+            ahead: false,
             round,
             agents: vec![],
             why: "w".into(),

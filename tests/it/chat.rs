@@ -45,8 +45,8 @@ async fn an_ask_is_answered_by_six_calls() {
     assert_eq!(provider.complaints(), Vec::<String>::new());
     assert_eq!(
         provider.most_in_flight(),
-        3,
-        "the agents work at the same time"
+        4,
+        "the master and the agents work at the same time"
     );
 }
 

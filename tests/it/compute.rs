@@ -126,11 +126,7 @@ async fn a_run_that_computes_without_end_delays_no_other_and_can_end() {
         .into_iter()
         .filter(|call| call.full_key.contains(&endless.to_string()));
     let steps: Vec<String> = of_the_endless.map(|call| call.full_key).collect();
-    assert_eq!(
-        steps,
-        [format!("{endless}/plan")],
-        "nothing was bought after the end"
-    );
+    assert_eq!(steps, [""; 0], "nothing was bought after the end");
 }
 
 /// Kills three processes in a row in the same piece of a run. Other runs are still answered.

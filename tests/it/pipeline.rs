@@ -27,10 +27,11 @@ fn story(entries: &[Entry]) -> String {
         };
         format!("{:<22} {more}", entry.key).trim_end().to_owned()
     };
-    // Agents of a round work concurrently, so that their entries come in any order.
+    // The master plans while the agents work, so that their entries come in any order.
     let mut lines: Vec<String> = entries.iter().map(line).collect();
     let concurrent = |line: &String| {
-        line.contains("r1/") && !line.contains("started") && !line.contains("scored")
+        let is_call = line.contains("r1/") || line.contains("/plan") || line.starts_with("plan");
+        is_call && !line.contains("started") && !line.contains("scored")
     };
     let first = lines.iter().position(concurrent).unwrap_or(0);
     let last = lines.iter().rposition(concurrent).map_or(0, |at| at + 1);

@@ -12,11 +12,11 @@ use crate::support::{Canned, Fault, MockProvider, Scenario, Setup, TestApp, chat
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
+/// A breaker that opens after so many failures. One call is made after the other, so that they count.
 fn breaking_after(failures: u32) -> Setup {
-    Setup::default().set(
-        "/policy/breaker",
-        json!({ "failures": failures, "openSeconds": 60 }),
-    )
+    let breaker = json!({ "failures": failures, "openSeconds": 60 });
+    let setup = Setup::default().set("/policy/breaker", breaker);
+    setup.set("/policy/speculate", json!(false))
 }
 
 #[tokio::test]

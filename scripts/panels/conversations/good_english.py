@@ -301,7 +301,7 @@ PANELS = [
                 "Fix this for me, please.",
                 outcome="clarification",
                 c=(0, 0),
-                calls={"plan": 1, "agent": 0, "synthesis": 0, "all": 1},
+                calls={"plan": 1, "agent": 3, "synthesis": 0, "all": 4},
                 has=["code", "text"],
             ),
             Turn(

@@ -396,7 +396,7 @@ PANELS = [
         "plan-asks-twice",
         2,
         [
-            Turn("Make it faster, please.", outcome="clarification", c=(0, 0), calls={"all": 1}),
+            Turn("Make it faster, please.", outcome="clarification", c=(0, 0), calls={"plan": 1, "agent": 3, "all": 4}),
             Turn("The nightly report of our shop, it is an SQL query.", c=(0, 1), has=["index"], calls={"agent": 3}),
         ],
         {

@@ -2,16 +2,19 @@
 //! round 1, and again after a crash in it.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use crate::committee::call_names::is_report;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{
-    self, Fitted, InputBound, ModelText, SCAFFOLDING_TOKENS, Wanted, WantedCheck,
+    self, Fitted, InputBound, ModelText, PLAN_TOKENS, SCAFFOLDING_TOKENS, Wanted, WantedCheck,
 };
 use crate::committee::money::check_cost;
-use crate::committee::request_context::RequestContext;
-use crate::domain::{Agent, Earmark, Mode, Role, Usd};
+use crate::committee::output_shapes::OrchestrationPlan;
+use crate::committee::request_context::{RequestContext, for_planning};
+use crate::committee::schemas::schema_of;
+use crate::domain::{Agent, CORE_AGENTS, Earmark, Mode, Role, Usd};
 use crate::journal::step::{CrossCheckStep, ScoreStep, TrimStep};
 use crate::journal::{
     AgentOutcome, CallResult, CallSettled, CheckScope, CheckSize, Event, LeftOut, RunContext,
@@ -185,6 +188,41 @@ pub async fn panel(
     record_trimmed(run, fitted.trimmed).await
 }
 
+/// Fits the core under the cap beside the call of the plan, which is made at the same time. Earmarks
+/// the money for the plan, the cross-check and the synthesis. `None` if the core does not fit whole:
+/// nothing is earmarked then.
+pub async fn core_beside_plan(
+    run: &RunContext,
+    deps: &Deps,
+    request: &RequestContext,
+) -> Result<Option<Trimmed>, Failure> {
+    let fitting = Fitting::new(deps, request, &CORE_AGENTS, vec![])?;
+    let (left, plan) = (run.ledger().left(), plan_cost(deps, request));
+    let fitted = (plan <= left).then(|| fitting.fit(u8::MAX, left - plan));
+    let is_whole = |fitted: &Fitted| budget::left_out(&fitted.trimmed).next().is_none();
+    let Some(fitted) = fitted.flatten().filter(is_whole) else {
+        return Ok(None);
+    };
+    run.earmark(Earmark::Plan, plan);
+    run.earmark(Earmark::Synthesis, fitted.held);
+    run.earmark(Earmark::CrossCheck, fitted.check);
+    record_trimmed(run, fitted.trimmed).await.map(Some)
+}
+
+/// Returns the worst-case cost of the plan.
+fn plan_cost(deps: &Deps, request: &RequestContext) -> Usd {
+    let Some(master) = deps.role(Role::Master) else {
+        return Usd::ZERO;
+    };
+    let whole = budget::text_bound(&request.full_text());
+    let question = budget::text_bound(&for_planning(&request.question.message));
+    let read = read_bound(request, Role::Master) - whole + question;
+    let trusted = deps.prompts.system_bytes(master.prompts, "plan")
+        + schema_of::<OrchestrationPlan>().bytes();
+    let input = InputBound::new(trusted, read + SCAFFOLDING_TOKENS, &[], 0);
+    budget::worst_cost(master, input, master.limit_for(PLAN_TOKENS))
+}
+
 /// Fits again what was left out or shortened, after calls of round 1 cost less than they were
 /// reserved for: those of `asked` that are missing, the cross-check, the length of the synthesis. An
 /// upper bound of tokens can be five times the real number, so a question that leaves room for one
@@ -205,7 +243,8 @@ pub async fn more(
     }
     let events = run.events();
     let transcript = Transcript::of(&events);
-    let written = answered_first(&transcript, &BTreeMap::new());
+    let mut written = answered_first(&transcript, &BTreeMap::new());
+    let between = in_flight(&transcript, deps, request, recorded, &mut written);
     let missing: Vec<Agent> = asked
         .iter()
         .copied()
@@ -215,7 +254,9 @@ pub async fn more(
     let earmarks = [Earmark::Synthesis, Earmark::CrossCheck];
     let earmarked = earmarks.map(|stage| run.ledger().earmarked(stage));
     earmarks.into_iter().for_each(|stage| run.release(stage));
-    let Some(fitted) = fitting.fit(u8::MAX, run.ledger().left()) else {
+    let left = run.ledger().left();
+    let fitted = (between <= left).then(|| fitting.fit(u8::MAX, left - between));
+    let Some(fitted) = fitted.flatten() else {
         for (stage, amount) in earmarks.into_iter().zip(earmarked) {
             run.earmark(stage, amount);
         }
@@ -250,6 +291,32 @@ pub async fn more(
         .filter(|event| matches!(event, Event::Trimmed(_)));
     trimmed.wave = u32::try_from(wave.count()).ok();
     record_trimmed(run, trimmed).await.map(Some)
+}
+
+/// Adds the agents without an outcome to those that have `written`, with the most that they may
+/// write. Returns the worst-case cost of those that are between two calls, because nothing is
+/// reserved for them.
+fn in_flight(
+    run: &Transcript<'_>,
+    deps: &Deps,
+    request: &RequestContext,
+    trimmed: &Trimmed,
+    written: &mut BTreeMap<Agent, u64>,
+) -> Usd {
+    let is_called = |agent: Agent| {
+        let mut open = run.calls.iter().filter(|call| call.settled.is_none());
+        open.any(|call| is_report(&call.sent.call, agent))
+    };
+    let mut between = vec![];
+    for agent in &trimmed.agents {
+        let tokens = budget::given(&trimmed.max_tokens, Role::Agent(*agent));
+        if let (Entry::Vacant(entry), Some(tokens)) = (written.entry(*agent), tokens) {
+            entry.insert(u64::from(tokens));
+            let wanted = wanted_by(deps, request, Role::Agent(*agent));
+            between.extend(wanted.filter(|_| !is_called(*agent)));
+        }
+    }
+    budget::panel_cost(&between, &trimmed.max_tokens)
 }
 
 /// True if the money left suffices for a cross-check of the solver's report alone, of so many

@@ -8,7 +8,9 @@ use crate::committee::call_names::is_cross_check;
 use crate::committee::reply::redaction::{Redactor, discarded_agents};
 use crate::domain::{Agent, AgentReport, CrossCheck, Judgement, RunId, UnitRef, Usd};
 use crate::journal::views::{self, CallView};
-use crate::journal::{Accepted, AgentFinished, AgentOutcome, Round, RoundStarted, Transcript};
+use crate::journal::{
+    Accepted, AgentFinished, AgentOutcome, Planned, Round, RoundStarted, Transcript,
+};
 
 /// What the cross-check found, or why there is none.
 fn cross_check(run: &Transcript<'_>) -> Value {
@@ -245,8 +247,9 @@ fn rounds(run: &Transcript<'_>) -> Vec<Value> {
             let agents = called_in(run, r);
             let judged = run.solver_judged.filter(|_| r.round == 1);
             let judged = judged.map(|judged| judged.why.as_str());
-            let why: Vec<&str> = std::iter::once(r.why.as_str()).chain(judged).collect();
-            let why = why.join("; ");
+            let wasted = wasted(run, r);
+            let whys = [Some(r.why.as_str()), judged, wasted.as_deref()];
+            let why = whys.into_iter().flatten().collect::<Vec<_>>().join("; ");
             let mut value =
                 json!({ "round": r.round, "state": "run", "agents": agents, "why": why });
             if let Value::Object(map) = &mut value
@@ -259,6 +262,21 @@ fn rounds(run: &Transcript<'_>) -> Vec<Value> {
         Round::Skipped(r) => json!({ "round": r.round, "state": "skipped", "why": r.why }),
     };
     run.rounds.iter().map(round).collect()
+}
+
+/// Returns what a round cost in vain: one that began before the plan, if the master asks the user.
+fn wasted(run: &Transcript<'_>, started: &RoundStarted) -> Option<String> {
+    let is_wasted = started.ahead && run.planned.is_some_and(Planned::asks_user);
+    let of_round = run
+        .calls
+        .iter()
+        .filter(|call| call.sent.call.starts_with("r1/"));
+    let costs = of_round.filter_map(|call| Some(call.settled?.cost));
+    let cost = |_| {
+        let cost: Usd = costs.sum();
+        format!("not used, because the master asks the user first: its calls cost {cost}")
+    };
+    is_wasted.then_some(()).map(cost)
 }
 
 fn budget(accepted: &Accepted, calls: &[CallView<'_>]) -> Value {

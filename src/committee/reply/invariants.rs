@@ -366,10 +366,9 @@ fn uses_units_of(draft: &Draft, agent: Agent) -> bool {
     draft.units_used.iter().any(|id| id.starts_with(&prefix))
 }
 
-/// Returns true if the master asks its own question before any agent runs.
+/// Returns true if the master asks its own question before any answer is judged.
 fn asked_first(run: &Transcript<'_>) -> bool {
-    let asks = |planned: &Planned| planned.plan.clarification_question.is_some();
-    run.planned.is_some_and(asks) && run.outcomes.is_empty()
+    run.planned.is_some_and(Planned::asks_user) && run.scored.is_empty()
 }
 
 /// Returns true if the run made a separate call for the figures of a plan.

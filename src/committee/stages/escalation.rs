@@ -51,6 +51,7 @@ pub(super) async fn solver_alone(
         round: 1,
         agents: vec![Agent::Solver],
         why: "the solver is asked first".to_owned(),
+        ahead: false,
     };
     run.record(Event::RoundStarted(started)).await?;
     let until = context.deps.stage_end(run, SOLVER_END);

@@ -83,6 +83,7 @@ impl RoundContext<'_> {
                 round,
                 agents: open.agents(),
                 why,
+                ahead: false,
             }))
             .await?;
         Ok(Some(open))

@@ -4,6 +4,7 @@
 
 pub(super) mod hints;
 pub(super) mod plan;
+pub(super) mod ahead;
 
 pub(super) mod rounds;
 mod escalation;

@@ -21,7 +21,7 @@ use crate::domain::{
     TaskType, counted,
 };
 use crate::journal::step::PlanStep;
-use crate::journal::{Continuation, Hinted, PlanSource, Planned, Reading, RunContext};
+use crate::journal::{Continuation, Hinted, PlanSource, Planned, Reading, RunContext, Transcript};
 use crate::text::{excerpt, one_line};
 
 /// The most characters of an earlier report's summary, and of its assumptions, that the master
@@ -166,7 +166,10 @@ async fn ask_master(
     let Some(master) = deps.role(Role::Master) else {
         return Err(Failure::internal("no master is configured"));
     };
-    trim::check_room(run, deps, request)?;
+    // The agents that answer meanwhile have their room already.
+    if Transcript::of(&run.events()).trimmed.is_none() {
+        trim::check_room(run, deps, request)?;
+    }
     let ask = CallSpec {
         step: "plan".into(),
         role: Role::Master,
@@ -232,6 +235,11 @@ fn from_choice(choice: &PlanChoice, request: &RequestContext, hints: &Hinted) ->
     }
     plan.rounds = i64::from(choice.rounds);
     plan
+}
+
+/// Returns the plan that the hints alone give.
+pub fn provisional(deps: &Deps, request: &RequestContext, hints: &Hinted) -> Plan {
+    bound(&by_hints(request, hints), deps, request).0
 }
 
 fn by_hints(request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {

@@ -19,6 +19,11 @@ use crate::llm::Image;
 /// The output tokens that the keys, tags and punctuation of a report take beside its words.
 const REPORT_KEYS_TOKENS: u32 = 250;
 
+/// The ends of the first round, if a cross-check follows it, and of all rounds, as shares of the
+/// deadline.
+pub(super) const FIRST_END: f64 = 0.65;
+const ROUNDS_END: f64 = 0.75;
+
 /// The context that all agents of a run share.
 pub struct RoundContext<'a> {
     pub run: &'a RunContext,
@@ -41,6 +46,34 @@ impl<'a> RoundInput<'a> {
     }
 }
 
+impl<'a> RoundContext<'a> {
+    pub(super) fn new(
+        run: &'a RunContext,
+        deps: &'a Deps,
+        request: &'a RequestContext,
+        plan: &'a Plan,
+        trimmed: Trimmed,
+    ) -> Self {
+        Self {
+            run,
+            deps,
+            request,
+            plan,
+            trimmed,
+            until: deps.stage_end(run, ROUNDS_END),
+        }
+    }
+
+    /// Returns when the first round must be over.
+    pub(super) fn first_end(&self) -> Instant {
+        if self.trimmed.cross_check.is_some() {
+            self.deps.stage_end(self.run, FIRST_END)
+        } else {
+            self.until
+        }
+    }
+}
+
 impl RoundContext<'_> {
     /// Renders the prompt for an agent's report, which has this output limit in tokens.
     pub(super) fn prompt(
@@ -49,9 +82,7 @@ impl RoundContext<'_> {
         model: &RoleModel,
         limit: u32,
     ) -> Result<Rendered, Failure> {
-        let mut values = self
-            .request
-            .values(Some(self.plan.task_type.into_str()), &[]);
+        let mut values = self.request.values(None, &[]);
         set(
             &mut values,
             "max_words",

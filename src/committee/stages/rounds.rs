@@ -15,18 +15,13 @@ use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::judge::judge;
 use crate::committee::stages::reuse::{self, Split};
-use crate::committee::stages::round_context::{RoundContext, RoundInput};
+use crate::committee::stages::round_context::{FIRST_END, RoundContext, RoundInput};
 use crate::committee::stages::turn::finished;
 use crate::committee::stages::{cross_check, escalation, open_claims};
 use crate::domain::{Agent, Judgement, Plan};
 use crate::journal::{
     AgentFinished, AgentOutcome, Event, RoundStarted, RunContext, Transcript, Trimmed,
 };
-
-/// The ends of the first round, if a cross-check follows it, and of all rounds, as shares of the
-/// deadline.
-const FIRST_END: f64 = 0.65;
-const ROUNDS_END: f64 = 0.75;
 
 /// Runs the rounds of the plan.
 ///
@@ -40,14 +35,8 @@ pub async fn rounds(
     plan: &Plan,
 ) -> Result<Deliberation, Failure> {
     let split = reuse::split(request, &plan.agents_to_run);
-    let mut context = RoundContext {
-        run,
-        deps,
-        request,
-        plan,
-        trimmed: trim::panel(run, deps, request, &split.asked, &split.reused).await?,
-        until: deps.stage_end(run, ROUNDS_END),
-    };
+    let trimmed = trim::panel(run, deps, request, &split.asked, &split.reused).await?;
+    let mut context = RoundContext::new(run, deps, request, plan, trimmed);
     if let Some(latest) = escalation::solver_alone(&context, &split).await? {
         cross_check::make(&context, &latest).await?;
         let judgement = judge(&context, 1).await?;
@@ -151,6 +140,7 @@ impl RoundContext<'_> {
             round: 1,
             agents: asked.clone(),
             why,
+            ahead: false,
         };
         self.run.record(Event::RoundStarted(started)).await?;
         let mut latest: BTreeMap<Agent, AgentOutcome> = BTreeMap::new();
@@ -166,12 +156,7 @@ impl RoundContext<'_> {
                 latest.insert(*agent, finished(self.run, done).await?);
             }
         }
-        let checked = self.trimmed.cross_check.is_some();
-        let until = if checked {
-            self.deps.stage_end(self.run, FIRST_END)
-        } else {
-            self.until
-        };
+        let until = self.first_end();
         let turns = asked.iter().map(|agent| self.first_turn(*agent, until));
         // Results are in the order of the agents, not in the order of finishing.
         for (agent, outcome) in asked.iter().zip(join_all(turns).await) {

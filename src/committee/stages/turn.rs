@@ -192,9 +192,7 @@ impl RoundContext<'_> {
         model: &RoleModel,
         held: &[Held<'_>],
     ) -> Result<Rendered, Failure> {
-        let mut values = self
-            .request
-            .values(Some(self.plan.task_type.into_str()), &[]);
+        let mut values = self.request.values(None, &[]);
         set(&mut values, "images", json!(0));
         set(&mut values, "claims", resolve::shown(held));
         Ok(self.deps.prompts.render(model.prompts, "resolve", values)?)

@@ -14,7 +14,7 @@ pub struct Scenario {
     pub plan: Value,
     /// By step, as `r1/solver`. A later round repeats the last report of its agent. An agent
     /// without a report gets the solver's.
-    reports: Value,
+    pub reports: Value,
     pub synthesis: Value,
     /// The question of the gate.
     question: Value,

@@ -387,14 +387,16 @@ fn only_what_cannot_be_guessed_is_a_secret() {
 }
 
 #[test]
-fn a_question_before_any_agent_ran_needs_no_threshold() {
+fn a_question_before_any_judgement_needs_no_threshold() {
     let rule = "c_final below the threshold means a question, else an answer";
     let mut asked = reply_of(Outcome::Clarification, render::clarification(&question()));
     asked.meta.c_final = 0.0;
     assert_eq!(broken(&asked, &[plan(Some(question()))], 0.0, &[]), [""; 0]);
     assert_eq!(broken(&asked, &[plan(Some(question()))], 0.7, &[]), [""; 0]);
     assert_eq!(broken(&asked, &[plan(None)], 0.0, &[]), [rule]);
-    let ran = [plan(Some(question())), finished(Agent::Solver, "u1", "x")];
+    let mut ran = vec![plan(Some(question())), finished(Agent::Solver, "u1", "x")];
+    assert_eq!(broken(&asked, &ran, 0.0, &[]), [""; 0]);
+    ran.push(scored(1, Agent::Solver, Status::Valid));
     assert_eq!(broken(&asked, &ran, 0.0, &[]), [rule]);
 }
 

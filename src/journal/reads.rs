@@ -13,6 +13,17 @@ use super::store::{
 use super::{Archive, LearnedRow, rows, tool_evidence, writes};
 use crate::domain::{EvidenceFocus, RunId, RunKind, Scope, Usd};
 
+pub(super) const RUN: &str = "SELECT * FROM runs WHERE id = $1";
+
+pub(super) const LAST_REPLY: &str = "
+    SELECT * FROM runs
+    WHERE source = $1 AND guild_id = $2 AND channel_id = $3 AND user_id = $4 AND kind = 'chat'
+      AND state IN ('answered', 'clarification', 'heuristic') AND finished_ms >= $5
+    ORDER BY finished_ms DESC, id DESC LIMIT 1";
+
+pub(super) const IN_FLIGHT: &str =
+    "SELECT COUNT(*) AS n FROM runs WHERE state IN ('queued', 'running')";
+
 pub(super) const BY_KEY: &str = "SELECT id, body_hash FROM runs WHERE idempotency_key = $1";
 
 pub(super) const ENTRIES: &str = "SELECT run, seq, at_ms, key, body, prev, hash FROM entries WHERE run = $1 AND seq > $2 ORDER BY seq";
@@ -23,8 +34,7 @@ pub(super) const SCHEMA: &str =
 #[async_trait]
 impl<D: Database> RunReader for D {
     async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error> {
-        let statement = "SELECT * FROM runs WHERE id = $1";
-        one(self, statement, vec![id.to_string().into()]).await
+        one(self, RUN, vec![id.to_string().into()]).await
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
@@ -60,14 +70,9 @@ impl<D: Database> RunReader for D {
         since: Timestamp,
     ) -> Result<Option<RunRow>, Error> {
         self.in_place()?;
-        let statement = "
-            SELECT * FROM runs
-            WHERE source = $1 AND guild_id = $2 AND channel_id = $3 AND user_id = $4 AND kind = 'chat'
-              AND state IN ('answered', 'clarification', 'heuristic') AND finished_ms >= $5
-            ORDER BY finished_ms DESC, id DESC LIMIT 1";
         let mut values = place(asker);
         values.push(since.as_millisecond().into());
-        one(self, statement, values).await
+        one(self, LAST_REPLY, values).await
     }
 
     async fn executions(&self, plan: RunId) -> Result<Vec<RunRow>, Error> {
@@ -84,8 +89,7 @@ impl<D: Database> RunReader for D {
     }
 
     async fn in_flight(&self) -> Result<u64, Error> {
-        let statement = "SELECT COUNT(*) AS n FROM runs WHERE state IN ('queued', 'running')";
-        Ok(self.reader().await?.number(statement, vec![]).await?)
+        Ok(self.reader().await?.number(IN_FLIGHT, vec![]).await?)
     }
 
     async fn exposure(&self, limit: &SpendingLimit) -> Result<Usd, Error> {

@@ -12,7 +12,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
 pub use markdown::{Block, Markdown, read as read_markdown, shallow};
-pub use patterns::{listed, pattern};
+pub use patterns::{listed, pattern, pattern_of_ascii_words};
 
 /// The most bytes of any one text that are analysed; longer texts are cut here.
 pub const MAX_BYTES: usize = 24_000;

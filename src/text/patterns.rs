@@ -11,6 +11,13 @@ pub fn pattern(source: &str) -> Regex {
     Regex::new(source).expect("a pattern of the program compiles")
 }
 
+/// Like [`pattern`], for a pattern whose words begin and end with ASCII letters. Its `\b` looks at
+/// ASCII letters only. So the fast engine of the crate searches any text; with a Unicode `\b` it gives
+/// up at the first other letter, and a slow one goes on.
+pub fn pattern_of_ascii_words(source: &str) -> Regex {
+    pattern(&source.replace(r"\b", r"(?-u:\b)"))
+}
+
 /// Compiles the pattern with this name in a table. Each line of the table is a name, a tab and the
 /// pattern.
 #[expect(

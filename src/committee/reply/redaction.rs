@@ -71,8 +71,10 @@ impl Redactor {
     /// Returns the patterns for a text; `None` if it cannot have a reference.
     fn patterns_for(&self, text: &str) -> Option<&Patterns> {
         let begins = |beginning: &String| contains_ignoring_case(text, beginning);
-        // Other letters can match without regard to case too, such as the long s.
-        if self.ids.is_empty() || (text.is_ascii() && !self.beginnings.iter().any(begins)) {
+        // Without regard to case, the long s and the Kelvin sign match ASCII letters too.
+        let may_begin =
+            text.contains(['\u{17F}', '\u{212A}']) || self.beginnings.iter().any(begins);
+        if self.ids.is_empty() || !may_begin {
             return None;
         }
         let patterns = self.patterns.get_or_init(|| Patterns::new(&self.ids));

@@ -177,6 +177,11 @@ impl Database for SqliteStore {
             "learned_answers",
             include_str!("../../../migrations/sqlite/0008_learned_answers.sql"),
         ),
+        (
+            9,
+            "last_reply",
+            include_str!("../../../migrations/sqlite/0009_last_reply.sql"),
+        ),
     ];
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
@@ -201,7 +206,7 @@ impl Database for SqliteStore {
         Ok(())
     }
 
-    const LOCK_RUN: &'static str = "SELECT * FROM runs WHERE id = $1";
+    const LOCK_RUN: &'static str = reads::RUN;
 
     const CLAIM: &'static str = "
         UPDATE runs SET state = 'running', owner = $1, epoch = epoch + 1, lease_until_ms = $2
@@ -407,11 +412,47 @@ mod tests {
     /// Returns SQLite's query plan for a list.
     async fn plan(store: &SqliteStore, filter: &RunFilter) -> Vec<String> {
         let (statement, values) = reads::list::<SqliteStore>(filter);
+        explained(store, statement, values).await
+    }
+
+    async fn explained(store: &SqliteStore, statement: String, values: Vec<Bound>) -> Vec<String> {
         let statement = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
         let statement = sqlx::SqlSafeStr::into_sql_str(statement);
         let mut reader = store.reader().await.unwrap();
         let rows = reader.query(statement, values).await.unwrap();
         rows.iter().map(|row| row.text("detail").unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn what_every_run_reads_is_found_by_an_index() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("a.db");
+        let store = SqliteStore::open(&path, "o").await.unwrap();
+        let none = || Bound::from("");
+        let last_reply = vec![none(), none(), none(), none(), 5_i64.into()];
+        let read = [
+            (
+                reads::LAST_REPLY,
+                last_reply,
+                "runs_by_asker (user_id=? AND source=? AND guild_id=? AND channel_id=? AND finished_ms>?)",
+            ),
+            (reads::BY_KEY, vec![none()], "(idempotency_key=?)"),
+            (
+                reads::ENTRIES,
+                vec![none(), 0_i64.into()],
+                "(run=? AND seq>?)",
+            ),
+            (reads::RUN, vec![none()], "(id=?)"),
+            (reads::IN_FLIGHT, vec![], "runs_by_state (state=?)"),
+            (SqliteStore::LOCK_RUN, vec![none()], "(id=?)"),
+        ];
+        for (statement, values, index) in read {
+            let plan = explained(&store, statement.to_owned(), values).await;
+            assert!(plan[0].contains(index), "{statement}: {plan:?}");
+            let sorts =
+                |step: &String| step.starts_with("SCAN") || step.contains("B-TREE FOR ORDER BY");
+            assert!(!plan.iter().any(sorts), "{statement}: {plan:?}");
+        }
     }
 
     #[tokio::test]

@@ -8,7 +8,9 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::text::{MAX_BYTES, clip, collapse_whitespace, pattern, ratio, sentences, words};
+use crate::text::{
+    MAX_BYTES, clip, collapse_whitespace, pattern, pattern_of_ascii_words, ratio, sentences, words,
+};
 
 /// The kind of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -102,10 +104,16 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     let read = |line: &'static str| {
         let mut fields = line.splitn(3, '\t');
         let (finds, weight) = (fields.next()?, fields.next()?.parse().ok()?);
+        let source = fields.next()?;
+        let pattern = if source.is_ascii() {
+            pattern_of_ascii_words(source)
+        } else {
+            pattern(source)
+        };
         Some(Rule {
             finds,
             weight,
-            pattern: pattern(fields.next()?),
+            pattern,
         })
     };
     rows.filter_map(read).collect()

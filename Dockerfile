@@ -2,13 +2,13 @@
 
 # The image of the service: the program and its configs, without a compiler. Run it with
 # docker-compose.master.yml, or see docs/operations.md. The in-process model is left out;
-# `docker build --build-arg FEATURES=local .` adds it.
+# `docker build --build-arg FEATURES=local,grammars .` adds it.
 #
 # Each base image is pinned to a release, not to a digest. To get a digest, run
 # docker buildx imagetools inspect NAME:TAG.
 
 FROM rust:1.95.0-slim-bookworm AS build
-ARG FEATURES=""
+ARG FEATURES="grammars"
 # Only the in-process model needs more than the C compiler of the base image: cmake and a C++
 # compiler for llama.cpp, and libclang for its bindings. The Debian release sets their versions.
 # hadolint ignore=DL3008

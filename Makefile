@@ -7,6 +7,9 @@ MODEL := data/models/SmolLM2-135M-Instruct.Q4_1.gguf
 DEMO_DB := data/demo.db
 DEMO_FILES := $(DEMO_DB) $(DEMO_DB)-wal $(DEMO_DB)-shm $(DEMO_DB).owners
 
+# The cargo features of the image.
+FEATURES ?= grammars
+
 # The question of `make demo`, with any characters: make demo Q='Is 91 prime?'
 Q ?= What is the capital of France?
 # Passed in the environment as typed, so that neither make nor the shell interprets it.
@@ -29,13 +32,13 @@ demo: ## Ask the committee a question without any key: make demo Q='...'
 	@scripts/setup.sh demo
 	@scripts/fetch-model.sh
 	@echo "demo: building; the first time this compiles llama.cpp too and takes some minutes"
-	@cargo build --locked --features local --bin conclave
+	@cargo build --locked --features local,grammars --bin conclave
 	@echo "demo: the answer is by a weak 135M model inside this process: it shows how the committee works, not how well"
 	@case "$$Q" in [AaBbCc]) new= ;; *) new=--new ;; esac; \
 		CONCLAVE_CONFIG=llm.config.local.json DATABASE_URL=sqlite://$(DEMO_DB) LOCAL_MODEL_PATH=$(MODEL) \
-		cargo run --locked --quiet --features local --bin conclave -- audit $$new -- "$$Q"
+		cargo run --locked --quiet --features local,grammars --bin conclave -- audit $$new -- "$$Q"
 	@echo "demo: if the committee asked a question of its own, answer it with: make demo Q=B"
-	@echo "demo: to see a run again: DATABASE_URL=sqlite://$(DEMO_DB) cargo run -q --features local -- show RUN"
+	@echo "demo: to see a run again: DATABASE_URL=sqlite://$(DEMO_DB) cargo run -q --features local,grammars -- show RUN"
 
 test: ## Run everything that CI runs
 	@scripts/test.sh
@@ -59,7 +62,7 @@ dist: ## Make the tarball and the Debian package in dist/, and test them (needs 
 	@scripts/setup.sh dist
 	@scripts/dist.sh
 
-docker: ## Build the container image conclave:latest; make docker FEATURES=local adds the in-process model
+docker: ## Build the container image conclave:latest; make docker FEATURES=local,grammars adds the in-process model
 	@docker build --build-arg FEATURES="$(FEATURES)" --build-arg REVISION="$$(git rev-parse HEAD)" --tag conclave:latest .
 
 clean: ## Remove what was built and the demo's database; data/ stays otherwise

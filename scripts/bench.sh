@@ -46,7 +46,7 @@ scoring() {
         printf '\nScoring: no recorded outputs in %s, set CONCLAVE_EVAL.\n' "$data"
         return
     fi
-    cargo build --locked --release --quiet --bin conclave
+    cargo build --locked --release --quiet --bin conclave --features grammars
     predictions=$(mktemp)
     for task in debate checked select contradiction refusal; do
         rows=$data/${task/checked/debate}.dev.jsonl

@@ -28,7 +28,7 @@ target=${CARGO_TARGET_DIR:-target}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-cargo build --release --locked --bin conclave
+cargo build --release --locked --bin conclave --features grammars
 binary=$target/release/conclave
 scripts/licences.py "$triple" >"$scratch/third-party-licences.txt" || fail "the licences of the crates could not be read"
 mkdir "$scratch/completions"

@@ -21,7 +21,7 @@ step() {
     [ "$result" = ok ]
 }
 
-lints() { cargo clippy --locked --workspace --all-targets --features local -- -D warnings; }
+lints() { cargo clippy --locked --workspace --all-targets --features local,grammars -- -D warnings; }
 
 # Lints the default build, which has no in-process model and no C++.
 lints_without_model() { cargo clippy --locked -p conclave --lib -- -D warnings; }
@@ -37,7 +37,7 @@ scripts_and_images() { shellcheck --severity=warning scripts/*.sh packaging/debi
 baseline() {
     local target=${CARGO_TARGET_DIR:-target}
     cargo build --locked --bin conclave && cp "$target/debug/conclave" "$target/debug/conclave-default" || return 1
-    cargo build --locked --bin conclave --features local || return 1
+    cargo build --locked --bin conclave --features local,grammars || return 1
     scripts/baseline.sh "$target/debug/conclave-default" "$target/debug/conclave"
 }
 
@@ -64,9 +64,9 @@ tests() {
 
 with_postgres() {
     local result=0
-    "$1" nextest run --locked --workspace --features local --no-fail-fast || result=1
+    "$1" nextest run --locked --workspace --features local,grammars --no-fail-fast || result=1
     printf '\n-- once more, with the journals in PostgreSQL\n'
-    CONCLAVE_TEST_STORE=postgres "$1" nextest run --locked --features local --no-fail-fast -E 'test(/^(act|chat|learned|plans|runs)::/)' || result=1
+    CONCLAVE_TEST_STORE=postgres "$1" nextest run --locked --features local,grammars --no-fail-fast -E 'test(/^(act|chat|learned|plans|runs)::/)' || result=1
     return "$result"
 }
 

@@ -1,6 +1,7 @@
 //! The request: the question, with everything that it continues from earlier runs.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, SeedableRng};
@@ -53,6 +54,8 @@ pub struct RequestContext {
     /// texts.
     pub fence: String,
     pub seed: u64,
+    /// Determined once, because detecting a language is slow.
+    pub rule_texts: OnceLock<&'static RuleTexts>,
 }
 
 /// How many of the first images and unseen images come from the runs that this one continues.
@@ -137,6 +140,7 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
         learned: shown(run),
         fence: String::new(),
         seed,
+        rule_texts: OnceLock::new(),
     };
     request.fence = fence(&request);
     Ok(request)
@@ -301,6 +305,7 @@ impl RequestContext {
             learned: vec![],
             fence: String::new(),
             seed: 0,
+            rule_texts: OnceLock::new(),
         }
     }
 
@@ -346,6 +351,7 @@ impl RequestContext {
         };
         if !reading.continues {
             self.question = accepted.question.clone();
+            self.rule_texts = OnceLock::new();
             self.answers.clear();
             self.corrections.clear();
             (self.latest, self.parent, self.highest_handle) = (None, None, 0);
@@ -382,7 +388,8 @@ impl RequestContext {
 
     /// Returns the texts of fixed rules in the language of the question.
     pub fn rule_texts(&self) -> &'static RuleTexts {
-        RuleTexts::for_question(&self.question.message)
+        let detect = || RuleTexts::for_question(&self.question.message);
+        self.rule_texts.get_or_init(detect)
     }
 
     /// Returns the request as the engine judges it: the question, with the user's later answers and

@@ -1,6 +1,6 @@
 //! Computes what a call costs at worst, and fits a plan under the cap.
 
-use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfkc_quick};
 
 use crate::config::{ProviderKind, RoleModel};
 use crate::domain::{Agent, BilledTokens, Reservation, Role, Usd};
@@ -102,7 +102,7 @@ impl InputBound {
 /// token for every byte, so a text has at most as many tokens as bytes. Some tokenizers first
 /// normalize the text to NFKC, which can be longer: the longer form counts.
 pub fn text_bound(text: &str) -> u64 {
-    if text.is_ascii() {
+    if text.is_ascii() || is_nfkc_quick(text.chars()) == IsNormalized::Yes {
         return text.len() as u64;
     }
     let normalized: usize = text.nfkc().map(char::len_utf8).sum();

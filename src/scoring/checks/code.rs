@@ -244,7 +244,7 @@ fn guessed(code: &str) -> Soundness {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "grammars"))]
 mod tests {
     use proptest::prelude::*;
 

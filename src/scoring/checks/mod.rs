@@ -6,6 +6,8 @@ mod demands;
 mod grammar;
 mod path;
 mod screening;
+#[cfg(feature = "grammars")]
+mod syntax_tree;
 
 pub(super) use code::{Soundness, soundness};
 pub(super) use demands::satisfies;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Prints the tables of `make bench`; docs/operations.md explains them. To print one table:
-# scripts/bench.sh faults|act|load|cost|crash|cluster|model|scoring
+# scripts/bench.sh faults|act|decisions|load|peers|cost|crash|cluster|model|scoring
+# The table beside other services needs their folder: CONCLAVE_BENCH or ../shared/bench.
 # The scoring table needs recorded outputs, which are not in the repository. CONCLAVE_EVAL or
 # ../shared/eval names their folder.
 set -euo pipefail
@@ -37,6 +38,24 @@ cluster() {
     cargo build --locked --release --quiet --bin conclave
     scripts/cluster-test.py "${CARGO_TARGET_DIR:-target}/release/conclave"
     scripts/cluster-test.py "${CARGO_TARGET_DIR:-target}/release/conclave" --growth
+}
+
+# Fails if a run takes too much CPU.
+peers() {
+    scripts/setup.sh peers >/dev/null
+    cargo build --locked --release --quiet --bin conclave
+    local binary=${CARGO_TARGET_DIR:-target}/release/conclave
+    local result=0
+    scripts/peers.py "$binary" --many 10000 || result=1
+    printf '\nSize of the stripped program: %s MB\n' "$(size_of "$binary")"
+    return "$result"
+}
+
+size_of() {
+    local stripped
+    stripped=$(mktemp)
+    strip -o "$stripped" "$1" && du -m "$stripped" | cut -f 1
+    rm -f "$stripped"
 }
 
 # Measures the scoring engine on recorded outputs. docs/scoring.md quotes the figures.
@@ -76,3 +95,5 @@ if wanted model; then
     printf '\nThe in-process model on this machine:\n\n'
     cargo run --locked --release --quiet -p conclave-local-model --example measure -- "$model"
 fi
+# Last, because it fails if a run takes too much CPU.
+if wanted peers; then peers; fi

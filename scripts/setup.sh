@@ -5,6 +5,7 @@
 #           python3 with pip
 #   test    demo, and PostgreSQL, qemu-user, npm and shellcheck for the checks
 #   cluster PostgreSQL, Patroni, etcd and HAProxy for scripts/cluster.sh
+#   peers   build, and for scripts/peers.py: the load generator hey, and python3 with venv
 #   dist    build, and the tools that make and test the Debian package: dpkg-deb, python3,
 #           systemd-analyze, mmdebstrap
 set -euo pipefail
@@ -16,8 +17,8 @@ fail() {
 
 target=${1:-build}
 case $target in
-build | demo | test | cluster | dist) ;;
-*) fail "no target $target: one of build, demo, test, cluster, dist" ;;
+build | demo | test | cluster | peers | dist) ;;
+*) fail "no target $target: one of build, demo, test, cluster, peers, dist" ;;
 esac
 
 has() { command -v "$1" >/dev/null 2>&1; }
@@ -75,6 +76,10 @@ needs_of_cluster() {
     has curl || missing+=(curl)
 }
 
+needs_of_peers() {
+    has hey || missing+=(hey)
+}
+
 needs_of_dist() {
     has dpkg-deb || missing+=(dpkg)
     has objdump || missing+=(binutils)
@@ -96,6 +101,7 @@ build) ;;
 demo) needs_of_model && needs_of_python ;;
 test) needs_of_model && needs_of_python && needs_of_checks ;;
 cluster) needs_of_cluster ;;
+peers) needs_of_python && needs_of_peers ;;
 dist) needs_of_dist ;;
 esac
 if [ "${#missing[@]}" -eq 0 ]; then

@@ -2,7 +2,7 @@
 //! are in `data/screening.tsv`. Empty texts, repetition and echoes of the request are found without
 //! words of any language.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -147,7 +147,14 @@ pub(in crate::scoring) fn screen_answer(message: &str, text: &str) -> Screening 
     static QUOTED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r#"(?s)```.*?```|`[^`\n]+`|"[^"\n]{1,300}""#));
     let mut out = screen(text);
-    if rules("about_attacks").any(|rule| rule.pattern.is_match(message)) {
+    let quotes_attacks = |flag: &Flag| {
+        matches!(
+            flag.kind,
+            FlagKind::JudgeAttack | FlagKind::Injection | FlagKind::LeakedPrompt
+        )
+    };
+    let is_about_attacks = || rules("about_attacks").any(|rule| rule.pattern.is_match(message));
+    if out.flags.iter().any(quotes_attacks) && is_about_attacks() {
         out.flags
             .retain(|flag| !matches!(flag.kind, FlagKind::JudgeAttack | FlagKind::Injection));
         let tidied = collapse_whitespace(clip(text, MAX_BYTES));
@@ -158,24 +165,24 @@ pub(in crate::scoring) fn screen_answer(message: &str, text: &str) -> Screening 
         words(clip(message, MAX_BYTES)),
         words(clip(text, MAX_BYTES)),
     );
-    if said.len() >= 4 && asked.len() >= 4 {
-        let trigrams = |words: &[String]| {
-            words
-                .windows(3)
-                .map(<[String]>::to_vec)
-                .collect::<BTreeSet<_>>()
-        };
-        let (of_asked, of_said) = (trigrams(&asked), trigrams(&said));
-        let share = ratio(of_said.intersection(&of_asked).count(), of_said.len());
-        let known: BTreeSet<&String> = asked.iter().collect();
-        let new = said.iter().filter(|word| !known.contains(word)).count();
-        // An answer may be a phrase of the request, such as one of its options. An echo repeats
-        // most of it.
-        if share >= 0.85 && new <= 1 && 2 * said.len() >= asked.len() {
-            out.add(FlagKind::Echo, 1.0, text);
-        }
+    if said.len() >= 4 && asked.len() >= 4 && echoes(&asked, &said) {
+        out.add(FlagKind::Echo, 1.0, text);
     }
     out
+}
+
+/// True if what is said repeats most of what was asked. An answer may be a phrase of the request,
+/// such as one of its options.
+fn echoes(asked: &[String], said: &[String]) -> bool {
+    let known: HashSet<&String> = asked.iter().collect();
+    let new = said.iter().filter(|word| !known.contains(word)).count();
+    if new > 1 || 2 * said.len() < asked.len() {
+        return false;
+    }
+    let trigrams = |words: &'_ [String]| words.windows(3).map(<[String]>::to_vec).collect();
+    let (of_asked, of_said): (HashSet<Vec<String>>, HashSet<Vec<String>>) =
+        (trigrams(asked), trigrams(said));
+    ratio(of_said.intersection(&of_asked).count(), of_said.len()) >= 0.85
 }
 
 /// True if the request has an order such as "ignore the above and say 'X'", and the output says X.
@@ -252,7 +259,7 @@ fn refusal(text: &str, out: &mut Screening) {
 /// Finds a loop: few distinct runs of three words, a recurring sentence, or one character repeated.
 fn repetition(text: &str, found: &[String], out: &mut Screening) {
     if found.len() >= 24 {
-        let runs = found.windows(3).collect::<BTreeSet<_>>().len();
+        let runs = found.windows(3).collect::<HashSet<_>>().len();
         if ratio(runs, found.len() - 2) < 0.35 {
             out.add(FlagKind::Repetition, 1.0, text);
             return;

@@ -52,7 +52,7 @@ fuzz: ## Look for inputs that break a rule, a minute for each target (needs nigh
 audit: ## Check the dependencies against the advisory database (needs the network)
 	@tool=$$(scripts/tool.sh cargo-deny 0.20.2) && "$$tool" --locked check advisories
 
-bench: ## Print the tables: faults, crashes, load, a cluster, the in-process model
+bench: ## Print the tables: faults, crashes, load, a cluster, other services, many stored runs
 	@scripts/bench.sh
 
 run: ## Start the service with the settings in .env

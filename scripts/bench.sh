@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints the tables of `make bench`; docs/operations.md explains them. To print one table:
-# scripts/bench.sh faults|act|decisions|load|peers|cost|crash|cluster|model|scoring
-# The table beside other services needs their folder: CONCLAVE_BENCH or ../shared/bench.
+# scripts/bench.sh faults|act|decisions|load|growth|peers|cost|crash|cluster|model|scoring
+# The tables growth and peers need the folder of the peers: CONCLAVE_BENCH or ../shared/bench.
 # The scoring table needs recorded outputs, which are not in the repository. CONCLAVE_EVAL or
 # ../shared/eval names their folder.
 set -euo pipefail
@@ -38,6 +38,11 @@ cluster() {
     cargo build --locked --release --quiet --bin conclave
     scripts/cluster-test.py "${CARGO_TARGET_DIR:-target}/release/conclave"
     scripts/cluster-test.py "${CARGO_TARGET_DIR:-target}/release/conclave" --growth
+}
+
+growth() {
+    cargo build --locked --release --quiet --bin conclave
+    scripts/growth.py "${CARGO_TARGET_DIR:-target}/release/conclave"
 }
 
 # Fails if a run takes too much CPU.
@@ -95,5 +100,6 @@ if wanted model; then
     printf '\nThe in-process model on this machine:\n\n'
     cargo run --locked --release --quiet -p conclave-local-model --example measure -- "$model"
 fi
+if wanted growth; then growth; fi
 # Last, because it fails if a run takes too much CPU.
 if wanted peers; then peers; fi

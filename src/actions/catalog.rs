@@ -61,13 +61,38 @@ fn is_composed(schema: &Value) -> bool {
 }
 
 /// Returns the allowed words of a value.
-fn choices(schema: &Value) -> Vec<String> {
+pub(super) fn choices(schema: &Value) -> Vec<String> {
     let constants = entries(schema, "oneOf").filter_map(|s| s.get("const"));
     let words = entries(schema, "enum").chain(constants);
     let words = words.filter_map(Value::as_str).map(str::to_owned);
     words
         .chain(entries(schema, "anyOf").flat_map(choices))
         .collect()
+}
+
+/// Returns what a value of this schema is, for people.
+pub(super) fn expected(schema: &Value) -> String {
+    let words = choices(schema);
+    if !words.is_empty() {
+        return format!("one of {}", words.join(", "));
+    }
+    let names: Vec<&str> = types(schema)
+        .into_iter()
+        .filter_map(|name| match name {
+            "integer" => Some("a whole number"),
+            "number" => Some("a number"),
+            "boolean" => Some("true or false"),
+            "string" => Some("a text"),
+            "array" => Some("a list"),
+            "object" => Some("an object"),
+            _ => None,
+        })
+        .collect();
+    if names.is_empty() {
+        "of another type".to_owned()
+    } else {
+        names.join(" or ")
+    }
 }
 
 fn short(schema: &Value) -> Value {

@@ -71,7 +71,7 @@ fn read(
     let name = action
         .parse::<CommandName>()
         .ok()
-        .filter(|name| rules.proposer_commands.contains(name));
+        .filter(|name| rules.proposer_commands.contains(name) && !name.is_deletion());
     let name = name.ok_or_else(|| {
         (
             ActionGate::Allowlist,

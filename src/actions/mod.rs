@@ -8,6 +8,7 @@
 pub mod catalog;
 pub mod commands;
 pub mod gates;
+mod misfit;
 pub mod parser;
 mod proposal;
 mod proposal_cache;

@@ -206,6 +206,7 @@ pub async fn propose(
         }
         // A call to the in-process model has no price but uses up the time.
         FailureCause::TimedOut => (Interpretation::TooSlow, true),
+        cause if cause.is_outage() => (Interpretation::Unavailable(cause.to_string()), !free),
         cause => (Interpretation::Nothing(cause.to_string()), !free),
     })
 }

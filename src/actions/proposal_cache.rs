@@ -44,6 +44,8 @@ pub enum Interpretation {
     Unreadable(String),
     /// There is no reply; a short cause.
     Nothing(String),
+    /// The model's provider fails; the cause.
+    Unavailable(String),
     TooSlow,
 }
 

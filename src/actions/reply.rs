@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::commands::Action;
-use super::sanitize::cut;
+use super::sanitize::{cut, sanitize};
 use crate::domain::{ActionMode, CommandName, RunId, Source};
 use crate::journal::{ActionOutcome, Event, Proposed};
 
@@ -17,7 +17,7 @@ use crate::journal::{ActionOutcome, Event, Proposed};
 pub enum Reply {
     Proposal(Box<ProposalReply>),
     Done(Box<DoneReply>),
-    Declined(DeclinedReply),
+    Declined(Box<DeclinedReply>),
 }
 
 /// A command that fixed rules found and that was executed.
@@ -32,7 +32,7 @@ pub struct DoneReply {
     pub actions: Vec<Performed>,
 }
 
-/// A command that a model proposed, or dice in first-person prose. It was executed only if
+/// A command that a model proposed, dice in first-person prose, or a deletion. It was executed only if
 /// `executed` is true.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ActionProposal", deny_unknown_fields)]
@@ -60,13 +60,31 @@ pub struct ProposalReply {
 pub struct DeclinedReply {
     /// Error code.
     #[schemars(extend("enum" = [
-        "unknown_intent", "invalid_arguments", "not_allowed", "not_found", "too_many", "disabled", "shadow_mode"
+        "unknown_intent", "invalid_arguments", "not_allowed", "not_found", "too_many", "disabled", "shadow_mode", "unavailable"
     ]))]
     pub error: String,
     /// One sentence for the user.
     pub message: String,
     /// Always true: the message must be shown only to the user.
     pub ephemeral: bool,
+    /// In shadow mode: what would have been done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub would: Option<Would>,
+}
+
+/// A command that shadow mode kept from its execution.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub struct Would {
+    pub action: CommandName,
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub args: Value,
+    /// Whose data the command would have used or changed.
+    pub user_id: String,
+    /// `execute`: at once. `offer`: after the user's confirmation.
+    #[schemars(extend("enum" = ["execute", "offer"]))]
+    pub how: &'static str,
 }
 
 /// The interpretation of the text.
@@ -77,7 +95,7 @@ pub struct Intent {
     /// The command's arguments.
     #[schemars(with = "serde_json::Map<String, Value>")]
     pub parameters: Value,
-    /// 1.0 if fixed rules executed the command, 0.8 if they offer it, else the model's confidence.
+    /// 1.0 for a command that fixed rules found, 0.8 for dice in prose that they offer, else the model's confidence.
     #[schemars(range(min = 0, max = 1))]
     pub confidence: f64,
 }
@@ -137,6 +155,10 @@ pub const UNKNOWN: &str = "I do not know which command you mean. Say \"help\" to
 
 /// The message if the proposal timed out or the action did not complete.
 pub const TOO_SLOW: &str = "That took me too long to work out, and nothing was done. Try a plain command, such as \"roll 1d20\", or say \"help\".";
+
+/// The message if the model's provider failed.
+pub const UNAVAILABLE: &str = "I cannot reach the model that would work this out, and nothing was done. Plain commands work, such as \
+     \"roll 1d20\". Try again later.";
 
 impl Reply {
     /// Returns the reply to a command that a rule found and that was executed.
@@ -201,11 +223,38 @@ impl Reply {
 
     /// Returns the reply to a text if nothing was done.
     pub fn declined(error: &str, message: impl Into<String>) -> Self {
-        Self::Declined(DeclinedReply {
+        Self::Declined(Box::new(DeclinedReply {
             error: error.into(),
             message: message.into(),
             ephemeral: true,
-        })
+            would: None,
+        }))
+    }
+
+    /// Returns the reply to a command that shadow mode kept from its execution.
+    pub fn shadow(action: &Action, user_id: &str, how: &'static str) -> Self {
+        let arguments = action.arguments();
+        let message = format!(
+            "Actions are on trial here: nothing was done. This would have been: {} {}",
+            action.name(),
+            sanitize(&arguments.to_string())
+        );
+        Self::Declined(Box::new(DeclinedReply {
+            error: "shadow_mode".into(),
+            message,
+            ephemeral: true,
+            would: Some(Would {
+                action: action.name(),
+                args: arguments,
+                user_id: user_id.to_owned(),
+                how,
+            }),
+        }))
+    }
+
+    /// Returns the reply to a text for which no model could be asked.
+    pub fn unavailable() -> Self {
+        Self::declined("unavailable", UNAVAILABLE)
     }
 
     /// Returns the reply to a text in which no command was found.
@@ -219,6 +268,7 @@ impl Reply {
             Reply::Done(_) => ActionOutcome::Executed,
             Reply::Proposal(reply) if reply.executed => ActionOutcome::Executed,
             Reply::Proposal(_) => ActionOutcome::Offered,
+            Reply::Declined(reply) if reply.would.is_some() => ActionOutcome::Shadow,
             Reply::Declined(_) => ActionOutcome::Declined,
         }
     }

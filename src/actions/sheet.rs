@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The most bytes that a sheet may have as JSON.
 pub const MAX_SHEET_BYTES: usize = 16 * 1024;
 
-const MAX_NAME_CHARS: usize = 80;
+pub const MAX_NAME_CHARS: usize = 80;
 const MAX_ENTRIES: usize = 100;
 const MAX_ENTRY_CHARS: usize = 200;
 

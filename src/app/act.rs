@@ -10,6 +10,7 @@ use metrics::{counter, histogram};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::offer::OfferReason;
 use super::rate::Rate;
 use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, admission, count, spending};
 use crate::actions::commands::{Action, Inputs, Requirements, execute};
@@ -164,6 +165,9 @@ impl App {
             intake,
         };
         match parser::read(&asked.question.message) {
+            ParsedMessage::Clear(action) if action.name().is_deletion() => {
+                self.offer(asked, &action, OfferReason::Deletion).await
+            }
             ParsedMessage::Clear(action) => {
                 let understood = Understood {
                     action: &action,
@@ -171,7 +175,9 @@ impl App {
                 };
                 self.perform(asked, understood).await
             }
-            ParsedMessage::FirstPerson(action) => self.offer(asked, &action).await,
+            ParsedMessage::FirstPerson(action) => {
+                self.offer(asked, &action, OfferReason::FirstPerson).await
+            }
             ParsedMessage::Wrong { command, problem } => {
                 let reply = if asked.rules.commands.contains(&command) {
                     Reply::declined("invalid_arguments", format!("{command}: {problem}"))
@@ -209,7 +215,7 @@ impl App {
             reason: proposed.map(|why| why.reason.to_owned()),
         })];
         let seed = self.clock.new_seed();
-        if let Err((why, reply)) = permitted(action, &asked.rules) {
+        if let Err((why, reply)) = permitted(action, &asked, "execute") {
             events.push(Event::GateChecked(GateChecked {
                 gate: ActionGate::Policy,
                 passed: false,
@@ -255,37 +261,6 @@ impl App {
         acted
     }
 
-    /// Offers dice in first-person prose: the user confirms them as they confirm a model's
-    /// proposal. No model is asked.
-    async fn offer(self: &Arc<Self>, asked: Asked, action: &Action) -> Result<Acted, Rejected> {
-        let proposed = first_person(action);
-        let mut events = vec![Event::Proposed(Box::new(proposed.clone()))];
-        let permitted = permitted(action, &asked.rules);
-        let policy = GateChecked {
-            gate: ActionGate::Policy,
-            passed: permitted.is_ok(),
-            why: permitted
-                .as_ref()
-                .err()
-                .map(|(why, _)| why.clone())
-                .unwrap_or_default(),
-        };
-        events.push(Event::GateChecked(policy));
-        if let Err((_, reply)) = permitted {
-            return self.finish(asked, events, &reply).await;
-        }
-        events.push(Event::GateChecked(GateChecked {
-            gate: ActionGate::AutoExecution,
-            passed: false,
-            why: "first-person prose is never executed by a rule".into(),
-        }));
-        counter!("conclave_act_offered_total", "command" => action.name().into_str()).increment(1);
-        let offer = (asked.id, self.expiry(self.clock.now()));
-        let (mode, source) = (ActionMode::Deterministic, asked.question.source);
-        let reply = Reply::offered(mode, (action, &[]), &proposed, source, offer);
-        self.finish(asked, events, &reply).await
-    }
-
     /// Loads the user's data that a command needs.
     pub(super) async fn facts(&self, action: &Action, asked: &Asked) -> Result<Inputs, Rejected> {
         let question = &asked.question;
@@ -298,6 +273,10 @@ impl App {
             id: asked.id.to_string(),
             ..Inputs::default()
         };
+        if action.stores() {
+            let used = self.store.stored_bytes(&owner).await?;
+            facts.bytes_left = self.config.policy.actions.user_bytes.saturating_sub(used);
+        }
         match action.needs() {
             Requirements::Nothing => facts.allowed.clone_from(&asked.rules.commands),
             Requirements::Sheets => facts.sheets = self.store.sheets(&owner).await?,
@@ -306,6 +285,13 @@ impl App {
             }
             Requirements::Memories { terms, most } => {
                 facts.memories = self.store.memories(&owner, &terms, most).await?;
+            }
+            Requirements::MemoryPage { skip, most } => {
+                facts.memories = self.store.memory_page(&owner, skip, most).await?;
+                facts.memory_count = self.store.memory_count(&owner).await?;
+            }
+            Requirements::Memory(run) => {
+                facts.memories = self.store.memory(&owner, run).await?.into_iter().collect();
             }
         }
         Ok(facts)
@@ -373,41 +359,28 @@ impl App {
     }
 }
 
-/// Returns the proposal that a rule makes of dice in first-person prose. Its confidence is below
-/// the default minimum of auto-execution, and too high for a list of choices.
-fn first_person(action: &Action) -> Proposed {
-    Proposed {
-        ok: true,
-        confidence: 0.8,
-        action: action.name().into_str().to_owned(),
-        args: action.arguments(),
-        reason: "dice in first-person prose".into(),
-        alternatives: vec![],
-        raw: String::new(),
-        was_repaired: false,
-        reused_from: None,
-    }
-}
-
 /// Returns the idempotency key of the action that executes a proposal.
 pub(super) fn confirmed_by(proposal: RunId) -> String {
     format!("confirm:{proposal}")
 }
 
-/// Checks that the rules allow a command.
+/// Checks that the rules allow a command. `how` says what would happen then.
 ///
 /// # Errors
 /// The rule that forbids it, for the journal, and the reply for the client.
-pub(super) fn permitted(action: &Action, rules: &ActionRules) -> Result<(), (String, Reply)> {
-    if let Err(why) = gates::policy(action, rules) {
+pub(super) fn permitted(
+    action: &Action,
+    asked: &Asked,
+    how: &'static str,
+) -> Result<(), (String, Reply)> {
+    if let Err(why) = gates::policy(action, &asked.rules) {
         return Err((why, not_allowed(action.name())));
     }
-    if rules.shadow {
-        let message = "Actions are on trial here: this one was understood, and nothing was done.";
-        return Err((
-            "shadow mode".into(),
-            Reply::declined("shadow_mode", message),
-        ));
+    if asked.rules.shadow {
+        counter!("conclave_act_shadow_total", "command" => action.name().into_str(), "how" => how)
+            .increment(1);
+        let reply = Reply::shadow(action, &asked.question.user.id, how);
+        return Err(("shadow mode".into(), reply));
     }
     Ok(())
 }
@@ -470,6 +443,7 @@ pub(super) fn observe(acted: &Result<Acted, Rejected>, arrived: Instant) {
             let outcome = match executed {
                 Some(true) => "executed",
                 Some(false) => "offered",
+                None if acted.response.get("would").is_some() => "shadow",
                 None => "declined",
             };
             (outcome, mode(&acted.response))

@@ -31,6 +31,8 @@ const MANY_PEERS: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
     Scope(Scope),
+    /// A scope whose runs can be read: `chat` or `act`. Which runs, the handler decides.
+    AnyRunScope,
     /// Any valid token.
     AnyToken,
 }
@@ -220,7 +222,14 @@ pub fn includes(scopes: &[Scope], scope: Scope) -> bool {
 fn permits(scopes: &[Scope], needs: Requirement) -> Result<(), Refused> {
     match needs {
         Requirement::Scope(scope) if !includes(scopes, scope) => Err(Refused::Lacks(scope)),
-        Requirement::Scope(_) | Requirement::AnyToken => Ok(()),
+        Requirement::AnyRunScope
+            if ![Scope::Chat, Scope::Act]
+                .into_iter()
+                .any(|scope| includes(scopes, scope)) =>
+        {
+            Err(Refused::Lacks(Scope::Chat))
+        }
+        Requirement::Scope(_) | Requirement::AnyRunScope | Requirement::AnyToken => Ok(()),
     }
 }
 

@@ -81,6 +81,7 @@ conclave_act_parse_failures_total: Proposals of models that could not be read
 conclave_act_accepted_total: Commands that were executed
 conclave_act_offered_total: Commands that wait for a person's word
 conclave_act_rejected_total: Commands that a gate has stopped
+conclave_act_shadow_total: Commands that shadow mode kept from execution
 conclave_http_requests_total: Answers by method, route and status
 conclave_runs_in_flight: Runs that this process works on or has taken on
 conclave_runs_in_flight_limit: How many runs this process takes on at a time

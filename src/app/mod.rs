@@ -12,6 +12,7 @@ mod endings;
 mod feedback;
 mod metrics_recorder;
 mod narrated;
+mod offer;
 mod plans;
 mod problems;
 mod propose;
@@ -254,7 +255,7 @@ impl App {
             chat.question().mode.into_str(),
             chat.question().source.into_str(),
         );
-        let submitted = self.take_on(chat.into_question(), ids).await;
+        let submitted = self.take_on(chat.into_question(), ids, None).await;
         if let Ok(Submitted { joined: false, .. }) = &submitted {
             counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source)
                 .increment(1);
@@ -262,7 +263,12 @@ impl App {
         submitted.map_err(count)
     }
 
-    async fn take_on(&self, question: Question, ids: RequestIds) -> Result<Submitted, Rejected> {
+    async fn take_on(
+        &self,
+        question: Question,
+        ids: RequestIds,
+        narrates: Option<RunId>,
+    ) -> Result<Submitted, Rejected> {
         let RequestIds {
             idempotency_key,
             correlation_id,
@@ -286,6 +292,7 @@ impl App {
         let cap = self.config.policy.cap(question.mode);
         let accepted = Accepted {
             is_anew,
+            narrates,
             continues,
             correlation_id,
             ..self.accepted(question, cap, self.clock.new_seed())
@@ -366,6 +373,7 @@ impl App {
             question,
             action: None,
             tools: None,
+            narrates: None,
             is_anew: false,
             continues: None,
             correlation_id: None,

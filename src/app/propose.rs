@@ -132,6 +132,10 @@ impl App {
                 tracing::warn!(cause, "there is no proposal");
                 Reply::unknown()
             }
+            Interpretation::Unavailable(cause) => {
+                tracing::warn!(cause, "the proposer's provider fails");
+                Reply::unavailable()
+            }
         };
         let response = reply.value();
         run.finish(Ending::Acted {
@@ -263,16 +267,18 @@ impl App {
         let action = match action {
             None => Err(Reply::unknown()),
             // In shadow mode a proposal that passes is recorded but not executed.
-            Some(action) => match act::permitted(&action, rules) {
-                Ok(()) => Ok(action),
-                Err((why, reply)) => {
-                    checked.pop();
-                    if let Some(last) = checked.last_mut() {
-                        (last.passed, last.why) = (false, why);
+            Some(action) => {
+                match act::permitted(&action, asked, if execute { "execute" } else { "offer" }) {
+                    Ok(()) => Ok(action),
+                    Err((why, reply)) => {
+                        checked.pop();
+                        if let Some(last) = checked.last_mut() {
+                            (last.passed, last.why) = (false, why);
+                        }
+                        Err(reply)
                     }
-                    Err(reply)
                 }
-            },
+            }
         };
         let mut passed = checked.iter_mut().filter(|verdict| verdict.passed);
         if let Some(schema) = passed.find(|verdict| verdict.gate == ActionGate::Schema) {

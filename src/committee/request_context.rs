@@ -32,6 +32,8 @@ pub const PLANNED_CHARS: usize = HEAD_CHARS + TAIL_CHARS + 200;
 pub struct RequestContext {
     /// The original question. Its mode, user and context are those of the newest request.
     pub question: Question,
+    /// True if the run narrates an action. It asks nothing.
+    pub is_narration: bool,
     /// The message of this run itself.
     pub message: String,
     /// Questions that the user has answered, oldest first.
@@ -127,6 +129,7 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
     unseen.append(&mut own.1);
     let mut request = RequestContext {
         question,
+        is_narration: run.accepted().narrates.is_some(),
         message: run.accepted().question.message.clone(),
         answers,
         corrections,
@@ -293,6 +296,7 @@ impl RequestContext {
         Self {
             message: question.message.clone(),
             question,
+            is_narration: false,
             answers: vec![],
             corrections: vec![],
             latest: None,
@@ -372,10 +376,10 @@ impl RequestContext {
         self
     }
 
-    /// True if the gate may ask. After one answered question it asks no other: the reply is
-    /// given with its confidence.
+    /// True if the gate may ask. After one answered question it asks no other, and a narration asks
+    /// none: the reply is given with its confidence.
     pub fn may_ask(&self) -> bool {
-        self.answers.is_empty()
+        self.answers.is_empty() && !self.is_narration
     }
 
     /// Returns what the user chose, if fixed rules made the parent's question.

@@ -346,6 +346,7 @@ fn events(text: &str, synthesized: &Synthesized) -> [Event; 5] {
         question: question("What is asked?"),
         action: None,
         tools: None,
+        narrates: None,
         is_anew: false,
         continues: None,
         correlation_id: None,

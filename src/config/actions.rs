@@ -27,6 +27,8 @@ pub struct ActionsPolicy {
     pub proposal: Duration,
     pub user_per_minute: u32,
     pub user_burst: u32,
+    /// The most bytes of a user's sheets and memories.
+    pub user_bytes: u64,
     pub narration: bool,
     pub shadow: bool,
     pub guilds: BTreeMap<String, GuildPolicy>,
@@ -67,6 +69,7 @@ impl ActionRules {
         self.proposer_commands
             .intersection(&self.commands)
             .copied()
+            .filter(|name| !name.is_deletion())
             .collect()
     }
 }
@@ -129,6 +132,7 @@ impl Check<'_> {
             proposal: Duration::from_secs(a.proposal_seconds.unwrap_or(900)),
             user_per_minute: a.user_per_minute.unwrap_or(60),
             user_burst: a.user_burst.unwrap_or(20),
+            user_bytes: a.user_bytes.unwrap_or(1024 * 1024),
             narration: a.narration.unwrap_or(false),
             shadow: a.shadow.unwrap_or(false),
             guilds,

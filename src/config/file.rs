@@ -112,6 +112,9 @@ pub(super) struct ActionsFile {
     /// How many of them may come at once; default 20.
     #[schemars(range(min = 1, max = 100_000))]
     pub user_burst: Option<u32>,
+    /// The most bytes of a user's sheets and memories in all guilds together; default 1048576.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub user_bytes: Option<u64>,
     /// Whether the committee narrates the result of `do`; default false. Each narration costs as
     /// much as a question.
     pub narration: Option<bool>,

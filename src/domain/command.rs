@@ -22,6 +22,18 @@ pub enum CommandName {
     #[serde(rename = "sheet.show")]
     #[strum(serialize = "sheet.show")]
     SheetShow,
+    #[serde(rename = "sheet.list")]
+    #[strum(serialize = "sheet.list")]
+    SheetList,
+    #[serde(rename = "sheet.update")]
+    #[strum(serialize = "sheet.update")]
+    SheetUpdate,
+    #[serde(rename = "sheet.use")]
+    #[strum(serialize = "sheet.use")]
+    SheetUse,
+    #[serde(rename = "sheet.delete")]
+    #[strum(serialize = "sheet.delete")]
+    SheetDelete,
     Do,
     Ooc,
     #[serde(rename = "memory.add")]
@@ -30,21 +42,39 @@ pub enum CommandName {
     #[serde(rename = "memory.search")]
     #[strum(serialize = "memory.search")]
     MemorySearch,
+    #[serde(rename = "memory.list")]
+    #[strum(serialize = "memory.list")]
+    MemoryList,
+    #[serde(rename = "memory.delete")]
+    #[strum(serialize = "memory.delete")]
+    MemoryDelete,
     Help,
 }
 
 impl CommandName {
-    pub const ALL: [CommandName; 9] = [
+    pub const ALL: [CommandName; 15] = [
         CommandName::Roll,
         CommandName::Check,
         CommandName::SheetCreate,
         CommandName::SheetShow,
+        CommandName::SheetList,
+        CommandName::SheetUpdate,
+        CommandName::SheetUse,
+        CommandName::SheetDelete,
         CommandName::Do,
         CommandName::Ooc,
         CommandName::MemoryAdd,
         CommandName::MemorySearch,
+        CommandName::MemoryList,
+        CommandName::MemoryDelete,
         CommandName::Help,
     ];
+
+    /// True if the command deletes what its user has stored. It needs the user's confirmation, and
+    /// no model may propose it.
+    pub fn is_deletion(self) -> bool {
+        matches!(self, CommandName::SheetDelete | CommandName::MemoryDelete)
+    }
 }
 
 impl FromStr for CommandName {

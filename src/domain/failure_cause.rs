@@ -44,6 +44,20 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
+    /// True if the provider as such cannot be used now, whatever is asked.
+    pub fn is_outage(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable
+                | Self::ConnectionBroken
+                | Self::NotAuthorized
+                | Self::RateLimited
+                | Self::ProviderError
+                | Self::Saturated
+                | Self::CircuitOpen
+        )
+    }
+
     pub const KNOWN: [Self; 21] = [
         Self::Unreachable,
         Self::ConnectionBroken,

@@ -23,6 +23,7 @@ mod reply;
 mod report;
 mod scope;
 mod score;
+mod search_index;
 mod token;
 mod tool_plan;
 mod unseen_image;
@@ -58,6 +59,7 @@ pub use score::{
     AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status,
     Thresholds,
 };
+pub use search_index::{search_terms, search_words};
 pub use token::{BearerToken, same_secret};
 pub use tool_plan::{EvidenceFocus, PlanIntent, PlanStep, ToolPlan};
 pub use unseen_image::{UnseenCause, UnseenImage};

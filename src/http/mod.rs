@@ -41,18 +41,19 @@ use routes::Routes;
 
 /// Returns the routes that require a token, grouped by requirement, each with the function that
 /// describes it.
-fn guarded() -> [Routes; 4] {
+fn guarded() -> [Routes; 5] {
     let chat = Routes::needing(Requirement::Scope(Scope::Chat))
         .post("/api/chat", api::chat::post, api::chat::about_post)
         .post("/api/quote", api::quote::post, api::quote::about_post)
         .get("/api/runs", api::runs::list, api::runs::about_list)
-        .get("/api/runs/{id}", api::runs::show, api::runs::about_show)
         .delete("/api/runs/{id}", api::runs::cancel, api::runs::about_cancel)
         .post(
             "/api/runs/{id}/feedback",
             api::feedback::post,
             api::feedback::about_post,
-        )
+        );
+    let reads = Routes::needing(Requirement::AnyRunScope)
+        .get("/api/runs/{id}", api::runs::show, api::runs::about_show)
         .get(
             "/api/runs/{id}/journal",
             api::runs::journal,
@@ -98,7 +99,7 @@ fn guarded() -> [Routes; 4] {
         api::metrics::metrics,
         api::metrics::about_metrics,
     );
-    [chat, act, tools, any]
+    [chat, reads, act, tools, any]
 }
 
 /// Returns the routes that require no token. They reveal nothing about any run.
@@ -117,8 +118,8 @@ fn open() -> Routes {
 
 /// Returns the OpenAPI document of the service.
 pub fn document(limits: &Limits) -> Value {
-    let [chat, act, tools, any] = guarded();
-    reference::assemble(&[&chat, &act, &tools, &any, &open()], limits)
+    let [chat, reads, act, tools, any] = guarded();
+    reference::assemble(&[&chat, &reads, &act, &tools, &any, &open()], limits)
 }
 
 /// Builds the service: every route with the token check that it requires.

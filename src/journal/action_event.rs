@@ -75,8 +75,12 @@ pub struct Executed {
 pub enum Effect {
     /// Creates or replaces the sheet of this name.
     Sheet { name: String, sheet: Value },
+    /// Deletes the sheet of this name.
+    SheetDeleted { name: String },
     /// Adds a memory under the run's id.
     Memory { content: String },
+    /// Deletes the memory that an action of the same user has added.
+    MemoryDeleted { memory: RunId },
 }
 
 /// The result of an action.
@@ -90,4 +94,6 @@ pub enum ActionOutcome {
     Offered,
     /// Nothing was executed. The response says why.
     Declined,
+    /// The command was understood and permitted, and nothing was done: the guild is on trial.
+    Shadow,
 }

@@ -154,6 +154,9 @@ pub struct Accepted {
     /// has no meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolIntake>,
+    /// The action whose outcome this run narrates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub narrates: Option<RunId>,
     /// True if the user wants no earlier answer: the message began with `new:`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_anew: bool,
@@ -193,6 +196,7 @@ impl Accepted {
             .map(|continues| continues.parent)
             .or(confirmed)
             .or(authorized)
+            .or(self.narrates)
     }
 }
 

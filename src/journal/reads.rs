@@ -262,6 +262,44 @@ impl<D: Database> ActionStore for D {
         Ok(reader.number(statement, owner_values(owner)).await?)
     }
 
+    async fn memory_page(
+        &self,
+        owner: &Owner,
+        skip: usize,
+        most: u32,
+    ) -> Result<Vec<MemoryRow>, Error> {
+        let statement = "
+            SELECT run, content, created_ms FROM memories WHERE source = $1 AND guild_id = $2 AND user_id = $3
+            ORDER BY created_ms DESC, run DESC LIMIT $4 OFFSET $5";
+        let mut values = owner_values(owner);
+        let skip = i64::try_from(skip).unwrap_or(i64::MAX);
+        values.extend([i64::from(most).into(), skip.into()]);
+        let found = self.reader().await?.rows(statement, values).await?;
+        found.iter().map(rows::memory).collect()
+    }
+
+    async fn memory(&self, owner: &Owner, run: RunId) -> Result<Option<MemoryRow>, Error> {
+        let statement = "
+            SELECT run, content, created_ms FROM memories
+            WHERE source = $1 AND guild_id = $2 AND user_id = $3 AND run = $4";
+        let mut values = owner_values(owner);
+        values.push(run.to_string().into());
+        let found = self.reader().await?.row(statement, values).await?;
+        found.as_ref().map(rows::memory).transpose()
+    }
+
+    async fn stored_bytes(&self, owner: &Owner) -> Result<u64, Error> {
+        let statement = "
+            SELECT COALESCE((SELECT SUM(OCTET_LENGTH(content)) FROM memories WHERE source = $1 AND user_id = $2), 0)
+                 + COALESCE((SELECT SUM(OCTET_LENGTH(sheet)) FROM sheets WHERE source = $1 AND user_id = $2), 0) AS n";
+        let values = vec![
+            owner.source.into_str().into(),
+            owner.user_id.as_str().into(),
+        ];
+        let mut reader = self.reader().await?;
+        Ok(reader.number(statement, values).await?)
+    }
+
     /// Outside of guilds, a scene contains only one user's lines.
     async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error> {
         let statement = "

@@ -471,6 +471,20 @@ pub trait ActionStore: Send + Sync {
     /// Returns the number of the owner's memories.
     async fn memory_count(&self, owner: &Owner) -> Result<u64, Error>;
 
+    /// Returns at most `most` memories of the owner, the newest first, without the first `skip`.
+    async fn memory_page(
+        &self,
+        owner: &Owner,
+        skip: usize,
+        most: u32,
+    ) -> Result<Vec<MemoryRow>, Error>;
+
+    /// Returns the owner's memory that an action has added.
+    async fn memory(&self, owner: &Owner, run: RunId) -> Result<Option<MemoryRow>, Error>;
+
+    /// Returns the bytes of the user's sheets and memories in all guilds.
+    async fn stored_bytes(&self, owner: &Owner) -> Result<u64, Error>;
+
     /// Returns the last `most` texts of actions in a guild's channel, or of a user outside of
     /// guilds, oldest first. An action's text is stored when the action is accepted.
     async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error>;

@@ -13,7 +13,7 @@ use super::{
     Claimed, Effect, Error, Event, Learned, LearnedChange, Lease, LeaseState, NewRun, Restored,
     chain,
 };
-use crate::domain::RunId;
+use crate::domain::{RunId, search_words};
 
 /// The sequence number and the hash of a run's last entry.
 pub(super) type Head = (i64, String);
@@ -247,10 +247,28 @@ fn project(run: &str, at: Timestamp, change: Change) -> Statement {
         Change::Learned(learned) => project_learned(run, at_ms, *learned),
         Change::Changed(Effect::Memory { content }) => (
             "
-            INSERT INTO memories (run, source, guild_id, user_id, content, created_ms)
-            SELECT id, source, guild_id, user_id, $2, $3 FROM runs WHERE id = $1
+            INSERT INTO memories (run, source, guild_id, user_id, content, words_of, created_ms)
+            SELECT id, source, guild_id, user_id, $2, $3, $4 FROM runs WHERE id = $1
             ON CONFLICT (run) DO NOTHING",
-            vec![run.into(), content.into(), at_ms],
+            vec![
+                run.into(),
+                content.as_str().into(),
+                search_words(&content).into(),
+                at_ms,
+            ],
+        ),
+        // A sheet that was stored again after its deletion stays.
+        Change::Changed(Effect::SheetDeleted { name }) => (
+            "
+            DELETE FROM sheets WHERE name_key = $2 AND updated_ms <= $3
+              AND (source, guild_id, user_id) = (SELECT source, guild_id, user_id FROM runs WHERE id = $1)",
+            vec![run.into(), name.to_lowercase().into(), at_ms],
+        ),
+        Change::Changed(Effect::MemoryDeleted { memory }) => (
+            "
+            DELETE FROM memories WHERE run = $2
+              AND (source, guild_id, user_id) = (SELECT source, guild_id, user_id FROM runs WHERE id = $1)",
+            vec![run.into(), memory.to_string().into()],
         ),
     }
 }

@@ -148,6 +148,49 @@ async fn tokens_expire_and_stay_required_after_the_last_is_revoked() {
 }
 
 #[tokio::test]
+async fn a_token_of_actions_reads_actions_and_their_narrations_and_no_chat() {
+    let provider = MockProvider::start().await;
+    let narrating = Setup::default().set("/policy/actions", json!({ "narration": true }));
+    let app = TestApp::with(&provider, narrating).await;
+    let chat_id = app.reply(app.post(&chat("ask", QUESTION))).await.run;
+    let act = token(&app, 1, &[Scope::Act], None).await;
+    let text = json!({ "source": "http", "user": { "id": "ada", "name": "Ada" }, "context": {}, "message": "/do wave, stealth" });
+    let told = app
+        .client
+        .post(format!("{}/api/act", app.url))
+        .bearer_auth(&act)
+        .json(&text)
+        .send();
+    let told = told.await.unwrap();
+    let action = told.headers()["x-request-id"].to_str().unwrap().to_owned();
+    let body: Value = told.json().await.unwrap();
+    let narration = body["actions"][0]["result"]["narration"]["run"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{body:#}"))
+        .to_owned();
+    app.ended(narration.parse().unwrap()).await;
+    let read = async |path: String| {
+        let url = format!("{}/api/runs/{path}", app.url);
+        app.client
+            .get(url)
+            .bearer_auth(&act)
+            .send()
+            .await
+            .unwrap()
+            .status()
+            .as_u16()
+    };
+    for run in [&action, &narration] {
+        for part in ["", "/journal", "/events"] {
+            assert_eq!(read(format!("{run}{part}")).await, 200, "{run}{part}");
+        }
+    }
+    for part in ["", "/journal", "/events"] {
+        assert_eq!(read(format!("{chat_id}{part}")).await, 403, "{part}");
+    }
+}
+
+#[tokio::test]
 async fn a_token_allows_only_the_routes_of_its_scopes() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;

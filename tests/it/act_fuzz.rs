@@ -309,7 +309,7 @@ fn ten_thousand_hostile_proposals_execute_nothing_outside_the_policy() {
         }
     }
     assert!(
-        executed > 20 && offered > 100 && stopped[0] > 1000 && stopped[1] > 1000,
+        executed > 20 && offered > 100 && stopped[0] > 1000 && stopped[1] > 900,
         "{executed} {offered} {stopped:?}"
     );
 }

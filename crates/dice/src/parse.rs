@@ -8,6 +8,9 @@ use crate::{
 
 type Result<T> = std::result::Result<T, ParseError>;
 
+/// The most characters of a text that an error repeats.
+const MAX_QUOTED: usize = 20;
+
 /// Implements [`Expression::parse`].
 pub(super) fn expression(text: &str) -> Result<Expression> {
     let chars: Vec<char> = text.chars().collect();
@@ -33,8 +36,11 @@ pub(super) fn expression(text: &str) -> Result<Expression> {
     } else {
         None
     };
-    if let Some(left) = reader.peek() {
-        return Err(reader.wrong(format!("{left:?} was not expected here")));
+    if reader.peek().is_some() {
+        let left = reader.chars.iter().skip(reader.at);
+        let word = left.take_while(|c| !c.is_whitespace());
+        let word: String = word.take(MAX_QUOTED).collect();
+        return Err(reader.wrong(format!("{word:?} was not expected here")));
     }
     if root.dice() > MAX_DICE {
         return Err(ParseError {

@@ -8,6 +8,7 @@ use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, 
 use crate::actions::sanitize::sanitize;
 use crate::actions::sheet::{Ability, Sheet, Skill};
 use crate::domain::{CommandName, Scope};
+use crate::journal::SheetRow;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -42,7 +43,7 @@ pub struct CheckArguments {
     pub proficient: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advantage: Option<Advantage>,
-    /// The name of one of the user's sheets. Default: the sheet that was changed last.
+    /// The name of one of the user's sheets. Default: the active one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 80))]
     pub character: Option<String>,
@@ -96,29 +97,36 @@ fn in_small_letters(mut arguments: Value) -> Value {
     arguments
 }
 
-/// Returns the sheet with this name, or the sheet that was changed last. Returns `None` if there is
-/// no sheet or it cannot be read.
+/// Returns the sheet with this name, or the active sheet, which was written last. Returns `None` if
+/// there is no sheet or it cannot be read.
 ///
 /// # Errors
 /// If no sheet has this name.
 pub(super) fn sheet_of(facts: &Inputs, name: Option<&str>) -> Result<Option<Sheet>, Refusal> {
     let row = match name {
         None => facts.sheets.first(),
-        Some(name) => {
-            let found = facts
-                .sheets
-                .iter()
-                .find(|row| row.name.to_lowercase() == name.trim().to_lowercase());
-            if found.is_none() {
-                return Err(Refusal {
-                    error: "not_found",
-                    message: format!("You have no sheet of \"{}\".", sanitize(name)),
-                });
-            }
-            found
-        }
+        Some(name) => Some(row_of(facts, name)?),
     };
     Ok(row.and_then(|row| serde_json::from_value(row.sheet.clone()).ok()))
+}
+
+/// Returns the stored sheet with this name, in any case.
+///
+/// # Errors
+/// If no sheet has this name.
+pub(super) fn row_of<'a>(facts: &'a Inputs, name: &str) -> Result<&'a SheetRow, Refusal> {
+    let wanted = name.trim().to_lowercase();
+    let found = facts
+        .sheets
+        .iter()
+        .find(|row| row.name.to_lowercase() == wanted);
+    found.ok_or_else(|| Refusal {
+        error: "not_found",
+        message: format!(
+            "You have no sheet of \"{}\". See: /sheet list",
+            sanitize(name)
+        ),
+    })
 }
 
 /// A d20 roll with its modifiers.

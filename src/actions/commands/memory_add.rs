@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::sheet_create::check_bytes;
 use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema, text_of};
 use crate::actions::sanitize::sanitize;
 use crate::domain::{CommandName, Scope};
@@ -55,6 +56,7 @@ pub(super) fn execute(
         });
     }
     let content = arguments.content.clone();
+    check_bytes(content.len() as u64, facts.bytes_left)?;
     let result = json!({ "id": facts.id, "text": format!("Remembered: {}", sanitize(&content)), "content": content });
     Ok(CommandOutcome {
         result,

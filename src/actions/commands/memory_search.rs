@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::{Action, Command, CommandOutcome, Inputs, SideEffect, read, schema, text_of};
 use crate::actions::sanitize::sanitize;
-use crate::domain::{CommandName, Scope};
+use crate::domain::{CommandName, Scope, search_terms};
 
 /// The most memories that are shown.
 pub(super) const MAX_FOUND: u32 = 10;
 
-/// The most words that are searched for.
-const MAX_TERMS: usize = 16;
+/// The most terms that are searched for.
+const MAX_TERMS: usize = 32;
 
 /// Stop words.
 const EMPTY: [&str; 40] = [
@@ -31,9 +31,14 @@ pub struct MemorySearchArguments {
 }
 
 impl MemorySearchArguments {
-    /// Returns the search terms: letters and digits only, each once.
+    /// Returns the search terms, each once.
     pub fn terms(&self) -> Vec<String> {
-        let lower = self.query.to_lowercase();
+        Self::terms_of(&self.query)
+    }
+
+    /// Returns the terms that find a text in the index, without stop words, unless it has no others.
+    pub(super) fn terms_of(text: &str) -> Vec<String> {
+        let lower = text.to_lowercase();
         let words: Vec<&str> = lower
             .split(|c: char| !c.is_alphanumeric())
             .filter(|word| !word.is_empty())
@@ -45,9 +50,14 @@ impl MemorySearchArguments {
             .collect();
         let chosen = if telling.is_empty() { words } else { telling };
         let mut terms: Vec<String> = vec![];
-        for word in chosen {
-            if terms.len() < MAX_TERMS && !terms.iter().any(|term| term == word) {
-                terms.push(word.to_owned());
+        // A memory that an older version stored has its words as they were written.
+        for term in chosen.into_iter().flat_map(|word| {
+            let mut terms = search_terms(word);
+            terms.push(word.to_owned());
+            terms
+        }) {
+            if terms.len() < MAX_TERMS && !terms.contains(&term) {
+                terms.push(term);
             }
         }
         terms

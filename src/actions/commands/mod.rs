@@ -3,12 +3,19 @@
 mod check;
 mod help;
 mod memory_add;
+mod memory_delete;
+mod memory_list;
 mod memory_search;
 mod narrate;
 mod ooc;
+mod page;
 mod roll;
 mod sheet_create;
+mod sheet_delete;
+mod sheet_list;
 mod sheet_show;
+mod sheet_update;
+mod sheet_use;
 
 use std::collections::BTreeSet;
 
@@ -17,18 +24,22 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::domain::{CommandName, Scope};
+use crate::domain::{CommandName, RunId, Scope};
 use crate::journal::{Effect, MemoryRow, SheetRow};
 
 pub use check::CheckArguments;
 pub use help::HelpArguments;
 pub use memory_add::MemoryAddArguments;
+pub use memory_delete::MemoryDeleteArguments;
 pub use memory_search::MemorySearchArguments;
 pub use narrate::{DoArguments, narration};
 pub use ooc::OocArguments;
+pub use page::PageArguments;
 pub use roll::RollArguments;
 pub use sheet_create::SheetCreateArguments;
 pub use sheet_show::SheetShowArguments;
+pub use sheet_update::SheetUpdateArguments;
+pub use sheet_use::SheetNamedArguments;
 
 /// The side effect of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -61,15 +72,21 @@ pub struct Command {
 }
 
 /// Returns every command, in the order of the listings.
-pub fn registry() -> [Command; 9] {
+pub fn registry() -> [Command; 15] {
     [
         roll::command(),
         check::command(),
         narrate::command(),
         sheet_create::command(),
         sheet_show::command(),
+        sheet_list::command(),
+        sheet_update::command(),
+        sheet_use::command(),
+        sheet_delete::command(),
         memory_add::command(),
         memory_search::command(),
+        memory_list::command(),
+        memory_delete::command(),
         ooc::command(),
         help::command(),
     ]
@@ -83,8 +100,14 @@ pub enum Action {
     Do(DoArguments),
     SheetCreate(Box<SheetCreateArguments>),
     SheetShow(SheetShowArguments),
+    SheetList(PageArguments),
+    SheetUpdate(SheetUpdateArguments),
+    SheetUse(SheetNamedArguments),
+    SheetDelete(SheetNamedArguments),
     MemoryAdd(MemoryAddArguments),
     MemorySearch(MemorySearchArguments),
+    MemoryList(PageArguments),
+    MemoryDelete(MemoryDeleteArguments),
     Ooc(OocArguments),
     Help(HelpArguments),
 }
@@ -108,8 +131,14 @@ impl Action {
             Action::Do(_) => CommandName::Do,
             Action::SheetCreate(_) => CommandName::SheetCreate,
             Action::SheetShow(_) => CommandName::SheetShow,
+            Action::SheetList(_) => CommandName::SheetList,
+            Action::SheetUpdate(_) => CommandName::SheetUpdate,
+            Action::SheetUse(_) => CommandName::SheetUse,
+            Action::SheetDelete(_) => CommandName::SheetDelete,
             Action::MemoryAdd(_) => CommandName::MemoryAdd,
             Action::MemorySearch(_) => CommandName::MemorySearch,
+            Action::MemoryList(_) => CommandName::MemoryList,
+            Action::MemoryDelete(_) => CommandName::MemoryDelete,
             Action::Ooc(_) => CommandName::Ooc,
             Action::Help(_) => CommandName::Help,
         }
@@ -123,24 +152,48 @@ impl Action {
             Action::Do(a) => json!(a),
             Action::SheetCreate(a) => json!(a),
             Action::SheetShow(a) => json!(a),
+            Action::SheetList(a) => json!(a),
+            Action::SheetUpdate(a) => json!(a),
+            Action::SheetUse(a) => json!(a),
+            Action::SheetDelete(a) => json!(a),
             Action::MemoryAdd(a) => json!(a),
             Action::MemorySearch(a) => json!(a),
+            Action::MemoryList(a) => json!(a),
+            Action::MemoryDelete(a) => json!(a),
             Action::Ooc(a) => json!(a),
             Action::Help(a) => json!(a),
         }
     }
 
+    /// True if the command adds to what its user has stored.
+    pub fn stores(&self) -> bool {
+        matches!(
+            self,
+            Action::MemoryAdd(_) | Action::SheetCreate(_) | Action::SheetUpdate(_)
+        )
+    }
+
     /// Returns what has to be loaded before the execution.
     pub fn needs(&self) -> Requirements {
         match self {
-            Action::Check(_) | Action::Do(_) | Action::SheetCreate(_) | Action::SheetShow(_) => {
-                Requirements::Sheets
-            }
+            Action::Check(_)
+            | Action::Do(_)
+            | Action::SheetCreate(_)
+            | Action::SheetShow(_)
+            | Action::SheetList(_)
+            | Action::SheetUpdate(_)
+            | Action::SheetUse(_)
+            | Action::SheetDelete(_) => Requirements::Sheets,
             Action::MemoryAdd(_) => Requirements::MemoryCount,
             Action::MemorySearch(a) => Requirements::Memories {
                 terms: a.terms(),
                 most: memory_search::MAX_FOUND,
             },
+            Action::MemoryList(page) => Requirements::MemoryPage {
+                skip: page.skipped(),
+                most: page::PAGE_SIZE as u32,
+            },
+            Action::MemoryDelete(a) => a.needs(),
             Action::Roll(_) | Action::Ooc(_) | Action::Help(_) => Requirements::Nothing,
         }
     }
@@ -152,7 +205,17 @@ pub enum Requirements {
     Nothing,
     Sheets,
     MemoryCount,
-    Memories { terms: Vec<String>, most: u32 },
+    Memories {
+        terms: Vec<String>,
+        most: u32,
+    },
+    /// The newest memories but the first `skip`, and the number of all.
+    MemoryPage {
+        skip: usize,
+        most: u32,
+    },
+    /// The memory that an action has added.
+    Memory(RunId),
 }
 
 /// The loaded data, always the user's own.
@@ -163,6 +226,8 @@ pub struct Inputs {
     pub sheets: Vec<SheetRow>,
     pub memories: Vec<MemoryRow>,
     pub memory_count: u64,
+    /// The bytes that the user may still store.
+    pub bytes_left: u64,
     /// The allowed commands, for `help`.
     pub allowed: BTreeSet<CommandName>,
 }
@@ -205,24 +270,39 @@ pub fn execute(action: &Action, facts: &Inputs, seed: u64) -> Result<CommandOutc
         Action::Do(a) => Ok(narrate::execute(a, facts, seed)),
         Action::SheetCreate(a) => sheet_create::execute(a, facts),
         Action::SheetShow(a) => sheet_show::execute(a, facts),
+        Action::SheetList(page) => Ok(sheet_list::execute(*page, facts)),
+        Action::SheetUpdate(a) => sheet_update::execute(a, facts),
+        Action::SheetUse(a) => sheet_use::execute(a, facts),
+        Action::SheetDelete(a) => sheet_delete::execute(a, facts),
         Action::MemoryAdd(a) => memory_add::execute(a, facts),
         Action::MemorySearch(a) => Ok(memory_search::execute(a, facts)),
+        Action::MemoryList(page) => Ok(memory_list::execute(*page, facts)),
+        Action::MemoryDelete(a) => memory_delete::execute(a, facts),
         Action::Ooc(a) => Ok(ooc::execute(a)),
         Action::Help(a) => help::execute(a, facts),
     }
 }
 
-/// Deserializes arguments.
-fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
-    serde_path_to_error::deserialize(arguments).map_err(|error| {
-        let place = super::sanitize::sanitize(&error.path().to_string());
-        let detail = super::sanitize::sanitize(&error.into_inner().to_string());
-        if place == "." {
-            detail
-        } else {
-            format!("{place}: {detail}")
-        }
+/// Returns a deletion with what exactly it deletes, for the user's confirmation. Other commands stay
+/// as they are.
+///
+/// # Errors
+/// [`Refusal`] if there is nothing to delete.
+pub fn resolved(action: &Action, facts: &Inputs) -> Result<Action, Refusal> {
+    Ok(match action {
+        Action::SheetDelete(a) => Action::SheetDelete(sheet_delete::resolved(a, facts)?),
+        Action::MemoryDelete(a) => Action::MemoryDelete(memory_delete::resolved(a, facts)?),
+        other => other.clone(),
     })
+}
+
+/// Deserializes arguments.
+///
+/// # Errors
+/// What does not fit the schema, for people.
+fn read<T: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<T, String> {
+    let kept = arguments.clone();
+    serde_json::from_value(arguments).map_err(|_| super::misfit::misfit(&kept, &schema::<T>()))
 }
 
 /// Returns the schema of arguments.

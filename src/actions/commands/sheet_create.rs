@@ -1,6 +1,6 @@
 //! `sheet.create`: stores a character sheet, or replaces the one of the same name.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema};
 use crate::actions::sanitize::sanitize;
@@ -39,10 +39,11 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn execute(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Refusal> {
-    let known = facts
+    let row = facts
         .sheets
         .iter()
-        .any(|row| row.name.to_lowercase() == sheet.name.to_lowercase());
+        .find(|row| row.name.to_lowercase() == sheet.name.to_lowercase());
+    let known = row.is_some();
     if !known && facts.sheets.len() >= MAX_SHEETS {
         let message = format!("You have {MAX_SHEETS} sheets, which is all that there is room for.");
         return Err(Refusal {
@@ -59,7 +60,8 @@ pub(super) fn execute(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, R
     if known && bare {
         let how = "/sheet create {\"name\": ..., \"abilities\": {...}}";
         let message = format!(
-            "There is a sheet of {name} already. To replace it, give the whole sheet: {how}"
+            "There is a sheet of {name} already. To change parts of it: /sheet update. To replace it, give the \
+             whole sheet: {how}"
         );
         return Err(Refusal {
             error: "invalid_arguments",
@@ -71,12 +73,45 @@ pub(super) fn execute(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, R
     } else {
         format!("The sheet of {name} is kept.")
     };
+    let stored = json!(sheet);
+    check_room(&stored, row.map(|row| &row.sheet), facts)?;
     let effect = Effect::Sheet {
         name: sheet.name.clone(),
-        sheet: json!(sheet),
+        sheet: stored,
     };
     Ok(CommandOutcome {
         result: json!({ "text": text, "name": name, "replaced": known, "sheet": sheet }),
         effect: Some(effect),
+    })
+}
+
+/// Checks that a sheet fits into the user's room, in which its earlier version no longer counts.
+///
+/// # Errors
+/// If it does not fit.
+pub(super) fn check_room(
+    sheet: &Value,
+    before: Option<&Value>,
+    facts: &Inputs,
+) -> Result<(), Refusal> {
+    let bytes = |sheet: &Value| sheet.to_string().len() as u64;
+    let freed = before.map_or(0, bytes);
+    check_bytes(bytes(sheet), facts.bytes_left.saturating_add(freed))
+}
+
+/// Checks that `bytes` are at most the bytes that are left.
+///
+/// # Errors
+/// If they are more.
+pub(super) fn check_bytes(bytes: u64, left: u64) -> Result<(), Refusal> {
+    if bytes <= left {
+        return Ok(());
+    }
+    Err(Refusal {
+        error: "too_many",
+        message: format!(
+            "This needs {bytes} bytes, and {left} are left for your sheets and memories. Delete some first: \
+             /memory list, /memory delete, /sheet delete"
+        ),
     })
 }

@@ -14,7 +14,7 @@ use crate::domain::{CommandName, Scope};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SheetShow")]
 pub struct SheetShowArguments {
-    /// The character's name; default: the sheet that was changed last.
+    /// The character's name; default: the active one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 80))]
     pub name: Option<String>,

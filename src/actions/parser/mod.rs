@@ -19,6 +19,7 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::commands::Action;
+use super::sheet::Ability;
 use crate::domain::CommandName;
 use crate::text::listed;
 
@@ -219,7 +220,21 @@ fn explicit_command(command: CommandName, rest: &str) -> ParsedMessage {
             None => json!({ "name": rest }),
         },
         CommandName::SheetShow if rest.is_empty() => json!({}),
-        CommandName::SheetShow => json!({ "name": rest }),
+        CommandName::SheetShow | CommandName::SheetUse | CommandName::SheetDelete => {
+            json!({ "name": rest })
+        }
+        CommandName::SheetUpdate => json!({}),
+        CommandName::SheetList | CommandName::MemoryList if rest.is_empty() => json!({}),
+        CommandName::SheetList | CommandName::MemoryList => match rest.parse::<u32>() {
+            Ok(page) => json!({ "page": page }),
+            Err(_) => {
+                return ParsedMessage::Wrong {
+                    command,
+                    problem: "the page is a number, such as 2".to_owned(),
+                };
+            }
+        },
+        CommandName::MemoryDelete => json!({ "memory": rest }),
         CommandName::Help if rest.is_empty() => json!({}),
         CommandName::Help => json!({ "command": rest }),
     };
@@ -251,6 +266,10 @@ fn options(command: CommandName, text: &str) -> Result<Value, String> {
             ("message", CommandName::Do) => "deed",
             ("message", CommandName::Ooc) => "remark",
             ("message", CommandName::MemoryAdd) => "content",
+            (part, CommandName::SheetUpdate) => {
+                sheet_part(&mut arguments, part, value);
+                continue;
+            }
             (option, _) => option,
         };
         let lower = value.to_lowercase();
@@ -262,6 +281,32 @@ fn options(command: CommandName, text: &str) -> Result<Value, String> {
         arguments.insert(name.to_owned(), read);
     }
     Ok(Value::Object(arguments))
+}
+
+/// Adds a part of a sheet: `--level 4`, `--dex 18`, `--hp 21`, `--ac 15`, `--class wizard`.
+fn sheet_part(sheet: &mut Map<String, Value>, part: &str, text: &str) {
+    let text = text.trim_matches('"');
+    let value = text
+        .parse::<i64>()
+        .map_or(json!(text), |number| json!(number));
+    let (outer, inner) = match (part, Ability::named(&part.to_lowercase())) {
+        (_, Some(ability)) => ("abilities", Some(ability.into_str())),
+        ("hp", _) => ("hitPoints", Some("current")),
+        ("maxHp" | "maxhp", _) => ("hitPoints", Some("max")),
+        ("ac", _) => ("armorClass", None),
+        (part, _) => (part, None),
+    };
+    match inner {
+        None => {
+            sheet.insert(outer.to_owned(), value);
+        }
+        Some(inner) => {
+            let parts = sheet.entry(outer).or_insert_with(|| json!({}));
+            if let Some(parts) = parts.as_object_mut() {
+                parts.insert(inner.to_owned(), value);
+            }
+        }
+    }
 }
 
 static FIRST_PERSON: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.first_person"));

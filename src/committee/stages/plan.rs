@@ -286,8 +286,10 @@ fn bound(raw: &OrchestrationPlan, deps: &Deps, request: &RequestContext) -> (Pla
         .clarification_question
         .as_ref()
         .and_then(|q| Clarification::new(&q.question, &q.options))
-        .filter(|_| raw.needs_clarification);
-    if raw.needs_clarification && question.is_none() {
+        .filter(|_| raw.needs_clarification && !request.is_narration);
+    if raw.needs_clarification && request.is_narration {
+        corrections.push("needsClarification was dropped: a narration asks nothing".into());
+    } else if raw.needs_clarification && question.is_none() {
         corrections.push(
             "needsClarification was dropped: its question is not one with three different options"
                 .into(),

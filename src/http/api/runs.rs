@@ -263,6 +263,7 @@ pub(in crate::http) fn parse(id: Id) -> Result<RunId, Problem> {
 }
 
 /// Finds a run. One of tool plans holds contents of files, so its readers need the scope for them.
+/// With the scope `act` alone, only actions and their narrations can be read.
 async fn find(app: &App, id: Id, caller: Option<&Caller>) -> Result<RunRow, Problem> {
     let row = app.run(parse(id)?).await?;
     let row = row.ok_or_else(Problem::no_such_run)?;
@@ -270,7 +271,23 @@ async fn find(app: &App, id: Id, caller: Option<&Caller>) -> Result<RunRow, Prob
     if is_of_tools && !caller.is_none_or(|caller| caller.permits(Scope::Tools)) {
         return Err(Problem::lacks_scope(Scope::Tools));
     }
+    let reads_chats = caller.is_none_or(|caller| caller.permits(Scope::Chat));
+    if !reads_chats && !is_of_action(app, &row).await? {
+        return Err(Problem::lacks_scope(Scope::Chat));
+    }
     Ok(row)
+}
+
+/// True for an action, and for the narration of one.
+async fn is_of_action(app: &App, row: &RunRow) -> Result<bool, Problem> {
+    if row.kind == RunKind::Action {
+        return Ok(true);
+    }
+    let Some(parent) = row.parent.filter(|_| row.kind == RunKind::Chat) else {
+        return Ok(false);
+    };
+    let parent = app.run(parent).await?;
+    Ok(parent.is_some_and(|parent| parent.kind == RunKind::Action))
 }
 
 fn summary(row: &RunRow) -> RunSummary {

@@ -292,16 +292,18 @@ impl Operation {
 
 /// Returns the security requirement of an operation, and the problems that come with it.
 fn security(needs: Option<Requirement>) -> (Value, &'static [Kind]) {
+    let of_scopes: &[Kind] = &[
+        Kind::NoToken,
+        Kind::LacksScope,
+        Kind::NotLocal,
+        Kind::RateLimited,
+    ];
     match needs {
         None => (json!([]), &[]),
-        Some(Requirement::Scope(scope)) => (
-            json!([{ "bearer": [scope.into_str()] }]),
-            &[
-                Kind::NoToken,
-                Kind::LacksScope,
-                Kind::NotLocal,
-                Kind::RateLimited,
-            ],
+        Some(Requirement::Scope(scope)) => (json!([{ "bearer": [scope.into_str()] }]), of_scopes),
+        Some(Requirement::AnyRunScope) => (
+            json!([{ "bearer": ["chat"] }, { "bearer": ["act"] }]),
+            of_scopes,
         ),
         Some(Requirement::AnyToken) => (
             json!([{ "bearer": [] }]),

@@ -142,6 +142,11 @@ impl Database for PostgresStore {
             "learned_answers",
             include_str!("../../../migrations/postgres/0006_learned_answers.sql"),
         ),
+        (
+            7,
+            "memory_words",
+            include_str!("../../../migrations/postgres/0007_memory_words.sql"),
+        ),
     ];
 
     async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {

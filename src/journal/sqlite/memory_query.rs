@@ -11,7 +11,7 @@ pub(super) fn memory_query(owner: &Owner, terms: &[String]) -> Option<String> {
         .map(|term| format!("\"{}\"", term.replace('"', "")))
         .collect();
     let (owner, words) = (owner_word(owner), words.join(" OR "));
-    (!words.is_empty()).then(|| format!("owner : \"{owner}\" AND content : ({words})"))
+    (!words.is_empty()).then(|| format!("owner : \"{owner}\" AND - owner : ({words})"))
 }
 
 /// Encodes an owner as one word of the full-text index. The migration computes the same from a

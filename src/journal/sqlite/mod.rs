@@ -182,6 +182,11 @@ impl Database for SqliteStore {
             "last_reply",
             include_str!("../../../migrations/sqlite/0009_last_reply.sql"),
         ),
+        (
+            10,
+            "memory_words",
+            include_str!("../../../migrations/sqlite/0010_memory_words.sql"),
+        ),
     ];
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {

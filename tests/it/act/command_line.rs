@@ -75,7 +75,7 @@ async fn the_command_line_acts_without_a_key_and_agrees_with_http() {
             .as_array()
             .unwrap()
             .len(),
-        9
+        15
     );
     let (_, discord, _) = run(&["act", "--discord-commands"]).await;
     assert_eq!(

@@ -1,11 +1,11 @@
 //! Tests commands over HTTP: their effects, their answers and their journal entries.
 
-use conclave::domain::RunId;
+use conclave::domain::{Outcome, RunId};
 use conclave::journal::{Ending, Event, Transcript};
 use serde_json::{Value, json};
 
 use crate::act::{Answer, act, confirm, keys, post, proposing, said};
-use crate::support::{MockProvider, Setup, TestApp};
+use crate::support::{MockProvider, Scenario, Setup, TestApp};
 
 #[tokio::test]
 async fn clear_texts_are_executed_by_fixed_rules_and_no_model_is_asked() {
@@ -69,7 +69,7 @@ async fn clear_texts_are_executed_by_fixed_rules_and_no_model_is_asked() {
             .as_array()
             .unwrap()
             .len(),
-        9
+        15
     );
     assert_eq!(provider.calls().len(), 0, "a model was asked");
 
@@ -233,6 +233,10 @@ async fn dice_in_the_first_person_are_offered_without_a_model_and_executed_once_
     let trial = TestApp::with(&provider, Setup::default().set("/policy/actions", rules)).await;
     let declined = act(&trial, "ada", "I roll 2d6+3").await;
     assert_eq!(declined.body["error"], "shadow_mode");
+    assert_eq!(
+        declined.body["would"],
+        json!({ "action": "roll", "args": { "expression": "2d6+3" }, "userId": "ada", "how": "offer" })
+    );
     assert_eq!(declined.gates(), ["policy!"]);
 }
 
@@ -323,6 +327,30 @@ async fn an_action_is_a_run_with_a_journal_and_no_chat() {
     assert!(
         stream.contains("event: run") && stream.contains("event: action"),
         "{stream}"
+    );
+}
+
+#[tokio::test]
+async fn a_narration_asks_nothing_even_if_the_plan_or_the_gate_would() {
+    let provider = MockProvider::start().await;
+    provider.reply_with("plan", Scenario::vague().reply("plan", "").unwrap());
+    let setup = Setup::default()
+        .set("/policy/actions", json!({ "narration": true }))
+        .set("/policy/askUserThreshold", json!(0.99));
+    let app = TestApp::with(&provider, setup).await;
+    let answer = act(&app, "ada", "/me sneaks along the wall, stealth").await;
+    let run = answer.body["actions"][0]["result"]["narration"]["run"]
+        .as_str()
+        .unwrap();
+    let ending = app.ended(run.parse().unwrap()).await;
+    let Ending::Replied { reply } = ending else {
+        panic!("{ending:?}")
+    };
+    assert_eq!(reply.outcome, Outcome::Answered, "{}", reply.text);
+    assert!(
+        reply.meta.c_final < 0.99 && !reply.text.contains("**C)**"),
+        "{}",
+        reply.text
     );
 }
 

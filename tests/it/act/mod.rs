@@ -3,6 +3,7 @@
 
 mod command_line;
 mod commands;
+mod own_data;
 mod proposals;
 
 use conclave::domain::RunId;

@@ -90,7 +90,7 @@ async fn an_unreadable_or_empty_proposal_is_not_requested_twice() {
             .await;
     assert!(
         both.iter()
-            .all(|answer| answer.body["message"] == conclave::actions::reply::UNKNOWN)
+            .all(|answer| answer.body["message"] == conclave::actions::reply::UNAVAILABLE)
     );
     assert_eq!(provider.count_step("proposal"), 1);
     act(&app, "ada", "hm, what now").await;
@@ -162,20 +162,23 @@ async fn the_wait_for_a_hanging_model_ends_after_five_seconds() {
 
 #[tokio::test]
 async fn a_failing_provider_gives_a_friendly_answer_without_its_message() {
-    for fault in [
-        Fault::Status(500),
-        Fault::Malformed,
-        Fault::Refusal,
-        Fault::EmptyText,
-        Fault::Html,
-        Fault::CutJson,
+    use conclave::actions::reply::{UNAVAILABLE, UNKNOWN};
+    let unknown = ("unknown_intent", UNKNOWN);
+    for (fault, (error, message)) in [
+        (Fault::Status(500), ("unavailable", UNAVAILABLE)),
+        (Fault::Status(401), ("unavailable", UNAVAILABLE)),
+        (Fault::Malformed, unknown),
+        (Fault::Refusal, unknown),
+        (Fault::EmptyText, unknown),
+        (Fault::Html, unknown),
+        (Fault::CutJson, unknown),
     ] {
         let provider = MockProvider::start().await;
         provider.on("proposal", fault.clone());
         let app = TestApp::with(&provider, proposing()).await;
         let answer = act(&app, "ada", "hm, what now").await;
-        assert_eq!(answer.body["error"], "unknown_intent", "{fault:?}");
-        assert_eq!(answer.body["message"], conclave::actions::reply::UNKNOWN);
+        assert_eq!(answer.body["error"], error, "{fault:?}");
+        assert_eq!(answer.body["message"], message);
         assert_eq!(
             provider.count_step("proposal"),
             1,

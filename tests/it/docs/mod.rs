@@ -1,6 +1,7 @@
 //! Compares the documentation with the program: generated parts, metrics and links.
 
 mod api_tables;
+mod players;
 
 use std::collections::BTreeSet;
 use std::fs;

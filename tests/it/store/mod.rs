@@ -49,6 +49,7 @@ pub fn new_run(n: u128, key: Option<&str>, body: &str) -> NewRun {
         question,
         action: None,
         tools: None,
+        narrates: None,
         is_anew: false,
         continues: None,
         correlation_id: None,

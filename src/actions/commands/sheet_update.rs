@@ -1,0 +1,195 @@
+//! `sheet.update`: changes parts of a sheet; the other parts stay.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::sheet_create::check_room;
+use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, check, read};
+use crate::actions::sanitize::sanitize;
+use crate::actions::sheet::Sheet;
+use crate::domain::{CommandName, Scope};
+use crate::journal::Effect;
+
+/// The changed parts, in the form of the sheet. `name` says which sheet it is; default: the active
+/// one. `null` removes a part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(rename = "SheetUpdate")]
+pub struct SheetUpdateArguments(pub Map<String, Value>);
+
+pub(super) fn command() -> Command {
+    Command {
+        name: CommandName::SheetUpdate,
+        help: "Change parts of a sheet; the other parts stay.",
+        permission: Scope::Act,
+        reach: SideEffect::WritesOwn,
+        examples: &[
+            r#"/sheet update {"level": 4, "abilities": {"dex": 18}}"#,
+            "/sheet update --level 4 --dex 18 --hp 21",
+        ],
+        schema: partial_schema,
+        read: |arguments| {
+            let update: SheetUpdateArguments = read(arguments)?;
+            let changes = update.0.keys().any(|key| key != "name");
+            if !changes {
+                return Err("say what changes: /sheet update --level 4 --hp 21".into());
+            }
+            // The parts are checked on a sheet that has nothing else.
+            let mut blank = json!({ "name": "-", "hitPoints": { "current": 0, "max": 0 } });
+            merge(&mut blank, &Value::Object(update.0.clone()));
+            let problems = read::<Sheet>(blank)?.problems();
+            if problems.is_empty() {
+                Ok(Action::SheetUpdate(update))
+            } else {
+                Err(problems.join("; "))
+            }
+        },
+    }
+}
+
+/// Returns the schema of a sheet in which no part is required and each may be null.
+fn partial_schema() -> Value {
+    let mut schema = super::schema::<Sheet>();
+    optional(&mut schema);
+    if let Some(schema) = schema.as_object_mut() {
+        schema.insert("title".into(), json!("SheetUpdate"));
+        let about = "The changed parts of a sheet. `name` says which sheet it is; default: the active one. `null` removes a part.";
+        schema.insert("description".into(), json!(about));
+    }
+    schema
+}
+
+/// Makes no property of a schema required, on all levels.
+fn optional(schema: &mut Value) {
+    match schema {
+        Value::Object(parts) => {
+            parts.remove("required");
+            parts.values_mut().for_each(optional);
+        }
+        Value::Array(parts) => parts.iter_mut().for_each(optional),
+        _ => {}
+    }
+}
+
+/// Merges changes into a document as RFC 7396 (JSON Merge Patch) describes.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        target.clone_from(patch);
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    if let Value::Object(target) = target {
+        for (key, value) in patch {
+            if value.is_null() {
+                target.remove(key);
+            } else {
+                merge(target.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+    }
+}
+
+pub(super) fn execute(
+    arguments: &SheetUpdateArguments,
+    facts: &Inputs,
+) -> Result<CommandOutcome, Refusal> {
+    let refusal = |message: String| Refusal {
+        error: "invalid_arguments",
+        message,
+    };
+    let named = arguments.0.get("name").and_then(Value::as_str);
+    let row = match named {
+        Some(name) => check::row_of(facts, name)?,
+        None => facts.sheets.first().ok_or(Refusal {
+            error: "not_found",
+            message: "You have no sheet yet. Say: create a character named Aria the rogue".into(),
+        })?,
+    };
+    let mut merged = row.sheet.clone();
+    merge(&mut merged, &Value::Object(arguments.0.clone()));
+    if let Some(sheet) = merged.as_object_mut() {
+        sheet.insert("name".into(), json!(row.name));
+    }
+    let sheet: Sheet = read(merged).map_err(refusal)?;
+    let problems = sheet.problems();
+    if !problems.is_empty() {
+        return Err(refusal(problems.join("; ")));
+    }
+    let stored = json!(sheet);
+    check_room(&stored, Some(&row.sheet), facts)?;
+    let name = sanitize(&row.name);
+    let parts: Vec<String> = arguments
+        .0
+        .keys()
+        .filter(|key| *key != "name")
+        .map(|key| sanitize(key))
+        .collect();
+    let text = format!("The sheet of {name} is changed: {}.", parts.join(", "));
+    Ok(CommandOutcome {
+        result: json!({ "text": text, "name": name, "changed": parts, "sheet": stored }),
+        effect: Some(Effect::Sheet {
+            name: row.name.clone(),
+            sheet: stored,
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::SheetRow;
+    use jiff::Timestamp;
+
+    fn updated(patch: Value) -> Result<Value, Refusal> {
+        let Ok(Action::SheetUpdate(arguments)) = Action::read(CommandName::SheetUpdate, patch)
+        else {
+            panic!("no update");
+        };
+        let facts = Inputs {
+            bytes_left: 20_000,
+            sheets: vec![SheetRow {
+                name: "Aria".into(),
+                sheet: json!({ "name": "Aria", "level": 3, "abilities": { "str": 8, "dex": 16, "con": 10, "int": 10, "wis": 10, "cha": 10 }, "hitPoints": { "current": 9, "max": 20 }, "notes": "owes money" }),
+                updated_at: Timestamp::UNIX_EPOCH,
+            }],
+            ..Inputs::default()
+        };
+        execute(&arguments, &facts).map(|done| done.result["sheet"].clone())
+    }
+
+    #[test]
+    fn only_the_named_parts_change() {
+        let sheet =
+            updated(json!({ "level": 4, "abilities": { "dex": 18 }, "hitPoints": { "current": 20 }, "notes": null }))
+                .unwrap();
+        assert_eq!(
+            sheet,
+            json!({ "name": "Aria", "level": 4, "abilities": { "str": 8, "dex": 18, "con": 10, "int": 10, "wis": 10, "cha": 10 }, "hitPoints": { "current": 20, "max": 20 } })
+        );
+    }
+
+    #[test]
+    fn a_part_that_no_sheet_has_or_that_is_out_of_bounds_changes_nothing() {
+        for patch in [
+            json!({}),
+            json!({ "name": "Aria" }),
+            json!({ "luck": 3 }),
+            json!({ "level": 31 }),
+            json!({ "abilities": { "dex": "high" } }),
+        ] {
+            assert!(
+                Action::read(CommandName::SheetUpdate, patch.clone()).is_err(),
+                "{patch}"
+            );
+        }
+        assert_eq!(
+            updated(json!({ "name": "Bo", "level": 2 }))
+                .unwrap_err()
+                .error,
+            "not_found"
+        );
+    }
+}

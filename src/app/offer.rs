@@ -1,0 +1,108 @@
+//! Offers a command that fixed rules found, for the user's confirmation: dice in first-person prose,
+//! and deletions.
+
+use std::sync::Arc;
+
+use metrics::counter;
+
+use super::act::{Acted, Asked, permitted};
+use super::{App, Rejected};
+use crate::actions::commands::{Action, Refusal, resolved};
+use crate::actions::gates;
+use crate::actions::reply::Reply;
+use crate::domain::{ActionGate, ActionMode};
+use crate::journal::{Event, GateChecked, Proposed};
+
+/// Why a command that fixed rules found is offered and not executed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum OfferReason {
+    FirstPerson,
+    Deletion,
+}
+
+impl OfferReason {
+    /// Returns the proposal that the rule makes. Its confidence is too high for a list of choices.
+    /// For prose it is below the default minimum of auto-execution.
+    fn proposed(self, action: &Action) -> Proposed {
+        let (confidence, reason) = match self {
+            OfferReason::FirstPerson => (0.8, "dice in first-person prose"),
+            OfferReason::Deletion => (1.0, "a deletion needs a confirmation"),
+        };
+        Proposed {
+            ok: true,
+            confidence,
+            action: action.name().into_str().to_owned(),
+            args: action.arguments(),
+            reason: reason.into(),
+            alternatives: vec![],
+            raw: String::new(),
+            was_repaired: false,
+            reused_from: None,
+        }
+    }
+
+    fn why(self) -> &'static str {
+        match self {
+            OfferReason::FirstPerson => "first-person prose is never executed by a rule",
+            OfferReason::Deletion => "a deletion is executed only if its user confirms it",
+        }
+    }
+}
+
+impl App {
+    /// Offers a command that fixed rules found: the user confirms it as they confirm a model's
+    /// proposal. No model is asked.
+    pub(super) async fn offer(
+        self: &Arc<Self>,
+        asked: Asked,
+        action: &Action,
+        reason: OfferReason,
+    ) -> Result<Acted, Rejected> {
+        let action = match self.found(action, &asked).await? {
+            Ok(action) => action,
+            Err(refusal) => {
+                let reply = Reply::declined(refusal.error, refusal.message);
+                return self.finish(asked, vec![], &reply).await;
+            }
+        };
+        let permitted = permitted(&action, &asked, "offer");
+        let proposed = reason.proposed(&action);
+        let mut events = vec![Event::Proposed(Box::new(proposed.clone()))];
+        let policy = GateChecked {
+            gate: ActionGate::Policy,
+            passed: permitted.is_ok(),
+            why: permitted
+                .as_ref()
+                .err()
+                .map(|(why, _)| why.clone())
+                .unwrap_or_default(),
+        };
+        events.push(Event::GateChecked(policy));
+        if let Err((_, reply)) = permitted {
+            return self.finish(asked, events, &reply).await;
+        }
+        events.push(Event::GateChecked(GateChecked {
+            gate: ActionGate::AutoExecution,
+            passed: false,
+            why: reason.why().into(),
+        }));
+        counter!("conclave_act_offered_total", "command" => action.name().into_str()).increment(1);
+        let offer = (asked.id, self.expiry(self.clock.now()));
+        let (mode, source) = (ActionMode::Deterministic, asked.question.source);
+        let reply = Reply::offered(mode, (&action, &[]), &proposed, source, offer);
+        self.finish(asked, events, &reply).await
+    }
+
+    /// Returns a command with what exactly it would delete. A command that the rules forbid reads
+    /// nothing.
+    async fn found(
+        &self,
+        action: &Action,
+        asked: &Asked,
+    ) -> Result<Result<Action, Refusal>, Rejected> {
+        if gates::policy(action, &asked.rules).is_err() {
+            return Ok(Ok(action.clone()));
+        }
+        Ok(resolved(action, &self.facts(action, asked).await?))
+    }
+}

@@ -1,0 +1,263 @@
+//! What a player has stored: several characters, parts of sheets, lists, deletions, and the limit.
+
+use super::{Answer, act, confirm, post, proposal, proposing, said};
+use crate::support::{MockProvider, Setup, TestApp};
+use serde_json::{Value, json};
+
+fn result(answer: &Answer) -> &Value {
+    &answer.body["actions"][0]["result"]
+}
+
+#[tokio::test]
+async fn a_player_switches_between_characters_and_changes_parts_of_a_sheet() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    for sheet in [
+        r#"/sheet create {"name": "Aria", "level": 3, "abilities": {"dex": 16, "str": 8}}"#,
+        r#"/sheet create {"name": "Bo", "level": 5, "abilities": {"dex": 8}}"#,
+    ] {
+        act(&app, "ada", sheet).await;
+    }
+    assert!(
+        act(&app, "ada", "/check dex")
+            .await
+            .text()
+            .starts_with("Bo: ")
+    );
+    assert_eq!(
+        act(&app, "ada", "/sheet use ARIA").await.text(),
+        "Aria is your active character."
+    );
+    assert!(
+        act(&app, "ada", "/check dex")
+            .await
+            .text()
+            .starts_with("Aria: ")
+    );
+    assert_eq!(
+        act(&app, "ada", "/sheet list").await.text(),
+        "- Aria, level 3 (active)\n- Bo, level 5"
+    );
+    let updated = act(
+        &app,
+        "ada",
+        "/sheet update --level 4 --dex 18 --class rogue",
+    )
+    .await;
+    assert_eq!(
+        updated.text(),
+        "The sheet of Aria is changed: level, abilities, class."
+    );
+    let sheet = &result(&updated)["sheet"];
+    assert_eq!(
+        (
+            &sheet["abilities"]["dex"],
+            &sheet["abilities"]["str"],
+            &sheet["class"]
+        ),
+        (&json!(18), &json!(8), &json!("rogue"))
+    );
+    act(
+        &app,
+        "ada",
+        r#"/sheet update {"name": "bo", "class": null, "notes": "tired"}"#,
+    )
+    .await;
+    assert_eq!(
+        result(&act(&app, "ada", "/sheet show Bo").await)["sheet"]["notes"],
+        "tired"
+    );
+    for (text, error) in [
+        ("/sheet use Zoe", "not_found"),
+        ("/sheet update --luck 3", "invalid_arguments"),
+        ("/sheet update --level 99", "invalid_arguments"),
+        ("/sheet update", "invalid_arguments"),
+        ("/sheet list x", "invalid_arguments"),
+    ] {
+        assert_eq!(act(&app, "ada", text).await.body["error"], error, "{text}");
+    }
+    assert_eq!(
+        act(&app, "ben", "/sheet use Aria").await.body["error"],
+        "not_found"
+    );
+}
+
+#[tokio::test]
+async fn memories_are_listed_in_pages_and_deleted_once_the_user_confirms() {
+    let provider = MockProvider::start().await;
+    let quick = Setup::default().set("/policy/actions", json!({ "userBurst": 100 }));
+    let app = TestApp::with(&provider, quick).await;
+    for n in 1..=12 {
+        act(&app, "ada", &format!("remember that door {n} is locked")).await;
+    }
+    let list = act(&app, "ada", "/memory list").await;
+    let lines: Vec<&str> = list.text().lines().collect();
+    assert_eq!(
+        (lines.len(), lines[0], lines[10]),
+        (
+            11,
+            "1. door 12 is locked",
+            "Page 1 of 2. Next: /memory list 2"
+        )
+    );
+    assert_eq!(
+        act(&app, "ada", "/memory list 2").await.text(),
+        "11. door 2 is locked\n12. door 1 is locked\nPage 2 of 2."
+    );
+    let offer = act(&app, "ada", "/memory delete 2").await;
+    assert_eq!(
+        (
+            &offer.body["executed"],
+            &offer.body["proposed_action"]["args"]["content"]
+        ),
+        (&json!(false), &json!("door 11 is locked"))
+    );
+    // The offer names the memory itself: a newer one does not shift it.
+    act(&app, "ada", "remember that door 13 is open").await;
+    assert_eq!(confirm(&app, "ben", &offer).await.status, 404);
+    assert_eq!(
+        confirm(&app, "ada", &offer).await.text(),
+        "No longer remembered: door 11 is locked"
+    );
+    assert_eq!(confirm(&app, "ada", &offer).await.status, 409);
+    assert_eq!(result(&act(&app, "ada", "/memory list").await)["count"], 12);
+
+    let offer = act(&app, "ada", "/memory delete open").await;
+    assert_eq!(
+        offer.body["proposed_action"]["args"]["content"],
+        "door 13 is open"
+    );
+    let several = act(&app, "ada", "/memory delete locked").await;
+    assert_eq!(several.body["error"], "invalid_arguments");
+    for text in [
+        "/memory delete 99",
+        "/memory delete 0",
+        "/memory delete unicorn",
+    ] {
+        assert_eq!(
+            act(&app, "ada", text).await.body["error"],
+            "not_found",
+            "{text}"
+        );
+    }
+    let stranger = act(&app, "ben", "/memory delete 1").await;
+    assert_eq!(stranger.body["error"], "not_found");
+    assert_eq!(provider.calls().len(), 0, "a model was asked");
+}
+
+#[tokio::test]
+async fn a_sheet_is_deleted_once_the_user_confirms() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    act(&app, "ada", "create a character named Aria the rogue").await;
+    let offer = act(&app, "ada", "/sheet delete aria").await;
+    assert_eq!(
+        offer.body["proposed_action"]["args"],
+        json!({ "name": "Aria" })
+    );
+    assert_eq!(offer.gates(), ["policy", "auto_execution!"]);
+    act(&app, "ada", "show my sheet").await.text();
+    assert_eq!(
+        confirm(&app, "ada", &offer).await.text(),
+        "The sheet of Aria is deleted."
+    );
+    assert_eq!(
+        act(&app, "ada", "show my sheet").await.body["error"],
+        "not_found"
+    );
+}
+
+#[tokio::test]
+async fn a_model_proposes_no_deletion() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::with(&provider, proposing()).await;
+    act(&app, "ada", "remember that the duke hates dogs").await;
+    provider.reply_with(
+        "proposal",
+        proposal("memory.delete", json!({ "memory": "duke" }), 0.99),
+    );
+    let answer = act(&app, "ada", "get rid of the thing with the duke").await;
+    assert_eq!(answer.body["error"], "unknown_intent");
+    assert_eq!(answer.gates(), ["allowlist!"]);
+    let prompt = provider.calls()[0].text();
+    assert!(prompt.contains("memory.list") && !prompt.contains("memory.delete"));
+}
+
+#[tokio::test]
+async fn what_a_user_stores_in_all_guilds_together_is_limited() {
+    let provider = MockProvider::start().await;
+    let limit = Setup::default().set("/policy/actions", json!({ "userBytes": 100 }));
+    let app = TestApp::with(&provider, limit).await;
+    act(&app, "ada", &format!("/memory add {}", "x".repeat(60)))
+        .await
+        .text();
+    let mut elsewhere = said("ada", &format!("/memory add {}", "ß".repeat(21)));
+    elsewhere["context"]["guildId"] = json!("g2");
+    let refused = post(&app, "/api/act", &elsewhere).await;
+    assert_eq!(refused.body["error"], "too_many");
+    assert!(
+        refused.body["message"]
+            .as_str()
+            .unwrap()
+            .contains("42 bytes, and 40 are left")
+    );
+    let sheet = act(
+        &app,
+        "ada",
+        r#"/sheet create {"name": "Aria", "notes": "a long story begins"}"#,
+    )
+    .await;
+    assert_eq!(sheet.body["error"], "too_many");
+    act(&app, "ben", "/memory add something").await.text();
+}
+
+#[tokio::test]
+async fn memories_are_found_in_any_script_and_without_accents() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    for text in [
+        "die Straße ist gesperrt",
+        "the café is closed",
+        "那位公爵讨厌狗",
+    ] {
+        act(&app, "ada", &format!("/memory add {text}")).await;
+    }
+    for (query, found) in [
+        ("STRASSE", "- die Straße ist gesperrt"),
+        ("straße", "- die Straße ist gesperrt"),
+        ("cafe", "- the café is closed"),
+        ("公爵", "- 那位公爵讨厌狗"),
+        ("狗", "- 那位公爵讨厌狗"),
+    ] {
+        let answer = act(&app, "ada", &format!("/memory search {query}")).await;
+        assert_eq!(answer.text(), found, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_arguments_are_explained_without_names_of_the_program() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    for (text, message) in [
+        (
+            r#"/check {"ability": "luck"}"#,
+            "check: ability is one of str, dex, con, int, wis, cha",
+        ),
+        (
+            r#"/check {"ability": "dex", "dc": "high"}"#,
+            "check: dc is a whole number",
+        ),
+        (r#"/roll {"expression": 5}"#, "roll: expression is a text"),
+        (
+            r#"/roll {"dice": "2d6"}"#,
+            "roll: there is no argument dice; expression is missing",
+        ),
+        (
+            r#"/sheet create {"name": "Bo", "abilities": {"dex": "x"}}"#,
+            "sheet.create: abilities.dex is a whole number",
+        ),
+    ] {
+        let answer = act(&app, "ada", text).await;
+        assert_eq!(answer.body["message"], message, "{text}");
+    }
+}

@@ -12,11 +12,9 @@ use super::doctor;
 use super::exit::{Done, Exit, failing};
 use super::show::check_files;
 use super::terminal::say;
-use crate::config::{self, Env};
+use crate::config::{self, Env, PRESETS, Preset};
 
 const CONFIG: &str = "llm.config.json";
-
-const PROVIDERS: [&str; 5] = ["anthropic", "openai", "xai", "openrouter", "ollama"];
 
 /// The file mode of secrets: only the owner can read and write.
 const PRIVATE: u32 = 0o600;
@@ -47,57 +45,59 @@ pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Done {
     let config = folder.join(CONFIG);
     let settings: Vec<(String, String)> =
         keys.into_iter().chain(addresses(env, &provider)).collect();
-    let kept =
-        write_all(&folder, &provider, &settings, arguments.force).map_err(failing(Exit::Usage))?;
-    say(format_args!(
-        "wrote          {} ({provider})",
-        config.display()
-    ));
+    let kept = write_all(&folder, &provider, &settings, arguments.force);
+    let kept = kept.map_err(failing(Exit::Usage))?;
+    let shown = config.display();
+    say(format_args!("wrote          {shown} ({provider})"));
     say_settings(&folder.join(".env"), &settings, &kept);
     if provider == "ollama" {
-        say(format_args!(
-            "context        start Ollama with OLLAMA_CONTEXT_LENGTH=16384: its default of 4096 cuts prompts"
-        ));
+        let hint =
+            "start Ollama with OLLAMA_CONTEXT_LENGTH=16384: its default of 4096 cuts prompts";
+        say(format_args!("context        {hint}"));
     }
     if arguments.no_probe {
         return Ok(());
     }
     let env = Env::load().with("CONCLAVE_CONFIG", config.display().to_string());
     doctor::run(&env, false).await?;
-    say(format_args!(
-        "next           conclave ask \"What does HTTP status 422 mean?\""
-    ));
+    let next = "conclave ask \"What does HTTP status 422 mean?\"";
+    say(format_args!("next           {next}"));
     Ok(())
 }
 
 fn say_settings(file: &Path, settings: &[(String, String)], kept: &BTreeSet<String>) {
-    let names: Vec<&str> = settings
-        .iter()
-        .map(|(name, _)| name.as_str())
-        .filter(|name| !kept.contains(*name))
-        .collect();
+    let names = settings.iter().map(|(name, _)| name.as_str());
+    let names: Vec<&str> = names.filter(|name| !kept.contains(*name)).collect();
     let file = file.display();
     if !names.is_empty() {
         let names = names.join(", ");
         say(format_args!("wrote          {file} (mode 0600: {names})"));
     }
     for name in kept {
-        say(format_args!(
-            "kept           {name} in {file}: it has another value there; --force replaces it"
-        ));
+        let why = "it has another value there; --force replaces it";
+        say(format_args!("kept           {name} in {file}: {why}"));
     }
 }
 
 /// Returns the addresses of the environment that the config uses. They are stored, because later
 /// commands must find what is probed now.
 fn addresses(env: &Env, provider: &str) -> Vec<(String, String)> {
-    let used = PROVIDERS
-        .iter()
-        .filter(|name| **name == provider || provider == "mixed");
-    let variables = used.map(|name| format!("{}_BASE_URL", name.to_uppercase()));
-    variables
-        .filter_map(|variable| Some((variable.clone(), env.get(&variable)?.to_owned())))
-        .collect()
+    let is_used = |preset: &&Preset| preset.name == provider || provider == "mixed";
+    let variables = PRESETS.iter().filter(is_used);
+    let variables = variables.map(|preset| format!("{}_BASE_URL", preset.name.to_uppercase()));
+    set(env, variables)
+}
+
+/// Returns the variables that are set, with their values.
+fn set(env: &Env, names: impl Iterator<Item = String>) -> Vec<(String, String)> {
+    let set = names.filter_map(|name| Some((name.clone(), env.get(&name)?.to_owned())));
+    set.collect()
+}
+
+/// Returns the variables of the keys of all providers.
+fn key_variables() -> Vec<String> {
+    let with_key = PRESETS.iter().filter(|preset| preset.needs_key());
+    with_key.map(Preset::variable).collect()
 }
 
 /// Returns the name of the built-in config to write, and the keys that go into `.env`.
@@ -105,35 +105,29 @@ fn chosen(env: &Env, arguments: &InitArguments) -> Result<(String, Vec<(String, 
     let found = config::providers_with_keys(env);
     let provider = match (&arguments.provider, found.as_slice()) {
         (Some(name), _) if name == "local" || config::built_in(name).is_none() => {
-            return Err(format!(
-                "there is no provider {name:?}: anthropic, openai, xai, openrouter, ollama or mixed"
-            ));
+            let known = "anthropic, openai, xai, openrouter, ollama or mixed";
+            return Err(format!("there is no provider {name:?}: {known}"));
         }
         (Some(name), _) => name.clone(),
         (None, [only]) => (*only).to_owned(),
         (None, [_, ..]) => "mixed".to_owned(),
         (None, []) => ask_for_provider()?,
     };
-    if provider == "mixed" {
-        let keys = config::KEY_VARIABLES.iter().filter_map(|(_, variable)| {
-            Some(((*variable).to_owned(), env.get(variable)?.to_owned()))
-        });
-        let keys: Vec<(String, String)> = keys.collect();
+    let Some(preset) = Preset::of(&provider) else {
+        let keys = set(env, key_variables().into_iter());
         if keys.len() < 2 {
-            return Err(format!(
-                "mixed needs two keys or more of {}",
-                key_variables()
-            ));
+            let variables = key_variables().join(", ");
+            return Err(format!("mixed needs two keys or more of {variables}"));
         }
         return Ok((provider, keys));
-    }
-    let Some((_, variable)) = config::KEY_VARIABLES
-        .iter()
-        .find(|(name, _)| *name == provider)
-    else {
-        return Ok((provider, vec![]));
     };
-    let key = match env.get(variable) {
+    let keys = preset.needs_key().then(|| key_of(env, preset.variable()));
+    Ok((provider, keys.transpose()?.into_iter().collect()))
+}
+
+/// Returns the key of a provider from its variable or from the terminal.
+fn key_of(env: &Env, variable: String) -> Result<(String, String), String> {
+    let key = match env.get(&variable) {
         Some(key) => key.to_owned(),
         None if std::io::stdin().is_terminal() => dialoguer::Password::new()
             .with_prompt(format!("{variable} (not shown)"))
@@ -142,40 +136,29 @@ fn chosen(env: &Env, arguments: &InitArguments) -> Result<(String, Vec<(String, 
             .trim()
             .to_owned(),
         None => {
-            return Err(format!(
-                "{variable} is not set, and there is no terminal to ask for it"
-            ));
+            let why = "is not set, and there is no terminal to ask for it";
+            return Err(format!("{variable} {why}"));
         }
     };
     if key.is_empty() {
         return Err(format!("{variable} is empty"));
     }
-    Ok((provider, vec![((*variable).to_owned(), key)]))
-}
-
-fn key_variables() -> String {
-    config::KEY_VARIABLES
-        .map(|(_, variable)| variable)
-        .join(", ")
+    Ok((variable, key))
 }
 
 fn ask_for_provider() -> Result<String, String> {
     if !std::io::stdin().is_terminal() {
+        let variables = key_variables().join(", ");
         return Err(format!(
-            "no key is set and there is no terminal to ask for one: set one of {}, or give --provider ollama",
-            key_variables()
+            "no key is set and there is no terminal to ask for one: set one of {variables}, or give --provider ollama"
         ));
     }
-    let picked = dialoguer::Select::new()
-        .with_prompt("Whose models?")
-        .items(PROVIDERS)
-        .default(0)
-        .interact();
+    let names = PRESETS.map(|preset| preset.name);
+    let select = dialoguer::Select::new().with_prompt("Whose models?");
+    let picked = select.items(names).default(0).interact();
     let at = picked.map_err(|error| format!("no provider was chosen: {error}"))?;
-    PROVIDERS
-        .get(at)
-        .map(|name| (*name).to_owned())
-        .ok_or_else(|| "no provider was chosen".to_owned())
+    let name = names.get(at).ok_or("no provider was chosen")?;
+    Ok((*name).to_owned())
 }
 
 fn folder(env: &Env, global: bool) -> Result<PathBuf, String> {
@@ -199,20 +182,16 @@ fn write_all(
     let config = folder.join(CONFIG);
     if config.exists() {
         if !force {
-            return Err(format!(
-                "{} is there already: --force replaces it",
-                config.display()
-            ));
+            let shown = config.display();
+            return Err(format!("{shown} is there already: --force replaces it"));
         }
         let former = unused(folder);
         std::fs::rename(&config, &former).map_err(|error| said(&former, &error))?;
     }
     let text = config::built_in(provider).unwrap_or_default();
     // The schema is beside the file only in the repository.
-    let text: String = text
-        .lines()
-        .filter(|line| !line.contains("\"$schema\""))
-        .fold(String::new(), |all, line| all + line + "\n");
+    let lines = text.lines().filter(|line| !line.contains("\"$schema\""));
+    let text = lines.fold(String::new(), |all, line| all + line + "\n");
     std::fs::write(&config, text).map_err(|error| said(&config, &error))?;
     if settings.is_empty() {
         return Ok(BTreeSet::new());
@@ -222,17 +201,10 @@ fn write_all(
 
 /// Returns an unused file name for the former config.
 fn unused(folder: &Path) -> PathBuf {
-    let names = (1u32..).map(|n| {
-        if n == 1 {
-            format!("{CONFIG}.old")
-        } else {
-            format!("{CONFIG}.old{n}")
-        }
-    });
-    names
-        .map(|name| folder.join(name))
-        .find(|path| !path.exists())
-        .unwrap_or_else(|| folder.join("llm.config.json.old"))
+    let first = folder.join(format!("{CONFIG}.old"));
+    let others = (2u32..).map(|n| folder.join(format!("{CONFIG}.old{n}")));
+    let mut paths = std::iter::once(first.clone()).chain(others);
+    paths.find(|path| !path.exists()).unwrap_or(first)
 }
 
 /// Adds the settings that the file does not have yet, and makes it readable by its owner only.
@@ -252,9 +224,8 @@ fn add_settings(
         (former.lines().map(str::to_owned).collect(), BTreeSet::new());
     for (name, value) in settings {
         if value.contains(['\'', '\n', '\r']) {
-            return Err(format!(
-                "{name} holds a quote or a line break: it cannot be written to .env"
-            ));
+            let why = "holds a quote or a line break: it cannot be written to .env";
+            return Err(format!("{name} {why}"));
         }
         let new = format!("{name}='{value}'");
         let is_set = |line: &&mut String| {
@@ -266,16 +237,12 @@ fn add_settings(
         match lines.iter_mut().find(is_set) {
             None => lines.push(new),
             Some(line) => {
-                let old = line
-                    .split_once('=')
-                    .map_or("", |(_, old)| old)
-                    .trim()
-                    .trim_matches(['\'', '"'])
-                    .to_owned();
+                let old = line.split_once('=').map_or("", |(_, old)| old.trim());
+                let old = old.trim_matches(['\'', '"']);
                 // A setting without a value is a placeholder.
                 if old.is_empty() || force {
                     *line = new;
-                } else if old != *value {
+                } else if old != value {
                     kept.insert(name.clone());
                 }
             }
@@ -303,30 +270,19 @@ mod tests {
     fn keys_are_added_to_what_is_there_and_read_by_their_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(".env");
-        std::fs::write(
-            &file,
-            "CONCLAVE_BIND=127.0.0.1:1\nXAI_API_KEY=\nOPENAI_API_KEY=mine",
-        )
-        .unwrap();
+        let former = "CONCLAVE_BIND=127.0.0.1:1\nXAI_API_KEY=\nOPENAI_API_KEY=mine";
+        std::fs::write(&file, former).unwrap();
         let keys = ["OPENAI_API_KEY", "XAI_API_KEY", "ANTHROPIC_API_KEY"]
             .map(|name| (name.to_owned(), "k$1".to_owned()));
         let kept = add_settings(&file, &keys, false).unwrap();
         assert_eq!(kept, BTreeSet::from(["OPENAI_API_KEY".to_owned()]));
-        let text = std::fs::read_to_string(&file).unwrap();
-        assert_eq!(
-            text,
-            "CONCLAVE_BIND=127.0.0.1:1\nXAI_API_KEY='k$1'\nOPENAI_API_KEY=mine\nANTHROPIC_API_KEY='k$1'\n"
-        );
-        assert_eq!(
-            std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
-            PRIVATE
-        );
+        let text = || std::fs::read_to_string(&file).unwrap();
+        let expected = "CONCLAVE_BIND=127.0.0.1:1\nXAI_API_KEY='k$1'\nOPENAI_API_KEY=mine\nANTHROPIC_API_KEY='k$1'\n";
+        assert_eq!(text(), expected);
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, PRIVATE);
         assert!(add_settings(&file, &keys, true).unwrap().is_empty());
-        assert!(
-            std::fs::read_to_string(&file)
-                .unwrap()
-                .contains("OPENAI_API_KEY='k$1'")
-        );
+        assert!(text().contains("OPENAI_API_KEY='k$1'"));
     }
 
     #[test]
@@ -335,11 +291,9 @@ mod tests {
         std::fs::write(folder.path().join(CONFIG), "mine").unwrap();
         assert!(write_all(folder.path(), "openai", &[], false).is_err());
         write_all(folder.path(), "openai", &[], true).unwrap();
-        assert_eq!(
-            std::fs::read_to_string(folder.path().join("llm.config.json.old")).unwrap(),
-            "mine"
-        );
-        let written = std::fs::read_to_string(folder.path().join(CONFIG)).unwrap();
+        let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(read("llm.config.json.old"), "mine");
+        let written = read(CONFIG);
         assert!(written.contains("gpt-6") && !written.contains("$schema"));
     }
 }

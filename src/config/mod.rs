@@ -40,7 +40,7 @@ pub use decisions::{Decisions, EMBEDDING_MODEL_PATH, Strategy};
 pub use env::Env;
 pub use file::{CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, json_schema};
 pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};
-pub use presets::KEY_VARIABLES;
+pub use presets::{PRESETS, Preset};
 pub use source::{BUILT_IN, built_in, database_url, providers_with_keys, user_folder};
 pub use variables::GOOD_TOKEN_CHARS;
 

@@ -45,12 +45,9 @@ pub fn built_in(name: &str) -> Option<&'static str> {
 /// Returns the default model of a variable: the one in the provider's built-in config.
 pub(super) fn default_model(provider: &str, variable: &str) -> Option<String> {
     let file: File = serde_json::from_str(built_in(provider)?).ok()?;
-    let role = file
-        .models
-        .roles
-        .into_values()
-        .find(|role| role.model.as_deref() == Some(variable))?;
-    role.default_model
+    let mut roles = file.models.roles.into_values();
+    let role = roles.find(|role| role.model.as_deref() == Some(variable));
+    role?.default_model
 }
 
 /// Finds the current config.
@@ -66,7 +63,7 @@ pub(super) fn find(env: &Env) -> Result<Source, Problem> {
     let name = with_keys.first().copied().unwrap_or("anthropic");
     let text = built_in(name).unwrap_or_default().to_owned();
     let notice = with_keys.first().map(|name| {
-        let variable = PRESETS.iter().find(|preset| preset.name == *name).map_or("", |preset| preset.found_by);
+        let variable = Preset::of(name).map(Preset::variable).unwrap_or_default();
         let others = match with_keys.get(1..) {
             Some(others @ [_, ..]) => {
                 let others = others.join(", ");
@@ -94,51 +91,22 @@ pub(super) fn find_file(env: &Env) -> Result<String, Problem> {
 }
 
 fn named(env: &Env) -> Result<Option<Source>, Problem> {
-    let unreadable = |place: &str, path: &str, error: &std::io::Error| {
-        let names = BUILT_IN.map(|(name, _)| name).join(", ");
-        let hint = if error.kind() == ErrorKind::NotFound {
-            format!(" (built-in configs: {names})")
-        } else {
-            String::new()
-        };
-        Problem {
-            place: place.to_owned(),
-            detail: format!(
-                "cannot read the config file {path:?}: {}{hint}",
-                error.kind()
-            ),
-        }
-    };
     if let Some(name) = env.get("CONCLAVE_CONFIG") {
         if let Some(text) = built_in(name) {
-            let notice = (name == "ollama").then(|| OLLAMA_CONTEXT.to_owned());
             return Ok(Some(Source {
                 text: text.to_owned(),
                 shown: format!("built-in {name}"),
-                notice,
+                notice: (name == "ollama").then(|| OLLAMA_CONTEXT.to_owned()),
             }));
         }
-        return match std::fs::read_to_string(name) {
-            Ok(text) => Ok(Some(Source {
-                text,
-                shown: name.to_owned(),
-                notice: None,
-            })),
-            Err(error) => Err(unreadable("CONCLAVE_CONFIG", name, &error)),
-        };
+        let read = of_file(name).map_err(|error| unreadable("CONCLAVE_CONFIG", name, &error));
+        return read.map(Some);
     }
-    for path in
-        std::iter::once(PathBuf::from(FILE)).chain(user_folder(env).map(|folder| folder.join(FILE)))
-    {
+    let users = user_folder(env).map(|folder| folder.join(FILE));
+    for path in std::iter::once(PathBuf::from(FILE)).chain(users) {
         let shown = path.display().to_string();
-        match std::fs::read_to_string(&path) {
-            Ok(text) => {
-                return Ok(Some(Source {
-                    text,
-                    shown,
-                    notice: None,
-                }));
-            }
+        match of_file(&shown) {
+            Ok(source) => return Ok(Some(source)),
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(error) => return Err(unreadable(&shown, &shown, &error)),
@@ -147,15 +115,34 @@ fn named(env: &Env) -> Result<Option<Source>, Problem> {
     Ok(None)
 }
 
+fn of_file(path: &str) -> std::io::Result<Source> {
+    Ok(Source {
+        text: std::fs::read_to_string(path)?,
+        shown: path.to_owned(),
+        notice: None,
+    })
+}
+
+fn unreadable(place: &str, path: &str, error: &std::io::Error) -> Problem {
+    let names = BUILT_IN.map(|(name, _)| name).join(", ");
+    let hint = if error.kind() == ErrorKind::NotFound {
+        format!(" (built-in configs: {names})")
+    } else {
+        String::new()
+    };
+    let kind = error.kind();
+    Problem {
+        place: place.to_owned(),
+        detail: format!("cannot read the config file {path:?}: {kind}{hint}"),
+    }
+}
+
 /// Returns the names of the built-in configs whose provider can be used with this environment, in
 /// their order.
 pub fn providers_with_keys(env: &Env) -> Vec<&'static str> {
-    let has_key = |preset: &&Preset| env.get(preset.found_by).is_some();
-    PRESETS
-        .iter()
-        .filter(has_key)
-        .map(|preset| preset.name)
-        .collect()
+    let has_key = |preset: &&Preset| env.get(&preset.variable()).is_some();
+    let presets = PRESETS.iter().filter(has_key);
+    presets.map(|preset| preset.name).collect()
 }
 
 /// Returns `$XDG_CONFIG_HOME/conclave`, the folder of the user's own config.
@@ -175,12 +162,8 @@ pub(super) fn data_folder(env: &Env) -> PathBuf {
 
 /// Returns the address of the database: `DATABASE_URL`, else a file in the data folder.
 pub fn database_url(env: &Env) -> String {
-    let usual = || {
-        format!(
-            "sqlite://{}",
-            data_folder(env).join("conclave.db").display()
-        )
-    };
+    let file = data_folder(env).join("conclave.db");
+    let usual = || format!("sqlite://{}", file.display());
     env.get("DATABASE_URL").map_or_else(usual, str::to_owned)
 }
 

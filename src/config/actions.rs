@@ -97,35 +97,26 @@ impl Check<'_> {
     pub(super) fn actions(&mut self, a: &ActionsFile) -> ActionsPolicy {
         let all: BTreeSet<CommandName> = CommandName::ALL.into();
         let at = "/policy/actions";
-        let commands = self
-            .commands(&below(at, "commands"), a.commands.as_deref())
-            .unwrap_or_else(|| all.clone());
-        let proposer_commands = self
-            .commands(
-                &below(at, "proposerCommands"),
-                a.proposer_commands.as_deref(),
-            )
-            .unwrap_or(all);
+        let commands = self.commands(&below(at, "commands"), a.commands.as_deref());
+        let of_proposer = below(at, "proposerCommands");
+        let of_proposer = self.commands(&of_proposer, a.proposer_commands.as_deref());
         let mut guilds = BTreeMap::new();
         for (id, guild) in &a.guilds {
             let place = below(&below(at, "guilds"), id);
             let commands = self.commands(&below(&place, "commands"), guild.commands.as_deref());
-            let enabled = guild.enabled.unwrap_or(true);
-            guilds.insert(
-                id.clone(),
-                GuildPolicy {
-                    enabled,
-                    commands,
-                    narration: guild.narration,
-                    shadow: guild.shadow,
-                },
-            );
+            let policy = GuildPolicy {
+                enabled: guild.enabled.unwrap_or(true),
+                commands,
+                narration: guild.narration,
+                shadow: guild.shadow,
+            };
+            guilds.insert(id.clone(), policy);
         }
         ActionsPolicy {
             enabled: self.switch(&["FEATURE_PLANNER_ENABLED"]).unwrap_or(true),
             proposer: self.proposer(),
-            commands,
-            proposer_commands,
+            commands: commands.unwrap_or_else(|| all.clone()),
+            proposer_commands: of_proposer.unwrap_or(all),
             max: Usd::from_dollars(a.max_usd.unwrap_or(0.05)),
             timeout: Duration::from_millis(a.timeout_ms.unwrap_or(5000)),
             cache: Duration::from_secs(a.cache_seconds.unwrap_or(30)),
@@ -146,21 +137,15 @@ impl Check<'_> {
         place: &str,
         names: Option<&[Option<String>]>,
     ) -> Option<BTreeSet<CommandName>> {
-        let names = names?;
         let mut known = BTreeSet::new();
-        for (i, name) in names.iter().enumerate() {
+        for (i, name) in names?.iter().enumerate() {
             let Some(name) = name else { continue };
-            match name.parse::<CommandName>() {
-                Ok(name) => {
-                    known.insert(name);
-                }
-                Err(()) => {
-                    let all = CommandName::ALL.map(|name| name.into_str()).join(", ");
-                    self.add(
-                        format!("{place}/{i}"),
-                        format!("there is no command {name:?}; the commands are {all}"),
-                    );
-                }
+            if let Ok(command) = name.parse::<CommandName>() {
+                known.insert(command);
+            } else {
+                let all = CommandName::ALL.map(|name| name.into_str()).join(", ");
+                let detail = format!("there is no command {name:?}; the commands are {all}");
+                self.add(format!("{place}/{i}"), detail);
             }
         }
         Some(known)
@@ -176,12 +161,10 @@ impl Check<'_> {
         ]);
         let mut min_confidence = 0.90;
         if let Some((variable, text)) = confidence {
+            let detail = format!("{text:?} is not a number from 0 to 1, such as 0.90");
             match text.parse::<f64>() {
                 Ok(given) if (0.0..=1.0).contains(&given) => min_confidence = given,
-                _ => self.add(
-                    variable,
-                    format!("{text:?} is not a number from 0 to 1, such as 0.90"),
-                ),
+                _ => self.add(variable, detail),
             }
         }
         let provider = self

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::checker::Check;
 use super::env::LOCAL_MODEL_DEFAULT;
-use super::file::{File, PriceFile, RoleFile};
-use super::providers::{is_left_out, kind_of};
+use super::file::{File, RoleFile};
+use super::providers::{SAY_KIND, is_left_out, key_variable, kind_of};
 use super::shape::{Shaped, below, shape};
-use super::source::{self, Source};
+use super::source;
 use super::{
     Config, Env, ModelData, OutputForm, Problem, Problems, PromptSet, ProviderKind, RoleModel,
     models,
@@ -27,18 +27,15 @@ const PROPOSAL_TOKENS: u32 = 400;
 /// Every problem of the file and of the environment, in one list.
 pub fn load(env: &Env) -> Result<Config, Problems> {
     match source::find(env) {
-        Ok(Source {
-            text,
-            shown,
-            notice,
-        }) => Ok(Config {
-            source: shown,
-            notice,
-            ..from_text(&text, env)?
+        Ok(source) => Ok(Config {
+            source: source.shown,
+            notice: source.notice,
+            ..from_text(&source.text, env)?
         }),
-        Err(problem) => check(&Shaped::unreadable(problem), env, |check, file| {
-            check.resolve(file, "")
-        }),
+        Err(problem) => {
+            let shaped = Shaped::unreadable(problem);
+            check(&shaped, env, |check, file| check.resolve(file, ""))
+        }
     }
 }
 
@@ -77,15 +74,13 @@ pub fn from_text(text: &str, env: &Env) -> Result<Config, Problems> {
 }
 
 fn shaped(text: &str) -> Shaped {
-    serde_json::from_str::<Value>(text).map_or_else(
-        |error| {
-            Shaped::unreadable(Problem {
-                place: "/".into(),
-                detail: format!("not valid JSON: {error}"),
-            })
-        },
-        shape,
-    )
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) => shape(value),
+        Err(error) => Shaped::unreadable(Problem {
+            place: "/".into(),
+            detail: format!("not valid JSON: {error}"),
+        }),
+    }
 }
 
 /// Runs a check. Adds the problems of the file's shape and of the `.env` files.
@@ -144,9 +139,9 @@ impl Check<'_> {
         let policy = self.policy(&shaped.file.policy);
         let (bind, token) = self.bind();
         let database_url = self.database_url();
-        let prompts_dir = self.prompts_dir();
-        let (tools_workspace, program_variables) =
-            (self.tools_workspace(), self.program_variables());
+        let prompts_dir = self.folder("CONCLAVE_PROMPTS_DIR");
+        let tools_workspace = self.folder("TOOLS_WORKSPACE");
+        let program_variables = self.program_variables();
         let (attachment_hosts, cors_origins) = (self.attachment_hosts(), self.cors_origins());
         self.logs();
         Some(Config {
@@ -171,19 +166,17 @@ impl Check<'_> {
 
     fn prices(&mut self, file: &File) {
         for (model, price) in &file.pricing {
-            let place = below("/pricing", model);
+            let place = |name| below(&below("/pricing", model), name);
             for (name, given) in [("input", price.input), ("output", price.output)] {
                 if given.is_none() {
-                    self.missing(below(&place, name), "needed: US dollars per million tokens");
+                    self.missing(place(name), "needed: US dollars per million tokens");
                 }
             }
             if let (Some(input), Some(read)) = (price.input, price.cache_read)
                 && read > input
             {
-                self.add(
-                    below(&place, "cacheRead"),
-                    format!("{read} is dearer than input, {input}"),
-                );
+                let detail = format!("{read} is dearer than input, {input}");
+                self.add(place("cacheRead"), detail);
             }
         }
     }
@@ -192,24 +185,19 @@ impl Check<'_> {
         let mut roles = BTreeMap::new();
         for (name, role) in &file.models.roles {
             let place = below("/models/roles", name);
-            match name.parse::<Role>() {
-                Ok(key) => {
-                    if let Some(model) = self.role(file, &place, role, DEFAULT_MAX_TOKENS) {
-                        roles.insert(key, model);
-                    }
-                }
-                Err(_) => self.add(
-                    place,
-                    format!("unknown role; the roles are {}", role_names()),
-                ),
-            }
+            let Ok(key) = name.parse::<Role>() else {
+                let agents = Agent::ALL.map(|agent| agent.into_str()).join(", ");
+                let detail = format!("unknown role; the roles are master, {agents}, proposer");
+                self.add(place, detail);
+                continue;
+            };
+            let model = self.role(file, &place, role, DEFAULT_MAX_TOKENS);
+            roles.extend(model.map(|model| (key, model)));
         }
         for core in std::iter::once(Role::Master).chain(CORE_AGENTS.map(Role::Agent)) {
             if !file.models.roles.contains_key(core.as_str()) {
-                self.missing(
-                    format!("/models/roles/{core}"),
-                    "this role is needed and not configured",
-                );
+                let place = format!("/models/roles/{core}");
+                self.missing(place, "this role is needed and not configured");
             }
         }
         roles
@@ -225,25 +213,16 @@ impl Check<'_> {
         let Some(proposer) = policy.map(|policy| &policy.actions.proposer) else {
             return;
         };
+        let role = roles.remove(&Role::Proposer);
         let Some(wanted) = proposer.provider.as_ref().filter(|_| proposer.enabled) else {
-            roles.remove(&Role::Proposer);
             return;
         };
-        let Some(model) = roles
-            .get(&Role::Proposer)
-            .or_else(|| roles.get(&Role::Master))
-            .cloned()
-        else {
+        let Some(mut model) = role.or_else(|| roles.get(&Role::Master).cloned()) else {
             return;
         };
         if model.provider == *wanted {
-            roles.insert(
-                Role::Proposer,
-                RoleModel {
-                    max_tokens: model.max_tokens.min(PROPOSAL_TOKENS),
-                    ..model
-                },
-            );
+            model.max_tokens = model.max_tokens.min(PROPOSAL_TOKENS);
+            roles.insert(Role::Proposer, model);
         } else {
             let detail = format!(
                 "{wanted:?} is neither \"stub\" nor the provider of the role proposer, or of the master without one, which \
@@ -266,32 +245,26 @@ impl Check<'_> {
         let before = self.problems.len();
         let max_tokens = role.max_tokens.unwrap_or(max_tokens);
         if !self.is_here(file, role) {
-            if let Some(fallback) = &role.fallback {
-                return self.fallback(file, place, (role, fallback), max_tokens);
+            if role.fallback.is_none() {
+                self.no_provider(file, place);
             }
-            self.no_provider(file, place);
-            return None;
+            return self.fallback(file, place, role, max_tokens);
         }
-        let (provider, kind) = self.provider_of(file, place, role);
+        let (name, kind) = self.provider_of(file, place, role);
         let model = self.model_id(place, role);
-        let known = model
-            .as_ref()
-            .and_then(|model| models::known(model, &file.model_data));
-        let free = provider
-            .as_ref()
-            .and_then(|name| file.providers.get(name))
-            .is_some_and(|provider| provider.free);
+        let known = model.as_ref();
+        let known = known.and_then(|model| models::known(model, &file.model_data));
+        let provider = name.as_ref().and_then(|name| file.providers.get(name));
         let price = match (&model, kind) {
-            (Some(_), Some(kind)) if kind != ProviderKind::Local && free => Some(Price::FREE),
-            (Some(model), Some(kind)) if kind != ProviderKind::Local => {
-                self.price(file, place, model, known.as_ref())
-            }
-            _ => None,
+            (None, _) | (_, None | Some(ProviderKind::Local)) => None,
+            _ if provider.is_some_and(|provider| provider.free) => Some(Price::FREE),
+            (Some(model), _) => self.price(file, place, model, known.as_ref()),
         };
-        let fallback = role
-            .fallback
-            .as_ref()
-            .and_then(|f| self.later_fallback(file, place, (role, f), max_tokens));
+        // A fallback whose providers are all left out is no error here.
+        let mut later = std::iter::successors(role.fallback.as_deref(), |r| r.fallback.as_deref());
+        let fallback = later
+            .any(|later| self.is_here(file, later))
+            .then(|| self.fallback(file, place, role, max_tokens));
         if let Some(known) = &known {
             self.limits_fit(place, known, max_tokens);
         }
@@ -299,7 +272,7 @@ impl Check<'_> {
         let retires = known.as_ref().and_then(|known| known.retires);
         let traits = traits(known, kind);
         Some(RoleModel {
-            provider: provider?,
+            provider: name?,
             kind,
             model: model?,
             max_tokens,
@@ -310,7 +283,7 @@ impl Check<'_> {
             prompts: prompts_of(role),
             price,
             retires,
-            fallback: fallback.map(Box::new),
+            fallback: fallback.flatten().map(Box::new),
         })
     }
 
@@ -325,7 +298,7 @@ impl Check<'_> {
     fn no_provider(&mut self, file: &File, place: &str) {
         let optional = file.providers.iter().filter(|(_, p)| p.optional);
         let keys: Vec<String> = optional
-            .map(|(name, provider)| super::providers::key_variable(name, provider))
+            .map(|(name, provider)| key_variable(name, provider))
             .collect();
         let hint = match keys.as_slice() {
             [only] => format!("set {only}, or give the role a fallback"),
@@ -335,30 +308,11 @@ impl Check<'_> {
         self.add(place.split("/fallback").next().unwrap_or(place), detail);
     }
 
-    /// Resolves the fallback of a role that has its own provider. A fallback whose provider is left
-    /// out is no error there.
-    fn later_fallback(
-        &mut self,
-        file: &File,
-        place: &str,
-        (role, fallback): (&RoleFile, &RoleFile),
-        max_tokens: u32,
-    ) -> Option<RoleModel> {
-        let mut chain = std::iter::successors(Some(fallback), |role| role.fallback.as_deref());
-        if chain.any(|role| self.is_here(file, role)) {
-            self.fallback(file, place, (role, fallback), max_tokens)
-        } else {
-            None
-        }
-    }
-
     fn limits_fit(&mut self, place: &str, known: &ModelData, max_tokens: u32) {
         let most = known.max_output.into_iter().chain(known.context).min();
         if let Some(most) = most.filter(|most| *most < max_tokens) {
-            self.add(
-                below(place, "maxTokens"),
-                format!("{max_tokens} is more than the {most} tokens of the model"),
-            );
+            let detail = format!("{max_tokens} is more than the {most} tokens of the model");
+            self.add(below(place, "maxTokens"), detail);
         }
     }
 
@@ -386,10 +340,7 @@ impl Check<'_> {
         if provider.enabled == Some(false) {
             self.add(at, format!("provider {name:?} is disabled"));
         } else if kind.is_none() {
-            self.missing(
-                below(&at_provider, "kind"),
-                "say what it speaks: anthropic, openai or local",
-            );
+            self.missing(below(&at_provider, "kind"), SAY_KIND);
         }
         (Some(name.clone()), kind)
     }
@@ -401,26 +352,21 @@ impl Check<'_> {
             return Some(model.to_owned());
         }
         let default = role.default_model.clone();
-        if let Some(model) =
-            default.or_else(|| source::default_model(role.provider.as_deref()?, variable))
-        {
-            return Some(model);
+        let default =
+            default.or_else(|| source::default_model(role.provider.as_deref()?, variable));
+        if default.is_some() {
+            return default;
         }
         match variable {
             "LOCAL_MODEL_PATH" => {
-                return Some(
-                    source::data_folder(self.env)
-                        .join(LOCAL_MODEL_DEFAULT)
-                        .display()
-                        .to_string(),
-                );
+                let path = source::data_folder(self.env).join(LOCAL_MODEL_DEFAULT);
+                return Some(path.display().to_string());
             }
             "" => {
                 if self.are_sound(&[&at]) {
-                    self.add(
-                        place,
-                        "no model is named: give the environment variable that holds the model id",
-                    );
+                    let detail =
+                        "no model is named: give the environment variable that holds the model id";
+                    self.add(place, detail);
                 }
             }
             variable => {
@@ -443,24 +389,15 @@ impl Check<'_> {
         known: Option<&ModelData>,
     ) -> Option<Price> {
         let ids = [model, undated(model)];
-        if let Some(&PriceFile {
-            input,
-            output,
-            cache_read,
-            cache_write,
-        }) = ids.iter().find_map(|id| file.pricing.get(*id))
-        {
+        if let Some(own) = ids.iter().find_map(|id| file.pricing.get(*id)) {
             return Some(Price {
-                rate: Rate::new(input?, output?, cache_read, cache_write),
+                rate: Rate::new(own.input?, own.output?, own.cache_read, own.cache_write),
                 long: None,
             });
         }
         let price = known.and_then(ModelData::price);
-        if price.is_none()
-            && ids
-                .iter()
-                .all(|id| self.are_sound(&[&below("/pricing", id)]))
-        {
+        let [exact, undated] = ids.map(|id| below("/pricing", id));
+        if price.is_none() && self.are_sound(&[&exact, &undated]) {
             let detail = format!(
                 "model {model:?} has no price: add it to /pricing, or its cost cannot be capped (\"free\": true at its \
                  provider if calls cost nothing)"
@@ -470,13 +407,15 @@ impl Check<'_> {
         price
     }
 
+    /// Resolves the fallback of a role, if it has one.
     fn fallback(
         &mut self,
         file: &File,
         place: &str,
-        (role, fallback): (&RoleFile, &RoleFile),
+        role: &RoleFile,
         max_tokens: u32,
     ) -> Option<RoleModel> {
+        let fallback = role.fallback.as_deref()?;
         let at = format!("{place}/fallback");
         let resolved = self.role(file, &at, fallback, max_tokens);
         let differs = fallback.output != role.output || prompts_of(fallback) != prompts_of(role);
@@ -502,14 +441,8 @@ fn traits(known: Option<ModelData>, kind: ProviderKind) -> Traits {
 }
 
 fn prompts_of(role: &RoleFile) -> PromptSet {
-    role.prompts.unwrap_or(if role.output == OutputForm::Text {
-        PromptSet::Text
-    } else {
-        PromptSet::Full
+    role.prompts.unwrap_or(match role.output {
+        OutputForm::Text => PromptSet::Text,
+        OutputForm::Json => PromptSet::Full,
     })
-}
-
-fn role_names() -> String {
-    let agents = Agent::ALL.map(|agent| agent.into_str()).join(", ");
-    format!("master, {agents}, proposer")
 }

@@ -62,7 +62,7 @@ impl Decisions {
 
 impl Check<'_> {
     pub(super) fn decisions(&mut self, policy: &PolicyFile) -> Decisions {
-        let strategy = self.either("DECISION_STRATEGY");
+        let strategy = self.first(&["DECISION_STRATEGY", "EXECUTIVE_DECISION_STRATEGY"]);
         let arms = match strategy {
             None => vec![(Strategy::CommitteeFirst, PARTS)],
             Some((name, text)) => arms(&text).unwrap_or_else(|| {
@@ -74,52 +74,38 @@ impl Check<'_> {
                 vec![]
             }),
         };
-        let threshold = self.either("HEURISTIC_THRESHOLD").map(|(name, text)| {
-            let read = text.parse::<f64>().ok();
-            read.filter(|value| (0.0..=1.0).contains(value))
-                .unwrap_or_else(|| {
-                    self.add(name, format!("{text:?} is not a number from 0 to 1"));
-                    0.0
-                })
-        });
-        let uses_answers = arms
-            .iter()
-            .any(|(strategy, _)| *strategy == Strategy::HeuristicFirst);
-        let embedding_model = self.embedding_model().filter(|_| uses_answers);
-        let goals = self
-            .either("GOALS")
-            .map(|(_, text)| text)
-            .unwrap_or_default();
-        let goals = goals
-            .split(';')
-            .map(str::trim)
-            .filter(|goal| !goal.is_empty());
+        let mut threshold = 0.7;
+        if let Some((name, text)) =
+            self.first(&["HEURISTIC_THRESHOLD", "EXECUTIVE_HEURISTIC_THRESHOLD"])
+        {
+            match text.parse::<f64>() {
+                Ok(given) if (0.0..=1.0).contains(&given) => threshold = given,
+                _ => self.add(name, format!("{text:?} is not a number from 0 to 1")),
+            }
+        }
+        let uses_answers = |(strategy, _): &(_, _)| *strategy == Strategy::HeuristicFirst;
+        let embedding_model = arms.iter().any(uses_answers);
+        let embedding_model = embedding_model.then(|| self.embedding_model()).flatten();
+        let goals = self.first(&["GOALS", "EXECUTIVE_GOALS"]);
+        let goals = goals.map(|(_, text)| text).unwrap_or_default();
+        let goals = goals.split(';').map(|goal| goal.trim().to_owned());
         Decisions {
             arms,
-            threshold: threshold.unwrap_or(0.7),
+            threshold,
             max_candidates: usize::from(policy.max_candidates.unwrap_or(3)),
-            goals: goals.map(str::to_owned).collect(),
+            goals: goals.filter(|goal| !goal.is_empty()).collect(),
             personality_biases: policy.personality_biases.clone(),
             embedding_model,
         }
     }
 
     /// Returns the folder that a variable names, else the one in the data folder if it is there.
-    fn embedding_model(&mut self) -> Option<PathBuf> {
+    fn embedding_model(&self) -> Option<PathBuf> {
         if let Some(folder) = self.env.get(EMBEDDING_MODEL_PATH) {
             return Some(PathBuf::from(folder));
         }
         let folder = source::data_folder(self.env).join(EMBEDDING_MODEL_DEFAULT);
         folder.is_dir().then_some(folder)
-    }
-
-    /// Returns a variable or its alias with the prefix `EXECUTIVE_`, with the name that is set.
-    fn either(&self, name: &'static str) -> Option<(String, String)> {
-        let names = [name.to_owned(), format!("EXECUTIVE_{name}")];
-        names.into_iter().find_map(|name| {
-            let value = self.env.get(&name)?.to_owned();
-            Some((name, value))
-        })
     }
 }
 
@@ -166,13 +152,13 @@ mod tests {
             personality_biases: BTreeMap::new(),
             embedding_model: None,
         };
-        let mut heuristic = 0;
-        for user in 0..1000 {
+        let arm = |user: u32| {
             let user = crate::domain::fingerprint(&[format!("u{user}").as_bytes()]);
-            let (strategy, arm) = decisions.strategy_for(&user);
-            assert_eq!((strategy, arm), decisions.strategy_for(&user));
-            heuristic += u32::from(arm == Some("heuristic_first"));
-        }
+            decisions.strategy_for(&user)
+        };
+        let is_heuristic = |user: &u32| arm(*user).1 == Some("heuristic_first");
+        let heuristic = (0..1000).filter(is_heuristic).count();
         assert!((640..=760).contains(&heuristic), "{heuristic}");
+        assert_eq!(arm(7), arm(7));
     }
 }

@@ -13,50 +13,39 @@ use super::Problem;
 /// neither.
 pub(super) fn read(path: &Path) -> (Vec<(String, String)>, Vec<Problem>) {
     let shown = path.display().to_string();
-    let problem = |detail: String| {
-        (
-            vec![],
-            vec![Problem {
-                place: shown.clone(),
-                detail,
-            }],
-        )
-    };
     // Reading a pipe would block.
-    if path.metadata().is_ok_and(|data| !data.is_file()) {
-        return problem("cannot be read: it is no file".into());
-    }
-    match std::fs::read(path) {
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => parse(&text, &shown),
-            Err(error) => {
-                let valid = error.utf8_error().valid_up_to();
-                let line = error
-                    .as_bytes()
-                    .iter()
-                    .take(valid)
-                    .filter(|byte| **byte == b'\n')
-                    .count()
-                    + 1;
-                // The other lines still count, so that their variables are not reported as missing.
-                let (variables, mut problems) =
-                    parse(&String::from_utf8_lossy(error.as_bytes()), &shown);
-                let place = format!("{shown}:{line}");
-                problems.retain(|problem| problem.place != place);
-                problems.push(Problem {
-                    place,
-                    detail: "is not UTF-8".into(),
-                });
-                (variables, problems)
+    let why = if path.metadata().is_ok_and(|data| !data.is_file()) {
+        "it is no file".to_owned()
+    } else {
+        match std::fs::read(path) {
+            Ok(bytes) => return parse_bytes(&bytes, &shown),
+            // A dangling link is an error, because a file was meant to be there.
+            Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
+                "the link leads nowhere".to_owned()
             }
-        },
-        // A dangling link is an error, because a file was meant to be there.
-        Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
-            problem("cannot be read: the link leads nowhere".into())
+            Err(error) if error.kind() == ErrorKind::NotFound => return (vec![], vec![]),
+            Err(error) => error.kind().to_string(),
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => (vec![], vec![]),
-        Err(error) => problem(format!("cannot be read: {}", error.kind())),
+    };
+    let detail = format!("cannot be read: {why}");
+    let place = shown;
+    (vec![], vec![Problem { place, detail }])
+}
+
+fn parse_bytes(bytes: &[u8], shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
+    let (variables, mut problems) = parse(&String::from_utf8_lossy(bytes), shown);
+    // The other lines still count, so that their variables are not reported as missing.
+    if let Err(error) = std::str::from_utf8(bytes) {
+        let valid = bytes.iter().take(error.valid_up_to());
+        let line = valid.filter(|byte| **byte == b'\n').count() + 1;
+        let place = format!("{shown}:{line}");
+        problems.retain(|problem| problem.place != place);
+        problems.push(Problem {
+            place,
+            detail: "is not UTF-8".into(),
+        });
     }
+    (variables, problems)
 }
 
 /// Parses a text. Each line that cannot be read is a problem. Values are never shown: they may be
@@ -69,17 +58,12 @@ fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
             detail: detail.to_owned(),
         });
     };
-    let text = match text.strip_prefix('\u{feff}') {
-        Some(rest) => {
-            problem(
-                1,
-                "begins with a byte order mark: save the file as UTF-8 without one",
-            );
-            rest
-        }
-        None => text,
-    };
-    let lines: Vec<&str> = text.lines().collect();
+    let rest = text.strip_prefix('\u{feff}');
+    if rest.is_some() {
+        let detail = "begins with a byte order mark: save the file as UTF-8 without one";
+        problem(1, detail);
+    }
+    let lines: Vec<&str> = rest.unwrap_or(text).lines().collect();
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         // A quoted value may span several lines. One that is never closed must not consume the
@@ -87,32 +71,23 @@ fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
         let ends = (at + 1..=lines.len()).take_while(|end| {
             *end == at + 1 || lines.get(end - 1).is_some_and(|line| !is_assignment(line))
         });
-        let found = ends
-            .filter_map(|end| Some((end, values(lines.get(at..end)?)?)))
-            .next();
-        match found {
-            Some((end, read)) => {
-                for (name, value) in read {
-                    if variables.iter().any(|(known, _)| *known == name) {
-                        problem(at + 1, &format!("sets {name} a second time"));
-                    } else if value
-                        .chars()
-                        .any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
-                    {
-                        problem(
-                            at + 1,
-                            &format!("has a control character in the value of {name}"),
-                        );
-                    }
-                    variables.push((name, value));
-                }
-                at = end;
+        let mut whole = ends.filter_map(|end| Some((end, values(lines.get(at..end)?)?)));
+        let Some((end, read)) = whole.next() else {
+            problem(at + 1, why_unread(line));
+            at += 1;
+            continue;
+        };
+        for (name, value) in read {
+            let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+            if variables.iter().any(|(known, _)| *known == name) {
+                problem(at + 1, &format!("sets {name} a second time"));
+            } else if value.chars().any(is_control) {
+                let detail = format!("has a control character in the value of {name}");
+                problem(at + 1, &detail);
             }
-            None => {
-                problem(at + 1, why_unread(line));
-                at += 1;
-            }
+            variables.push((name, value));
         }
+        at = end;
     }
     (variables, problems)
 }
@@ -146,11 +121,7 @@ fn literal_dollars(text: &str) -> String {
             out.push('\\');
         }
         out.push(c);
-        single = if c == '\'' && !escaped {
-            !single
-        } else {
-            single
-        };
+        single ^= c == '\'' && !escaped;
         escaped = c == '\\' && !single && !escaped;
     }
     out
@@ -181,64 +152,49 @@ mod tests {
 
     fn read(text: &str) -> (Vec<String>, Vec<String>) {
         let (variables, problems) = parse(text, ".env");
-        let variables = variables
-            .into_iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        (
-            variables,
-            problems.iter().map(ToString::to_string).collect(),
-        )
+        let variables = variables.into_iter();
+        let variables = variables.map(|(name, value)| format!("{name}={value}"));
+        let problems = problems.iter().map(ToString::to_string);
+        (variables.collect(), problems.collect())
     }
 
     #[test]
     fn a_good_file_is_read_whole() {
-        let text = "# a comment\n\nA=1\nexport B='two words'\nC=\"x # y\" # z\nD=\n E = 5\r\n";
-        assert_eq!(
-            read(text),
+        let comments = "# a comment\n\nA=1\nexport B='two words'\nC=\"x # y\" # z\nD=\n E = 5\r\n";
+        let dollars = "A=pa$$word$HOME\nB=\"x${A}y\"\nC='p$A'\nD=postgres://u:a\\$b@h/d\n";
+        let cases: [(&str, &[&str]); 3] = [
+            (comments, &["A=1", "B=two words", "C=x # y", "D=", "E=5"]),
             (
-                ["A=1", "B=two words", "C=x # y", "D=", "E=5"]
-                    .map(str::to_owned)
-                    .to_vec(),
-                vec![]
-            )
-        );
-    }
-
-    #[test]
-    fn a_dollar_sign_stands_for_itself() {
-        let text = "A=pa$$word$HOME\nB=\"x${A}y\"\nC='p$A'\nD=postgres://u:a\\$b@h/d\n";
-        let expected = [
-            "A=pa$$word$HOME",
-            "B=x${A}y",
-            "C=p$A",
-            "D=postgres://u:a$b@h/d",
+                dollars,
+                &[
+                    "A=pa$$word$HOME",
+                    "B=x${A}y",
+                    "C=p$A",
+                    "D=postgres://u:a$b@h/d",
+                ],
+            ),
+            ("A=\"one\ntwo\"\nB=2\n", &["A=one\ntwo", "B=2"]),
         ];
-        assert_eq!(read(text), (expected.map(str::to_owned).to_vec(), vec![]));
-    }
-
-    #[test]
-    fn a_quoted_value_may_go_over_lines() {
-        let (variables, problems) = read("A=\"one\ntwo\"\nB=2\n");
-        assert_eq!(
-            (variables, problems),
-            (vec!["A=one\ntwo".to_owned(), "B=2".to_owned()], vec![])
-        );
+        for (text, expected) in cases {
+            let (variables, problems) = read(text);
+            assert_eq!(variables, expected);
+            assert_eq!(problems, [""; 0]);
+        }
     }
 
     #[test]
     fn a_broken_line_is_named_and_hides_no_other() {
-        let text = "A=1\nno assignment here\nB=\"open\nC=3\nD=two words\n";
+        let text = "A=1\nno assignment here\nB=\"open\nC=3\nD=two words\nA=2\nE=x\ry\n";
         let (variables, problems) = read(text);
-        assert_eq!(variables, ["A=1", "C=3"]);
-        assert_eq!(
-            problems,
-            [
-                ".env:2: is not of the form NAME=value",
-                ".env:3: opens a quote that is never closed",
-                ".env:5: has a value that cannot be read: put it in single quotes",
-            ]
-        );
+        assert_eq!(variables, ["A=1", "C=3", "A=2", "E=x\ry"]);
+        let expected = [
+            ".env:2: is not of the form NAME=value",
+            ".env:3: opens a quote that is never closed",
+            ".env:5: has a value that cannot be read: put it in single quotes",
+            ".env:6: sets A a second time",
+            ".env:7: has a control character in the value of E",
+        ];
+        assert_eq!(problems, expected);
     }
 
     #[test]
@@ -250,27 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_set_twice_and_a_control_character_are_named() {
-        let (variables, problems) = read("A=1\nA=2\nB=x\ry\n");
-        assert_eq!(variables.len(), 3);
-        let expected = [
-            ".env:2: sets A a second time",
-            ".env:3: has a control character in the value of B",
-        ];
-        assert_eq!(problems, expected);
-    }
-
-    #[test]
     fn what_cannot_be_read_is_a_problem_and_what_is_not_there_is_none() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(super::read(&folder.path().join(".env")), (vec![], vec![]));
         assert_eq!(super::read(folder.path()).1.len(), 1);
         let file = folder.path().join("bytes");
         std::fs::write(&file, b"A=1\nB=\xff\n").unwrap();
-        assert_eq!(
-            super::read(&file).1[0].place,
-            format!("{}:2", file.display())
-        );
-        assert_eq!(super::read(&file).0[0], ("A".to_owned(), "1".to_owned()));
+        let (variables, problems) = super::read(&file);
+        assert_eq!(problems[0].place, format!("{}:2", file.display()));
+        assert_eq!(variables[0], ("A".to_owned(), "1".to_owned()));
     }
 }

@@ -284,8 +284,8 @@ impl CrossCheckWhen {
 }
 
 /// In which modes the core agents answer while the plan is made: in all, in none, or in those named.
-#[derive(Debug, Clone, JsonSchema)]
-#[schemars(untagged)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
 pub(super) enum SpeculateFile {
     All(bool),
     In(BTreeSet<Mode>),
@@ -304,31 +304,6 @@ impl SpeculateFile {
             SpeculateFile::All(false) => BTreeSet::new(),
             SpeculateFile::In(modes) => modes.clone(),
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for SpeculateFile {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SpeculateVisitor)
-    }
-}
-
-struct SpeculateVisitor;
-
-impl<'de> serde::de::Visitor<'de> for SpeculateVisitor {
-    type Value = SpeculateFile;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("true, false or a list of modes")
-    }
-
-    fn visit_bool<E>(self, is_on: bool) -> Result<Self::Value, E> {
-        Ok(SpeculateFile::All(is_on))
-    }
-
-    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, modes: A) -> Result<Self::Value, A::Error> {
-        let modes = serde::de::value::SeqAccessDeserializer::new(modes);
-        BTreeSet::deserialize(modes).map(SpeculateFile::In)
     }
 }
 

@@ -78,10 +78,10 @@ impl ModelData {
             cache_read: self.cache_read.or(base.cache_read),
             cache_write: self.cache_write.or(base.cache_write),
             // A price in the config applies to every length.
-            long_context: self
-                .long_context
-                .clone()
-                .or(base.long_context.clone().filter(|_| !priced)),
+            long_context: self.long_context.clone().or_else(|| {
+                let base = base.long_context.as_ref();
+                base.filter(|_| !priced).cloned()
+            }),
             effort: self.effort.clone().or_else(|| base.effort.clone()),
             temperature: self.temperature.or(base.temperature),
             forced_tool: self.forced_tool.or(base.forced_tool),
@@ -151,12 +151,10 @@ mod tests {
         let read: BTreeMap<String, ModelData> = serde_json::from_str(SHIPPED).unwrap();
         assert!(read.len() > 30, "{}", read.len());
         for (id, data) in read {
+            let is_known = data.price().is_some() && data.checked.is_some();
+            let takes = (data.effort, data.temperature, data.forced_tool);
             assert!(
-                data.price().is_some() && data.checked.is_some() && data.effort.is_some(),
-                "{id}"
-            );
-            assert!(
-                data.temperature.is_some() && data.forced_tool.is_some(),
+                is_known && matches!(takes, (Some(_), Some(_), Some(_))),
                 "{id}"
             );
         }

@@ -19,9 +19,8 @@ fn each_day(limits: &Limits) -> Vec<(&'static str, Usd)> {
         ("userDailyUsd", limits.user_daily_usd),
         ("guildDailyUsd", limits.guild_daily_usd),
     ];
-    all.into_iter()
-        .filter_map(|(name, dollars)| Some((name, Usd::from_dollars(dollars?))))
-        .collect()
+    let set = |(name, dollars): (_, Option<f64>)| Some((name, Usd::from_dollars(dollars?)));
+    all.into_iter().filter_map(set).collect()
 }
 
 impl Check<'_> {
@@ -34,20 +33,17 @@ impl Check<'_> {
             tau_hard: p.tau_hard.unwrap_or(0.35),
             tau_soft: p.tau_soft.unwrap_or(0.55),
         };
-        if thresholds.tau_hard > thresholds.tau_soft
-            && self.are_sound(&["/policy/tauHard", "/policy/tauSoft"])
-        {
-            let detail = format!(
-                "tauHard {} is above tauSoft {}",
-                thresholds.tau_hard, thresholds.tau_soft
-            );
+        let Thresholds { tau_hard, tau_soft } = thresholds;
+        if tau_hard > tau_soft && self.are_sound(&["/policy/tauHard", "/policy/tauSoft"]) {
+            let detail = format!("tauHard {tau_hard} is above tauSoft {tau_soft}");
             self.add("/policy/tauHard", detail);
         }
         if let (Some(normal), Some(deep), Some(tools)) = (normal_max, deep_max, tools_max) {
             self.daily_limits(&p.limits, [normal, deep, tools]);
         }
         let seconds = self.deadlines(&p.deadlines);
-        let pauses = self.pauses(&p.retry, &seconds);
+        let pauses = Pauses::of(&p.retry);
+        self.pauses_fit(pauses, seconds);
         let role_weights = self.role_weights(&p.role_weights);
         let disabled_agents = self.disabled_agents(&p.disabled_agents);
         let actions = self.actions(&p.actions);
@@ -89,11 +85,9 @@ impl Check<'_> {
     fn proposals_fit(&mut self, limits: &Limits, actions: &ActionsPolicy) {
         let proposer = &actions.proposer;
         let asks = actions.enabled && proposer.enabled && proposer.provider.is_some();
-        for (name, most) in each_day(limits)
-            .into_iter()
-            .filter(|(_, most)| asks && actions.max > *most)
-        {
-            let cap = actions.max;
+        let cap = actions.max;
+        let too_low = each_day(limits).into_iter();
+        for (name, most) in too_low.filter(|(_, most)| asks && cap > *most) {
             let detail = format!(
                 "{most} a day never holds the cap of a proposal, {cap}: raise it, or lower actions.maxUsd"
             );
@@ -118,10 +112,8 @@ impl Check<'_> {
             }
         }
         if limits.user_burst.is_some() && limits.user_per_minute.is_none() {
-            self.add(
-                "/policy/limits/userBurst",
-                "says nothing without userPerMinute",
-            );
+            let place = "/policy/limits/userBurst";
+            self.add(place, "says nothing without userPerMinute");
         }
     }
 
@@ -134,47 +126,43 @@ impl Check<'_> {
             deep: d.deep.unwrap_or(300),
         };
         let Seconds { connect, call, .. } = seconds;
-        if connect > call
-            && self.are_sound(&["/policy/deadlines/connect", "/policy/deadlines/call"])
-        {
-            self.add(
-                "/policy/deadlines/connect",
-                format!("{connect} s do not fit into a call's {call} s"),
-            );
+        let [at_connect, at_call] = ["/policy/deadlines/connect", "/policy/deadlines/call"];
+        if connect > call && self.are_sound(&[at_connect, at_call]) {
+            let detail = format!("{connect} s do not fit into a call's {call} s");
+            self.add(at_connect, detail);
         }
         let modes = [
             ("ask", seconds.ask),
             ("audit", seconds.audit),
             ("deep", seconds.deep),
         ];
-        let too_short: Vec<String> = modes
-            .into_iter()
-            .filter(|(mode, run)| {
-                call > *run && self.are_sound(&[&below("/policy/deadlines", mode)])
-            })
+        let is_short = |(mode, run): &(&str, u64)| {
+            call > *run && self.are_sound(&[&below("/policy/deadlines", mode)])
+        };
+        let too_short = modes.into_iter().filter(is_short);
+        let too_short: Vec<String> = too_short
             .map(|(mode, run)| format!("the {run} s of {mode}"))
             .collect();
-        if !too_short.is_empty() && self.are_sound(&["/policy/deadlines/call"]) {
-            let detail = format!(
-                "{call} s do not fit into a run: not into {}",
-                too_short.join(", nor into ")
-            );
-            self.add("/policy/deadlines/call", detail);
+        if !too_short.is_empty() && self.are_sound(&[at_call]) {
+            let runs = too_short.join(", nor into ");
+            let detail = format!("{call} s do not fit into a run: not into {runs}");
+            self.add(at_call, detail);
         }
         seconds
     }
 
-    /// Resolves the pauses between the attempts at one output, and checks that together they fit
-    /// into the shortest run.
-    fn pauses(&mut self, r: &RetryFile, seconds: &Seconds) -> Pauses {
-        let (attempts, max_ms) = (r.attempts.unwrap_or(4), r.max_ms.unwrap_or(8000));
-        let base_ms = r.base_ms.unwrap_or(500.min(max_ms));
-        let (at_base, at_max) = ("/policy/retry/baseMs", "/policy/retry/maxMs");
+    /// Checks that the pauses between the attempts at one output fit into the shortest run.
+    fn pauses_fit(&mut self, pauses: Pauses, seconds: Seconds) {
+        let Pauses {
+            attempts,
+            base_ms,
+            max_ms,
+        } = pauses;
+        let [at_base, at_max] = ["/policy/retry/baseMs", "/policy/retry/maxMs"];
         if base_ms > max_ms && self.are_sound(&[at_base, at_max]) {
-            self.add(
-                at_base,
-                format!("the first pause, {base_ms} ms, is longer than the longest, {max_ms} ms"),
-            );
+            let detail =
+                format!("the first pause, {base_ms} ms, is longer than the longest, {max_ms} ms");
+            self.add(at_base, detail);
         }
         let mut together = 0u64;
         for tries in 1..attempts {
@@ -188,38 +176,27 @@ impl Check<'_> {
             "/policy/retry/attempts",
             "/policy/deadlines/ask",
             "/policy/deadlines/audit",
+            "/policy/deadlines/deep",
         ];
-        if together >= run.saturating_mul(1000)
-            && self.are_sound(&places)
-            && self.are_sound(&["/policy/deadlines/deep"])
-        {
-            self.add(
-                at_max,
-                format!("pauses of {together} ms in all do not fit into a run of {run} s"),
-            );
-        }
-        Pauses {
-            attempts,
-            base_ms,
-            max_ms,
+        if together >= run.saturating_mul(1000) && self.are_sound(&places) {
+            let detail = format!("pauses of {together} ms in all do not fit into a run of {run} s");
+            self.add(at_max, detail);
         }
     }
 
     fn cap(&mut self, variable: &str, from_file: f64) -> Option<Usd> {
-        let dollars = match self.env.get(variable) {
-            None => from_file,
-            Some(text) => match text.parse::<f64>() {
-                Ok(dollars) if (0.0..=MAX_USD).contains(&dollars) => dollars,
-                _ => {
-                    let detail = format!(
-                        "{text:?} is not an amount in US dollars from 0 to 1,000,000, such as 0.10"
-                    );
-                    self.add(variable, detail);
-                    return None;
-                }
-            },
+        let Some(text) = self.env.get(variable) else {
+            return Some(Usd::from_dollars(from_file));
         };
-        Some(Usd::from_dollars(dollars))
+        let dollars = text.parse::<f64>().ok();
+        let dollars = dollars.filter(|dollars| (0.0..=MAX_USD).contains(dollars));
+        if dollars.is_none() {
+            let detail = format!(
+                "{text:?} is not an amount in US dollars from 0 to 1,000,000, such as 0.10"
+            );
+            self.add(variable, detail);
+        }
+        dollars.map(Usd::from_dollars)
     }
 
     fn role_weights(&mut self, weights: &BTreeMap<String, f64>) -> BTreeMap<Agent, f64> {
@@ -254,10 +231,23 @@ impl Check<'_> {
     }
 }
 
+/// The pauses between the attempts at one output.
+#[derive(Clone, Copy)]
 struct Pauses {
     attempts: u32,
     base_ms: u64,
     max_ms: u64,
+}
+
+impl Pauses {
+    fn of(r: &RetryFile) -> Self {
+        let max_ms = r.max_ms.unwrap_or(8000);
+        Self {
+            attempts: r.attempts.unwrap_or(4),
+            base_ms: r.base_ms.unwrap_or(500.min(max_ms)),
+            max_ms,
+        }
+    }
 }
 
 #[derive(Clone, Copy)]

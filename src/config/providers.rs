@@ -7,7 +7,7 @@ use url::Url;
 
 use super::checker::Check;
 use super::file::{File, ProviderFile};
-use super::presets::{ANTHROPIC, PRESETS, Preset};
+use super::presets::{ANTHROPIC, Preset};
 use super::shape::below;
 use super::{Env, Provider, ProviderKind, RoleModel, source};
 use crate::domain::Role;
@@ -17,6 +17,9 @@ const LOCAL_HINT: &str = "to try it without any key, on a weak in-process model:
 
 const OTHER_KEYS: &str = "other providers: set OPENAI_API_KEY, XAI_API_KEY or OPENROUTER_API_KEY, or OLLAMA_BASE_URL for \
                           Ollama (conclave init writes a config); ";
+
+/// The problem of a provider whose kind is not known.
+pub(super) const SAY_KIND: &str = "say what it speaks: anthropic, openai or local";
 
 pub(super) fn kind_of(name: &str, provider: &ProviderFile) -> Option<ProviderKind> {
     let by_name = match name {
@@ -60,8 +63,7 @@ impl Check<'_> {
         for (name, provider) in &file.providers {
             let Some(kind) = kind_of(name, provider) else {
                 if !named.contains(name.as_str()) {
-                    let place = below(&below("/providers", name), "kind");
-                    self.missing(place, "say what it speaks: anthropic, openai or local");
+                    self.missing(below(&below("/providers", name), "kind"), SAY_KIND);
                 }
                 continue;
             };
@@ -73,16 +75,12 @@ impl Check<'_> {
             let resolved = self.provider(name, kind, provider, base_url);
             providers.insert(name.clone(), resolved);
         }
-        let local: BTreeSet<&str> = roles
-            .values()
-            .filter(|r| r.kind == ProviderKind::Local)
-            .map(|r| r.model.as_str())
-            .collect();
+        let local = roles.values().filter(|r| r.kind == ProviderKind::Local);
+        let local: BTreeSet<&str> = local.map(|r| r.model.as_str()).collect();
         if local.len() > 1 {
-            self.add(
-                "/models/roles",
-                "the in-process provider holds one model at a time, and the roles name several",
-            );
+            let detail =
+                "the in-process provider holds one model at a time, and the roles name several";
+            self.add("/models/roles", detail);
         }
         providers
     }
@@ -96,11 +94,7 @@ impl Check<'_> {
         base_url: Option<Url>,
     ) -> Provider {
         let is_local = kind == ProviderKind::Local;
-        let api_key = if is_local {
-            None
-        } else {
-            self.api_key(name, provider)
-        };
+        let api_key = (!is_local).then(|| self.api_key(name, provider)).flatten();
         if is_local && !cfg!(feature = "local") {
             let detail = "this build has no in-process model: build it with `cargo build --features local`, or run `make demo`";
             self.add(below("/providers", name), detail);
@@ -108,11 +102,10 @@ impl Check<'_> {
         let default_concurrent = if is_local { 4 } else { 512 };
         let (headers, mut secrets) = self.headers(name, provider);
         let proxy = self.proxy(name, provider, base_url.as_ref());
-        let proxied = proxy
-            .as_ref()
-            .and_then(|proxy| Url::parse(proxy.expose_secret()).ok());
-        let password = proxied.as_ref().and_then(Url::password);
-        secrets.extend(password.map(SecretString::from));
+        let proxied = proxy.as_ref().map(|url| Url::parse(url.expose_secret()));
+        if let Some(password) = proxied.iter().flatten().find_map(Url::password) {
+            secrets.push(SecretString::from(password));
+        }
         Provider {
             kind,
             api_key,
@@ -129,27 +122,21 @@ impl Check<'_> {
 
     fn base_url(&mut self, name: &str, kind: ProviderKind, provider: &ProviderFile) -> Option<Url> {
         let variable = format!("{}_BASE_URL", upper(name));
-        let (place, text) = match (
-            self.env.get(&variable),
-            provider.base_url.as_deref(),
-            Preset::of(name),
-        ) {
-            (Some(url), _, _) => (variable, url.to_owned()),
-            (None, Some(url), _) => (below(&below("/providers", name), "baseUrl"), url.to_owned()),
-            (None, None, _) if kind == ProviderKind::Local => return None,
-            (None, None, Some(preset)) => return Url::parse(preset.address).ok(),
-            (None, None, None) if kind == ProviderKind::Anthropic => {
-                return Url::parse(ANTHROPIC).ok();
-            }
-            (None, None, None) => {
-                self.missing(
-                    below(&below("/providers", name), "baseUrl"),
-                    "this provider needs an address",
-                );
-                return None;
-            }
+        let at = below(&below("/providers", name), "baseUrl");
+        let (place, text) = match (self.env.get(&variable), provider.base_url.as_deref()) {
+            (Some(url), _) => (variable, url),
+            (None, Some(url)) => (at, url),
+            (None, None) if kind == ProviderKind::Local => return None,
+            (None, None) => match Preset::of(name).map(|preset| preset.address) {
+                Some(address) => (at, address),
+                None if kind == ProviderKind::Anthropic => (at, ANTHROPIC),
+                None => {
+                    self.missing(at, "this provider needs an address");
+                    return None;
+                }
+            },
         };
-        let url = http_url(&text);
+        let url = http_url(text);
         if url.is_none() {
             self.add(place, "not an http or https address");
         }
@@ -163,17 +150,15 @@ impl Check<'_> {
         let sound = self.are_sound(&[&below(&place, "apiKeyEnv"), &below(&place, "keyRequired")]);
         let needed = provider
             .key_required
-            .unwrap_or_else(|| Preset::of(name).is_none_or(|preset| preset.needs_key));
+            .unwrap_or_else(|| Preset::of(name).is_none_or(Preset::needs_key));
         if key.is_none() && needed && sound {
             let others = source::providers_with_keys(self.env);
-            let others: String = PRESETS
-                .iter()
-                .filter(|preset| others.contains(&preset.name) && preset.name != name)
+            let others = others.into_iter().filter(|other| *other != name);
+            let others: String = others
+                .filter_map(Preset::of)
                 .map(|preset| {
-                    format!(
-                        "{} is set: use it with CONCLAVE_CONFIG={} conclave ...; ",
-                        preset.found_by, preset.name
-                    )
+                    let (variable, name) = (preset.variable(), preset.name);
+                    format!("{variable} is set: use it with CONCLAVE_CONFIG={name} conclave ...; ")
                 })
                 .collect();
             let ways = if others.is_empty() { OTHER_KEYS } else { "" };
@@ -233,20 +218,14 @@ impl Check<'_> {
         let place = below(&below("/providers", name), "proxy");
         let text = match provider.proxy.as_deref()? {
             "env" => {
-                let variable = if target.is_some_and(|url| url.scheme() == "http") {
-                    "HTTP_PROXY"
-                } else {
-                    "HTTPS_PROXY"
-                };
+                let plain = target.is_some_and(|url| url.scheme() == "http");
+                let variable = if plain { "HTTP_PROXY" } else { "HTTPS_PROXY" };
                 let lower = variable.to_lowercase();
-                match self.env.get(variable).or_else(|| self.env.get(&lower)) {
-                    Some(text) => text.to_owned(),
-                    None => return None,
-                }
+                self.env.get(variable).or_else(|| self.env.get(&lower))?
             }
-            text => text.to_owned(),
+            text => text,
         };
-        if http_url(&text).is_none() {
+        if http_url(text).is_none() {
             let detail = "not the address of an HTTP proxy, such as http://proxy.example:3128";
             self.add(place, detail);
             return None;

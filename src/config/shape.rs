@@ -42,13 +42,9 @@ impl Shaped {
 
     fn take_out(&mut self, value: &mut Value, place: String, detail: String) {
         take_out(value, &place);
-        let shown = if place.is_empty() {
-            "/".to_owned()
-        } else {
-            place.clone()
-        };
+        let shown = if place.is_empty() { "/" } else { &place };
         self.problems.push(Problem {
-            place: shown,
+            place: shown.to_owned(),
             detail,
         });
         self.broken.insert(place);
@@ -58,12 +54,12 @@ impl Shaped {
 /// Parses a file's value after checking it against the schema.
 pub(super) fn shape(mut value: Value) -> Shaped {
     let mut shaped = Shaped::default();
+    let unreadable = |detail: String| {
+        let place = "/".to_owned();
+        Shaped::unreadable(Problem { place, detail })
+    };
     let Ok(schema) = jsonschema::validator_for(&json_schema()) else {
-        let detail = "the schema of the config is broken".to_owned();
-        return Shaped::unreadable(Problem {
-            place: "/".into(),
-            detail,
-        });
+        return unreadable("the schema of the config is broken".to_owned());
     };
     let mut found = vec![];
     for error in schema.iter_errors(&value) {
@@ -83,10 +79,7 @@ pub(super) fn shape(mut value: Value) -> Shaped {
                 let place = pointer(error.path());
                 let detail = error.into_inner().to_string();
                 if value.pointer(&place).is_none() || shaped.broken.contains(&place) {
-                    return Shaped::unreadable(Problem {
-                        place: "/".into(),
-                        detail,
-                    });
+                    return unreadable(detail);
                 }
                 shaped.take_out(&mut value, place, detail);
             }
@@ -100,11 +93,8 @@ fn mistakes(error: &ValidationError<'_>, found: &mut Vec<(String, String)>) {
     let place = error.instance_path().to_string();
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            found.extend(
-                unexpected
-                    .iter()
-                    .map(|key| (below(&place, key), "unknown setting".to_owned())),
-            );
+            let unknown = |key: &String| (below(&place, key), "unknown setting".to_owned());
+            found.extend(unexpected.iter().map(unknown));
         }
         ValidationErrorKind::AnyOf { context } => {
             let inside = |errors: &&Vec<ValidationError<'_>>| {
@@ -128,33 +118,28 @@ fn mistakes(error: &ValidationError<'_>, found: &mut Vec<(String, String)>) {
 
 /// Returns the problem of a value that is not one of a fixed set of words, with these words.
 fn one_of(context: &[Vec<ValidationError<'_>>]) -> Option<String> {
-    fn words(context: &[Vec<ValidationError<'_>>], found: &mut Vec<String>) {
-        for error in context.iter().flatten() {
-            match error.kind() {
-                ValidationErrorKind::Enum { options } => {
-                    found.extend(
-                        options
-                            .as_array()
-                            .into_iter()
-                            .flatten()
-                            .filter_map(Value::as_str)
-                            .map(str::to_owned),
-                    );
-                }
-                ValidationErrorKind::Constant { expected_value } => {
-                    found.extend(expected_value.as_str().map(str::to_owned));
-                }
-                ValidationErrorKind::AnyOf { context }
-                | ValidationErrorKind::OneOfNotValid { context } => {
-                    words(context, found);
-                }
-                _ => {}
-            }
+    let words = words(context);
+    (!words.is_empty()).then(|| format!("not one of {}", words.join(", ")))
+}
+
+fn words(context: &[Vec<ValidationError<'_>>]) -> Vec<String> {
+    let of_error = |error: &ValidationError<'_>| match error.kind() {
+        ValidationErrorKind::Enum { options } => {
+            let options = options.as_array().into_iter().flatten();
+            let words = options.filter_map(Value::as_str).map(str::to_owned);
+            words.collect()
         }
-    }
-    let mut found = vec![];
-    words(context, &mut found);
-    (!found.is_empty()).then(|| format!("not one of {}", found.join(", ")))
+        ValidationErrorKind::Constant { expected_value } => expected_value
+            .as_str()
+            .map(str::to_owned)
+            .into_iter()
+            .collect(),
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            words(context)
+        }
+        _ => vec![],
+    };
+    context.iter().flatten().flat_map(of_error).collect()
 }
 
 /// Returns the JSON pointer of `key` below a place.
@@ -186,11 +171,8 @@ fn take_out(value: &mut Value, pointer: &str) {
             map.remove(&key);
         }
         Some(Value::Array(items)) => {
-            if let Some(item) = key
-                .parse::<usize>()
-                .ok()
-                .and_then(|index| items.get_mut(index))
-            {
+            let index = key.parse::<usize>().ok();
+            if let Some(item) = index.and_then(|index| items.get_mut(index)) {
                 *item = Value::Null;
             }
         }

@@ -27,20 +27,11 @@ impl Check<'_> {
         let text = self.env.get_or("CONCLAVE_BIND", "127.0.0.1:8080");
         // A name may resolve to addresses of both kinds. Most clients use 127.0.0.1, so IPv4 is
         // preferred.
-        let addresses: Vec<SocketAddr> = text
-            .to_socket_addrs()
-            .map(Iterator::collect)
-            .unwrap_or_default();
-        let bind = addresses
-            .iter()
-            .find(|address| address.is_ipv4())
-            .or(addresses.first())
-            .copied();
+        let addresses = text.to_socket_addrs().into_iter().flatten();
+        let bind = addresses.min_by_key(|address| !address.is_ipv4());
         if bind.is_none() {
-            self.add(
-                "CONCLAVE_BIND",
-                format!("{text:?} is not an address with a port, such as 127.0.0.1:8080"),
-            );
+            let detail = format!("{text:?} is not an address with a port, such as 127.0.0.1:8080");
+            self.add("CONCLAVE_BIND", detail);
         }
         (bind, token)
     }
@@ -48,93 +39,59 @@ impl Check<'_> {
     /// Returns the address of the database. It may contain a password, and is never shown.
     pub(super) fn database_url(&mut self) -> SecretString {
         let url = source::database_url(self.env);
-        let url = url.as_str();
-        match url.split_once(':') {
+        let fault = match url.split_once(':') {
             Some(("sqlite", rest)) => {
-                if rest
-                    .trim_start_matches('/')
-                    .split('?')
-                    .next()
-                    .unwrap_or("")
-                    .is_empty()
-                {
-                    self.add("DATABASE_URL", "names no file: sqlite://data/conclave.db");
-                }
+                let file = rest.trim_start_matches('/').split('?').next();
+                let names_none = file.is_none_or(str::is_empty);
+                names_none.then_some("names no file: sqlite://data/conclave.db")
             }
             Some(("postgres" | "postgresql", _)) => {
-                let named = |url: Url| {
-                    let has_host =
-                        url.has_host() || url.query_pairs().any(|(name, _)| name == "host");
-                    has_host && url.path().len() > 1
-                };
-                if !Url::parse(url).is_ok_and(named) {
-                    let detail = "names no host and database: postgres://USER:PASSWORD@HOST/DATABASE, with the signs \
-                                  /?#[]@:% of a password in percent encoding";
-                    self.add("DATABASE_URL", detail);
-                }
+                let is_named = Url::parse(&url).is_ok_and(|url| names_a_database(&url));
+                (!is_named).then_some(
+                    "names no host and database: postgres://USER:PASSWORD@HOST/DATABASE, with the signs \
+                     /?#[]@:% of a password in percent encoding",
+                )
             }
-            _ => {
-                let detail = "begins with neither sqlite:// nor postgres://, such as sqlite://data/conclave.db or \
-                              postgres://USER:PASSWORD@HOST/DATABASE";
-                self.add("DATABASE_URL", detail);
-            }
+            _ => Some(
+                "begins with neither sqlite:// nor postgres://, such as sqlite://data/conclave.db or \
+                 postgres://USER:PASSWORD@HOST/DATABASE",
+            ),
+        };
+        if let Some(detail) = fault {
+            self.add("DATABASE_URL", detail);
         }
         SecretString::from(url)
     }
 
-    pub(super) fn prompts_dir(&mut self) -> Option<PathBuf> {
-        let dir = PathBuf::from(self.env.get("CONCLAVE_PROMPTS_DIR")?);
+    /// Returns the folder that a variable names.
+    pub(super) fn folder(&mut self, variable: &str) -> Option<PathBuf> {
+        let dir = PathBuf::from(self.env.get(variable)?);
         if !dir.is_dir() {
-            self.add(
-                "CONCLAVE_PROMPTS_DIR",
-                format!("{} is not a directory", dir.display()),
-            );
-        }
-        Some(dir)
-    }
-
-    pub(super) fn tools_workspace(&mut self) -> Option<PathBuf> {
-        let dir = PathBuf::from(self.env.get("TOOLS_WORKSPACE")?);
-        if !dir.is_dir() {
-            self.add(
-                "TOOLS_WORKSPACE",
-                format!("{} is not a directory", dir.display()),
-            );
+            self.add(variable, format!("{} is not a directory", dir.display()));
         }
         Some(dir)
     }
 
     pub(super) fn program_variables(&self) -> BTreeMap<String, String> {
-        let names = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"];
-        let set = names
-            .into_iter()
-            .filter_map(|name| Some((name.to_owned(), self.env.get(name)?.to_owned())));
-        set.collect()
+        let names = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"].into_iter();
+        let set = |name: &str| Some((name.to_owned(), self.env.get(name)?.to_owned()));
+        names.filter_map(set).collect()
     }
 
     /// Returns the hosts of attachments. Unset means the default; an empty value means no host.
     pub(super) fn attachment_hosts(&mut self) -> BTreeSet<String> {
-        let given = self
-            .env
-            .given("ATTACHMENT_HOSTS")
-            .unwrap_or("cdn.discordapp.com,media.discordapp.net");
-        let hosts: BTreeSet<String> = given
-            .split([',', ' '])
-            .map(|h| h.trim().to_lowercase())
-            .filter(|h| !h.is_empty())
-            .collect();
+        let given = self.env.given("ATTACHMENT_HOSTS");
+        let hosts = list(given.unwrap_or("cdn.discordapp.com,media.discordapp.net"));
+        let hosts: BTreeSet<String> = hosts.map(str::to_lowercase).collect();
         for host in &hosts {
-            if host.contains('*') {
-                self.add(
-                    "ATTACHMENT_HOSTS",
-                    format!("{host:?} has a wildcard; each host must be named in full"),
-                );
+            let fault = if host.contains('*') {
+                "has a wildcard; each host must be named in full"
             } else if Host::parse(host).is_err() || host.contains(':') && !host.starts_with('[') {
-                self.add(
-                    "ATTACHMENT_HOSTS",
-                    format!("{host:?} is not the name of a host, such as cdn.discordapp.com"),
-                );
-            }
+                "is not the name of a host, such as cdn.discordapp.com"
+            } else {
+                continue;
+            };
+            self.add("ATTACHMENT_HOSTS", format!("{host:?} {fault}"));
         }
         hosts
     }
@@ -142,20 +99,18 @@ impl Check<'_> {
     /// Returns the allowed origins. Each is as a browser sends it: scheme, host and port, and
     /// nothing more.
     pub(super) fn cors_origins(&mut self) -> BTreeSet<String> {
-        let given = self.env.get_or("CORS_ORIGINS", "").to_owned();
         let mut origins = BTreeSet::new();
-        for origin in given.split([',', ' ']).filter(|origin| !origin.is_empty()) {
-            let parsed = Url::parse(origin)
-                .ok()
-                .filter(|url| matches!(url.scheme(), "http" | "https"));
+        for origin in list(self.env.get_or("CORS_ORIGINS", "")) {
+            let is_web = |url: &Url| matches!(url.scheme(), "http" | "https");
+            let parsed = Url::parse(origin).ok().filter(is_web);
             match parsed.map(|url| url.origin().ascii_serialization()) {
                 Some(plain) if plain == origin.to_lowercase() => {
                     origins.insert(plain);
                 }
-                _ => self.add(
-                    "CORS_ORIGINS",
-                    format!("{origin:?} is not an origin, such as https://app.example.org"),
-                ),
+                _ => {
+                    let detail = "is not an origin, such as https://app.example.org";
+                    self.add("CORS_ORIGINS", format!("{origin:?} {detail}"));
+                }
             }
         }
         origins
@@ -170,12 +125,20 @@ impl Check<'_> {
                 format!("{filter:?} is not a filter such as info or info,conclave=debug: {error}"),
             );
         }
-        if let Some(format) = self
-            .env
-            .get("LOG_FORMAT")
-            .filter(|format| !matches!(*format, "text" | "json"))
-        {
+        let format = self.env.get_or("LOG_FORMAT", "text");
+        if !matches!(format, "text" | "json") {
             self.add("LOG_FORMAT", format!("{format:?} is neither text nor json"));
         }
     }
+}
+
+/// Returns the words of a list that is separated by commas or spaces.
+fn list(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split([',', ' ']).map(str::trim);
+    words.filter(|word| !word.is_empty())
+}
+
+fn names_a_database(url: &Url) -> bool {
+    let has_host = url.has_host() || url.query_pairs().any(|(name, _)| name == "host");
+    has_host && url.path().len() > 1
 }

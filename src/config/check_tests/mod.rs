@@ -5,7 +5,7 @@ mod environment;
 mod mistakes;
 mod shipped;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -13,37 +13,35 @@ const SHIPPED: &str = include_str!("../../../llm.config.json");
 const LOCAL: &str = include_str!("../../../llm.config.local.json");
 
 fn env(variables: &[(&str, &str)]) -> Env {
-    Env::of(
-        variables
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned())),
-    )
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    Env::of(variables.iter().map(owned))
 }
 
-fn places(result: Result<Config, Problems>) -> Vec<String> {
-    result
-        .err()
-        .map(|p| p.0.into_iter().map(|p| p.place).collect())
-        .unwrap_or_default()
-}
-
-/// Returns the places of the problems of the shipped config, with some values changed and a key
-/// set.
-fn places_with(changes: &[(&str, Value)], variables: &[(&str, &str)]) -> Vec<String> {
+/// Checks the shipped config, with some values changed and a key set.
+fn loaded(changes: &[(&str, Value)], variables: &[(&str, &str)]) -> Result<Config, Problems> {
     let mut value: Value = serde_json::from_str(SHIPPED).unwrap();
     for (pointer, new) in changes {
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         value.pointer_mut(parent).unwrap()[key] = new.clone();
     }
     let variables = [&[("ANTHROPIC_API_KEY", "k")], variables].concat();
-    places(from_text(&value.to_string(), &env(&variables)))
+    from_text(&value.to_string(), &env(&variables))
 }
 
-fn details(text: &str, variables: &[(&str, &str)]) -> Vec<String> {
-    from_text(text, &env(variables))
-        .unwrap_err()
-        .0
-        .into_iter()
-        .map(|p| p.detail)
-        .collect()
+fn places(result: Result<Config, Problems>) -> Vec<String> {
+    let problems = result.err().into_iter().flat_map(|problems| problems.0);
+    problems.map(|problem| problem.place).collect()
+}
+
+/// Returns the places of the problems of [`loaded`].
+fn places_with(changes: &[(&str, Value)], variables: &[(&str, &str)]) -> Vec<String> {
+    places(loaded(changes, variables))
+}
+
+/// Asserts the places of the problems for each change of the shipped config.
+fn assert_places<const N: usize>(cases: [(&str, Value, &[&str]); N]) {
+    for (pointer, value, expected) in cases {
+        let found = places_with(&[(pointer, value.clone())], &[]);
+        assert_eq!(found, expected, "{pointer}: {value}");
+    }
 }

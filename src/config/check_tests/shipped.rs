@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn the_shipped_config_needs_only_a_key() {
     assert_eq!(places(from_text(SHIPPED, &env(&[]))), ["ANTHROPIC_API_KEY"]);
-    let config = from_text(SHIPPED, &env(&[("ANTHROPIC_API_KEY", "k")])).unwrap();
+    let config = loaded(&[], &[]).unwrap();
     assert_eq!(config.policy.normal_max, Usd::from_dollars(0.10));
     assert_eq!(config.roles.len(), 7);
 }
@@ -14,22 +14,16 @@ fn the_shipped_config_needs_only_a_key() {
 #[cfg(feature = "local")]
 fn the_local_config_needs_nothing() {
     let config = from_text(LOCAL, &env(&[])).unwrap();
-    assert!(
-        config
-            .roles
-            .values()
-            .all(|r| r.price.is_none() && r.output == OutputForm::Text)
-    );
+    let is_free_text = |r: &RoleModel| r.price.is_none() && r.output == OutputForm::Text;
+    assert!(config.roles.values().all(is_free_text));
 }
 
 #[test]
 #[cfg(not(feature = "local"))]
 fn a_build_without_the_in_process_model_says_how_to_get_it() {
     let problems = from_text(LOCAL, &env(&[])).unwrap_err().to_string();
-    assert!(
-        problems.contains("--features local") && problems.contains("make demo"),
-        "{problems}"
-    );
+    let ways = ["--features local", "make demo"];
+    assert!(ways.iter().all(|way| problems.contains(way)), "{problems}");
 }
 
 #[test]
@@ -37,22 +31,12 @@ fn what_asks_no_model_needs_no_key_and_is_checked_all_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.json");
     std::fs::write(&path, SHIPPED).unwrap();
-    let name = path.display().to_string();
-    let config = without_models(&env(&[("CONCLAVE_CONFIG", name.as_str())])).unwrap();
+    let file = ("CONCLAVE_CONFIG", path.to_str().unwrap());
+    let config = without_models(&env(&[file])).unwrap();
     assert!(config.roles.is_empty() && config.providers.is_empty());
     assert_eq!(config.policy.normal_max, Usd::from_dollars(0.10));
-    assert_eq!(
-        places(without_models(&env(&[
-            ("CONCLAVE_CONFIG", name.as_str()),
-            ("CONCLAVE_BIND", "x")
-        ]))),
-        ["CONCLAVE_BIND"]
-    );
-    assert_eq!(
-        places(without_models(&env(&[(
-            "CONCLAVE_CONFIG",
-            "/nowhere/at.all"
-        )]))),
-        ["CONCLAVE_CONFIG"]
-    );
+    let wrong = [file, ("CONCLAVE_BIND", "x")];
+    assert_eq!(places(without_models(&env(&wrong))), ["CONCLAVE_BIND"]);
+    let missing = [("CONCLAVE_CONFIG", "/nowhere/at.all")];
+    assert_eq!(places(without_models(&env(&missing))), ["CONCLAVE_CONFIG"]);
 }

@@ -80,14 +80,6 @@ pub(super) fn sign(
     }
 }
 
-/// Whether a call may be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Admission {
-    Pass(Permit),
-    /// No. The duration is the minimum wait.
-    Refused(Duration),
-}
-
 /// Permission to make a call. Its outcome counts only if the circuit's state has not changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Permit {
@@ -159,9 +151,10 @@ impl Circuit {
         }
     }
 
-    pub fn admit(&mut self, now: Instant) -> Admission {
+    /// Admits a call, or returns the minimum wait.
+    pub fn admit(&mut self, now: Instant) -> Result<Permit, Duration> {
         if let Some(wait) = self.refuses(now) {
-            return Admission::Refused(wait);
+            return Err(wait);
         }
         let probe = !matches!(self.state, State::Closed { .. });
         if probe {
@@ -170,7 +163,7 @@ impl Circuit {
             }
             self.state = State::HalfOpen { probing: true };
         }
-        Admission::Pass(Permit {
+        Ok(Permit {
             generation: self.generation,
             probe,
             begun: now,
@@ -244,20 +237,10 @@ mod tests {
         patience: Duration::from_secs(5),
     };
 
-    fn pass(circuit: &mut Circuit, now: Instant) -> Permit {
-        match circuit.admit(now) {
-            Admission::Pass(ticket) => ticket,
-            Admission::Refused(wait) => panic!("refused for {wait:?}"),
-        }
-    }
-
-    fn opened(now: Instant) -> Circuit {
-        let mut circuit = Circuit::new(SETTINGS);
-        for _ in 0..3 {
-            let ticket = pass(&mut circuit, now);
-            circuit.note(ticket, Outcome::Failure, now);
-        }
-        circuit
+    /// Makes a call that ends at once.
+    fn called(circuit: &mut Circuit, outcome: Outcome, now: Instant) -> Option<CircuitPosition> {
+        let permit = circuit.admit(now).unwrap();
+        circuit.note(permit, outcome, now)
     }
 
     #[test]
@@ -272,111 +255,80 @@ mod tests {
             Outcome::None,
             Outcome::Failure,
         ] {
-            let ticket = pass(&mut circuit, now);
-            assert_eq!(circuit.note(ticket, sign, now), None);
+            assert_eq!(called(&mut circuit, sign, now), None);
         }
-        let ticket = pass(&mut circuit, now);
-        assert_eq!(
-            circuit.note(ticket, Outcome::Failure, now),
-            Some(CircuitPosition::Open)
-        );
-        assert_eq!(
-            circuit.admit(now + Duration::from_secs(4)),
-            Admission::Refused(Duration::from_secs(6))
-        );
+        let opened = called(&mut circuit, Outcome::Failure, now);
+        assert_eq!(opened, Some(CircuitPosition::Open));
+        let later = now + Duration::from_secs(4);
+        assert_eq!(circuit.admit(later), Err(Duration::from_secs(6)));
         assert_eq!(circuit.opened_total(), 1);
     }
 
     #[test]
     fn one_probe_at_a_time_decides_what_comes_next() {
         let start = Instant::now();
-        let mut circuit = opened(start);
+        let mut circuit = Circuit::new(SETTINGS);
+        let early = circuit.admit(start).unwrap();
+        for _ in 0..3 {
+            called(&mut circuit, Outcome::Failure, start);
+        }
+        // A call that was begun before a change says nothing after it.
+        assert_eq!(circuit.note(early, Outcome::Success, start), None);
+        assert_eq!(circuit.position(start), CircuitPosition::Open);
         let later = start + Duration::from_secs(10);
         assert_eq!(circuit.position(later), CircuitPosition::HalfOpen);
-        let probe = pass(&mut circuit, later);
-        assert_eq!(circuit.admit(later), Admission::Refused(Duration::ZERO));
-        assert_eq!(
-            circuit.note(probe, Outcome::Failure, later),
-            Some(CircuitPosition::Open)
-        );
+        let probe = circuit.admit(later).unwrap();
+        assert_eq!(circuit.admit(later), Err(Duration::ZERO));
+        let failed = circuit.note(probe, Outcome::Failure, later);
+        assert_eq!(failed, Some(CircuitPosition::Open));
         let latest = later + Duration::from_secs(10);
-        let probe = pass(&mut circuit, latest);
         // A dropped probe says nothing. The next call is a probe again.
-        assert_eq!(circuit.note(probe, Outcome::None, latest), None);
-        let probe = pass(&mut circuit, latest);
-        assert_eq!(
-            circuit.note(probe, Outcome::Success, latest),
-            Some(CircuitPosition::Closed)
-        );
-        assert_eq!(
-            (circuit.position(latest), circuit.opened_total()),
-            (CircuitPosition::Closed, 2)
-        );
-    }
-
-    #[test]
-    fn calls_that_were_begun_before_a_change_say_nothing_after_it() {
-        let now = Instant::now();
-        let mut circuit = Circuit::new(SETTINGS);
-        let early = pass(&mut circuit, now);
-        for _ in 0..3 {
-            let ticket = pass(&mut circuit, now);
-            circuit.note(ticket, Outcome::Failure, now);
-        }
-        assert_eq!(circuit.note(early, Outcome::Success, now), None);
-        assert_eq!(circuit.position(now), CircuitPosition::Open);
+        assert_eq!(called(&mut circuit, Outcome::None, latest), None);
+        let succeeded = called(&mut circuit, Outcome::Success, latest);
+        assert_eq!(succeeded, Some(CircuitPosition::Closed));
+        assert_eq!(circuit.opened_total(), 2);
     }
 
     #[test]
     fn only_what_tells_of_the_provider_counts() {
-        let p = || "p".to_owned();
+        let (provider, detail) = (|| "p".to_owned(), String::new);
         let status = |status| Error::Status {
-            provider: p(),
+            provider: provider(),
             status,
-            detail: String::new(),
+            detail: detail(),
             retry_after: None,
         };
+        let connect = Error::Connect {
+            provider: provider(),
+            detail: detail(),
+        };
+        let unreadable = Error::Unreadable {
+            provider: provider(),
+            detail: detail(),
+        };
+        let saturated = Error::Saturated {
+            provider: provider(),
+        };
         let timeout = Error::Timeout {
-            provider: p(),
+            provider: provider(),
             after: Duration::from_secs(1),
         };
         let cases = [
-            (
-                Error::Connect {
-                    provider: p(),
-                    detail: String::new(),
-                },
-                Outcome::Failure,
-            ),
-            (
-                Error::Unreadable {
-                    provider: p(),
-                    detail: String::new(),
-                },
-                Outcome::Failure,
-            ),
+            (connect, Outcome::Failure),
+            (unreadable, Outcome::Failure),
             (status(529), Outcome::Failure),
             (status(429), Outcome::Failure),
             (status(400), Outcome::Success),
             (status(401), Outcome::Success),
-            (Error::Saturated { provider: p() }, Outcome::None),
-            (timeout, Outcome::Failure),
+            (saturated, Outcome::None),
+            (timeout.clone(), Outcome::Failure),
         ];
+        let patience = SETTINGS.patience;
         for (error, expected) in cases {
-            assert_eq!(
-                sign(&Err(error.clone()), SETTINGS.patience, SETTINGS.patience),
-                expected,
-                "{error}"
-            );
+            assert_eq!(sign(&Err(error), patience, patience), expected);
         }
-        let hasty = Err(Error::Timeout {
-            provider: p(),
-            after: Duration::from_secs(1),
-        });
-        assert_eq!(
-            sign(&hasty, Duration::from_secs(1), SETTINGS.patience),
-            Outcome::None
-        );
+        let hasty = sign(&Err(timeout), Duration::from_secs(1), patience);
+        assert_eq!(hasty, Outcome::None);
     }
 
     proptest! {
@@ -394,14 +346,14 @@ mod tests {
                 let before = circuit.position(now);
                 match what {
                     0 | 1 => match circuit.admit(now) {
-                        Admission::Pass(ticket) => {
+                        Ok(ticket) => {
                             prop_assert!(before != CircuitPosition::Open);
                             prop_assert_eq!(ticket.probe, before == CircuitPosition::HalfOpen);
                             let current = |t: &&Permit| t.probe && t.generation == ticket.generation;
                             prop_assert!(!ticket.probe || under_way.iter().find(current).is_none());
                             under_way.push(ticket);
                         }
-                        Admission::Refused(_) => prop_assert!(before != CircuitPosition::Closed),
+                        Err(_) => prop_assert!(before != CircuitPosition::Closed),
                     },
                     2 => now += Duration::from_secs(amount),
                     _ if under_way.is_empty() => {}
@@ -429,25 +381,16 @@ mod tests {
     fn calls_that_hang_together_open_nothing_while_others_end_well() {
         let start = Instant::now();
         let mut circuit = Circuit::new(SETTINGS);
-        let hung: Vec<Permit> = (0..10).map(|_| pass(&mut circuit, start)).collect();
-        let fine = pass(&mut circuit, start);
-        assert_eq!(
-            circuit.note(fine, Outcome::Success, start + Duration::from_secs(1)),
-            None
-        );
+        let hung: Vec<Permit> = (0..10).map(|_| circuit.admit(start).unwrap()).collect();
+        let fine = circuit.admit(start).unwrap();
+        let soon = start + Duration::from_secs(1);
+        assert_eq!(circuit.note(fine, Outcome::Success, soon), None);
         let end = start + Duration::from_secs(5);
         for ticket in hung {
             assert_eq!(circuit.note(ticket, Outcome::Failure, end), None);
         }
-        let later: Vec<Permit> = (0..3).map(|_| pass(&mut circuit, end)).collect();
-        let noted: Vec<_> = later
-            .into_iter()
-            .map(|ticket| circuit.note(ticket, Outcome::Failure, end))
-            .collect();
-        assert_eq!(
-            noted,
-            [None, None, Some(CircuitPosition::Open)],
-            "nothing ended well since"
-        );
+        // Nothing ended well since.
+        let noted = [(); 3].map(|()| called(&mut circuit, Outcome::Failure, end));
+        assert_eq!(noted, [None, None, Some(CircuitPosition::Open)]);
     }
 }

@@ -53,31 +53,31 @@ pub(super) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Rejection {
             retry_after,
             ..rejection
         },
-        None => Rejection {
-            status,
-            detail: if body.is_empty() {
-                "no explanation".into()
+        None => {
+            let other = "an explanation that is not JSON";
+            let detail = if body.is_empty() {
+                "no explanation"
             } else {
-                "an explanation that is not JSON".into()
-            },
-            retry_after,
-            too_long: status == 413,
-        },
+                other
+            };
+            Rejection {
+                status,
+                detail: detail.into(),
+                retry_after,
+                too_long: status == 413,
+            }
+        }
     }
 }
 
 /// Parses `{"error": {"message", "type", "code"}}` and the variants `{"error": "text"}` and
 /// `{"message": "text"}`.
 pub(super) fn from_body(status: u16, body: &Value) -> Option<Rejection> {
-    let error = body.get("error").filter(|error| !error.is_null());
-    let text = |name: &str| {
-        error
-            .and_then(|error| error.get(name))
-            .and_then(Value::as_str)
-    };
+    let error = &body["error"];
+    let text = |name: &str| error[name].as_str();
     let message = text("message")
-        .or_else(|| error.and_then(Value::as_str))
-        .or_else(|| body.get("message").and_then(Value::as_str))?;
+        .or(error.as_str())
+        .or(body["message"].as_str())?;
     let kind = text("code").or_else(|| text("type")).unwrap_or_default();
     let too_long = status == 413
         || matches!(
@@ -116,11 +116,8 @@ pub(super) fn clean(text: &str, key: Option<&SecretString>) -> String {
     }
     line = KEY.replace_all(&line, "[key]").into_owned();
     if line.chars().count() > MAX_DETAIL_CHARS {
-        line = line
-            .chars()
-            .take(MAX_DETAIL_CHARS - 1)
-            .chain(['…'])
-            .collect();
+        let start = line.chars().take(MAX_DETAIL_CHARS - 1);
+        line = start.chain(['…']).collect();
     }
     line
 }
@@ -143,32 +140,22 @@ static KEY: LazyLock<Regex> = LazyLock::new(|| {
 /// Parses `retry-after-ms`, or `retry-after` as seconds or as an HTTP date. A date is compared with
 /// the answer's own `date`.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name: &str| {
-        headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .map(str::trim)
-    };
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let seconds = |text: &str, unit: f64| {
         let value = text.parse::<f64>().ok()? * unit;
         // A number that is too large for a duration means a long wait.
         (value >= 0.0).then(|| Duration::try_from_secs_f64(value).unwrap_or(MAX_RETRY_AFTER))
     };
-    let date = |text: &str| {
-        jiff::fmt::rfc2822::parse(text)
-            .ok()
-            .map(|zoned| zoned.timestamp())
-    };
-    text("retry-after-ms")
-        .and_then(|text| seconds(text, 0.001))
-        .or_else(|| {
-            let text = text(RETRY_AFTER.as_str())?;
-            seconds(text, 1.0).or_else(|| {
-                let wait = date(text)?.duration_since(date(headers.get(DATE)?.to_str().ok()?)?);
-                Duration::try_from(wait).ok()
-            })
+    let date = |text: &str| Some(jiff::fmt::rfc2822::parse(text).ok()?.timestamp());
+    let in_ms = text("retry-after-ms").and_then(|text| seconds(text, 0.001));
+    let wait = in_ms.or_else(|| {
+        let text_of_wait = text(RETRY_AFTER.as_str())?;
+        seconds(text_of_wait, 1.0).or_else(|| {
+            let wait = date(text_of_wait)?.duration_since(date(text(DATE.as_str())?)?);
+            Duration::try_from(wait).ok()
         })
-        .map(|wait| wait.min(MAX_RETRY_AFTER))
+    });
+    wait.map(|wait| wait.min(MAX_RETRY_AFTER))
 }
 
 #[cfg(test)]
@@ -179,49 +166,36 @@ mod tests {
     use super::*;
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
-        pairs
-            .iter()
-            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
-            .collect()
+        let header = |(name, value): &(&str, &str)| {
+            (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())
+        };
+        pairs.iter().map(header).collect()
     }
 
     #[test]
     fn retry_after_is_read_in_all_its_forms() {
         let date = ("date", "Wed, 21 Oct 2015 07:28:00 GMT");
-        let cases = [
-            (vec![("retry-after", "7")], Some(7_000)),
-            (vec![("retry-after", "0.5")], Some(500)),
-            (
-                vec![("retry-after-ms", "120"), ("retry-after", "7")],
-                Some(120),
-            ),
-            (
-                vec![("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT"), date],
-                Some(30_000),
-            ),
-            (
-                vec![("retry-after", "Wed, 21 Oct 2015 07:27:30 GMT"), date],
-                None,
-            ),
-            (vec![("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT")], None),
-            (vec![("retry-after", "soon")], None),
-            (vec![("retry-after", "-1")], None),
-            (vec![("retry-after", "99999999")], Some(3_600_000)),
-            (vec![("retry-after", "1e300")], Some(3_600_000)),
-            (vec![("retry-after", "inf")], Some(3_600_000)),
-            (vec![("retry-after", "NaN")], None),
-            (
-                vec![("retry-after", "Thu, 31 Dec 2099 23:59:59 GMT"), date],
-                Some(3_600_000),
-            ),
-        ];
-        for (pairs, expected) in cases {
-            assert_eq!(
-                retry_after(&headers(&pairs)),
-                expected.map(Duration::from_millis),
-                "{pairs:?}"
-            );
+        let wait = |pairs: &[(&str, &str)]| retry_after(&headers(pairs));
+        let ms = |ms: u64| Some(Duration::from_millis(ms));
+        for (given, expected) in [
+            ("7", ms(7_000)),
+            ("0.5", ms(500)),
+            ("soon", None),
+            ("-1", None),
+            ("NaN", None),
+            ("99999999", ms(3_600_000)),
+            ("1e300", ms(3_600_000)),
+            ("inf", ms(3_600_000)),
+            ("Wed, 21 Oct 2015 07:28:30 GMT", ms(30_000)),
+            ("Wed, 21 Oct 2015 07:27:30 GMT", None),
+            ("Thu, 31 Dec 2099 23:59:59 GMT", ms(3_600_000)),
+        ] {
+            assert_eq!(wait(&[("retry-after", given), date]), expected, "{given}");
         }
+        let undated = ("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT");
+        assert_eq!(wait(&[undated]), None);
+        let both = [("retry-after-ms", "120"), ("retry-after", "7")];
+        assert_eq!(wait(&both), ms(120));
     }
 
     #[test]

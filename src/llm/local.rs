@@ -47,30 +47,23 @@ impl Local {
 #[async_trait]
 impl ChatModel for Local {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
-        let mut messages = vec![engine::Message::new(
-            engine::Role::System,
-            request.system.clone(),
-        )];
-        messages.extend(request.messages.iter().map(message));
+        let system = engine::Message::new(engine::Role::System, request.system.clone());
+        let messages = request.messages.iter().map(message);
+        let messages = std::iter::once(system).chain(messages).collect();
+        let schema = request.schema.as_ref();
         let wanted = engine::Request {
             temperature: request.settings.temperature.unwrap_or(0.0),
             seed: request.seed,
-            schema: request
-                .schema
-                .as_ref()
-                .map(|schema| bounded(strict::inlined(schema.value.value()))),
+            schema: schema.map(|schema| bounded(strict::inlined(schema.value.value()))),
             ..engine::Request::new(messages, request.max_tokens)
         };
-        let timeout = Error::Timeout {
+        let completed = self.model.complete(wanted);
+        let completed = tokio::time::timeout(request.timeout, completed).await;
+        let completed = completed.map_err(|_| Error::Timeout {
             provider: self.name.clone(),
             after: request.timeout,
-        };
-        let completion =
-            match tokio::time::timeout(request.timeout, self.model.complete(wanted)).await {
-                Err(_) => return Err(timeout),
-                Ok(Err(error)) => return Err(self.error(&error)),
-                Ok(Ok(completion)) => completion,
-            };
+        })?;
+        let completion = completed.map_err(|error| self.error(&error))?;
         Ok(ChatReply {
             text: completion.text,
             stop: match completion.stop {
@@ -116,19 +109,16 @@ const MAX_ITEMS: u64 = 8;
 fn bounded(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(map) => {
+            let kinds = map.get("type").cloned().unwrap_or_default();
             let is = |kind: &str| {
-                map.get("type").is_some_and(|t| {
-                    t == kind || t.as_array().is_some_and(|a| a.contains(&kind.into()))
-                })
+                let in_list = kinds.as_array().is_some_and(|a| a.contains(&kind.into()));
+                in_list || kinds == kind
             };
-            let (string, list) = (
-                is("string") && !map.contains_key("enum") && !map.contains_key("const"),
-                is("array"),
-            );
-            if string {
+            let is_fixed = map.contains_key("enum") || map.contains_key("const");
+            if is("string") && !is_fixed {
                 map.entry("maxLength").or_insert(MAX_CHARS.into());
             }
-            if list {
+            if is("array") {
                 map.entry("maxItems").or_insert(MAX_ITEMS.into());
             }
             for value in map.values_mut() {
@@ -151,14 +141,11 @@ fn message(message: &Message) -> engine::Message {
         Author::User => engine::Role::User,
         Author::Assistant => engine::Role::Assistant,
     };
-    let texts: Vec<&str> = message
-        .parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::Text(text) => Some(text.as_str()),
-            Part::Image(_) => None,
-        })
-        .collect();
+    let texts = message.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        Part::Image(_) => None,
+    });
+    let texts: Vec<&str> = texts.collect();
     engine::Message::new(role, texts.join("\n\n"))
 }
 

@@ -108,6 +108,20 @@ impl ChatRequest {
     }
 }
 
+#[cfg(test)]
+impl ChatReply {
+    /// Returns a whole reply of which only the text is known.
+    fn sample(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            stop: CallStop::End,
+            usage: None,
+            model: None,
+            provider_request_id: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     pub author: Author,
@@ -231,42 +245,47 @@ pub enum Retry {
 }
 
 impl Error {
-    /// Returns whether another attempt is useful (SPEC 4). It is for network errors, unreadable
-    /// replies, saturation, and the statuses 408, 409, 429 and 5xx. It is not for an open circuit:
-    /// the next model is called at once.
-    pub fn retry(&self) -> Retry {
+    /// Returns the cause, whether another attempt is useful (SPEC 4), and whether the provider may
+    /// bill for the attempt. An open circuit is not worth another attempt: the next model is called
+    /// at once. A gateway's timeout may be billed, since the model behind it may have run.
+    fn nature(&self) -> (FailureCause, Retry, bool) {
+        let (never, again) = (Retry::Never, Retry::After(None));
         match self {
-            Error::Connect { .. }
-            | Error::Broken { .. }
-            | Error::Timeout { .. }
-            | Error::Unreadable { .. }
-            | Error::Saturated { .. } => Retry::After(None),
+            Error::Connect { .. } => (FailureCause::Unreachable, again, false),
+            Error::Broken { .. } => (FailureCause::ConnectionBroken, again, true),
+            Error::Timeout { .. } => (FailureCause::TimedOut, again, true),
+            Error::Unreadable { .. } => (FailureCause::UnreadableReply, again, true),
+            Error::Unfit { .. } => (FailureCause::RequestUnfit, never, false),
+            Error::TooLong { .. } => (FailureCause::ReplyTooLong, never, true),
+            Error::Saturated { .. } => (FailureCause::Saturated, again, false),
+            Error::CircuitOpen { .. } => (FailureCause::CircuitOpen, never, false),
             Error::Status {
-                status: 408 | 409 | 429 | 500..=599,
+                status,
                 retry_after,
                 ..
-            } => Retry::After(*retry_after),
-            Error::Status { .. }
-            | Error::Unfit { .. }
-            | Error::TooLong { .. }
-            | Error::CircuitOpen { .. } => Retry::Never,
+            } => {
+                let later = Retry::After(*retry_after);
+                let is_timeout = matches!(status, 408 | 504 | 524);
+                match status {
+                    401 | 403 => (FailureCause::NotAuthorized, never, false),
+                    408 | 409 => (FailureCause::RequestRejected, later, is_timeout),
+                    429 => (FailureCause::RateLimited, later, false),
+                    500..=599 => (FailureCause::ProviderError, later, is_timeout),
+                    _ => (FailureCause::RequestRejected, never, false),
+                }
+            }
         }
     }
 
+    /// Returns whether another attempt is useful.
+    pub fn retry(&self) -> Retry {
+        self.nature().1
+    }
+
     /// True if the provider may bill for the failed attempt, which is then settled at its reserved
-    /// maximum. This includes a gateway's timeout, since the model behind it may have run.
+    /// maximum.
     pub fn may_be_billed(&self) -> bool {
-        match self {
-            Error::Broken { .. }
-            | Error::Timeout { .. }
-            | Error::Unreadable { .. }
-            | Error::TooLong { .. } => true,
-            Error::Status { status, .. } => matches!(status, 408 | 504 | 524),
-            Error::Connect { .. }
-            | Error::Unfit { .. }
-            | Error::Saturated { .. }
-            | Error::CircuitOpen { .. } => false,
-        }
+        self.nature().2
     }
 
     /// Describes the error in the service's own words. The provider's words may quote anything,
@@ -274,8 +293,8 @@ impl Error {
     pub fn outline(&self) -> String {
         let text = self.to_string();
         let said = self.said().map(|said| format!(": {said}"));
-        said.and_then(|said| text.strip_suffix(&said))
-            .map_or_else(|| text.clone(), str::to_owned)
+        let own = said.and_then(|said| text.strip_suffix(&said));
+        own.unwrap_or(&text).to_owned()
     }
 
     /// Returns the provider's words, for the journal and operators.
@@ -303,23 +322,6 @@ impl Error {
 
     /// Returns the cause for journal and metrics.
     pub fn cause(&self) -> FailureCause {
-        match self {
-            Error::Connect { .. } => FailureCause::Unreachable,
-            Error::Broken { .. } => FailureCause::ConnectionBroken,
-            Error::Timeout { .. } => FailureCause::TimedOut,
-            Error::Status {
-                status: 401 | 403, ..
-            } => FailureCause::NotAuthorized,
-            Error::Status { status: 429, .. } => FailureCause::RateLimited,
-            Error::Status {
-                status: 500..=599, ..
-            } => FailureCause::ProviderError,
-            Error::Status { .. } => FailureCause::RequestRejected,
-            Error::Unreadable { .. } => FailureCause::UnreadableReply,
-            Error::Unfit { .. } => FailureCause::RequestUnfit,
-            Error::TooLong { .. } => FailureCause::ReplyTooLong,
-            Error::Saturated { .. } => FailureCause::Saturated,
-            Error::CircuitOpen { .. } => FailureCause::CircuitOpen,
-        }
+        self.nature().0
     }
 }

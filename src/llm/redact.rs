@@ -21,10 +21,8 @@ const REPLACEMENT: &str = "[secret]";
 /// Returns the text without the secrets, whether plain or in JSON escapes. Linear in the text for
 /// each secret.
 pub fn without_secrets<'a>(text: &'a str, secrets: &[SecretString]) -> Cow<'a, str> {
-    let secrets = secrets.iter().map(ExposeSecret::expose_secret);
-    let secrets: Vec<&str> = secrets
-        .filter(|secret| secret.chars().count() >= MIN_SECRET_CHARS)
-        .collect();
+    let mut secrets: Vec<&str> = secrets.iter().map(ExposeSecret::expose_secret).collect();
+    secrets.retain(|secret| secret.chars().count() >= MIN_SECRET_CHARS);
     let mut text = Cow::Borrowed(text);
     for secret in &secrets {
         if text.contains(secret) {
@@ -52,12 +50,9 @@ fn escaped(text: &str, secrets: &[&str]) -> Vec<Range<usize>> {
         };
         layer = decoded;
         for secret in secrets {
-            spans.extend(
-                layer
-                    .text
-                    .match_indices(secret)
-                    .map(|(at, found)| layer.span(at..at + found.len())),
-            );
+            let found = layer.text.match_indices(secret);
+            let start = |at| layer.start(at);
+            spans.extend(found.map(|(at, found)| start(at)..start(at + found.len())));
         }
     }
     spans
@@ -95,17 +90,11 @@ impl Layer {
 
     /// Returns the next decoded form, or `None` if this one has no escapes.
     fn decoded(&self) -> Option<Self> {
-        let (mut text, mut starts) = (
-            String::with_capacity(self.text.len()),
-            Vec::with_capacity(self.starts.len()),
-        );
+        let (mut text, mut starts) = (String::new(), Vec::with_capacity(self.starts.len()));
         let (mut rest, mut changed) = (self.text.as_str(), false);
         while let Some(first) = rest.chars().next() {
             let start = self.start(self.text.len() - rest.len());
-            let (c, length) = match unescaped(rest) {
-                Some(read) => read,
-                None => (first, first.len_utf8()),
-            };
+            let (c, length) = unescaped(rest).unwrap_or((first, first.len_utf8()));
             changed |= length != c.len_utf8();
             text.push(c);
             starts.extend(std::iter::repeat_n(start, c.len_utf8()));
@@ -118,10 +107,6 @@ impl Layer {
     fn start(&self, at: usize) -> usize {
         self.starts.get(at).copied().unwrap_or_default()
     }
-
-    fn span(&self, found: Range<usize>) -> Range<usize> {
-        self.start(found.start)..self.start(found.end)
-    }
 }
 
 /// Decodes the escape at the start of the text. Returns the character and the length of the escape
@@ -132,19 +117,14 @@ fn unescaped(text: &str) -> Option<(char, usize)> {
     let c = match next {
         'u' => {
             let unit = hex(rest.get(1..5)?)?;
-            let low = rest
-                .get(5..)
-                .and_then(|next| hex(next.strip_prefix("\\u")?.get(..4)?));
-            return Some(match (unit, low) {
-                (0xd800..0xdc00, Some(low @ 0xdc00..0xe000)) => (
-                    char::from_u32(0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00))?,
-                    12,
-                ),
-                _ => (
-                    char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER),
-                    6,
-                ),
-            });
+            let next = rest.get(5..).and_then(|next| next.strip_prefix("\\u"));
+            let low = next.and_then(|next| hex(next.get(..4)?));
+            if let (0xd800..0xdc00, Some(low @ 0xdc00..0xe000)) = (unit, low) {
+                let c = char::from_u32(0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00))?;
+                return Some((c, 12));
+            }
+            let c = char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER);
+            return Some((c, 6));
         }
         'n' => '\n',
         't' => '\t',
@@ -159,9 +139,8 @@ fn unescaped(text: &str) -> Option<(char, usize)> {
 }
 
 fn hex(digits: &str) -> Option<u32> {
-    let digits =
-        Some(digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
-    u32::from_str_radix(digits, 16).ok()
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then(|| u32::from_str_radix(digits, 16).ok())?
 }
 
 #[cfg(test)]
@@ -196,11 +175,8 @@ mod tests {
             spelled(KEY, 1),
             spelled(KEY, 2),
         ] {
-            assert_eq!(
-                clean(&format!("a \\n {written}, {written}.")),
-                "a \\n [secret], [secret].",
-                "{written}"
-            );
+            let cleaned = clean(&format!("a \\n {written}, {written}."));
+            assert_eq!(cleaned, "a \\n [secret], [secret].", "{written}");
         }
     }
 
@@ -216,13 +192,9 @@ mod tests {
             "sk-private\\u002f",
             "a\\\\",
         ] {
-            assert!(
-                matches!(
-                    without_secrets(text, &[SecretString::from(KEY)]),
-                    Cow::Borrowed(_)
-                ),
-                "{text}"
-            );
+            let secrets = [SecretString::from(KEY)];
+            let is_kept = matches!(without_secrets(text, &secrets), Cow::Borrowed(_));
+            assert!(is_kept, "{text}");
         }
     }
 

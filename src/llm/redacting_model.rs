@@ -27,13 +27,10 @@ impl RedactingModel {
     }
 
     /// Returns a provider's name as one short line without secrets.
-    fn name(&self, name: String) -> String {
-        let mut name = name;
-        self.clean(&mut name);
-        name.chars()
-            .filter(|c| !c.is_control())
-            .take(MAX_NAME_CHARS)
-            .collect()
+    fn name(&self, name: &str) -> String {
+        let name = without_secrets(&name, &self.secrets);
+        let shown = name.chars().filter(|c| !c.is_control());
+        shown.take(MAX_NAME_CHARS).collect()
     }
 
     fn error(&self, mut error: Error) -> Error {
@@ -55,16 +52,13 @@ impl RedactingModel {
 #[async_trait]
 impl ChatModel for RedactingModel {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
-        let mut reply = self
-            .model
-            .chat(request)
-            .await
-            .map_err(|error| self.error(error))?;
-        if reply.text.len() > request.max_text_bytes() {
-            let provider = self.provider.clone();
+        let reply = self.model.chat(request).await;
+        let mut reply = reply.map_err(|error| self.error(error))?;
+        let bytes = reply.text.len();
+        if bytes > request.max_text_bytes() {
             return Err(Error::TooLong {
-                provider,
-                bytes: reply.text.len(),
+                provider: self.provider.clone(),
+                bytes,
                 max_tokens: request.max_tokens,
             });
         }
@@ -77,8 +71,8 @@ impl ChatModel for RedactingModel {
             }
             reply.usage = Some(bounded);
         }
-        reply.model = reply.model.map(|name| self.name(name));
-        reply.provider_request_id = reply.provider_request_id.map(|id| self.name(id));
+        reply.model = reply.model.map(|name| self.name(&name));
+        reply.provider_request_id = reply.provider_request_id.map(|id| self.name(&id));
         Ok(reply)
     }
 }
@@ -86,7 +80,7 @@ impl ChatModel for RedactingModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::{CallStop, Registry};
+    use crate::llm::Registry;
 
     /// Returns a result that contains secrets.
     struct Talker(Result<ChatReply, Error>);
@@ -113,11 +107,9 @@ mod tests {
     #[tokio::test]
     async fn secrets_and_control_characters_do_not_come_back_from_a_model() {
         let reply = |text: &str, name: String| ChatReply {
-            text: text.into(),
-            stop: CallStop::End,
-            usage: None,
             model: Some(name.clone()),
             provider_request_id: Some(name),
+            ..ChatReply::sample(text)
         };
         let long = format!("m\u{1b}[31m\nzz-private-0123456789{}", "x".repeat(300));
         let said = reply(r#"{"a": "the word is zz-private-0123456789"}"#, long);

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::anthropic::Anthropic;
-use super::circuit::{self, Admission, BreakerSettings, Circuit, CircuitPosition, Outcome, Permit};
+use super::circuit::{self, BreakerSettings, Circuit, CircuitPosition, Outcome, Permit};
 use super::limit::{Limit, Load, RunSlots};
 use super::openai::OpenAi;
 use super::provider::{ProviderKind, ProviderSpec};
@@ -141,19 +141,17 @@ impl Registry {
     /// Returns the circuits of all models that were called so far, by provider and model id.
     pub fn circuits(&self) -> Vec<CircuitState> {
         let now = Instant::now();
-        let of = |limited: &Limited| -> Vec<CircuitState> {
+        let mut states = vec![];
+        for limited in self.models.values() {
             let state = |(model, circuit): (&String, &Circuit)| CircuitState {
                 provider: limited.provider.clone(),
                 model: model.clone(),
                 state: circuit.position(now),
                 opened_total: circuit.opened_total(),
             };
-            limited.circuits().iter().map(state).collect()
-        };
-        self.models
-            .values()
-            .flat_map(|limited| of(limited))
-            .collect()
+            states.extend(limited.circuits().iter().map(state));
+        }
+        states
     }
 }
 
@@ -191,38 +189,32 @@ impl Limited {
     }
 
     fn note(&self, model: &str, ticket: Permit, sign: Outcome) {
-        let changed =
-            self.with_circuit(model, |circuit| circuit.note(ticket, sign, Instant::now()));
-        let provider = self.provider.as_str();
-        match changed {
+        let noted = |circuit: &mut Circuit| circuit.note(ticket, sign, Instant::now());
+        let (provider, open_seconds) = (&self.provider, self.breaker.open_for.as_secs());
+        match self.with_circuit(model, noted) {
             Some(CircuitPosition::Open) => {
-                let open_seconds = self.breaker.open_for.as_secs();
-                tracing::warn!(
+                let said = "the circuit opened: the model is not asked for a while";
+                tracing::warn!(provider, model, open_seconds, "{said}");
+            }
+            Some(_) => {
+                tracing::info!(
                     provider,
                     model,
-                    open_seconds,
-                    "the circuit opened: the model is not asked for a while"
+                    "the circuit closed: the model answers again"
                 );
             }
-            Some(_) => tracing::info!(
-                provider,
-                model,
-                "the circuit closed: the model answers again"
-            ),
             None => {}
         }
     }
 
     /// Makes the call if the circuit admits it, and records the outcome.
     async fn admitted(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
-        let admission = self.with_circuit(&request.model, |circuit| circuit.admit(Instant::now()));
-        let ticket = match admission {
-            Admission::Pass(ticket) => ticket,
-            Admission::Refused(wait) => return Err(self.refused(&request.model, wait)),
-        };
+        let model = &request.model;
+        let ticket = self.with_circuit(model, |circuit| circuit.admit(Instant::now()));
+        let ticket = ticket.map_err(|wait| self.refused(model, wait))?;
         let mut watch = Watch {
             limited: self,
-            model: &request.model,
+            model,
             ticket,
             sign: Outcome::None,
         };
@@ -230,7 +222,7 @@ impl Limited {
         watch.sign = circuit::sign(&result, request.timeout, self.breaker.patience);
         if let (Outcome::Failure, Err(error)) = (watch.sign, &result) {
             let cause = error.named();
-            self.with_circuit(&request.model, |circuit| circuit.failed_with(cause));
+            self.with_circuit(model, |circuit| circuit.failed_with(cause));
         }
         result
     }
@@ -255,10 +247,10 @@ impl ChatModel for Limited {
     /// Waits for a permit, then makes the call. The wait counts towards the request's timeout.
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         // Do not wait for a call that would be refused.
-        if let Some(wait) =
-            self.with_circuit(&request.model, |circuit| circuit.refuses(Instant::now()))
-        {
-            return Err(self.refused(&request.model, wait));
+        let model = &request.model;
+        let refused = self.with_circuit(model, |circuit| circuit.refuses(Instant::now()));
+        if let Some(wait) = refused {
+            return Err(self.refused(model, wait));
         }
         let saturated = || Error::Saturated {
             provider: self.provider.clone(),
@@ -287,11 +279,12 @@ impl ChatModel for Limited {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
     use tokio::time::{sleep, timeout};
 
     use super::*;
     use crate::domain::FailureCause;
-    use crate::llm::CallStop;
 
     /// Answers after two seconds with the timeout of its request.
     struct Slow;
@@ -300,14 +293,7 @@ mod tests {
     impl ChatModel for Slow {
         async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
             sleep(Duration::from_secs(2)).await;
-            let text = request.timeout.as_secs().to_string();
-            Ok(ChatReply {
-                text,
-                stop: CallStop::End,
-                usage: None,
-                model: None,
-                provider_request_id: None,
-            })
+            Ok(ChatReply::sample(&request.timeout.as_secs().to_string()))
         }
     }
 
@@ -318,32 +304,29 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn waiting_for_a_turn_counts_towards_the_timeout() {
+    fn slow() -> Arc<dyn ChatModel> {
         let mut registry = Registry::default();
         registry.insert("slow", Arc::new(Slow), 1);
-        let model = registry.model("slow").unwrap();
-        let (first, second, impatient) = (request(10), request(10), request(1));
+        registry.model("slow").unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_for_a_turn_counts_towards_the_timeout() {
+        let (model, patient, impatient) = (slow(), request(10), request(1));
         let (first, second, impatient) = tokio::join!(
-            model.chat(&first),
-            model.chat(&second),
+            model.chat(&patient),
+            model.chat(&patient),
             model.chat(&impatient)
         );
         assert_eq!(first.unwrap().text, "10");
         assert_eq!(second.unwrap().text, "8");
-        assert_eq!(
-            impatient,
-            Err(Error::Saturated {
-                provider: "slow".into()
-            })
-        );
+        let provider = "slow".to_owned();
+        assert_eq!(impatient, Err(Error::Saturated { provider }));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_abandoned_call_gives_its_turn_back() {
-        let mut registry = Registry::default();
-        registry.insert("slow", Arc::new(Slow), 1);
-        let model = registry.model("slow").unwrap();
+        let model = slow();
         let request = request(10);
         let abandoned = timeout(Duration::from_secs(1), model.chat(&request)).await;
         assert!(abandoned.is_err());
@@ -351,12 +334,13 @@ mod tests {
     }
 
     /// Fails until the flag is changed.
-    struct Ill(std::sync::atomic::AtomicBool);
+    #[derive(Default)]
+    struct Ill(AtomicBool);
 
     #[async_trait]
     impl ChatModel for Ill {
         async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
-            if self.0.load(std::sync::atomic::Ordering::Relaxed) {
+            if self.0.load(Relaxed) {
                 return Slow.chat(request).await;
             }
             Err(Error::Connect {
@@ -373,7 +357,7 @@ mod tests {
             ..BreakerSettings::default()
         };
         let mut registry = Registry::default().with_breaker(breaker);
-        let ill = Arc::new(Ill(std::sync::atomic::AtomicBool::new(false)));
+        let ill = Arc::new(Ill::default());
         registry.insert("ill", Arc::clone(&ill) as Arc<dyn ChatModel>, 4);
         let model = registry.model("ill").unwrap();
         (registry, ill, model)
@@ -387,10 +371,8 @@ mod tests {
             ..request(10)
         };
         for asked in [&request(10), &request(10), &other] {
-            assert_eq!(
-                model.chat(asked).await.unwrap_err().cause(),
-                FailureCause::Unreachable
-            );
+            let error = model.chat(asked).await.unwrap_err();
+            assert_eq!(error.cause(), FailureCause::Unreachable);
         }
         let refused = model.chat(&request(10)).await.unwrap_err();
         assert_eq!(
@@ -401,20 +383,16 @@ mod tests {
             refused.outline(),
             "unreachable; the circuit of m at ill is open for 30 s"
         );
-        let state = |model: &str, state, opened_total| CircuitState {
-            provider: "ill".into(),
-            model: model.into(),
-            state,
-            opened_total,
-        };
-        assert_eq!(
-            registry.circuits(),
-            [
-                state("m", CircuitPosition::Open, 1),
-                state("other", CircuitPosition::Closed, 0)
-            ]
-        );
-        ill.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        let circuits = registry.circuits();
+        let states = circuits
+            .iter()
+            .map(|c| (c.model.as_str(), c.state, c.opened_total));
+        let expected = [
+            ("m", CircuitPosition::Open, 1),
+            ("other", CircuitPosition::Closed, 0),
+        ];
+        assert_eq!(states.collect::<Vec<_>>(), expected);
+        ill.0.store(true, Relaxed);
         sleep(Duration::from_secs(30)).await;
         let (first, second) = (request(10), request(10));
         let (probe, beside) = tokio::join!(model.chat(&first), model.chat(&second));
@@ -432,13 +410,10 @@ mod tests {
         let (_, ill, model) = with_breaker(1, 1);
         let request = request(10);
         assert!(model.chat(&request).await.is_err());
-        ill.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        ill.0.store(true, Relaxed);
         sleep(Duration::from_secs(1)).await;
-        assert!(
-            timeout(Duration::from_millis(10), model.chat(&request))
-                .await
-                .is_err()
-        );
+        let abandoned = timeout(Duration::from_millis(10), model.chat(&request)).await;
+        assert!(abandoned.is_err());
         assert!(model.chat(&request).await.is_ok());
     }
 }

@@ -2,6 +2,9 @@
 
 use conclave_lenient_json::Schema;
 
+/// The description of the tool whose arguments are the reply.
+pub(super) const ABOUT_TOOL: &str = "Gives the reply. Call it exactly once, with the whole reply.";
+
 /// Returns the system text followed by the schema, for providers that cannot enforce it.
 pub(super) fn with_instruction(system: &str, schema: &Schema) -> String {
     let schema = schema.for_vendor();

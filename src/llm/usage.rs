@@ -25,16 +25,10 @@ pub(super) fn bounded(request: &ChatRequest, usage: BilledTokens) -> (BilledToke
         Part::Text(text) => 2 * text.len() as u64,
         Part::Image(_) => IMAGE,
     };
-    let schema = request
-        .schema
-        .as_ref()
-        .map_or(0, |schema| 2 * schema.value.bytes() as u64);
-    let parts = request
-        .messages
-        .iter()
-        .flat_map(|message| &message.parts)
-        .map(part)
-        .sum::<u64>();
+    let schema = request.schema.as_ref();
+    let schema = schema.map_or(0, |schema| 2 * schema.value.bytes() as u64);
+    let parts = request.messages.iter().flat_map(|message| &message.parts);
+    let parts: u64 = parts.map(part).sum();
     let input = SLACK + 2 * request.system.len() as u64 + schema + parts;
     let output = SLACK + 2 * u64::from(request.max_tokens);
     let bounded = BilledTokens {
@@ -50,14 +44,9 @@ pub(super) fn bounded(request: &ChatRequest, usage: BilledTokens) -> (BilledToke
 /// Returns a count that the provider always reports.
 pub(super) fn required(usage: &Value, name: &str) -> Option<u64> {
     let count = usage.get(name)?;
-    match count.as_u64() {
-        Some(count) => Some(count.min(MAX)),
-        // A number that does not fit a 64-bit integer.
-        None => count
-            .as_f64()
-            .filter(|count| *count >= MAX as f64)
-            .map(|_| MAX),
-    }
+    // A number may be too large for a 64-bit integer.
+    let is_huge = count.as_f64().is_some_and(|count| count >= MAX as f64);
+    if is_huge { Some(MAX) } else { count.as_u64() }
 }
 
 /// Returns a count that is 0 if absent or null, and `None` if it is invalid.
@@ -107,29 +96,20 @@ mod tests {
     #[test]
     fn too_large_a_count_is_a_bill_and_a_broken_one_is_unknown() {
         let read = |count: Value| required(&json!({ "n": count }), "n");
-        assert_eq!([json!(0), json!(7)].map(read), [Some(0), Some(7)]);
-        assert_eq!(
-            [json!(5_000_000_000_u64), json!(u64::MAX), json!(1e30)].map(read),
-            [Some(MAX); 3]
-        );
-        assert_eq!(
-            [
-                json!(-1),
-                json!(-1e30),
-                json!(1.5),
-                json!("9"),
-                json!(null),
-                json!([])
-            ]
-            .map(read),
-            [None; 6]
-        );
-        assert_eq!(
-            (
-                optional(&json!({}), "n"),
-                optional(&json!({ "n": -1 }), "n")
-            ),
-            (Some(0), None)
-        );
+        let counts = [
+            json!(0),
+            json!(7),
+            json!(5_000_000_000_u64),
+            json!(u64::MAX),
+            json!(1e30),
+        ];
+        let expected = [0, 7, MAX, MAX, MAX];
+        assert_eq!(counts.map(read), expected.map(Some));
+        let broken = json!([-1, -1e30, 1.5, "9", null, []]);
+        for count in broken.as_array().unwrap() {
+            assert_eq!(read(count.clone()), None, "{count}");
+        }
+        assert_eq!(optional(&json!({}), "n"), Some(0));
+        assert_eq!(optional(&json!({ "n": -1 }), "n"), None);
     }
 }

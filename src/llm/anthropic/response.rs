@@ -1,10 +1,35 @@
 //! Converts answers of the Messages API to [`ChatReply`].
 
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::wire::{Content, Response};
 use crate::domain::BilledTokens;
 use crate::llm::{CallStop, ChatReply, usage};
+
+/// An answer of the API, with only the fields that are used.
+#[derive(Debug, Deserialize)]
+pub(super) struct Response {
+    pub id: Option<String>,
+    pub model: Option<String>,
+    pub content: Vec<Content>,
+    pub stop_reason: Option<String>,
+    #[serde(default)]
+    pub usage: Value,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Content {
+    Text {
+        text: String,
+    },
+    ToolUse {
+        input: Value,
+    },
+    /// Thinking, and block types that are not known yet.
+    #[serde(other)]
+    Other,
+}
 
 /// Converts an answer. Pure. `request_id` is the `request-id` header.
 pub(super) fn from_wire(response: Response, request_id: Option<String>) -> ChatReply {
@@ -57,79 +82,50 @@ mod tests {
     use super::*;
 
     fn read(cassette: &str) -> ChatReply {
-        from_wire(
-            serde_json::from_str(cassette).unwrap(),
-            Some("req_1".into()),
-        )
+        let path = format!("tests/cassettes/anthropic_{cassette}.json");
+        let text = std::fs::read_to_string(path).unwrap();
+        from_wire(serde_json::from_str(&text).unwrap(), Some("req_1".into()))
     }
 
     #[test]
     fn a_structured_reply_is_its_text() {
-        assert_eq!(
-            read(include_str!(
-                "../../../tests/cassettes/anthropic_structured.json"
-            )),
-            ChatReply {
-                text: r#"{"answer":"42","confidence":0.7}"#.into(),
-                stop: CallStop::End,
-                usage: Some(BilledTokens {
-                    input: 412,
-                    cache_read: 1536,
-                    cache_write: 0,
-                    output: 57,
-                    thinking: 21
-                }),
-                model: Some("claude-sonnet-5-5".into()),
-                provider_request_id: Some("req_1".into()),
-            }
-        );
+        let expected = ChatReply {
+            text: r#"{"answer":"42","confidence":0.7}"#.into(),
+            stop: CallStop::End,
+            usage: Some(BilledTokens {
+                input: 412,
+                cache_read: 1536,
+                cache_write: 0,
+                output: 57,
+                thinking: 21,
+            }),
+            model: Some("claude-sonnet-5-5".into()),
+            provider_request_id: Some("req_1".into()),
+        };
+        assert_eq!(read("structured"), expected);
     }
 
     #[test]
-    fn the_input_of_a_forced_tool_is_the_text() {
-        let reply = read(include_str!(
-            "../../../tests/cassettes/anthropic_tool_use.json"
-        ));
-        assert_eq!(
-            (reply.text.as_str(), reply.stop),
-            (r#"{"answer":"42","confidence":0.7}"#, CallStop::End)
-        );
-        assert_eq!(
-            reply.usage,
-            Some(BilledTokens {
-                input: 391,
-                cache_write: 2051,
-                output: 64,
-                ..BilledTokens::default()
-            })
-        );
-    }
-
-    #[test]
-    fn an_answer_that_was_all_thinking_is_empty_and_cut() {
-        let reply = read(include_str!(
-            "../../../tests/cassettes/anthropic_thought_away.json"
-        ));
-        assert_eq!((reply.text.as_str(), reply.stop), ("", CallStop::MaxTokens));
-        assert_eq!(
-            reply.usage.map(|usage| (usage.output, usage.thinking)),
-            Some((1000, 1000))
-        );
-    }
-
-    #[test]
-    fn refusals_and_cuts_are_told_apart() {
-        let reply = read(include_str!(
-            "../../../tests/cassettes/anthropic_refusal.json"
-        ));
-        assert_eq!((reply.text.as_str(), reply.stop), ("", CallStop::Refusal));
-        let reply = read(include_str!(
-            "../../../tests/cassettes/anthropic_max_tokens.json"
-        ));
-        assert_eq!(
-            (reply.text.as_str(), reply.stop),
-            (r#"{"answer":"The first of the"#, CallStop::MaxTokens)
-        );
+    fn tools_thinking_refusals_and_cuts_are_told_apart() {
+        let whole = r#"{"answer":"42","confidence":0.7}"#;
+        let cut = r#"{"answer":"The first of the"#;
+        for (cassette, text, stop) in [
+            ("tool_use", whole, CallStop::End),
+            ("thought_away", "", CallStop::MaxTokens),
+            ("refusal", "", CallStop::Refusal),
+            ("max_tokens", cut, CallStop::MaxTokens),
+        ] {
+            let reply = read(cassette);
+            assert_eq!(
+                (reply.text.as_str(), reply.stop),
+                (text, stop),
+                "{cassette}"
+            );
+        }
+        let usage = |cassette| read(cassette).usage.unwrap();
+        assert_eq!(usage("tool_use").cache_write, 2051);
+        let thought = usage("thought_away");
+        assert_eq!((thought.output, thought.thinking), (1000, 1000));
     }
 
     #[test]
@@ -145,23 +141,14 @@ mod tests {
         ] {
             assert_eq!(read_usage(&usage), None, "{usage}");
         }
-        let bill = json!({"input_tokens": 7, "output_tokens": 1e30});
-        assert_eq!(
-            read_usage(&bill),
-            Some(BilledTokens {
+        for (output, billed) in [(json!(1e30), 1_000_000_000), (json!(2), 2)] {
+            let bare = json!({"input_tokens": 7, "output_tokens": output, "cache_read_input_tokens": null});
+            let expected = BilledTokens {
                 input: 7,
-                output: 1_000_000_000,
+                output: billed,
                 ..BilledTokens::default()
-            })
-        );
-        let bare = json!({"input_tokens": 7, "output_tokens": 2, "cache_read_input_tokens": null});
-        assert_eq!(
-            read_usage(&bare),
-            Some(BilledTokens {
-                input: 7,
-                output: 2,
-                ..BilledTokens::default()
-            })
-        );
+            };
+            assert_eq!(read_usage(&bare), Some(expected));
+        }
     }
 }

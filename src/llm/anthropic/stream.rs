@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::wire::{Content, Response};
+use super::response::{Content, Response};
 use crate::llm::http::Collect;
 
 /// The events and fields that are used.
@@ -45,6 +45,7 @@ struct Started {
     usage: Value,
 }
 
+/// A content block, which grows by the pieces of the stream.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Block {
@@ -52,7 +53,11 @@ enum Block {
         #[serde(default)]
         text: String,
     },
-    ToolUse,
+    ToolUse {
+        /// The input of a tool call, as JSON text.
+        #[serde(skip)]
+        input: String,
+    },
     #[serde(other)]
     Other,
 }
@@ -76,20 +81,11 @@ struct Ended {
     stop_reason: Option<String>,
 }
 
-/// A content block that is still incomplete.
-#[derive(Debug)]
-enum Growing {
-    Text(String),
-    /// The input of a tool call, as JSON text.
-    Input(String),
-    Other,
-}
-
 /// The answer so far.
 #[derive(Debug, Default)]
 pub(super) struct Streamed {
     started: Option<Started>,
-    blocks: BTreeMap<u64, Growing>,
+    blocks: BTreeMap<u64, Block>,
     stop_reason: Option<String>,
     stopped: bool,
 }
@@ -106,21 +102,15 @@ impl Collect for Streamed {
                 index,
                 content_block,
             } => {
-                let block = match content_block {
-                    Block::Text { text } => Growing::Text(text),
-                    Block::ToolUse => Growing::Input(String::new()),
-                    Block::Other => Growing::Other,
-                };
-                self.blocks.insert(index, block);
+                self.blocks.insert(index, content_block);
             }
             Event::ContentBlockDelta { index, delta } => match (self.blocks.get_mut(&index), delta)
             {
-                (Some(Growing::Text(text)), Piece::TextDelta { text: more }) => {
-                    text.push_str(&more);
-                }
-                (Some(Growing::Input(text)), Piece::InputJsonDelta { partial_json }) => {
-                    text.push_str(&partial_json);
-                }
+                (Some(Block::Text { text }), Piece::TextDelta { text: more })
+                | (
+                    Some(Block::ToolUse { input: text }),
+                    Piece::InputJsonDelta { partial_json: more },
+                ) => text.push_str(&more),
                 _ => {}
             },
             Event::MessageDelta { delta, usage } => {
@@ -150,15 +140,15 @@ impl Collect for Streamed {
     fn finish(self) -> Option<Response> {
         let started = self.started.filter(|_| self.stopped)?;
         let content = self.blocks.into_values().map(|block| match block {
-            Growing::Text(text) => Content::Text { text },
+            Block::Text { text } => Content::Text { text },
             // Input that was cut off is kept as text, so that its complete parts can be extracted.
-            Growing::Input(text) => {
+            Block::ToolUse { input: text } => {
                 let input = serde_json::from_str(if text.is_empty() { "{}" } else { &text });
                 Content::ToolUse {
                     input: input.unwrap_or(Value::String(text)),
                 }
             }
-            Growing::Other => Content::Other,
+            Block::Other => Content::Other,
         });
         Some(Response {
             id: started.id,
@@ -191,43 +181,38 @@ mod tests {
     #[test]
     fn a_streamed_reply_is_the_one_that_would_have_come_whole() {
         let text = include_str!("../../../tests/cassettes/anthropic_stream_text.sse");
-        let reply = from_wire(collected(text).unwrap().unwrap(), None);
         let whole = include_str!("../../../tests/cassettes/anthropic_structured.json");
-        assert_eq!(reply, from_wire(serde_json::from_str(whole).unwrap(), None));
-        let reply = from_wire(collected(TOOL).unwrap().unwrap(), None);
-        let whole = include_str!("../../../tests/cassettes/anthropic_tool_use.json");
-        assert_eq!(reply, from_wire(serde_json::from_str(whole).unwrap(), None));
+        let tool = include_str!("../../../tests/cassettes/anthropic_tool_use.json");
+        for (stream, whole) in [(text, whole), (TOOL, tool)] {
+            let streamed = from_wire(collected(stream).unwrap().unwrap(), None);
+            let whole = from_wire(serde_json::from_str(whole).unwrap(), None);
+            assert_eq!(streamed, whole);
+        }
     }
 
     #[test]
     fn what_was_cut_keeps_its_beginning_and_what_broke_is_no_reply() {
-        let cut = TOOL.replace(r#"\"confidence\":0.7}"#, "").replace(
-            r#""stop_reason":"tool_use""#,
-            r#""stop_reason":"max_tokens""#,
-        );
+        let cut = TOOL.replace(r#"\"confidence\":0.7}"#, "");
+        let cut = cut.replace(r#"reason":"tool_use""#, r#"reason":"max_tokens""#);
         let reply = from_wire(collected(&cut).unwrap().unwrap(), None);
         assert_eq!(
             (reply.text.as_str(), reply.stop),
             ("{\"answer\":\"42\",", crate::llm::CallStop::MaxTokens)
         );
-        assert_eq!(
-            reply.usage,
-            Some(BilledTokens {
-                input: 391,
-                cache_write: 2051,
-                output: 64,
-                ..BilledTokens::default()
-            })
-        );
+        let usage = BilledTokens {
+            input: 391,
+            cache_write: 2051,
+            output: 64,
+            ..BilledTokens::default()
+        };
+        assert_eq!(reply.usage, Some(usage));
         let half = TOOL.split("event: message_delta").next().unwrap();
         assert!(collected(half).unwrap().is_none());
-        let broken = format!(
-            "{half}event: error\ndata: {{\"type\":\"error\",\"error\":{{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}}}\n\n"
-        );
-        assert_eq!(
-            collected(&broken).unwrap_err(),
-            "the stream ended with an error: overloaded_error: Overloaded"
-        );
+        let error =
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+        let broken = format!("{half}event: error\ndata: {error}\n\n");
+        let expected = "the stream ended with an error: overloaded_error: Overloaded";
+        assert_eq!(collected(&broken).unwrap_err(), expected);
         assert!(collected("data: {\n\n").is_err());
     }
 }

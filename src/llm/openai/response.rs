@@ -1,11 +1,52 @@
 //! Converts answers of Chat Completions to [`ChatReply`].
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::wire::{Reply, Response};
 use crate::domain::BilledTokens;
 use crate::llm::error_body::{self, Rejection};
 use crate::llm::{CallStop, ChatReply, usage};
+
+/// An answer of the API, with only the fields that are used.
+#[derive(Debug, Deserialize)]
+pub(super) struct Response {
+    pub id: Option<String>,
+    pub model: Option<String>,
+    #[serde(default)]
+    pub choices: Vec<Choice>,
+    #[serde(default)]
+    pub usage: Value,
+    /// OpenRouter reports errors of the upstream provider with status 200.
+    #[serde(default)]
+    pub error: Value,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Choice {
+    pub message: Reply,
+    pub finish_reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Reply {
+    /// Text, or a list of parts from some compatible servers.
+    #[serde(default)]
+    pub content: Value,
+    pub refusal: Option<String>,
+    pub tool_calls: Option<Vec<ToolCall>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ToolCall {
+    pub function: Called,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Called {
+    /// JSON as text, or an object from some compatible servers.
+    #[serde(default)]
+    pub arguments: Value,
+}
 
 /// A status 200 without a reply.
 #[derive(Debug, PartialEq)]
@@ -21,20 +62,14 @@ pub(super) fn from_wire(
     request_id: Option<String>,
 ) -> Result<ChatReply, Fault> {
     let Some(choice) = response.choices.into_iter().next() else {
-        let code = response
-            .error
-            .get("code")
-            .and_then(Value::as_u64)
-            .and_then(|code| u16::try_from(code).ok());
+        let code = response.error["code"].as_u64();
+        let code = code.and_then(|code| u16::try_from(code).ok());
         let wrapped = json!({ "error": response.error });
-        return Err(error_body::from_body(code.unwrap_or(502), &wrapped)
-            .map_or(Fault::NoChoice, Fault::Rejected));
+        let rejection = error_body::from_body(code.unwrap_or(502), &wrapped);
+        return Err(rejection.map_or(Fault::NoChoice, Fault::Rejected));
     };
-    let refused = choice
-        .message
-        .refusal
-        .as_deref()
-        .is_some_and(|refusal| !refusal.is_empty());
+    let refusal = choice.message.refusal.as_deref();
+    let refused = refusal.is_some_and(|refusal| !refusal.is_empty());
     let stop = match choice.finish_reason.as_deref() {
         _ if refused => CallStop::Refusal,
         Some("stop" | "tool_calls" | "function_call") => CallStop::End,
@@ -52,16 +87,11 @@ pub(super) fn from_wire(
 }
 
 fn text(message: Reply) -> String {
-    let arguments =
-        message
-            .tool_calls
-            .into_iter()
-            .flatten()
-            .next()
-            .map(|call| match call.function.arguments {
-                Value::String(text) => text,
-                value => value.to_string(),
-            });
+    let call = message.tool_calls.into_iter().flatten().next();
+    let arguments = call.map(|call| match call.function.arguments {
+        Value::String(text) => text,
+        value => value.to_string(),
+    });
     arguments
         .or_else(|| content(message.content))
         .or(message.refusal)
@@ -108,77 +138,71 @@ mod tests {
     use super::*;
 
     fn read(cassette: &str) -> Result<ChatReply, Fault> {
-        from_wire(serde_json::from_str(cassette).unwrap(), None)
+        let path = format!("tests/cassettes/{cassette}.json");
+        let text = std::fs::read_to_string(path).unwrap();
+        from_wire(serde_json::from_str(&text).unwrap(), None)
     }
 
     #[test]
     fn a_structured_reply_is_its_content() {
-        assert_eq!(
-            read(include_str!(
-                "../../../tests/cassettes/openai_structured.json"
-            )),
-            Ok(ChatReply {
-                text: r#"{"answer":"42","confidence":0.7}"#.into(),
-                stop: CallStop::End,
-                usage: Some(BilledTokens {
-                    input: 70,
-                    cache_read: 1024,
-                    cache_write: 128,
-                    output: 341,
-                    thinking: 320
-                }),
-                model: Some("gpt-6-luna-2026-08-27".into()),
-                provider_request_id: Some("chatcmpl-CBx3mQp1uVb0r6dXn4fWk2Zt9aEyL".into()),
-            })
-        );
+        let expected = ChatReply {
+            text: r#"{"answer":"42","confidence":0.7}"#.into(),
+            stop: CallStop::End,
+            usage: Some(BilledTokens {
+                input: 70,
+                cache_read: 1024,
+                cache_write: 128,
+                output: 341,
+                thinking: 320,
+            }),
+            model: Some("gpt-6-luna-2026-08-27".into()),
+            provider_request_id: Some("chatcmpl-CBx3mQp1uVb0r6dXn4fWk2Zt9aEyL".into()),
+        };
+        assert_eq!(read("openai_structured"), Ok(expected));
     }
 
     #[test]
-    fn refusals_cuts_and_filters_are_told_apart() {
-        let reply = read(include_str!("../../../tests/cassettes/openai_refusal.json")).unwrap();
-        assert_eq!(
-            (reply.text.as_str(), reply.stop),
-            ("I'm sorry, I can't assist with that.", CallStop::Refusal)
-        );
-        let reply = read(include_str!("../../../tests/cassettes/openai_length.json")).unwrap();
-        assert_eq!(
-            (reply.text.as_str(), reply.stop),
-            (r#"{"answer":"The fir"#, CallStop::MaxTokens)
-        );
-        let reply = read(include_str!(
-            "../../../tests/cassettes/openai_content_filter.json"
-        ))
-        .unwrap();
-        assert_eq!((reply.text.as_str(), reply.stop), ("", CallStop::Refusal));
+    fn tools_thinking_refusals_cuts_and_filters_are_told_apart() {
+        let whole = r#"{"answer":"42","confidence":0.7}"#;
+        let refusal = "I'm sorry, I can't assist with that.";
+        for (cassette, text, stop) in [
+            ("refusal", refusal, CallStop::Refusal),
+            ("length", r#"{"answer":"The fir"#, CallStop::MaxTokens),
+            ("content_filter", "", CallStop::Refusal),
+            ("thought_away", "", CallStop::MaxTokens),
+            ("tool_calls", whole, CallStop::End),
+        ] {
+            let reply = read(&format!("openai_{cassette}")).unwrap();
+            assert_eq!(
+                (reply.text.as_str(), reply.stop),
+                (text, stop),
+                "{cassette}"
+            );
+        }
     }
 
     #[test]
-    fn an_answer_that_was_all_thinking_is_empty_and_cut() {
-        let reply = read(include_str!(
-            "../../../tests/cassettes/openai_thought_away.json"
-        ))
-        .unwrap();
-        assert_eq!((reply.text.as_str(), reply.stop), ("", CallStop::MaxTokens));
-        let usage = BilledTokens {
+    fn usage_is_read_as_each_vendor_reports_it() {
+        let usage = |cassette| read(cassette).unwrap().usage;
+        let thought_away = BilledTokens {
             cache_write: 1240,
             output: 1000,
             thinking: 1000,
             ..BilledTokens::default()
         };
-        assert_eq!(reply.usage, Some(usage));
-    }
-
-    #[test]
-    fn the_arguments_of_a_forced_tool_are_the_text() {
-        let reply = read(include_str!(
-            "../../../tests/cassettes/openai_tool_calls.json"
-        ))
-        .unwrap();
-        assert_eq!(
-            (reply.text.as_str(), reply.stop),
-            (r#"{"answer":"42","confidence":0.7}"#, CallStop::End)
-        );
-        assert_eq!(reply.usage, None, "a local server that reports none");
+        assert_eq!(usage("openai_thought_away"), Some(thought_away));
+        // Its reasoning is not a part of the completion.
+        let xai = BilledTokens {
+            input: 30,
+            cache_read: 2,
+            output: 320,
+            thinking: 311,
+            ..BilledTokens::default()
+        };
+        assert_eq!(usage("xai_reasoning"), Some(xai));
+        assert_eq!(usage("openai_tool_calls"), None, "a local server");
+        let more_cached_than_prompted = json!({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}});
+        assert_eq!(read_usage(&more_cached_than_prompted), None);
     }
 
     #[test]
@@ -189,40 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_that_is_not_in_the_completion_is_counted_all_the_same() {
-        let reply = read(include_str!("../../../tests/cassettes/xai_reasoning.json")).unwrap();
-        assert_eq!(
-            reply.usage,
-            Some(BilledTokens {
-                input: 30,
-                cache_read: 2,
-                cache_write: 0,
-                output: 320,
-                thinking: 311
-            })
-        );
-    }
-
-    #[test]
     fn an_error_inside_a_200_is_a_status() {
-        let fault = read(include_str!(
-            "../../../tests/cassettes/openrouter_error.json"
-        ))
-        .unwrap_err();
-        let Fault::Rejected(rejection) = fault else {
-            panic!("{fault:?}")
+        let Err(Fault::Rejected(rejection)) = read("openrouter_error") else {
+            panic!("no rejection")
         };
         let error = rejection.into_error("openrouter", str::to_owned);
-        assert!(
-            matches!(error, crate::llm::Error::Status { status: 429, .. }),
-            "{error:?}"
-        );
-        assert_eq!(read("{}"), Err(Fault::NoChoice));
-    }
-
-    #[test]
-    fn more_cached_than_prompted_is_unknown_usage() {
-        let usage = json!({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}});
-        assert_eq!(read_usage(&usage), None);
+        let is_status = matches!(error, crate::llm::Error::Status { status: 429, .. });
+        assert!(is_status, "{error:?}");
+        let empty = from_wire(serde_json::from_str("{}").unwrap(), None);
+        assert_eq!(empty, Err(Fault::NoChoice));
     }
 }

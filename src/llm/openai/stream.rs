@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::wire::{Called, Choice, Reply, Response, ToolCall};
+use super::response::{Called, Choice, Reply, Response, ToolCall};
 use crate::llm::http::Collect;
 
 /// The data of the event after the last chunk.
@@ -85,17 +85,11 @@ impl Collect for Streamed {
             self.usage = chunk.usage;
         }
         for piece in chunk.choices.into_iter().filter(|piece| piece.index == 0) {
-            self.content
-                .push_str(piece.delta.content.as_deref().unwrap_or_default());
-            self.refusal
-                .push_str(piece.delta.refusal.as_deref().unwrap_or_default());
-            for call in piece
-                .delta
-                .tool_calls
-                .into_iter()
-                .flatten()
-                .filter(|call| call.index == 0)
-            {
+            let delta = piece.delta;
+            self.content += delta.content.as_deref().unwrap_or_default();
+            self.refusal += delta.refusal.as_deref().unwrap_or_default();
+            let calls = delta.tool_calls.into_iter().flatten();
+            for call in calls.filter(|call| call.index == 0) {
                 let more = call.function.arguments.unwrap_or_default();
                 self.arguments.get_or_insert_default().push_str(&more);
             }
@@ -107,27 +101,22 @@ impl Collect for Streamed {
     /// Returns the answer. Some servers send no last event, so a finish reason is enough.
     fn finish(self) -> Option<Response> {
         let finish_reason = Some(self.finish_reason?);
-        let tool_calls = self.arguments.map(|text| {
-            vec![ToolCall {
-                function: Called {
-                    arguments: Value::String(text),
-                },
-            }]
-        });
-        let refusal = Some(self.refusal).filter(|text| !text.is_empty());
+        let called = |text| Called {
+            arguments: Value::String(text),
+        };
+        let call = self.arguments.map(called);
         let message = Reply {
             content: Value::String(self.content),
-            refusal,
-            tool_calls,
+            refusal: Some(self.refusal).filter(|text| !text.is_empty()),
+            tool_calls: call.map(|function| vec![ToolCall { function }]),
         };
-        let choices = vec![Choice {
-            message,
-            finish_reason,
-        }];
         Some(Response {
             id: self.id,
             model: self.model,
-            choices,
+            choices: vec![Choice {
+                message,
+                finish_reason,
+            }],
             usage: self.usage,
             error: Value::Null,
         })
@@ -148,41 +137,24 @@ mod tests {
 
     #[test]
     fn a_streamed_reply_is_the_one_that_would_have_come_whole() {
-        for (stream, whole) in [
-            (
-                TEXT,
-                include_str!("../../../tests/cassettes/openai_structured.json"),
-            ),
-            (
-                include_str!("../../../tests/cassettes/openai_stream_tool.sse"),
-                include_str!("../../../tests/cassettes/openai_tool_calls.json"),
-            ),
-        ] {
-            let streamed = from_wire(collected(stream).unwrap().unwrap(), None).unwrap();
-            assert_eq!(
-                streamed,
-                from_wire(serde_json::from_str(whole).unwrap(), None).unwrap()
-            );
+        let whole = include_str!("../../../tests/cassettes/openai_structured.json");
+        let tool = include_str!("../../../tests/cassettes/openai_stream_tool.sse");
+        let whole_tool = include_str!("../../../tests/cassettes/openai_tool_calls.json");
+        for (stream, whole) in [(TEXT, whole), (tool, whole_tool)] {
+            let streamed = from_wire(collected(stream).unwrap().unwrap(), None);
+            let whole = from_wire(serde_json::from_str(whole).unwrap(), None);
+            assert_eq!(streamed, whole);
         }
     }
 
     #[test]
     fn a_stream_without_its_last_line_is_whole_and_one_without_an_end_is_not() {
-        assert!(
-            collected(TEXT.split("data: [DONE]").next().unwrap())
-                .unwrap()
-                .is_some()
-        );
-        assert!(
-            collected(TEXT.split("\"finish_reason\":\"stop\"").next().unwrap())
-                .unwrap()
-                .is_none()
-        );
-        let error =
-            collected("data: {\"error\":{\"message\":\"the upstream is gone\",\"code\":502}}\n\n")
-                .unwrap_err();
+        let up_to = |end| collected(TEXT.split(end).next().unwrap());
+        assert!(up_to("data: [DONE]").unwrap().is_some());
+        assert!(up_to("\"finish_reason\":\"stop\"").unwrap().is_none());
+        let gone = "data: {\"error\":{\"message\":\"the upstream is gone\",\"code\":502}}\n\n";
         assert_eq!(
-            error,
+            collected(gone).unwrap_err(),
             "the stream ended with an error: the upstream is gone"
         );
         assert!(collected("data: nonsense\n\n").is_err());

@@ -1,6 +1,9 @@
 //! The problems of a request, bounded in number. A body with many small mistakes must not produce a
 //! response that is many times as long.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::domain::counted;
 
 /// The maximum number of listed problems; further ones are only counted.
@@ -10,9 +13,10 @@ pub const MAX_LISTED_PROBLEMS: usize = 50;
 const MAX_CHARS: usize = 200;
 
 /// A field that breaks a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "FieldError", description = "", deny_unknown_fields)]
 pub struct FieldProblem {
-    /// JSON pointer into the request.
+    /// JSON pointer into the body, or a slash with the parameter's name.
     pub pointer: String,
     pub detail: String,
 }

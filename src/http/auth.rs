@@ -39,11 +39,8 @@ pub(super) async fn require(
 ) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.0.ip());
-    let (token, scopes) = match app
-        .access
-        .admit(bearer(request.headers()), peer, needs)
-        .await
-    {
+    let admitted = app.access.admit(bearer(request.headers()), peer, needs);
+    let (token, scopes) = match admitted.await {
         Ok(Admitted::Open) if !is_local(request.headers(), request.uri()) => {
             return Problem::not_local().into_response();
         }
@@ -52,18 +49,16 @@ pub(super) async fn require(
         Err(Refused::NoToken) => return Problem::no_token().into_response(),
         Err(Refused::Lacks(scope)) => return Problem::lacks_scope(scope).into_response(),
         Err(Refused::TooManyGuesses { retry_after }) => {
-            return Problem::too_often("too many wrong tokens came from this address", retry_after)
-                .into_response();
+            let detail = "too many wrong tokens came from this address";
+            return Problem::too_often(detail, retry_after).into_response();
         }
         Err(Refused::Journal(error)) => return Problem::from(error).into_response(),
     };
     if request.method() == Method::POST
         && let Err((whose, retry_after)) = app.client_rate.take(token.as_ref(), peer)
     {
-        let detail = format!(
-            "too many requests {whose}; again in {} s",
-            retry_after.as_secs() + 1
-        );
+        let seconds = retry_after.as_secs() + 1;
+        let detail = format!("too many requests {whose}; again in {seconds} s");
         return Problem::too_often(detail, retry_after).into_response();
     }
     request.extensions_mut().insert(Caller {
@@ -88,13 +83,10 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// True if every host name of the request is `localhost` or an IP address. A web page whose own
 /// name resolves to this machine's address sends that name. An unreadable name is not local.
 fn is_local(headers: &HeaderMap, uri: &Uri) -> bool {
-    let mut hosts = headers.get_all(HOST).iter();
-    let host = hosts.next().map(|value| value.to_str().unwrap_or(""));
-    hosts.next().is_none()
-        && host
-            .into_iter()
-            .chain(uri.authority().map(Authority::as_str))
-            .all(names_this_machine)
+    let hosts = headers.get_all(HOST).iter();
+    let hosts: Vec<&str> = hosts.map(|host| host.to_str().unwrap_or("")).collect();
+    let address = uri.authority().map(Authority::as_str);
+    hosts.len() < 2 && hosts.into_iter().chain(address).all(names_this_machine)
 }
 
 /// True for `localhost` or an IP address, optionally with a port and nothing else.
@@ -125,14 +117,15 @@ mod tests {
             let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static(value))]);
             bearer(&headers).map(str::to_owned)
         };
-        assert_eq!(
-            ["Bearer abc", "bearer  abc "].map(read),
-            [Some("abc".into()), Some("abc".into())]
-        );
-        assert_eq!(
-            ["Basic abc", "abc", "Bearer"].map(read),
-            [Some("".into()), Some("".into()), Some("".into())]
-        );
+        for (value, token) in [
+            ("Bearer abc", "abc"),
+            ("bearer  abc ", "abc"),
+            ("Basic abc", ""),
+            ("abc", ""),
+            ("Bearer", ""),
+        ] {
+            assert_eq!(read(value).as_deref(), Some(token), "{value}");
+        }
         assert_eq!(bearer(&HeaderMap::new()), None);
     }
 

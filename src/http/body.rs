@@ -33,6 +33,8 @@ impl From<Unread> for Problem {
     }
 }
 
+const JSON: &str = "application/json";
+
 /// Returns the bytes of a body whose content type is JSON.
 ///
 /// # Errors
@@ -42,24 +44,14 @@ pub(super) async fn json_bytes(
     body: Body,
     limits: &Limits,
 ) -> Result<Bytes, Problem> {
-    let content_type = headers
-        .get(CONTENT_TYPE)
-        .and_then(|v| v.to_str().ok())
-        .unwrap_or("");
-    let essence = content_type.split(';').next().unwrap_or("").trim();
-    if !essence.eq_ignore_ascii_case("application/json") {
+    let text = |name| headers.get(name)?.to_str().ok();
+    let content_type = text(CONTENT_TYPE).unwrap_or("").split(';').next();
+    let is_json = content_type.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(JSON));
+    let coding = headers.get(CONTENT_ENCODING);
+    if !is_json || coding.is_some_and(|coding| coding != "identity") {
         return Err(Problem::wrong_type());
     }
-    if headers
-        .get(CONTENT_ENCODING)
-        .is_some_and(|coding| coding != "identity")
-    {
-        return Err(Problem::wrong_type());
-    }
-    let declared = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|v| v.to_str().ok())
-        .and_then(|v| v.parse::<usize>().ok());
+    let declared = text(CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
     if declared.is_some_and(|bytes| bytes > limits.body_bytes) {
         return Err(Problem::too_large(limits.body_bytes));
     }
@@ -81,9 +73,8 @@ pub(super) fn shaped<T: DeserializeOwned>(
 ) -> Result<T, Unread> {
     let Unambiguous(value) =
         serde_json::from_slice(body).map_err(|error| Unread::NotJson(error.to_string()))?;
-    let problems = shape
-        .map(|shape| problems_of(&value, shape))
-        .unwrap_or_default();
+    let problems = shape.map(|shape| problems_of(&value, shape));
+    let problems = problems.unwrap_or_default();
     if !problems.is_empty() {
         return Err(Unread::WrongShape(problems));
     }
@@ -143,9 +134,10 @@ pub(super) async fn whole(body: Body, limits: &Limits) -> Result<Bytes, Problem>
     match tokio::time::timeout(Duration::from_secs(limits.body_seconds), read).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if is_too_long(&error) => Err(Problem::too_large(most)),
-        Ok(Err(_)) => Err(Problem::not_json(
-            "the body broke off, or its framing is wrong",
-        )),
+        Ok(Err(_)) => {
+            let detail = "the body broke off, or its framing is wrong";
+            Err(Problem::not_json(detail))
+        }
         Err(_) => Err(Problem::too_slow()),
     }
 }

@@ -81,15 +81,7 @@ pub(super) struct ProblemBody {
     request_id: Option<String>,
     /// For bad input: every field that is wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<FieldError>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct FieldError {
-    /// JSON pointer into the body, or a slash with the parameter's name.
-    pointer: String,
-    detail: String,
+    errors: Vec<FieldProblem>,
 }
 
 impl Problem {
@@ -172,10 +164,8 @@ impl Problem {
 
     /// The response is ready, but too many other clients do not read theirs.
     pub fn unread() -> Self {
-        Self::new(
-            Kind::Busy,
-            "too many answers wait for clients that do not read them; this one is kept if it is a run's",
-        )
+        let detail = "too many answers wait for clients that do not read them; this one is kept if it is a run's";
+        Self::new(Kind::Busy, detail)
     }
 
     pub fn no_such_run() -> Self {
@@ -190,10 +180,8 @@ impl Problem {
 
     /// Also if the plan belongs to another user, so that ids cannot be probed.
     pub fn no_such_plan() -> Self {
-        Self::new(
-            Kind::NoSuchPlan,
-            "no plan of yours, and no execution, has this id",
-        )
+        let detail = "no plan of yours, and no execution, has this id";
+        Self::new(Kind::NoSuchPlan, detail)
     }
 
     pub fn conflict(detail: impl Into<String>) -> Self {
@@ -220,46 +208,27 @@ impl Problem {
         let problem = match ending {
             Ending::Replied { .. } | Ending::Acted { .. } => Self::internal(),
             Ending::Cancelled => Self::conflict("the run was cancelled"),
-            Ending::Failed {
-                cause: Cause::Provider,
-                detail,
-            } => Self::new(Kind::ProviderFailed, detail.clone()),
-            Ending::Failed {
-                cause: Cause::Deadline,
-                detail,
-            } => Self::new(Kind::Deadline, detail.clone()),
-            Ending::Failed {
-                cause: Cause::Budget,
-                detail,
-            } => Self::new(Kind::OverBudget, detail.clone()),
-            Ending::Failed {
-                cause: Cause::Internal,
-                ..
-            } => Self::internal(),
+            Ending::Failed { cause, detail } => match cause {
+                Cause::Provider => Self::new(Kind::ProviderFailed, detail),
+                Cause::Deadline => Self::new(Kind::Deadline, detail),
+                Cause::Budget => Self::new(Kind::OverBudget, detail),
+                Cause::Internal => Self::internal(),
+            },
         };
         problem.of(run)
     }
 
     /// Returns the problem as JSON. Event streams use it too.
     pub fn body(&self) -> Value {
-        let id = self
-            .run
-            .map(|run| run.to_string())
-            .or_else(request_id::current);
-        let errors = self.errors.iter().cloned();
+        let run = self.run.map(|run| run.to_string());
         let said = self.kind.said();
         json!(ProblemBody {
             kind: self.kind.urn(),
             title: said.title,
             status: said.status.as_u16(),
             detail: self.detail.clone(),
-            request_id: id,
-            errors: errors
-                .map(|e| FieldError {
-                    pointer: e.pointer,
-                    detail: e.detail
-                })
-                .collect(),
+            request_id: run.or_else(request_id::current),
+            errors: self.errors.clone(),
         })
     }
 }
@@ -269,14 +238,10 @@ impl IntoResponse for Problem {
         let status = self.kind.said().status;
         let mut response = (status, Json(self.body())).into_response();
         let headers = response.headers_mut();
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/problem+json"),
-        );
-        if let Some(run) = self.run
-            && let Ok(value) = HeaderValue::from_str(&run.to_string())
-        {
-            headers.insert(request_id::HEADER, value);
+        let json = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, json);
+        if let Some(run) = self.run {
+            request_id::set_run(headers, run);
         }
         if let Some(after) = self.retry_after {
             // Rounded up, so that a client that retries after this time is admitted.
@@ -286,12 +251,10 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if let Some(scope) = self.lacks
-            && let Ok(value) = HeaderValue::from_str(&format!(
-                "Bearer error=\"insufficient_scope\", scope=\"{scope}\""
-            ))
-        {
-            headers.insert(header::WWW_AUTHENTICATE, value);
+        if let Some(scope) = self.lacks {
+            let value = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+            let value = HeaderValue::from_str(&value).ok();
+            headers.extend(value.map(|value| (header::WWW_AUTHENTICATE, value)));
         }
         response
     }
@@ -304,13 +267,12 @@ impl From<journal::Error> for Problem {
             return Self::internal();
         }
         let detail = "the journal cannot be reached; nothing was lost";
-        match error {
+        let detail = match error {
             // The store's own message contains no statement, path or address.
-            journal::Error::Unavailable(why) => {
-                Self::new(Kind::NoJournal, format!("{detail} ({why})"))
-            }
-            _ => Self::new(Kind::NoJournal, detail),
-        }
+            journal::Error::Unavailable(why) => format!("{detail} ({why})"),
+            _ => detail.to_owned(),
+        };
+        Self::new(Kind::NoJournal, detail)
     }
 }
 
@@ -324,34 +286,27 @@ impl From<Rejected> for Problem {
                     ..Self::new(Kind::Invalid, detail)
                 }
             }
-            Rejected::KeyReused { run } => Self::new(
-                Kind::KeyReused,
-                format!(
-                    "run {run} has this key with another body: use a new key for a new request"
-                ),
-            ),
-            Rejected::Spent(spent) => {
-                let problem = Self::new(Kind::LimitSpent, spent.to_string());
-                Self {
-                    retry_after: Some(spent.retry_after),
-                    ..problem
-                }
+            Rejected::KeyReused { run } => {
+                let why = format!("run {run} has this key with another body");
+                Self::new(Kind::KeyReused, why + ": use a new key for a new request")
             }
-            Rejected::TooOften { retry_after } => Self::too_often(
-                format!(
-                    "this user asks too often; again in {} s",
-                    retry_after.as_secs() + 1
-                ),
-                retry_after,
-            ),
+            Rejected::Spent(spent) => Self {
+                retry_after: Some(spent.retry_after),
+                ..Self::new(Kind::LimitSpent, spent.to_string())
+            },
+            Rejected::TooOften { retry_after } => {
+                let seconds = retry_after.as_secs() + 1;
+                let why = format!("this user asks too often; again in {seconds} s");
+                Self::too_often(why, retry_after)
+            }
             Rejected::Busy => Self::new(Kind::Busy, "too many runs are in flight"),
             Rejected::Draining => Self::new(Kind::Busy, "the service is shutting down"),
             Rejected::NoSuchProposal => Self::no_such_proposal(),
             Rejected::ProposalGone(why) => Self::new(Kind::ProposalGone, why),
-            Rejected::ToolsOff => Self::new(
-                Kind::ToolsOff,
-                "tool plans are off: TOOLS_WORKSPACE is not set",
-            ),
+            Rejected::ToolsOff => {
+                let why = "tool plans are off: TOOLS_WORKSPACE is not set";
+                Self::new(Kind::ToolsOff, why)
+            }
             Rejected::NoSuchPlan => Self::no_such_plan(),
             Rejected::PlanClosed(why) => Self::new(Kind::PlanClosed, why),
             Rejected::Defect(detail) => {
@@ -368,10 +323,8 @@ pub(super) async fn no_such_page() -> Problem {
 }
 
 pub(super) async fn no_such_method() -> Problem {
-    Problem::new(
-        Kind::NoSuchMethod,
-        "the path exists, but not with this method",
-    )
+    let detail = "the path exists, but not with this method";
+    Problem::new(Kind::NoSuchMethod, detail)
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the layer hands it over")]

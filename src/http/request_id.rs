@@ -9,6 +9,7 @@ use axum::response::Response;
 
 use crate::app::App;
 use crate::clock::Clock;
+use crate::domain::RunId;
 
 tokio::task_local! {
     /// The id of the current request.
@@ -23,6 +24,12 @@ pub(super) fn correlation_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get(HEADER)?.to_str().ok()?;
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     ((1..=128).contains(&id.len()) && id.chars().all(fine)).then(|| id.to_owned())
+}
+
+/// Sets the id of a response to that of its run.
+pub(super) fn set_run(headers: &mut HeaderMap, run: RunId) {
+    let value = HeaderValue::from_str(&run.to_string()).ok();
+    headers.extend(value.map(|value| (HEADER, value)));
 }
 
 /// Returns the id of the request that this task handles.

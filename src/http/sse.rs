@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::response::sse::{Event as Sse, KeepAlive, KeepAliveStream};
 use futures_util::{Stream, StreamExt as _};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::api::reply_body::reply_body;
 use super::api::shapes::{closed, with};
@@ -76,45 +76,55 @@ fn sse(name: &str, data: &Value) -> Sse {
 
 /// Returns the name and data of the event of an entry, or `None` if the stream does not show it.
 pub fn progress_event(run: RunId, entry: &Entry) -> Option<(&'static str, Value)> {
-    let at = entry.at.to_string();
-    Some(match &entry.event {
+    let (name, mut data) = event(run, &entry.event)?;
+    let is_whole = matches!(name, "reply" | "action" | "error");
+    if let (false, Value::Object(data)) = (is_whole, &mut data) {
+        data.insert("at".into(), json!(entry.at.to_string()));
+    }
+    Some((name, data))
+}
+
+// Longer than other functions: one flat table.
+fn event(run: RunId, event: &Event) -> Option<(&'static str, Value)> {
+    Some(match event {
         Event::Accepted(e) => {
             let parent = e.continues.as_ref().map(|c| c.parent.to_string());
             // An action has no mode.
             let mode = (e.kind() == RunKind::Chat).then_some(e.question.mode);
-            let data =
-                json!({ "runId": run.to_string(), "mode": mode, "at": at, "continues": parent });
-            ("run", data)
+            (
+                "run",
+                json!({ "runId": run.to_string(), "mode": mode, "continues": parent }),
+            )
         }
-        Event::Planned(e) => {
-            let data = json!({ "plan": e.plan, "corrections": e.corrections, "at": at });
-            ("plan", data)
-        }
-        Event::RoundStarted(e) => {
-            let data = json!({ "round": e.round, "state": "run", "agents": e.agents, "why": e.why, "at": at });
-            ("round", data)
-        }
+        Event::Planned(e) => (
+            "plan",
+            json!({ "plan": e.plan, "corrections": e.corrections }),
+        ),
+        Event::RoundStarted(e) => (
+            "round",
+            json!({ "round": e.round, "state": "run", "agents": e.agents, "why": e.why }),
+        ),
         // The report of a solver that is enough shows as its cross-check.
-        Event::SolverJudged(e) if !e.others.is_empty() => {
-            let data =
-                json!({ "round": 1, "state": "run", "agents": e.others, "why": e.why, "at": at });
-            ("round", data)
-        }
-        Event::RoundSkipped(e) => {
-            let data = json!({ "round": e.round, "state": "skipped", "why": e.why, "at": at });
-            ("round", data)
-        }
-        Event::CallSent(e) => started(e, &at)?,
-        Event::AgentFinished(e) => ("agent.finished", agent_finished(e, &at)),
-        Event::Scored(e) => ("score", scored(e, &at)),
-        Event::CrossChecked(e) => ("cross_check", cross_checked(e, &at)),
+        Event::SolverJudged(e) if !e.others.is_empty() => (
+            "round",
+            json!({ "round": 1, "state": "run", "agents": e.others, "why": e.why }),
+        ),
+        Event::RoundSkipped(e) => (
+            "round",
+            json!({ "round": e.round, "state": "skipped", "why": e.why }),
+        ),
+        Event::CallSent(e) => started(e)?,
+        Event::AgentFinished(e) => ("agent.finished", agent_finished(e)),
+        Event::Scored(e) => ("score", scored(e)),
+        Event::CrossChecked(e) => ("cross_check", cross_checked(e)),
         Event::Trimmed(e) => {
             let again = e.wave.is_some();
-            let data =
-                json!({ "agents": e.agents, "leftOut": e.left_out, "again": again, "at": at });
-            ("fit", data)
+            (
+                "fit",
+                json!({ "agents": e.agents, "leftOut": e.left_out, "again": again }),
+            )
         }
-        Event::CallSettled(e) => ("call", settled(e, &at)),
+        Event::CallSettled(e) => ("call", settled(e)),
         Event::Synthesized(e) => {
             let wrote = if e.draft.is_some() {
                 "reply"
@@ -123,14 +133,15 @@ pub fn progress_event(run: RunId, entry: &Entry) -> Option<(&'static str, Value)
             };
             (
                 "synthesis.finished",
-                json!({ "wrote": wrote, "obtained": e.obtained, "at": at }),
+                json!({ "wrote": wrote, "obtained": e.obtained }),
             )
         }
         Event::Gated(e) => {
             let (c_final, threshold) = (e.confidence.c_final, e.confidence.threshold);
-            let data =
-                json!({ "gate": e.gate, "c_final": c_final, "threshold": threshold, "at": at });
-            ("gate", data)
+            (
+                "gate",
+                json!({ "gate": e.gate, "c_final": c_final, "threshold": threshold }),
+            )
         }
         Event::Finished(e) => match &e.ending {
             Ending::Replied { reply } => ("reply", reply_body(reply)),
@@ -149,30 +160,24 @@ pub fn progress_event(run: RunId, entry: &Entry) -> Option<(&'static str, Value)
         | Event::Proposed(_)
         | Event::GateChecked(_)
         | Event::Executed(_) => return None,
-        Event::Decided(e) => {
-            let data = json!({ "path": e.path, "why": e.why, "at": at });
-            ("decision", data)
-        }
-        Event::ToolPlanned(e) => {
-            let data = json!({ "plan": e.plan, "rejection": e.rejection, "at": at });
-            ("tool_plan", data)
-        }
-        Event::StepStarted(e) => {
-            let data = json!({ "stepId": e.step_id, "tool": e.tool, "at": at });
-            ("step.started", data)
-        }
+        Event::Decided(e) => ("decision", json!({ "path": e.path, "why": e.why })),
+        Event::ToolPlanned(e) => (
+            "tool_plan",
+            json!({ "plan": e.plan, "rejection": e.rejection }),
+        ),
+        Event::StepStarted(e) => (
+            "step.started",
+            json!({ "stepId": e.step_id, "tool": e.tool }),
+        ),
         Event::StepFinished(e) => {
-            let data = json!({ "stepId": e.step_id, "tool": e.tool, "ok": e.ok, "error": e.error, "at": at });
+            let data = json!({ "stepId": e.step_id, "tool": e.tool, "ok": e.ok, "error": e.error });
             ("step.finished", data)
         }
-        Event::Explained(e) => {
-            let data = json!({ "text": e.text, "source": e.source, "at": at });
-            ("explanation", data)
-        }
+        Event::Explained(e) => ("explanation", json!({ "text": e.text, "source": e.source })),
     })
 }
 
-fn agent_finished(finished: &AgentFinished, at: &str) -> Value {
+fn agent_finished(finished: &AgentFinished) -> Value {
     let (outcome, cause, detail) = match &finished.outcome {
         AgentOutcome::Answered { .. } => ("answered", None, None),
         AgentOutcome::Failed { cause, detail, .. } => ("failed", Some(cause), Some(detail)),
@@ -185,10 +190,10 @@ fn agent_finished(finished: &AgentFinished, at: &str) -> Value {
     };
     json!({ "agent": finished.agent, "round": finished.round, "outcome": outcome, "cause": cause,
             "detail": detail, "kept": decided(Decision::Keep), "conceded": decided(Decision::Concede),
-            "reusedFrom": reused, "at": at })
+            "reusedFrom": reused })
 }
 
-fn settled(settled: &CallSettled, at: &str) -> Value {
+fn settled(settled: &CallSettled) -> Value {
     let (outcome, cause, detail) = match &settled.result {
         CallResult::Answered { .. } => ("answered", None, None),
         CallResult::Failed { cause, detail, .. } => ("failed", Some(cause), Some(detail)),
@@ -197,153 +202,63 @@ fn settled(settled: &CallSettled, at: &str) -> Value {
     let usage = settled.usage;
     json!({ "call": settled.call, "outcome": outcome, "cause": cause, "detail": detail,
             "latencyMs": settled.latency_ms, "inputTokens": usage.map(|u| u.all_input()),
-            "outputTokens": usage.map(|u| u.output), "costUsd": settled.cost.dollars(), "at": at })
+            "outputTokens": usage.map(|u| u.output), "costUsd": settled.cost.dollars() })
 }
 
-fn scored(scored: &Scored, at: &str) -> Value {
+fn scored(scored: &Scored) -> Value {
     let judgement = &scored.judgement;
     let score = |s: &Score| json!({ "agent": s.agent, "cred": s.cred, "status": s.status });
     let scores: Vec<Value> = judgement.scores.iter().map(score).collect();
     let disagreements = judgement.disagreements.iter();
     let topics: Vec<&str> = disagreements.map(|d| d.topic.as_str()).collect();
-    json!({ "round": scored.round, "scores": scores, "disagreements": topics, "at": at })
+    json!({ "round": scored.round, "scores": scores, "disagreements": topics })
 }
 
-fn cross_checked(checked: &CrossChecked, at: &str) -> Value {
+fn cross_checked(checked: &CrossChecked) -> Value {
     let verdicts = checked.passes.iter().flat_map(|pass| &pass.found.claims);
     let contradicted = verdicts
         .clone()
         .filter(|verdict| !verdict.contradicted_by.is_empty())
         .count();
     json!({ "passes": checked.passes.len(), "verdicts": verdicts.count(), "contradicted": contradicted,
-            "notes": checked.notes, "at": at })
+            "notes": checked.notes })
 }
 
 /// Returns the start event for the first attempt of an agent, of the master at its plan or its
 /// synthesis, or of the cross-check.
-fn started(sent: &CallSent, at: &str) -> Option<(&'static str, Value)> {
-    // With little money only a small one is made.
-    if ["cross-check", "cross-check/first"].contains(&sent.call.as_str()) {
-        return Some((
-            "cross_check.started",
-            json!({ "model": sent.model, "at": at }),
-        ));
+fn started(sent: &CallSent) -> Option<(&'static str, Value)> {
+    let (call, model) = (sent.call.as_str(), &sent.model);
+    // With little money only a small cross-check is made.
+    if matches!(call, "cross-check" | "cross-check/first") {
+        return Some(("cross_check.started", json!({ "model": model })));
     }
-    match sent.role {
-        Role::Agent(agent) => {
-            let round = sent
-                .call
-                .split('/')
-                .next()
-                .unwrap_or("")
-                .trim_start_matches('r')
-                .parse::<u8>()
-                .ok();
+    match (sent.role, call) {
+        (Role::Agent(agent), _) => {
             // Only the first attempt at a report or at decisions counts, not a repair or a retry.
-            let own = |round| {
-                [
-                    format!("r{round}/{agent}"),
-                    format!("r{round}/resolve/{agent}"),
-                ]
-            };
-            let first = round.is_some_and(|round| own(round).contains(&sent.call));
-            first.then(|| {
-                (
-                    "agent.started",
-                    json!({ "agent": agent, "round": round, "model": sent.model, "at": at }),
-                )
-            })
+            let (round, rest) = call.strip_prefix('r')?.split_once('/')?;
+            let step = rest.strip_prefix("resolve/").unwrap_or(rest);
+            let round = round.parse::<u8>().ok()?;
+            let data = json!({ "agent": agent, "round": round, "model": model });
+            (step == agent.into_str()).then_some(("agent.started", data))
         }
-        Role::Master => match sent.call.as_str() {
-            "plan" => Some(("plan.started", json!({ "model": sent.model, "at": at }))),
-            "synthesis" | "question" => Some((
-                "synthesis",
-                json!({ "step": sent.call, "model": sent.model, "at": at }),
-            )),
-            _ => None,
-        },
-        Role::Proposer => None,
+        (Role::Master, "plan") => Some(("plan.started", json!({ "model": model }))),
+        (Role::Master, "synthesis" | "question") => {
+            Some(("synthesis", json!({ "step": call, "model": model })))
+        }
+        (Role::Master | Role::Proposer, _) => None,
     }
 }
-
-/// What each event says, for the reference.
-const EVENTS: [(&str, &str); 22] = [
-    (
-        "run",
-        "The run was accepted. `continues` is the parent's id.",
-    ),
-    ("plan.started", "The master begins to plan."),
-    ("plan", "The plan, and what the service changed in it."),
-    (
-        "fit",
-        "The agents that fit under the cap, and what was left out. `again` if calls cost less than they were \
-         reserved for, so that more fits.",
-    ),
-    (
-        "call",
-        "A call to a model ended. `latencyMs` is its own time; calls of a round overlap.",
-    ),
-    (
-        "round",
-        "A round begins, or is skipped; `agents` only if it begins.",
-    ),
-    ("agent.started", "The first attempt of an agent in a round."),
-    (
-        "agent.finished",
-        "An agent answered, failed, or its earlier report is used again. `kept` and `conceded` count its contested \
-         claims, if a later round asked for them.",
-    ),
-    (
-        "score",
-        "The statuses after a round, and the topics in dispute.",
-    ),
-    ("cross_check.started", "The cross-check begins."),
-    (
-        "cross_check",
-        "Key claims were compared, by so many calls; `notes` says why one is missing.",
-    ),
-    (
-        "synthesis",
-        "The master begins to write the reply, or the question instead of it.",
-    ),
-    (
-        "synthesis.finished",
-        "The reply or the question is written, by the master or in its place.",
-    ),
-    ("gate", "Whether the reply ships or the question is asked."),
-    (
-        "decision",
-        "Whether a learned answer replies or the committee; only with a decision strategy or an A/B test.",
-    ),
-    ("tool_plan", "A plan of tool calls, and why it is rejected."),
-    ("step.started", "A step of an execution begins."),
-    (
-        "step.finished",
-        "A step ended; `error` is the tool's own, word for word.",
-    ),
-    ("explanation", "What the steps did, in words."),
-    ("reply", "The body of the plain response. The last event."),
-    (
-        "action",
-        "Of an action, the body of its response. The last event.",
-    ),
-    ("error", "A problem. The last event."),
-];
 
 /// Describes the stream in the reference. The schema is that of one event. The data of each event
 /// is described in an extension field, because OpenAPI 3.1 cannot express it.
 pub(super) fn content(schemas: &mut Schemas) -> Content {
-    let mut events = data_of_events(schemas);
-    for (name, about) in EVENTS {
-        if let Some(event) = events.get_mut(name) {
-            *event = with(event.take(), "description", about);
-        }
-    }
+    let events = events(schemas);
+    let names: Vec<&String> = events.as_object().into_iter().flat_map(Map::keys).collect();
     let event = json!({
         "type": "object",
         "description": "Each event of the stream.",
         "properties": {
-            "event": { "enum": EVENTS.map(|(name, _)| name) },
+            "event": { "enum": names },
             "data": { "type": "string", "contentMediaType": "application/json" },
             "id": { "type": "string", "description": "The entry's number in the journal." },
         },
@@ -355,62 +270,88 @@ pub(super) fn content(schemas: &mut Schemas) -> Content {
     Content::events(event, example).with("x-events", events)
 }
 
-/// Returns the schema of each event's data.
-fn data_of_events(schemas: &mut Schemas) -> Value {
+/// Returns the events, with what each says and the schema of its data.
+fn events(schemas: &mut Schemas) -> Value {
     let at = json!({ "type": "string", "format": "date-time" });
     let text = json!({ "type": "string" });
+    let truth = json!({ "type": "boolean" });
     let texts = json!({ "type": "array", "items": text });
     let text_or_null = json!({ "type": ["string", "null"] });
     let round = json!({ "type": ["integer", "null"], "minimum": 1 });
     let count = json!({ "type": "integer", "minimum": 0 });
+    let count_or_null = json!({ "type": ["integer", "null"], "minimum": 0 });
+    let share = json!({ "type": "number", "minimum": 0, "maximum": 1 });
     let (agent, mode) = (schemas.answer::<Agent>(), schemas.answer::<Mode>());
     let task = schemas.answer::<TaskType>();
     let agents = json!({ "type": "array", "items": agent });
-    let count_or_null = json!({ "type": ["integer", "null"], "minimum": 0 });
-    let object = |properties: Value| closed(&properties, &[]);
-    let plan = closed(
-        &json!({
-            "taskType": task, "agentsToRun": agents, "rounds": { "type": "integer", "minimum": 1, "maximum": 3 },
-            "needsClarification": { "type": "boolean" }, "clarificationQuestion": { "type": "object" },
-            "outputShape": mode,
-        }),
-        &["clarificationQuestion"],
-    );
-    let share = json!({ "type": "number", "minimum": 0, "maximum": 1 });
-    let score = object(json!({ "agent": text, "cred": share,
-                "status": { "enum": ["DISCARD", "QUARANTINE", "VALID"] } }));
+    let said = |about: &str, schema: Value| with(schema, "description", about);
+    let object = |about: &str, mut properties: Value| {
+        if properties.get("at").is_none() {
+            properties["at"] = at.clone();
+        }
+        said(about, closed(&properties, &[]))
+    };
+    let round_data = json!({ "round": round, "state": { "enum": ["run", "skipped"] }, "agents": agents, "why": text, "at": at });
+    let round_data = closed(&round_data, &["agents"]);
+    let plan = json!({
+        "taskType": task, "agentsToRun": agents, "rounds": { "type": "integer", "minimum": 1, "maximum": 3 },
+        "needsClarification": truth, "clarificationQuestion": { "type": "object" }, "outputShape": mode,
+    });
+    let plan = closed(&plan, &["clarificationQuestion"]);
+    let statuses = ["DISCARD", "QUARANTINE", "VALID"];
+    let score = json!({ "agent": text, "cred": share, "status": { "enum": statuses } });
+    let score = closed(&score, &[]);
     json!({
-        "run": object(json!({ "runId": { "type": "string", "format": "uuid" },
-                              "mode": { "oneOf": [mode, { "type": "null" }] }, "at": at, "continues": text_or_null })),
-        "plan": object(json!({ "plan": plan, "corrections": texts, "at": at })),
-        "plan.started": object(json!({ "model": text, "at": at })),
-        "fit": object(json!({ "agents": agents, "leftOut": texts, "again": { "type": "boolean" }, "at": at })),
-        "call": object(json!({ "call": text, "outcome": { "enum": ["answered", "failed", "in doubt"] },
-                               "cause": text_or_null, "detail": text_or_null, "latencyMs": count,
-                               "inputTokens": count_or_null, "outputTokens": count_or_null,
-                               "costUsd": { "type": "number", "minimum": 0 }, "at": at })),
-        "round": closed(&json!({ "round": round, "state": { "enum": ["run", "skipped"] }, "agents": agents,
-                                "why": text, "at": at }), &["agents"]),
-        "agent.started": object(json!({ "agent": agent, "round": round, "model": text, "at": at })),
-        "agent.finished": object(json!({ "agent": agent, "round": round, "outcome": { "enum": ["answered", "failed"] },
-                                         "cause": text_or_null, "detail": text_or_null, "kept": count_or_null,
-                                         "conceded": count_or_null, "reusedFrom": text_or_null, "at": at })),
-        "score": object(json!({ "round": round, "scores": { "type": "array", "items": score },
-                                "disagreements": texts, "at": at })),
-        "cross_check.started": object(json!({ "model": text, "at": at })),
-        "cross_check": object(json!({ "passes": { "type": "integer", "minimum": 0, "maximum": 2 },
-                                      "verdicts": count, "contradicted": count, "notes": texts, "at": at })),
-        "synthesis": object(json!({ "step": { "enum": ["synthesis", "question"] }, "model": text, "at": at })),
-        "synthesis.finished": object(json!({ "wrote": { "enum": ["reply", "question"] }, "obtained": text, "at": at })),
-        "gate": object(json!({ "gate": { "enum": ["ship", "ask"] }, "c_final": share, "threshold": share, "at": at })),
-        "decision": object(json!({ "path": { "enum": ["heuristic", "llm"] }, "why": text, "at": at })),
-        "tool_plan": closed(&json!({ "plan": { "type": "object" }, "rejection": { "type": ["object", "null"] }, "at": at }), &[]),
-        "step.started": object(json!({ "stepId": text, "tool": text, "at": at })),
-        "step.finished": object(json!({ "stepId": text, "tool": text, "ok": { "type": "boolean" }, "error": text_or_null, "at": at })),
-        "explanation": object(json!({ "text": text, "source": { "enum": ["model", "restated", "output"] }, "at": at })),
-        "reply": { "$ref": "#/components/schemas/Reply" },
-        "action": { "$ref": "#/components/schemas/ActionReply" },
-        "error": { "$ref": "#/components/schemas/Problem" },
+        "run": object("The run was accepted. `continues` is the parent's id.", json!({
+            "runId": { "type": "string", "format": "uuid" }, "mode": { "oneOf": [mode, { "type": "null" }] },
+            "at": at, "continues": text_or_null
+        })),
+        "plan": object("The plan, and what the service changed in it.",
+            json!({ "plan": plan, "corrections": texts })),
+        "plan.started": object("The master begins to plan.", json!({ "model": text })),
+        "fit": object("The agents that fit under the cap, and what was left out. `again` if calls cost \
+             less than they were reserved for, so that more fits.",
+            json!({ "agents": agents, "leftOut": texts, "again": truth })),
+        "call": object("A call to a model ended. `latencyMs` is its own time; calls of a round overlap.", json!({
+            "call": text, "outcome": { "enum": ["answered", "failed", "in doubt"] }, "cause": text_or_null,
+            "detail": text_or_null, "latencyMs": count, "inputTokens": count_or_null,
+            "outputTokens": count_or_null, "costUsd": { "type": "number", "minimum": 0 }
+        })),
+        "round": said("A round begins, or is skipped; `agents` only if it begins.", round_data),
+        "agent.started": object("The first attempt of an agent in a round.",
+            json!({ "agent": agent, "round": round, "model": text })),
+        "agent.finished": object("An agent answered, failed, or its earlier report is used again. `kept` and \
+             `conceded` count its contested claims, if a later round asked for them.", json!({
+            "agent": agent, "round": round, "outcome": { "enum": ["answered", "failed"] },
+            "cause": text_or_null, "detail": text_or_null, "kept": count_or_null,
+            "conceded": count_or_null, "reusedFrom": text_or_null
+        })),
+        "score": object("The statuses after a round, and the topics in dispute.",
+            json!({ "round": round, "scores": { "type": "array", "items": score }, "disagreements": texts })),
+        "cross_check.started": object("The cross-check begins.", json!({ "model": text })),
+        "cross_check": object("Key claims were compared, by so many calls; `notes` says why one is missing.", json!({
+            "passes": { "type": "integer", "minimum": 0, "maximum": 2 }, "verdicts": count,
+            "contradicted": count, "notes": texts
+        })),
+        "synthesis": object("The master begins to write the reply, or the question instead of it.",
+            json!({ "step": { "enum": ["synthesis", "question"] }, "model": text })),
+        "synthesis.finished": object("The reply or the question is written, by the master or in its place.",
+            json!({ "wrote": { "enum": ["reply", "question"] }, "obtained": text })),
+        "gate": object("Whether the reply ships or the question is asked.",
+            json!({ "gate": { "enum": ["ship", "ask"] }, "c_final": share, "threshold": share })),
+        "decision": object("Whether a learned answer replies or the committee; only with a decision \
+             strategy or an A/B test.",
+            json!({ "path": { "enum": ["heuristic", "llm"] }, "why": text })),
+        "tool_plan": object("A plan of tool calls, and why it is rejected.",
+            json!({ "plan": { "type": "object" }, "rejection": { "type": ["object", "null"] } })),
+        "step.started": object("A step of an execution begins.", json!({ "stepId": text, "tool": text })),
+        "step.finished": object("A step ended; `error` is the tool's own, word for word.",
+            json!({ "stepId": text, "tool": text, "ok": truth, "error": text_or_null })),
+        "explanation": object("What the steps did, in words.",
+            json!({ "text": text, "source": { "enum": ["model", "restated", "output"] } })),
+        "reply": said("The body of the plain response. The last event.", json!({ "$ref": "#/components/schemas/Reply" })),
+        "action": said("Of an action, the body of its response. The last event.", json!({ "$ref": "#/components/schemas/ActionReply" })),
+        "error": said("A problem. The last event.", json!({ "$ref": "#/components/schemas/Problem" })),
     })
 }
 
@@ -431,7 +372,7 @@ mod tests {
                 effort: None,
                 prompt_hash: "h".into(),
             };
-            started(&sent, "2026-01-05T10:00:00Z").map(|(name, _)| name)
+            started(&sent).map(|(name, _)| name)
         };
         assert_eq!(started("cross-check"), Some("cross_check.started"));
         assert_eq!(started("cross-check/first"), Some("cross_check.started"));

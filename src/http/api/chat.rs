@@ -1,6 +1,7 @@
 //! `POST /api/chat`: asks the committee a question.
 
 use super::reply_body::{ReplyBody, reply_example};
+use super::run_bodies::RUN;
 use crate::http::headers::wants;
 use std::sync::{Arc, LazyLock};
 
@@ -8,7 +9,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{ACCEPT, LOCATION};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jsonschema::Validator;
 use schemars::JsonSchema;
@@ -25,8 +26,6 @@ use crate::http::problem_kind::Kind;
 use crate::http::reference::operation::{Content, Operation, Schemas};
 use crate::http::{request_id, sse};
 use crate::journal::Ending;
-
-const OUTCOME: HeaderName = HeaderName::from_static("x-conclave-outcome");
 
 /// The body of a chat. The lengths in its schema are rules of [`ChatRequest`](crate::app::ChatRequest). A body that
 /// breaks only these has the right shape and is answered with 422.
@@ -147,11 +146,7 @@ pub(in crate::http) fn example() -> Value {
 
 pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
     let reply = Content::json(schemas.answer::<ReplyBody>(), reply_example());
-    let accepted = schemas.answer::<Accepted>();
-    let accepted = Content::json(
-        accepted,
-        json!({ "runId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182" }),
-    );
+    let accepted = Content::json(schemas.answer::<Accepted>(), json!({ "runId": RUN }));
     Operation::new("ask", "chat", "Ask the committee")
         .about(
             "Waits for the reply. With `Accept: text/event-stream` the run's progress is streamed and the reply comes \
@@ -206,43 +201,24 @@ pub(in crate::http) async fn post(
     };
     let submitted = app.submit(app.chat_request(input)?, ids).await?;
     let run = submitted.run;
-    if wants(headers, ACCEPT.as_str(), "text/event-stream") {
-        let mut response =
-            sse::progress(&app, run, 0, parts.extensions.get::<Caller>().cloned()).into_response();
-        set_run(&mut response, run);
-        return Ok(response);
-    }
-    if wants(headers, "prefer", "respond-async") {
-        let location = format!("/api/runs/{run}");
-        let mut response = (
-            StatusCode::ACCEPTED,
-            Json(Accepted {
-                run_id: run.to_string(),
-            }),
-        )
-            .into_response();
-        if let Ok(value) = HeaderValue::from_str(&location) {
-            response.headers_mut().insert(LOCATION, value);
-        }
-        response.headers_mut().insert(
-            "preference-applied",
-            HeaderValue::from_static("respond-async"),
-        );
-        set_run(&mut response, run);
-        return Ok(response);
-    }
-    let finished = app.finished(run).await?.ok_or_else(Problem::no_such_run)?;
-    match &finished.ending {
-        Ending::Replied { reply } => {
-            let mut response = Json(ReplyBody::of(reply)).into_response();
-            response
-                .headers_mut()
-                .insert(OUTCOME, HeaderValue::from_static(reply.outcome.into_str()));
-            set_run(&mut response, run);
-            Ok(response)
-        }
-        ending => Err(Problem::ended(run, ending)),
-    }
+    let mut response = if wants(headers, ACCEPT.as_str(), "text/event-stream") {
+        sse::progress(&app, run, 0, parts.extensions.get::<Caller>().cloned()).into_response()
+    } else if wants(headers, "prefer", "respond-async") {
+        let run_id = run.to_string();
+        let location = [(LOCATION, format!("/api/runs/{run}"))];
+        let applied = [("preference-applied", "respond-async")];
+        let accepted = Json(Accepted { run_id });
+        (StatusCode::ACCEPTED, location, applied, accepted).into_response()
+    } else {
+        let finished = app.finished(run).await?.ok_or_else(Problem::no_such_run)?;
+        let Ending::Replied { reply } = &finished.ending else {
+            return Err(Problem::ended(run, &finished.ending));
+        };
+        let outcome = [("x-conclave-outcome", reply.outcome.into_str())];
+        (outcome, Json(ReplyBody::of(reply))).into_response()
+    };
+    set_run(&mut response, run);
+    Ok(response)
 }
 
 pub(in crate::http) async fn read(
@@ -268,24 +244,15 @@ pub(in crate::http) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Str
         return Ok(None);
     };
     let key = value.to_str().unwrap_or("").trim();
-    let wrong = || {
-        Problem::wrong_parameter(
-            "Idempotency-Key",
-            "must have 1 to 255 visible ASCII characters",
-        )
-    };
-    let fine = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
-    if !fine {
-        Err(wrong())
-    } else {
-        Ok(Some(key.to_owned()))
+    if (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(Some(key.to_owned()));
     }
+    let detail = "must have 1 to 255 visible ASCII characters";
+    Err(Problem::wrong_parameter("Idempotency-Key", detail))
 }
 
 pub(in crate::http) fn set_run(response: &mut Response, run: RunId) {
-    if let Ok(value) = HeaderValue::from_str(&run.to_string()) {
-        response.headers_mut().insert(request_id::HEADER, value);
-    }
+    request_id::set_run(response.headers_mut(), run);
 }
 
 impl From<UserBody> for User {
@@ -295,23 +262,22 @@ impl From<UserBody> for User {
 }
 
 impl From<ContextBody> for Context {
-    fn from(
-        ContextBody {
-            channel_id,
-            guild_id,
-            message_id,
-        }: ContextBody,
-    ) -> Self {
+    fn from(body: ContextBody) -> Self {
         Context {
-            channel_id,
-            guild_id,
-            message_id,
+            channel_id: body.channel_id,
+            guild_id: body.guild_id,
+            message_id: body.message_id,
         }
     }
 }
 
 impl From<ChatBody> for ChatInput {
     fn from(body: ChatBody) -> Self {
+        let attachment = |a: AttachmentBody| Attachment {
+            filename: a.filename,
+            url: a.url,
+            content_type: a.content_type,
+        };
         let attachments = body.attachments.unwrap_or_default().into_iter();
         ChatInput {
             source: body.source,
@@ -319,23 +285,11 @@ impl From<ChatBody> for ChatInput {
             user: body.user.into(),
             context: body.context.into(),
             message: body.message,
-            attachments: attachments
-                .map(|a| Attachment {
-                    filename: a.filename,
-                    url: a.url,
-                    content_type: a.content_type,
-                })
-                .collect(),
-            salience: body.salience.into(),
-        }
-    }
-}
-
-impl From<SalienceBody> for Salience {
-    fn from(body: SalienceBody) -> Self {
-        Self {
-            urgency: body.urgency,
-            gravity: body.gravity,
+            attachments: attachments.map(attachment).collect(),
+            salience: Salience {
+                urgency: body.salience.urgency,
+                gravity: body.salience.gravity,
+            },
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::chat::READING;
-use super::run_bodies::id;
+use super::run_bodies::{RUN, id};
 use super::runs::{Id, parse};
 use crate::app::{App, FeedbackRefused, FieldProblem, Rejected};
 use crate::http::body::{json_bytes, shape, shaped};
@@ -61,32 +61,21 @@ pub(in crate::http) struct LearnedBody {
 static SHAPE: LazyLock<Option<Validator>> = LazyLock::new(shape::<FeedbackBody>);
 
 pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
-    let noted = json!({
-        "runId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182", "number": 1, "positive": false, "comment": "It boils at 100 °C.", "learned": null
-    });
+    let comment = "It boils at 100 °C.";
+    let noted = json!({ "runId": RUN, "number": 1, "positive": false, "comment": comment, "learned": null });
+    let noted = vec![Content::json(schemas.answer::<NotedBody>(), noted)];
+    let example = json!({ "positive": false, "comment": comment });
     Operation::new("giveFeedback", "runs", "Say what you think of a reply")
         .about(
             "It is written into the run's journal. Of several the last one counts; all are kept.",
         )
         .path("id", id(), "The run.")
         .sample(" -H \"Content-Type: application/json\" -d '{\"positive\": true}'")
-        .body(
-            schemas.request::<FeedbackBody>(),
-            json!({ "positive": false, "comment": "It boils at 100 °C." }),
-        )
-        .answer(
-            200,
-            "Noted",
-            vec![Content::json(schemas.answer::<NotedBody>(), noted)],
-            &[],
-        )
+        .body(schemas.request::<FeedbackBody>(), example)
+        .answer(200, "Noted", noted, &[])
         .problems(READING)
-        .problems(&[
-            Kind::NoSuchRun,
-            Kind::Conflict,
-            Kind::Invalid,
-            Kind::NoJournal,
-        ])
+        .problems(&[Kind::NoSuchRun, Kind::Conflict])
+        .problems(&[Kind::Invalid, Kind::NoJournal])
 }
 
 pub(in crate::http) async fn post(
@@ -98,10 +87,8 @@ pub(in crate::http) async fn post(
     let (parts, body) = request.into_parts();
     let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
     let said: FeedbackBody = shaped(&bytes, SHAPE.as_ref())?;
-    match app
-        .feedback(run, said.positive, said.comment.as_deref())
-        .await
-    {
+    let comment = said.comment.as_deref();
+    match app.feedback(run, said.positive, comment).await {
         Ok(noted) => Ok(Json(NotedBody {
             run_id: run.to_string(),
             number: noted.feedback.number,

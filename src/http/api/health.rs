@@ -30,13 +30,9 @@ pub(in crate::http) struct Ready {
 
 pub(in crate::http) fn about_health(schemas: &mut Schemas) -> Operation {
     let example = json!({ "status": "ok", "version": "0.1.0" });
-    let content = Content::json(schemas.answer::<Health>(), example);
-    Operation::new("health", "service", "Whether the process is up").answer(
-        200,
-        "It is",
-        vec![content],
-        &[],
-    )
+    let content = vec![Content::json(schemas.answer::<Health>(), example)];
+    let summary = "Whether the process is up";
+    Operation::new("health", "service", summary).answer(200, "It is", content, &[])
 }
 
 pub(in crate::http) async fn health() -> Json<Health> {

@@ -21,22 +21,15 @@ pub(in crate::http) fn about_metrics(_: &mut Schemas) -> Operation {
 }
 
 pub(in crate::http) async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
-    (
-        [(
-            header::CONTENT_TYPE,
-            "text/plain; version=0.0.4; charset=utf-8",
-        )],
-        app.metrics(),
-    )
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], app.metrics())
 }
 
 /// Counts a response under the pattern of its route and never under the requested path. So the set
 /// of labels stays bounded.
 pub(in crate::http) async fn count(request: Request, next: Next) -> Response {
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or_else(|| "none".to_owned(), |p| p.as_str().to_owned());
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map_or("none", MatchedPath::as_str).to_owned();
     let method = match *request.method() {
         Method::GET => "GET",
         Method::POST => "POST",
@@ -52,14 +45,11 @@ pub(in crate::http) async fn count(request: Request, next: Next) -> Response {
     let labels = [("method", method.to_owned()), ("route", route)];
     histogram!("conclave_http_request_seconds", &labels).record(started.elapsed().as_secs_f64());
     let [method, route] = labels;
-    counter!(
-        "conclave_http_requests_total",
-        &[
-            method,
-            route,
-            ("status", response.status().as_u16().to_string())
-        ]
-    )
-    .increment(1);
+    let labels = [
+        method,
+        route,
+        ("status", response.status().as_u16().to_string()),
+    ];
+    counter!("conclave_http_requests_total", &labels).increment(1);
     response
 }

@@ -36,16 +36,12 @@ pub(in crate::http) struct QuoteBody {
 
 pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
     let quoted = json!({ "capUsd": 0.1, "expectedUsd": 0.0577, "worstUsd": 0.1, "calls": 5 });
+    let quoted = vec![Content::json(schemas.answer::<QuoteBody>(), quoted)];
     Operation::new("quote", "chat", "What a question would cost")
         .about("Takes the body of a chat. Nothing is bought and nothing is stored.")
         .sample(" -H \"Content-Type: application/json\" -d @question.json")
         .body(schemas.request::<ChatBody>(), example())
-        .answer(
-            200,
-            "The price",
-            vec![Content::json(schemas.answer::<QuoteBody>(), quoted)],
-            &[],
-        )
+        .answer(200, "The price", quoted, &[])
         .problems(READING)
         .problems(&[Kind::Invalid, Kind::OverBudget])
 }

@@ -163,7 +163,8 @@ pub(in crate::http) struct Cancelled {
     pub state: &'static str,
 }
 
-const RUN: &str = "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182";
+/// The run of all examples.
+pub(in crate::http) const RUN: &str = "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182";
 
 fn summary_example() -> Value {
     json!({
@@ -179,39 +180,25 @@ pub(super) fn id() -> Value {
 }
 
 pub(in crate::http) fn about_list(schemas: &mut Schemas) -> Operation {
-    let page = Content::json(
-        schemas.answer::<RunPage>(),
-        json!({ "runs": [summary_example()], "nextCursor": null }),
-    );
-    let outcomes = RunState::ALL.map(|state| state.into_str());
+    let example = json!({ "runs": [summary_example()], "nextCursor": null });
+    let page = Content::json(schemas.answer::<RunPage>(), example);
+    let outcomes = json!({ "enum": RunState::ALL.map(|state| state.into_str()) });
+    let kinds = json!({ "enum": ["chat", "action", "all"], "default": "chat" });
+    let time = json!({ "type": "string", "format": "date-time" });
+    let limit = json!({ "type": "integer", "minimum": 1, "maximum": 200, "default": 50 });
+    let text = json!({ "type": "string" });
     Operation::new("listRuns", "runs", "List runs, newest first")
         .about("Unknown parameters, and parameters that stand twice, are an error.")
         .query(
             "kind",
-            json!({ "enum": ["chat", "action", "all"], "default": "chat" }),
+            kinds,
             "Questions to the committee, actions, or both.",
         )
         .query("mode", schemas.request::<Mode>(), "Runs of this mode.")
-        .query(
-            "user",
-            json!({ "type": "string" }),
-            "Runs of this `user.id`.",
-        )
-        .query(
-            "outcome",
-            json!({ "enum": outcomes }),
-            "Runs that stand so, or ended so.",
-        )
-        .query(
-            "since",
-            json!({ "type": "string", "format": "date-time" }),
-            "Runs accepted then or later (RFC 3339).",
-        )
-        .query(
-            "limit",
-            json!({ "type": "integer", "minimum": 1, "maximum": 200, "default": 50 }),
-            "Runs on a page.",
-        )
+        .query("user", text, "Runs of this `user.id`.")
+        .query("outcome", outcomes, "Runs that stand so, or ended so.")
+        .query("since", time, "Runs accepted then or later (RFC 3339).")
+        .query("limit", limit, "Runs on a page.")
         .query("cursor", id(), "`nextCursor` of the page before.")
         .answer(200, "A page", vec![page], &[])
         .problems(&[Kind::WrongParameter, Kind::NoJournal])
@@ -219,28 +206,21 @@ pub(in crate::http) fn about_list(schemas: &mut Schemas) -> Operation {
 
 pub(in crate::http) fn about_show(schemas: &mut Schemas) -> Operation {
     let mut example = summary_example();
-    if let (Value::Object(example), Value::Object(reply)) = (&mut example, reply_example()) {
-        example.insert("correlationId".into(), Value::Null);
-        example.insert("continues".into(), Value::Null);
-        let call = json!({ "call": "r1/solver", "state": "answered", "latencyMs": 8120 });
-        let (accepted, finished) = ("2026-01-05T10:00:00.12Z", "2026-01-05T10:00:31.5Z");
-        let timings = json!({ "acceptedAt": accepted, "finishedAt": finished, "totalMs": 31_380, "calls": [call] });
-        example.insert("timings".into(), timings);
-        example.extend(reply);
+    let call = json!({ "call": "r1/solver", "state": "answered", "latencyMs": 8120 });
+    let (accepted, finished) = ("2026-01-05T10:00:00.12Z", "2026-01-05T10:00:31.5Z");
+    let timings = json!({ "acceptedAt": accepted, "finishedAt": finished, "totalMs": 31_380, "calls": [call] });
+    let more = json!({ "correlationId": null, "continues": null, "timings": timings });
+    for more in [more, reply_example()] {
+        if let (Value::Object(example), Value::Object(more)) = (&mut example, more) {
+            example.extend(more);
+        }
     }
-    Operation::new(
-        "showRun",
-        "runs",
-        "One run with its reply, meta, audit, cost and timings",
-    )
-    .path("id", id(), "The run.")
-    .answer(
-        200,
-        "The run",
-        vec![Content::json(schemas.answer::<RunBody>(), example)],
-        &[],
-    )
-    .problems(&[Kind::NoSuchRun, Kind::NoJournal])
+    let run = vec![Content::json(schemas.answer::<RunBody>(), example)];
+    let summary = "One run with its reply, meta, audit, cost and timings";
+    Operation::new("showRun", "runs", summary)
+        .path("id", id(), "The run.")
+        .answer(200, "The run", run, &[])
+        .problems(&[Kind::NoSuchRun, Kind::NoJournal])
 }
 
 pub(in crate::http) fn about_journal(schemas: &mut Schemas) -> Operation {
@@ -260,41 +240,30 @@ pub(in crate::http) fn about_journal(schemas: &mut Schemas) -> Operation {
 }
 
 pub(in crate::http) fn about_events(schemas: &mut Schemas) -> Operation {
+    let about =
+        "From the beginning, or from after `Last-Event-ID`; the last event is `reply` or `error`.";
+    let ended = "The run has ended and nothing is left to send: do not connect again";
+    let seen = json!({ "type": "string", "pattern": "^[0-9]{1,18}$" });
+    let about_seen = "The `id` of the last event that was seen.";
     Operation::new(
         "followRun",
         "runs",
         "A run's progress as server-sent events",
     )
-    .about(
-        "From the beginning, or from after `Last-Event-ID`; the last event is `reply` or `error`.",
-    )
+    .about(about)
     .path("id", id(), "The run.")
-    .header(
-        "Last-Event-ID",
-        json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }),
-        "The `id` of the last event that was seen.",
-    )
+    .header("Last-Event-ID", seen, about_seen)
     .answer(200, "The events", vec![sse::content(schemas)], &[])
-    .answer(
-        204,
-        "The run has ended and nothing is left to send: do not connect again",
-        vec![],
-        &[],
-    )
+    .answer(204, ended, vec![], &[])
     .problems(&[Kind::WrongParameter, Kind::NoSuchRun, Kind::NoJournal])
 }
 
 pub(in crate::http) fn about_cancel(schemas: &mut Schemas) -> Operation {
-    let content = |schemas: &mut Schemas, state: &str| {
-        vec![Content::json(
-            schemas.answer::<Cancelled>(),
-            json!({ "runId": RUN, "state": state }),
-        )]
-    };
-    let (before, now) = (
-        content(schemas, "cancelled"),
-        content(schemas, "cancelling"),
-    );
+    let schema = schemas.answer::<Cancelled>();
+    let [before, now] = ["cancelled", "cancelling"].map(|state| {
+        let example = json!({ "runId": RUN, "state": state });
+        vec![Content::json(schema.clone(), example)]
+    });
     Operation::new("cancelRun", "runs", "Cancel a run in flight")
         .about("Calls under way are dropped and settled at their reservation. Clients that wait for the run get 409.")
         .path("id", id(), "The run.")

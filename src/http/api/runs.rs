@@ -7,8 +7,8 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::reply_body::MetaBody;
@@ -17,7 +17,7 @@ use super::run_bodies::{
 };
 use crate::app::App;
 use crate::committee::rounded_audit;
-use crate::domain::{Mode, RunId, RunKind, Scope};
+use crate::domain::{RunId, RunKind, Scope};
 use crate::http::auth::Caller;
 use crate::http::error::Problem;
 use crate::http::sse;
@@ -41,22 +41,13 @@ pub(in crate::http) struct ListQuery {
     limit: Option<String>,
 }
 
-fn outcome(name: &str) -> Result<RunState, Problem> {
-    name.parse().map_err(|_| {
-        let detail =
-            "must be answered, clarification, heuristic, failed, cancelled, queued or running";
-        Problem::wrong_parameter("outcome", detail)
-    })
-}
-
 /// Lists runs, newest first. `nextCursor` is null on the last page.
 pub(in crate::http) async fn list(
     State(app): State<Arc<App>>,
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<RunPage>, Problem> {
-    let Query(query) = query.map_err(|_| {
-        Problem::wrong_parameter("query", "has a parameter that is unknown or stands twice")
-    })?;
+    let wrong = "has a parameter that is unknown or stands twice";
+    let Query(query) = query.map_err(|_| Problem::wrong_parameter("query", wrong))?;
     let filter = filter(query)?;
     let mut rows = app.runs(&filter).await?;
     let size = filter.limit as usize - 1;
@@ -71,39 +62,20 @@ pub(in crate::http) async fn list(
 
 /// Reads the filter of a list, with a limit of one more run than the page has.
 fn filter(query: ListQuery) -> Result<RunFilter, Problem> {
-    let wrong = Problem::wrong_parameter;
-    let mode = match query.mode.as_deref() {
-        None => None,
-        Some("ask") => Some(Mode::Ask),
-        Some("audit") => Some(Mode::Audit),
-        Some("deep") => Some(Mode::Deep),
-        Some(_) => return Err(wrong("mode", "must be ask, audit or deep")),
+    let kinds = "must be chat, action, plan, execution or all";
+    let kind = match query.kind.as_deref() {
+        None => Some(RunKind::Chat),
+        Some("all") => None,
+        Some(_) => parsed("kind", query.kind, kinds)?,
     };
-    let since = query.since.as_deref().map(str::parse::<Timestamp>);
-    let since = since
-        .transpose()
-        .map_err(|_| wrong("since", "is not an RFC 3339 time"))?;
-    let before = query.cursor.as_deref().map(str::parse::<RunId>);
-    let before = before
-        .transpose()
-        .map_err(|_| wrong("cursor", "is not a cursor of this list"))?;
+    let mode = parsed("mode", query.mode, "must be ask, audit or deep")?;
+    let since = parsed("since", query.since, "is not an RFC 3339 time")?;
+    let before = parsed("cursor", query.cursor, "is not a cursor of this list")?;
+    let states = "must be answered, clarification, heuristic, failed, cancelled, queued or running";
+    let state = parsed("outcome", query.outcome, states)?;
     let limit = query.limit.as_deref().map_or(Ok(50), str::parse::<u32>);
     let Some(limit) = limit.ok().filter(|limit| (1..=200).contains(limit)) else {
-        return Err(wrong("limit", "must be from 1 to 200"));
-    };
-    let state = query.outcome.as_deref().map(outcome).transpose()?;
-    let kind = match query.kind.as_deref() {
-        None | Some("chat") => Some(RunKind::Chat),
-        Some("action") => Some(RunKind::Action),
-        Some("plan") => Some(RunKind::Plan),
-        Some("execution") => Some(RunKind::Execution),
-        Some("all") => None,
-        Some(_) => {
-            return Err(wrong(
-                "kind",
-                "must be chat, action, plan, execution or all",
-            ));
-        }
+        return Err(Problem::wrong_parameter("limit", "must be from 1 to 200"));
     };
     Ok(RunFilter {
         kind,
@@ -114,6 +86,17 @@ fn filter(query: ListQuery) -> Result<RunFilter, Problem> {
         before,
         limit: limit + 1,
     })
+}
+
+/// Parses a parameter that is written as its type is in JSON.
+fn parsed<T: DeserializeOwned>(
+    name: &str,
+    value: Option<String>,
+    wrong: &str,
+) -> Result<Option<T>, Problem> {
+    let parsed = value.map(|value| serde_json::from_value(Value::String(value)));
+    let parsed = parsed.transpose();
+    parsed.map_err(|_| Problem::wrong_parameter(name, wrong))
 }
 
 /// The id in the path, or the error of its extraction.
@@ -137,21 +120,18 @@ fn shown(row: &RunRow, entries: &[Entry]) -> RunBody {
         Some(Ending::Acted { response, .. }) => (None, Some(response.clone())),
         Some(Ending::Failed { .. } | Ending::Cancelled) | None => (None, None),
     };
+    let calls = transcript.calls.iter().map(|call| CallTiming {
+        call: call.sent.call.clone(),
+        state: call.state(),
+        latency_ms: call.settled.map(|s| s.latency_ms),
+    });
     let timings = Timings {
         accepted_at: row.accepted_at.to_string(),
         finished_at: row.finished_at.map(|at| at.to_string()),
         total_ms: row
             .finished_at
             .map(|at| (at.as_millisecond() - row.accepted_at.as_millisecond()).max(0)),
-        calls: transcript
-            .calls
-            .iter()
-            .map(|call| CallTiming {
-                call: call.sent.call.clone(),
-                state: call.state(),
-                latency_ms: call.settled.map(|s| s.latency_ms),
-            })
-            .collect(),
+        calls: calls.collect(),
     };
     RunBody {
         summary: summary(row),
@@ -204,20 +184,14 @@ pub(in crate::http) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let row = find(&app, id, caller.as_deref()).await?;
-    let after = match headers
-        .get("last-event-id")
-        .map(|v| v.to_str().ok().and_then(sequence_number))
-    {
-        None => 0,
-        // With an id beyond the end, the stream would wait for an end that it has already passed.
-        Some(Some(seq)) => seq.min(row.head_seq),
-        Some(None) => {
-            return Err(Problem::wrong_parameter(
-                "Last-Event-ID",
-                "is not an id of this stream",
-            ));
-        }
-    };
+    let seen = headers.get("last-event-id");
+    let seen = seen.map(|value| {
+        let seq = value.to_str().ok().and_then(sequence_number);
+        let wrong = "is not an id of this stream";
+        seq.ok_or_else(|| Problem::wrong_parameter("Last-Event-ID", wrong))
+    });
+    // With an id beyond the end, the stream would wait for an end that it has already passed.
+    let after = seen.transpose()?.unwrap_or(0).min(row.head_seq);
     if row.state.is_terminal() && after >= row.head_seq {
         // No event will follow: 204 tells the client not to reconnect.
         return Ok(StatusCode::NO_CONTENT.into_response());

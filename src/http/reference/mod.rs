@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use super::error::Problem;
+use super::error::{Problem, ProblemBody};
 use super::headers::wants;
 use super::problem_kind::Kind;
 use super::routes::Routes;
@@ -51,11 +51,8 @@ pub(super) async fn root(headers: HeaderMap) -> Response {
 }
 
 pub(super) async fn document(Extension(reference): Extension<Arc<Reference>>) -> Response {
-    (
-        [(CONTENT_TYPE, "application/json")],
-        reference.document.clone(),
-    )
-        .into_response()
+    let document = reference.document.clone();
+    ([(CONTENT_TYPE, "application/json")], document).into_response()
 }
 
 pub(super) async fn page(Extension(reference): Extension<Arc<Reference>>) -> Response {
@@ -98,7 +95,8 @@ pub(super) fn about_page(_: &mut Schemas) -> Operation {
 /// Assembles the whole document.
 pub(super) fn assemble(groups: &[&Routes], limits: &Limits) -> Value {
     let mut schemas = Schemas::new();
-    operation::problem_schema(&mut schemas);
+    // Every problem has this schema.
+    let _ = schemas.answer::<ProblemBody>();
     let mut paths = Map::new();
     for group in groups {
         group.describe(&mut schemas, &mut paths);
@@ -174,28 +172,14 @@ fn headers() -> Value {
 
 /// Replaces the default limits in the schemas with the configured ones.
 fn bound(schemas: &mut Map<String, Value>, limits: &Limits) {
-    let places = [
-        (
-            "ChatBody",
-            "/properties/message/maxLength",
-            limits.message_chars,
-        ),
-        (
-            "ChatBody",
-            "/properties/attachments/maxItems",
-            limits.attachments,
-        ),
-        (
-            "ActBody",
-            "/properties/message/maxLength",
-            limits.message_chars,
-        ),
-    ];
-    for (body, place, limit) in places {
-        if let Some(value) = schemas
-            .get_mut(body)
-            .and_then(|body| body.pointer_mut(place))
-        {
+    let (chars, count) = (limits.message_chars, limits.attachments);
+    for (body, place, limit) in [
+        ("ChatBody", "/properties/message/maxLength", chars),
+        ("ChatBody", "/properties/attachments/maxItems", count),
+        ("ActBody", "/properties/message/maxLength", chars),
+    ] {
+        let body = schemas.get_mut(body);
+        if let Some(value) = body.and_then(|body| body.pointer_mut(place)) {
             *value = json!(limit);
         }
     }

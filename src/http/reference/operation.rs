@@ -6,7 +6,6 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::super::error::ProblemBody;
 use super::super::problem_kind::Kind;
 use crate::app::Requirement;
 
@@ -19,15 +18,12 @@ pub(in crate::http) struct Schemas {
 
 impl Schemas {
     pub(super) fn new() -> Self {
-        let settings = || {
-            SchemaSettings::draft2020_12().with(|s| {
-                s.definitions_path = "#/components/schemas".into();
-                s.meta_schema = None;
-            })
-        };
+        let mut settings = SchemaSettings::draft2020_12();
+        settings.definitions_path = "#/components/schemas".into();
+        settings.meta_schema = None;
         Self {
-            requests: settings().for_deserialize().into_generator(),
-            answers: settings().for_serialize().into_generator(),
+            requests: settings.clone().for_deserialize().into_generator(),
+            answers: settings.for_serialize().into_generator(),
         }
     }
 
@@ -97,13 +93,11 @@ impl Content {
         self
     }
 
-    fn into_value(self) -> Value {
+    fn into_entry(self) -> (String, Value) {
         let mut value = self.more;
         value.insert("schema".into(), self.schema);
-        if let Some(example) = self.example {
-            value.insert("example".into(), example);
-        }
-        Value::Object(value)
+        value.extend(self.example.map(|example| ("example".to_owned(), example)));
+        (self.media_type.to_owned(), Value::Object(value))
     }
 }
 
@@ -168,27 +162,15 @@ impl Operation {
         about: &str,
         required: bool,
     ) -> Self {
-        let fields = [
-            ("name", json!(name)),
-            ("in", json!(place)),
-            ("required", json!(required)),
-            ("description", json!(about)),
-            ("schema", schema),
-        ];
-        self.parameters.push(
-            fields
-                .into_iter()
-                .map(|(key, value)| (key.to_owned(), value))
-                .collect(),
-        );
+        self.parameters.push(json!({
+            "name": name, "in": place, "required": required, "description": about, "schema": schema,
+        }));
         self
     }
 
     pub fn body(mut self, schema: Value, example: Value) -> Self {
-        let content = Content::json(schema, example);
-        self.body = Some(
-            json!({ "required": true, "content": { content.media_type: content.into_value() } }),
-        );
+        let content = Map::from_iter([Content::json(schema, example).into_entry()]);
+        self.body = Some(json!({ "required": true, "content": content }));
         self
     }
 
@@ -201,14 +183,9 @@ impl Operation {
         headers: &[&str],
     ) -> Self {
         let mut answer = json!({ "description": about, "headers": header_references(headers) });
-        if let Value::Object(answer) = &mut answer
-            && !content.is_empty()
-        {
-            let content: Map<String, Value> = content
-                .into_iter()
-                .map(|c| (c.media_type.to_owned(), c.into_value()))
-                .collect();
-            answer.insert("content".into(), Value::Object(content));
+        if !content.is_empty() {
+            let content = content.into_iter().map(Content::into_entry);
+            answer["content"] = Value::Object(content.collect());
         }
         self.answers.insert(status, answer);
         self
@@ -216,13 +193,9 @@ impl Operation {
 
     /// Links the responses added so far to operations on the run whose id is at `expression`.
     pub fn leads_to(mut self, expression: &str, operations: &[&str]) -> Self {
-        let link = |id: &&str| {
-            (
-                (*id).to_owned(),
-                json!({ "operationId": id, "parameters": { "id": expression } }),
-            )
-        };
-        let links: Map<String, Value> = operations.iter().map(link).collect();
+        let link = |id: &str| json!({ "operationId": id, "parameters": { "id": expression } });
+        let links = operations.iter().map(|id| ((*id).to_owned(), link(id)));
+        let links: Map<String, Value> = links.collect();
         for answer in self.answers.values_mut() {
             answer["links"] = json!(links);
         }
@@ -253,15 +226,12 @@ impl Operation {
             by_status.entry(status).or_default().push(kind);
         }
         let mut answers = self.answers;
-        answers.extend(
-            by_status
-                .into_iter()
-                .map(|(status, kinds)| (status, problem(status, &kinds))),
-        );
-        let answers = answers
-            .into_iter()
-            .map(|(status, v)| (status.to_string(), v));
-        let answers: Map<String, Value> = answers.collect();
+        let problems = by_status.into_iter();
+        answers.extend(problems.map(|(status, kinds)| (status, problem(status, &kinds))));
+        let answers = answers.into_iter();
+        let answers: Map<String, Value> = answers
+            .map(|(status, answer)| (status.to_string(), answer))
+            .collect();
         let token = if needs.is_none() {
             ""
         } else {
@@ -283,8 +253,8 @@ impl Operation {
                 "source": format!("curl -s{verb} \"http://127.0.0.1:8080{url}\"{token}{}", self.sample),
             }],
         });
-        if let (Some(body), Value::Object(operation)) = (self.body, &mut operation) {
-            operation.insert("requestBody".into(), body);
+        if let Some(body) = self.body {
+            operation["requestBody"] = body;
         }
         operation
     }
@@ -292,7 +262,8 @@ impl Operation {
 
 /// Returns the security requirement of an operation, and the problems that come with it.
 fn security(needs: Option<Requirement>) -> (Value, &'static [Kind]) {
-    let of_scopes: &[Kind] = &[
+    let of_token = &[Kind::NoToken, Kind::NotLocal, Kind::RateLimited];
+    let of_scopes = &[
         Kind::NoToken,
         Kind::LacksScope,
         Kind::NotLocal,
@@ -305,24 +276,17 @@ fn security(needs: Option<Requirement>) -> (Value, &'static [Kind]) {
             json!([{ "bearer": ["chat"] }, { "bearer": ["act"] }]),
             of_scopes,
         ),
-        Some(Requirement::AnyToken) => (
-            json!([{ "bearer": [] }]),
-            &[Kind::NoToken, Kind::NotLocal, Kind::RateLimited],
-        ),
+        Some(Requirement::AnyToken) => (json!([{ "bearer": [] }]), of_token),
     }
 }
 
 fn header_references(names: &[&str]) -> Value {
     let all = std::iter::once(&"X-Request-Id").chain(names);
-    Value::Object(
-        all.map(|name| {
-            (
-                (*name).to_owned(),
-                json!({ "$ref": format!("#/components/headers/{name}") }),
-            )
-        })
-        .collect(),
-    )
+    let reference = |name: &&str| {
+        let target = format!("#/components/headers/{name}");
+        ((*name).to_owned(), json!({ "$ref": target }))
+    };
+    Value::Object(all.map(reference).collect())
 }
 
 /// Describes the response for the kinds of problem that share a status.
@@ -347,22 +311,12 @@ fn problem(status: u16, kinds: &[Kind]) -> Value {
         "type": urns.first(), "title": title, "status": status, "detail": kinds.first().map(|k| k.said().when),
         "requestId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182",
     });
-    if let (Some(Kind::WrongShape | Kind::Invalid), Value::Object(example)) =
-        (kinds.first(), &mut example)
-    {
-        example.insert(
-            "errors".into(),
-            json!([{ "pointer": "/user/id", "detail": "must not be empty" }]),
-        );
+    if matches!(kinds.first(), Some(Kind::WrongShape | Kind::Invalid)) {
+        example["errors"] = json!([{ "pointer": "/user/id", "detail": "must not be empty" }]);
     }
     json!({
         "description": lines.join("\n"),
         "headers": header_references(&headers),
         "content": { "application/problem+json": { "schema": schema, "example": example } },
     })
-}
-
-/// Adds the schema that all problems have.
-pub(super) fn problem_schema(schemas: &mut Schemas) {
-    let _ = schemas.answer::<ProblemBody>();
 }

@@ -79,11 +79,8 @@ fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<ChatInput
     if arguments.new {
         message = format!("new: {message}");
     }
-    let attachments = arguments
-        .attach
-        .iter()
-        .map(|given| attachment(given))
-        .collect::<Result<_, _>>()?;
+    let attachments = arguments.attach.iter().map(|given| attachment(given));
+    let attachments = attachments.collect::<Result<_, _>>()?;
     Ok(ChatInput {
         source: Source::Cli,
         mode,
@@ -115,25 +112,16 @@ async fn here(
     }
     let window = config.policy.clarification_window;
     let app = start(config).await?;
-    let submitted = match app.chat_request(question) {
-        Ok(chat) => app.submit(chat, RequestIds::default()).await,
-        Err(rejected) => Err(rejected),
-    };
-    let run = match submitted {
-        Ok(submitted) => submitted.run,
-        Err(rejected) => return Err(refused(&rejected)),
-    };
-    let ending = followed(&app, run, &mut progress).await?;
-    match ending {
+    let chat = app.chat_request(question).map_err(|why| refused(&why))?;
+    let submitted = app.submit(chat, RequestIds::default()).await;
+    let run = submitted.map_err(|why| refused(&why))?.run;
+    match followed(&app, run, &mut progress).await? {
         Ending::Replied { reply } => {
-            let text = reply.text.clone();
-            print_reply(&reply_body(&reply), &text, arguments.json);
+            print_reply(&reply_body(&reply), &reply.text, arguments.json);
             if !arguments.json {
                 let hint = hint(mode, arguments, format!("within {}", in_words(window)));
-                after_reply(
-                    run,
-                    (reply.outcome == Outcome::Clarification).then_some(&hint),
-                );
+                let asks = reply.outcome == Outcome::Clarification;
+                after_reply(run, asks.then_some(&hint));
             }
             Ok(())
         }
@@ -174,18 +162,19 @@ async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result
 /// cancellation.
 async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     if let Err(error) = app.cancel(run).await {
-        return Err(fail(
-            Exit::Unexpected,
-            format!("run {run} could not be cancelled: {error}"),
-        ));
+        let why = format!("run {run} could not be cancelled: {error}");
+        return Err(fail(Exit::Unexpected, why));
     }
     match tokio::time::timeout(PATIENCE, app.finished(run)).await {
         Ok(Ok(Some(finished))) => Ok(finished.ending),
         Ok(Err(error)) => Err(fail(Exit::Unexpected, error)),
-        Ok(Ok(None)) | Err(_) => Err(fail(
-            Exit::Interrupted,
-            format!("run {run} was told to stop and has not ended yet (conclave show {run})"),
-        )),
+        Ok(Ok(None)) | Err(_) => {
+            let why = "was told to stop and has not ended yet";
+            Err(fail(
+                Exit::Interrupted,
+                format!("run {run} {why} (conclave show {run})"),
+            ))
+        }
     }
 }
 
@@ -193,11 +182,8 @@ pub(super) fn refused(rejected: &Rejected) -> Exit {
     match rejected {
         Rejected::Invalid(problems) => {
             for problem in problems {
-                eprintln!(
-                    "conclave: {} {}",
-                    problem.pointer.trim_start_matches('/'),
-                    problem.detail
-                );
+                let field = problem.pointer.trim_start_matches('/');
+                eprintln!("conclave: {field} {}", problem.detail);
             }
             Exit::Refused
         }
@@ -216,19 +202,16 @@ pub(super) fn refused(rejected: &Rejected) -> Exit {
 
 /// Returns how to answer a question: the same command with the same flags.
 fn hint(mode: Mode, arguments: &AskArguments, when: String) -> Hint {
-    let mut command = format!("conclave {}", mode.into_str());
     let channel = Some(&arguments.channel).filter(|channel| *channel != CHANNEL);
-    for (flag, value) in [
+    let flags = [
         ("server", arguments.server.as_ref()),
         ("channel", channel),
         ("user", arguments.user.as_ref()),
-    ] {
-        if let Some(value) = value {
-            command.push_str(&format!(" --{flag} {}", quoted(value)));
-        }
-    }
+    ];
+    let flag = |(flag, value): (_, Option<&String>)| Some(format!(" --{flag} {}", quoted(value?)));
+    let flags: String = flags.into_iter().filter_map(flag).collect();
     Hint {
-        command: format!("{command} \"B\""),
+        command: format!("conclave {}{flags} \"B\"", mode.into_str()),
         when,
     }
 }
@@ -249,18 +232,15 @@ mod tests {
 
     #[test]
     fn the_time_for_an_answer_is_in_words() {
-        let words = [1, 30, 90, 120, 1440, 10_080]
-            .map(|minutes| in_words(Duration::from_secs(60 * minutes)));
-        assert_eq!(
-            words,
-            [
-                "1 minute",
-                "30 minutes",
-                "90 minutes",
-                "2 hours",
-                "24 hours",
-                "7 days"
-            ]
-        );
+        for (minutes, expected) in [
+            (1, "1 minute"),
+            (30, "30 minutes"),
+            (90, "90 minutes"),
+            (120, "2 hours"),
+            (1440, "24 hours"),
+            (10_080, "7 days"),
+        ] {
+            assert_eq!(in_words(Duration::from_secs(60 * minutes)), expected);
+        }
     }
 }

@@ -13,38 +13,25 @@ use crate::domain::Attachment;
 /// A sentence for the user: the file cannot be read, or it is not an image that models support.
 pub(super) fn attachment(given: &str) -> Result<Attachment, String> {
     if given.starts_with("https://") || given.starts_with("http://") {
-        let filename = given
-            .split(['?', '#'])
-            .next()
-            .unwrap_or(given)
-            .rsplit('/')
-            .next()
-            .unwrap_or("attachment");
-        let filename = if filename.is_empty() {
-            "attachment"
-        } else {
-            filename
-        };
+        let path = given.split(['?', '#']).next();
+        let filename = path.and_then(|path| path.rsplit('/').next());
+        let filename = filename.filter(|name| !name.is_empty());
         return Ok(Attachment {
-            filename: filename.to_owned(),
+            filename: filename.unwrap_or("attachment").to_owned(),
             url: given.to_owned(),
             content_type: None,
         });
     }
     let path = Path::new(given);
-    let filename = path.file_name().map_or_else(
-        || given.to_owned(),
-        |name| name.to_string_lossy().into_owned(),
-    );
+    let filename = path.file_name().map(|name| name.to_string_lossy());
     let mut attachment = Attachment {
-        filename,
+        filename: filename.map_or_else(|| given.to_owned(), Into::into),
         url: String::new(),
         content_type: None,
     };
     let Some(media_type) = attachment.image_type() else {
-        return Err(format!(
-            "{given}: only images (png, jpg, gif, webp) can be attached from disk"
-        ));
+        let why = "only images (png, jpg, gif, webp) can be attached from disk";
+        return Err(format!("{given}: {why}"));
     };
     let bytes = std::fs::read(path).map_err(|error| format!("{given}: {error}"))?;
     attachment.url = format!("data:{media_type};base64,{}", STANDARD.encode(bytes));

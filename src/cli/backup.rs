@@ -25,21 +25,12 @@ pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Done {
     // of it.
     if !database.exists() {
         let hint = "set DATABASE_URL, or run this in the folder of the service";
-        return Err(fail(
-            Exit::Refused,
-            format!("there is no database {}; {hint}", database.display()),
-        ));
+        let why = format!("there is no database {}; {hint}", database.display());
+        return Err(fail(Exit::Refused, why));
     }
     let store = open(env).await?;
     // The file is created before it is filled, so that other users can never read it.
-    if let Err(error) = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&file)
-    {
-        return Err(fail(Exit::Refused, format!("{}: {error}", file.display())));
-    }
+    private_file(&file)?;
     let copied = store.backup(&file).await;
     // SQLite does not sync this file to the disk.
     let synced = copied
@@ -55,6 +46,16 @@ pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Done {
     Ok(())
 }
 
+/// Creates a file that only its owner can read.
+///
+/// # Errors
+/// The exit code, after the reason was printed.
+pub(super) fn private_file(path: &Path) -> Result<File, Exit> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(0o600).open(path);
+    file.map_err(|error| fail(Exit::Refused, format!("{}: {error}", path.display())))
+}
+
 fn sync(file: &Path) -> std::io::Result<()> {
     File::open(file)?.sync_all()
 }
@@ -66,12 +67,12 @@ fn sync(file: &Path) -> std::io::Result<()> {
 pub(super) fn sqlite_file(env: &Env) -> Result<PathBuf, Exit> {
     match Database::of(&config::database_url(env)) {
         Ok(Database::Sqlite(path)) => Ok(path),
-        Ok(Database::Postgres) => Err(fail(
-            Exit::Usage,
-            "DATABASE_URL names a PostgreSQL database; use its own tools: \
-             pg_dump --format=custom --file=FILE \"$DATABASE_URL\", and \
-             pg_restore --clean --if-exists --dbname=\"$DATABASE_URL\" FILE",
-        )),
+        Ok(Database::Postgres) => {
+            let why = "DATABASE_URL names a PostgreSQL database; use its own tools: \
+                       pg_dump --format=custom --file=FILE \"$DATABASE_URL\", and \
+                       pg_restore --clean --if-exists --dbname=\"$DATABASE_URL\" FILE";
+            Err(fail(Exit::Usage, why))
+        }
         Err(error) => Err(fail(Exit::Configuration, error)),
     }
 }

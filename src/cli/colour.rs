@@ -80,23 +80,18 @@ pub(super) fn heading(text: &str) -> StyledObject<&str> {
 pub(super) fn appendix(text: &str, gate: Option<Gate>) -> String {
     let mut text = text.to_owned();
     for status in [Status::Valid, Status::Quarantine, Status::Discard] {
-        let (word, coloured) = (
-            status.into_str(),
-            Tone::from(status).on_stdout(status.into_str()),
-        );
+        let word = status.into_str();
+        let coloured = Tone::from(status).on_stdout(word);
         // The two texts are a cell of the table of agents, and the heading of an agent's scores.
         text = text.replace(&format!("| {word} |"), &format!("| {coloured} |"));
         text = text.replace(&format!(" ({word}):\n"), &format!(" ({coloured}):\n"));
     }
     let Some(gate) = gate else { return text };
-    let line = text
-        .lines()
-        .find(|line| line.starts_with("- c_final: "))
-        .map(str::to_owned);
-    match line {
-        Some(line) => text.replace(&line, &Tone::from(gate).on_stdout(&line).to_string()),
-        None => text,
-    }
+    let mut lines = text.lines();
+    let Some(line) = lines.find(|line| line.starts_with("- c_final: ")) else {
+        return text;
+    };
+    text.replace(line, &Tone::from(gate).on_stdout(line).to_string())
 }
 
 #[cfg(test)]

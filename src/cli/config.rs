@@ -2,11 +2,11 @@
 
 use clap::Subcommand;
 
-use super::exit::{Done, Exit, fail};
+use super::exit::{Done, Exit, failing};
 use super::terminal::say;
 use crate::clock::Clock;
 use crate::committee::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan};
-use crate::config::{self, Env, Limits, OutputForm, RoleModel};
+use crate::config::{self, Config, Env, Limits, OutputForm, RoleModel};
 use crate::domain::{AgentReport, Price, Usd};
 use crate::http;
 
@@ -55,79 +55,64 @@ impl Published {
 
 pub(super) fn run(env: &Env, command: &ConfigCommand) -> Done {
     match command {
-        ConfigCommand::Schema { of } => {
-            say(format_args!(
-                "{}",
-                serde_json::to_string_pretty(&of.schema()).unwrap_or_default()
-            ));
-            Ok(())
+        ConfigCommand::Schema { of } => say(format_args!("{:#}", of.schema())),
+        ConfigCommand::Check => {
+            let config = config::load(env).map_err(failing(Exit::Configuration))?;
+            print(&config);
         }
-        ConfigCommand::Check => match config::load(env) {
-            Err(problems) => Err(fail(Exit::Configuration, problems)),
-            Ok(config) => {
-                say(format_args!(
-                    "the configuration is good ({})",
-                    config.source
-                ));
-                for warning in config.all_warnings(Clock::System.now()) {
-                    eprintln!("conclave: warning: {warning}");
-                }
-                for (role, model) in &config.roles {
-                    say(format_args!("  {role:<11} {}", described(model)));
-                }
-                say(format_args!(
-                    "  caps        {} in ask and audit, {} in deep",
-                    config.policy.normal_max, config.policy.deep_max
-                ));
-                let limits = &config.policy.limits;
-                for (whose, most) in [
-                    ("all runs", limits.daily_usd),
-                    ("each user", limits.user_daily_usd),
-                    ("each guild", limits.guild_daily_usd),
-                ] {
-                    if let Some(most) = most.map(Usd::from_dollars) {
-                        say(format_args!("  limit       {most} a day for {whose}"));
-                    }
-                }
-                let guard = if config.bind.ip().is_loopback() || config.token.is_some() {
-                    ""
-                } else {
-                    ", reachable from outside: serve refuses that without a token in the database"
-                };
-                say(format_args!("  listens on  {}{guard}", config.bind));
-                Ok(())
-            }
-        },
     }
+    Ok(())
+}
+
+fn print(config: &Config) {
+    let policy = &config.policy;
+    say(format_args!(
+        "the configuration is good ({})",
+        config.source
+    ));
+    for warning in config.all_warnings(Clock::System.now()) {
+        eprintln!("conclave: warning: {warning}");
+    }
+    for (role, model) in &config.roles {
+        say(format_args!("  {role:<11} {}", described(model)));
+    }
+    let (normal, deep) = (policy.normal_max, policy.deep_max);
+    say(format_args!(
+        "  caps        {normal} in ask and audit, {deep} in deep"
+    ));
+    for (whose, most) in [
+        ("all runs", policy.limits.daily_usd),
+        ("each user", policy.limits.user_daily_usd),
+        ("each guild", policy.limits.guild_daily_usd),
+    ] {
+        if let Some(most) = most.map(Usd::from_dollars) {
+            say(format_args!("  limit       {most} a day for {whose}"));
+        }
+    }
+    let is_guarded = config.bind.ip().is_loopback() || config.token.is_some();
+    let warning = ", reachable from outside: serve refuses that without a token in the database";
+    let warning = if is_guarded { "" } else { warning };
+    say(format_args!("  listens on  {}{warning}", config.bind));
 }
 
 /// Describes the model of a role: its provider, its price and its settings.
 fn described(model: &RoleModel) -> String {
     let price = match model.price {
         Some(price) if price != Price::FREE => {
-            format!(
-                "${} in, ${} out per million tokens",
-                price.rate.input, price.rate.output
-            )
+            let (input, output) = (price.rate.input, price.rate.output);
+            format!("${input} in, ${output} out per million tokens")
         }
         _ => "free".to_owned(),
     };
-    let effort = model
-        .effort
-        .map(|effort| format!(", effort {effort}"))
-        .unwrap_or_default();
-    let form = if model.output == OutputForm::Text {
-        ", plain text"
-    } else {
-        ""
+    let effort = model.effort.map(|effort| format!(", effort {effort}"));
+    let effort = effort.unwrap_or_default();
+    let form = match model.output {
+        OutputForm::Text => ", plain text",
+        OutputForm::Json => "",
     };
-    let fallback = model
-        .fallback
-        .as_ref()
-        .map(|model| format!("; else {} at {}", model.model, model.provider));
+    let fallback = model.fallback.as_ref();
+    let fallback = fallback.map(|other| format!("; else {} at {}", other.model, other.provider));
+    let fallback = fallback.unwrap_or_default();
     let (id, provider, tokens) = (&model.model, &model.provider, model.max_tokens);
-    format!(
-        "{id} at {provider} ({price}, {tokens} tokens out{effort}{form}){}",
-        fallback.unwrap_or_default()
-    )
+    format!("{id} at {provider} ({price}, {tokens} tokens out{effort}{form}){fallback}")
 }

@@ -57,17 +57,11 @@ pub(super) async fn run(env: &Env, offline: bool) -> Done {
         let verdict = probe(&app, &model).await;
         let ms = started.elapsed().as_millis();
         let (roles, provider, id) = (roles.join(", "), &model.provider, &model.model);
-        let effort = model
-            .effort
-            .map(|effort| format!(", effort {effort}"))
-            .unwrap_or_default();
-        let (state, said) = match verdict {
-            Ok(how) => ("ok    ", how),
-            Err(why) => {
-                sick += 1;
-                ("FAILED", why)
-            }
-        };
+        let effort = model.effort.map(|effort| format!(", effort {effort}"));
+        let effort = effort.unwrap_or_default();
+        sick += u32::from(verdict.is_err());
+        let state = if verdict.is_ok() { "ok    " } else { "FAILED" };
+        let said = verdict.unwrap_or_else(|why| why);
         say(format_args!(
             "{provider:<14} {state}  {id} for {roles}: {said}{effort}, {ms} ms"
         ));
@@ -77,13 +71,10 @@ pub(super) async fn run(env: &Env, offline: bool) -> Done {
         say(format_args!("ollama         FAILED  {why}"));
     }
     if sick == 0 {
-        Ok(())
-    } else {
-        Err(fail(
-            Exit::Provider,
-            format!("{} failed", counted(sick, "check", "checks")),
-        ))
+        return Ok(());
     }
+    let checks = counted(sick, "check", "checks");
+    Err(fail(Exit::Provider, format!("{checks} failed")))
 }
 
 /// Returns the models to probe, each with its roles. Roles with the same model and settings share a
@@ -91,8 +82,8 @@ pub(super) async fn run(env: &Env, offline: bool) -> Done {
 fn probes(app: &App) -> impl Iterator<Item = (Vec<String>, RoleModel)> + use<> {
     let mut probes: BTreeMap<String, (Vec<String>, RoleModel)> = BTreeMap::new();
     for (role, model) in &app.config.roles {
-        for (i, model) in std::iter::successors(Some(model), |m| m.fallback.as_deref()).enumerate()
-        {
+        let chain = std::iter::successors(Some(model), |m| m.fallback.as_deref());
+        for (i, model) in chain.enumerate() {
             let (provider, id, settings) = (&model.provider, &model.model, model.settings());
             let key = format!("{provider} {id} {:?} {settings:?}", model.output);
             let fallback = if i == 0 { "" } else { " (fallback)" };
@@ -105,14 +96,10 @@ fn probes(app: &App) -> impl Iterator<Item = (Vec<String>, RoleModel)> + use<> {
 }
 
 async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
-    let chat = app
-        .committee()
-        .models
-        .model(&model.provider)
-        .ok_or("the provider is not running")?;
-    let schema = Arc::new(conclave_lenient_json::Schema::new(
-        schemars::schema_for!(Probe).to_value(),
-    ));
+    let chat = app.committee().models.model(&model.provider);
+    let chat = chat.ok_or("the provider is not running")?;
+    let schema = schemars::schema_for!(Probe).to_value();
+    let schema = Arc::new(conclave_lenient_json::Schema::new(schema));
     let text = model.output == OutputForm::Text;
     let request = ChatRequest {
         key: format!("doctor/{}", app.clock.new_id()),
@@ -142,15 +129,11 @@ async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
         }
         _ => String::new(),
     };
-    let usage = if reply.usage.is_some() {
-        ""
-    } else {
-        ", but it reports no usage: calls are settled at their worst case"
-    };
-    let how = if text {
-        "plain text"
-    } else {
-        json_form(&reply.text, &schema)?
+    let unknown = ", but it reports no usage: calls are settled at their worst case";
+    let usage = if reply.usage.is_some() { "" } else { unknown };
+    let how = match model.output {
+        OutputForm::Text => "plain text",
+        OutputForm::Json => json_form(&reply.text, &schema)?,
     };
     Ok(format!("{how}{served}{usage}"))
 }
@@ -161,8 +144,10 @@ fn json_form(text: &str, schema: &conclave_lenient_json::Schema) -> Result<&'sta
         Ok(_) => Ok("JSON that had to be extracted"),
         Err(problems) => {
             let first = problems.first().map(ToString::to_string);
-            let first = first.unwrap_or_default();
-            Err(format!("its JSON is not valid: {first}"))
+            Err(format!(
+                "its JSON is not valid: {}",
+                first.unwrap_or_default()
+            ))
         }
     }
 }
@@ -192,33 +177,18 @@ async fn ollama_context(app: &App) -> Result<(), String> {
         return Ok(());
     };
     let needed = committee::context_needed(app.committee());
-    for model in loaded
-        .get("models")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let name = model
-            .get("name")
-            .and_then(Value::as_str)
-            .unwrap_or("a model");
-        let used = app
-            .config
-            .roles
-            .values()
-            .any(|role| role.provider == "ollama" && is_same_model(&role.model, name));
-        let Some(context) = model
-            .get("context_length")
-            .and_then(Value::as_u64)
-            .filter(|_| used)
-        else {
+    for model in loaded["models"].as_array().into_iter().flatten() {
+        let name = model["name"].as_str().unwrap_or("a model");
+        let mut roles = app.config.roles.values();
+        let is_used = roles.any(|r| r.provider == "ollama" && is_same_model(&r.model, name));
+        let Some(context) = model["context_length"].as_u64().filter(|_| is_used) else {
             continue;
         };
         if context < needed {
+            let variable = format!("OLLAMA_CONTEXT_LENGTH={}", needed.next_power_of_two());
             return Err(format!(
                 "{name} is loaded with a context of {context} tokens, and a run needs about {needed}: start Ollama with \
-                 OLLAMA_CONTEXT_LENGTH={}",
-                needed.next_power_of_two()
+                 {variable}"
             ));
         }
         say(format_args!(

@@ -1,14 +1,13 @@
 //! `conclave export`: writes finished runs as JSON Lines, one run a line, each with its whole
 //! journal and hash chain.
 
-use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
 
+use super::backup::private_file;
 use super::exit::{Done, Exit, fail};
 use super::printable::escaped_json;
 use super::show::open;
@@ -40,45 +39,29 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
         limit: PAGE,
         ..RunFilter::default()
     };
-    let written = match arguments.output {
-        None => {
-            write(
-                &*store,
-                filter,
-                &mut BufWriter::new(std::io::stdout().lock()),
-            )
-            .await
-        }
-        Some(path) => match OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-        {
-            Ok(file) => write(&*store, filter, &mut BufWriter::new(file)).await,
-            Err(error) => return Err(fail(Exit::Refused, format!("{}: {error}", path.display()))),
-        },
+    let output: Box<dyn Write> = match arguments.output {
+        None => Box::new(std::io::stdout().lock()),
+        Some(path) => Box::new(private_file(&path)?),
     };
-    match written {
+    match write(&*store, filter, &mut BufWriter::new(output)).await {
         Ok(Written { runs, unfinished }) => {
             eprintln!("exported {}", counted(runs, "run", "runs"));
             if unfinished > 0 {
-                eprintln!(
-                    "{} left out: export again when the rest has ended",
-                    counted(unfinished, "run in flight was", "runs in flight were")
-                );
+                let left = counted(unfinished, "run in flight was", "runs in flight were");
+                eprintln!("{left} left out: export again when the rest has ended");
             }
             Ok(())
         }
         Err(Failed::Store(error)) => Err(fail(Exit::Unexpected, error)),
         Err(Failed::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(Failed::Output(error)) => Err(fail(
-            Exit::Unexpected,
-            format!("the export cannot be written: {error}"),
-        )),
+        Err(Failed::Output(error)) => {
+            let why = format!("the export cannot be written: {error}");
+            Err(fail(Exit::Unexpected, why))
+        }
     }
 }
 
+#[derive(Default)]
 struct Written {
     runs: u64,
     unfinished: u64,
@@ -93,31 +76,21 @@ enum Failed {
 /// database.
 async fn write(
     store: &dyn Store,
-    filter: RunFilter,
+    mut filter: RunFilter,
     output: &mut impl Write,
 ) -> Result<Written, Failed> {
-    let mut written = Written {
-        runs: 0,
-        unfinished: 0,
-    };
-    let mut before = None;
+    let mut written = Written::default();
     loop {
-        let page = store
-            .runs(&RunFilter {
-                before,
-                ..filter.clone()
-            })
-            .await
-            .map_err(Failed::Store)?;
+        let page = store.runs(&filter).await.map_err(Failed::Store)?;
         let Some(last) = page.last() else { break };
-        before = Some(last.id);
+        filter.before = Some(last.id);
         for row in page {
             let Some(archive) = store.archive(row.id).await.map_err(Failed::Store)? else {
                 written.unfinished += 1;
                 continue;
             };
-            let line =
-                serde_json::to_string(&archive).map_err(|error| Failed::Output(error.into()))?;
+            let line = serde_json::to_string(&archive);
+            let line = line.map_err(|error| Failed::Output(error.into()))?;
             writeln!(output, "{}", escaped_json(&line)).map_err(Failed::Output)?;
             written.runs += 1;
         }

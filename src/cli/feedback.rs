@@ -45,11 +45,9 @@ pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Done {
         let answer = remote::post(env, &server, &path, &body).await?;
         let number = answer.get("number").and_then(Value::as_u64);
         thanks(run, number.unwrap_or(1));
-        let learned = answer.get("learned");
-        let of = |name: &str| learned.and_then(|learned| learned.get(name));
-        let taught_by = of("runId").and_then(Value::as_str);
-        let confidence = of("confidence").and_then(Value::as_f64);
-        if let (Some(taught_by), Some(confidence)) = (taught_by, confidence) {
+        let learned = &answer["learned"];
+        let figures = (learned["runId"].as_str(), learned["confidence"].as_f64());
+        if let (Some(taught_by), Some(confidence)) = figures {
             trust(taught_by, confidence);
         }
         return Ok(());
@@ -73,10 +71,7 @@ fn trust(taught_by: &str, confidence: f64) {
 }
 
 fn thanks(run: RunId, number: u64) {
-    let earlier = if number > 1 {
-        "; it replaces what was said before"
-    } else {
-        ""
-    };
+    let earlier = "; it replaces what was said before";
+    let earlier = if number > 1 { earlier } else { "" };
     say(format_args!("run {run}: noted{earlier}"));
 }

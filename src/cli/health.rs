@@ -1,6 +1,6 @@
 //! `conclave health`: for container health checks, which have no curl.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::Args;
@@ -22,49 +22,36 @@ pub(super) struct HealthArguments {
 }
 
 pub(super) async fn run(env: &Env, arguments: HealthArguments) -> Done {
-    let server = arguments
-        .server
-        .unwrap_or_else(|| address(env.get_or("CONCLAVE_BIND", "127.0.0.1:8080")));
-    let url = format!(
-        "{}/{}",
-        server.trim_end_matches('/'),
-        if arguments.ready { "ready" } else { "health" }
-    );
+    let here = || address(env.get_or("CONCLAVE_BIND", "127.0.0.1:8080"));
+    let server = arguments.server.unwrap_or_else(here);
+    let path = if arguments.ready { "ready" } else { "health" };
+    let url = format!("{}/{path}", server.trim_end_matches('/'));
     let client = client().map_err(failing(Exit::Unexpected))?;
-    match client
-        .get(&url)
-        .timeout(Duration::from_secs(5))
-        .send()
-        .await
-    {
+    let request = client.get(&url).timeout(Duration::from_secs(5));
+    let why = match request.send().await {
         Ok(response) if response.status().is_success() => {
-            say(format_args!(
-                "{}",
-                response.text().await.unwrap_or_default()
-            ));
-            Ok(())
+            let text = response.text().await.unwrap_or_default();
+            say(format_args!("{text}"));
+            return Ok(());
         }
-        Ok(response) => Err(fail(
-            Exit::Server,
-            format!("{url} answered {}", response.status()),
-        )),
-        Err(error) => Err(fail(Exit::Server, format!("{url}: {error}"))),
-    }
+        Ok(response) => format!("{url} answered {}", response.status()),
+        Err(error) => format!("{url}: {error}"),
+    };
+    Err(fail(Exit::Server, why))
 }
 
 /// Returns the URL at which this machine reaches a service that listens on `bind`.
 fn address(bind: &str) -> String {
-    match bind.parse::<SocketAddr>() {
-        Ok(mut address) => {
-            match address.ip() {
-                IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-                IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-                IpAddr::V4(_) | IpAddr::V6(_) => {}
-            }
-            format!("http://{address}")
-        }
-        Err(_) => format!("http://{bind}"),
+    let Ok(mut address) = bind.parse::<SocketAddr>() else {
+        return format!("http://{bind}");
+    };
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
     }
+    format!("http://{address}")
 }
 
 #[cfg(test)]
@@ -73,18 +60,13 @@ mod tests {
 
     #[test]
     fn a_service_that_listens_everywhere_is_asked_on_loopback() {
-        let binds = [
-            "0.0.0.0:8080",
-            "[::]:8080",
-            "127.0.0.1:9000",
-            "10.0.0.5:8080",
-        ];
-        let addresses = [
-            "http://127.0.0.1:8080",
-            "http://[::1]:8080",
-            "http://127.0.0.1:9000",
-            "http://10.0.0.5:8080",
-        ];
-        assert_eq!(binds.map(address), addresses);
+        for (bind, expected) in [
+            ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+            ("[::]:8080", "http://[::1]:8080"),
+            ("127.0.0.1:9000", "http://127.0.0.1:9000"),
+            ("10.0.0.5:8080", "http://10.0.0.5:8080"),
+        ] {
+            assert_eq!(address(bind), expected);
+        }
     }
 }

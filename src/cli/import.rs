@@ -1,11 +1,12 @@
 //! `conclave import`: adds the runs that `conclave export` wrote to this database.
 
-use std::io::BufRead;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::exit::{Done, Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::printable::without_controls;
 use super::show::open;
 use crate::config::Env;
@@ -19,27 +20,20 @@ pub(super) struct ImportArguments {
 }
 
 pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Done {
-    let input: Box<dyn BufRead> = if arguments.file.as_os_str() == "-" {
+    let path = arguments.file;
+    let input: Box<dyn BufRead> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {
-        match std::fs::File::open(&arguments.file) {
-            Ok(file) => Box::new(std::io::BufReader::new(file)),
-            Err(error) => {
-                return Err(fail(
-                    Exit::Refused,
-                    format!("{}: {error}", arguments.file.display()),
-                ));
-            }
-        }
+        let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()));
+        Box::new(BufReader::new(file.map_err(failing(Exit::Refused))?))
     };
     let store = open(env).await?;
     let (mut new, mut known, mut refused) = (0_u64, 0_u64, 0_u64);
     for (number, line) in (1_u64..).zip(input.split(b'\n')) {
-        let line = match line {
-            // A line that is not UTF-8 is reported as no exported run.
-            Ok(line) => String::from_utf8_lossy(&line).into_owned(),
-            Err(error) => return Err(fail(Exit::Unexpected, format!("line {number}: {error}"))),
-        };
+        let line = line.map_err(|error| format!("line {number}: {error}"));
+        let line = line.map_err(failing(Exit::Unexpected))?;
+        // A line that is not UTF-8 is reported as no exported run.
+        let line = String::from_utf8_lossy(&line);
         if line.trim().is_empty() {
             continue;
         }
@@ -51,13 +45,9 @@ pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Done {
                 eprintln!("line {number}: {}", without_controls(&why));
             }
             Err(NotTaken::Store(error)) => {
-                return Err(fail(
-                    Exit::Unexpected,
-                    format!(
-                        "line {number}: {error}; {} taken in before it",
-                        counted(new, "run was", "runs were")
-                    ),
-                ));
+                let before = counted(new, "run was", "runs were");
+                let why = format!("line {number}: {error}; {before} taken in before it");
+                return Err(fail(Exit::Unexpected, why));
             }
         }
     }
@@ -81,8 +71,9 @@ enum NotTaken {
 }
 
 async fn take_in(store: &dyn AdminStore, line: &str) -> Result<Restored, NotTaken> {
-    let archive: Archive = serde_json::from_str(line)
-        .map_err(|error| NotTaken::Line(format!("is not an exported run: {error}")))?;
+    let archive = serde_json::from_str::<Archive>(line);
+    let archive =
+        archive.map_err(|error| NotTaken::Line(format!("is not an exported run: {error}")))?;
     store.restore(&archive).await.map_err(|error| match error {
         Error::Unsound { .. } => NotTaken::Line(error.to_string()),
         other => NotTaken::Store(other),

@@ -41,16 +41,12 @@ pub(super) async fn run(env: &Env, arguments: LearnedArguments) -> Done {
     let (store, now) = (open(env).await?, Clock::System.now());
     if let Some(LearnedCommand::Revoke { run }) = arguments.command {
         let revoked = learning::revoke(&*store, now, run).await;
-        return match revoked.map_err(failing(Exit::Unexpected))? {
-            Some(_) => {
-                say(format_args!("the answer of run {run} is revoked"));
-                Ok(())
-            }
-            None => Err(fail(
-                Exit::Refused,
-                format!("no answer of run {run} is in use"),
-            )),
-        };
+        if revoked.map_err(failing(Exit::Unexpected))?.is_none() {
+            let why = format!("no answer of run {run} is in use");
+            return Err(fail(Exit::Refused, why));
+        }
+        say(format_args!("the answer of run {run} is revoked"));
+        return Ok(());
     }
     let rows = store.learned(arguments.limit).await;
     let rows = rows.map_err(failing(Exit::Unexpected))?;

@@ -135,11 +135,8 @@ pub async fn run() -> Exit {
         Ok(arguments) => arguments,
         Err(error) => {
             let _ = error.print();
-            return if error.use_stderr() {
-                Exit::Usage
-            } else {
-                Exit::Done
-            };
+            let is_help = !error.use_stderr();
+            return if is_help { Exit::Done } else { Exit::Usage };
         }
     };
     let _kept = ignore_file_size_signal();
@@ -178,10 +175,8 @@ pub async fn run() -> Exit {
         Command::Completions { shell } => {
             let mut script = vec![];
             clap_complete::generate(shell, &mut command_line(), "conclave", &mut script);
-            terminal::say(format_args!(
-                "{}",
-                String::from_utf8_lossy(&script).trim_end()
-            ));
+            let script = String::from_utf8_lossy(&script);
+            terminal::say(format_args!("{}", script.trim_end()));
             Ok(())
         }
     };

@@ -1,6 +1,6 @@
 //! What the commands share that ask: the user, the printed reply, and how to go on from it.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::terminal::{say, say_json};
 use crate::config::Env;
@@ -18,8 +18,7 @@ pub(super) fn user(env: &Env, given: Option<&String>) -> User {
 /// Prints a reply: its text, or its whole body as JSON.
 pub(super) fn print_reply(body: &Value, text: &str, as_json: bool) {
     if as_json {
-        let body = serde_json::to_string_pretty(&json!(body)).unwrap_or_default();
-        say_json(&body);
+        say_json(&format!("{body:#}"));
     } else {
         say(format_args!("{text}"));
     }

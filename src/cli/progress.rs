@@ -44,13 +44,11 @@ struct Stage {
 impl Stage {
     /// Returns "after 1.2 s", the time on the clock. Empty if a time is missing.
     fn elapsed(&self, data: &Value) -> String {
-        let elapsed = self
-            .began
-            .zip(time(data))
-            .map(|(from, to)| to.duration_since(from));
-        elapsed.map_or_else(String::new, |time| {
-            format!(" after {:.1} s", time.as_secs_f64().max(0.0))
-        })
+        let Some((from, to)) = self.began.zip(time(data)) else {
+            return String::new();
+        };
+        let seconds = to.duration_since(from).as_secs_f64().max(0.0);
+        format!(" after {seconds:.1} s")
     }
 }
 
@@ -80,18 +78,12 @@ impl Sums {
         if self.calls == 0 {
             return String::new();
         }
-        let summed = if self.calls > 1 {
-            format!(" ({:.1} s in sum)", self.latency_ms as f64 / 1000.0)
-        } else {
-            String::new()
-        };
-        format!(
-            "; {}{summed}, {} in / {} out tokens, ${:.5}",
-            counted(self.calls, "call", "calls"),
-            self.input_tokens,
-            self.output_tokens,
-            self.cost_usd
-        )
+        let calls = counted(self.calls, "call", "calls");
+        let seconds = self.latency_ms as f64 / 1000.0;
+        let summed = (self.calls > 1).then(|| format!(" ({seconds:.1} s in sum)"));
+        let summed = summed.unwrap_or_default();
+        let (input, output, cost) = (self.input_tokens, self.output_tokens, self.cost_usd);
+        format!("; {calls}{summed}, {input} in / {output} out tokens, ${cost:.5}")
     }
 }
 
@@ -145,16 +137,13 @@ impl Progress {
             "round" => self.round(data),
             "agent.started" => {
                 let agent = text(data, "agent");
-                self.agent(&agent).began = time(data);
+                self.agents.entry(agent.clone()).or_default().began = time(data);
                 self.working(&agent);
             }
             "agent.finished" => self.agent_finished(data),
             "cross_check.started" => {
-                self.begin(
-                    "check",
-                    "begins: the key claims of all reports are compared",
-                    data,
-                );
+                let what = "begins: the key claims of all reports are compared";
+                self.begin("check", what, data);
             }
             "cross_check" => {
                 self.close_round(data);
@@ -171,9 +160,8 @@ impl Progress {
 
     fn accepted(&self, data: &Value) {
         if let Some(parent) = data["continues"].as_str() {
-            self.line(&format!(
-                "continuing run {parent} (begin with \"new:\" for a new request)"
-            ));
+            let hint = "(begin with \"new:\" for a new request)";
+            self.line(&format!("continuing run {parent} {hint}"));
         }
     }
 
@@ -191,22 +179,15 @@ impl Progress {
     /// Prints the end of a stage. Without a begin, as of a plan that is used again, there is only
     /// its result.
     fn end(&mut self, label: &str, result: &str, data: &Value) {
-        let line = match self.stage.take_if(|stage| stage.label == label) {
+        let what = match self.stage.take_if(|stage| stage.label == label) {
             Some(stage) => {
-                let result = if result.is_empty() {
-                    String::new()
-                } else {
-                    format!(": {result}")
-                };
-                format!(
-                    "{label:<10} ended{}{result}{}",
-                    stage.elapsed(data),
-                    stage.sums.shown()
-                )
+                let (elapsed, sums) = (stage.elapsed(data), stage.sums.shown());
+                let colon = if result.is_empty() { "" } else { ": " };
+                format!("ended{elapsed}{colon}{result}{sums}")
             }
-            None => format!("{label:<10} {result}"),
+            None => result.to_owned(),
         };
-        self.line(&line);
+        self.line(&format!("{label:<10} {what}"));
         self.done(label);
     }
 
@@ -214,13 +195,12 @@ impl Progress {
     fn fitted(&mut self, data: &Value) {
         let agents = texts(&data["agents"]);
         if data["again"] == true {
-            let added = agents.iter().filter(|agent| !self.fitted.contains(agent));
-            let added: Vec<&str> = added.map(String::as_str).collect();
+            let mut added = agents.clone();
+            added.retain(|agent| !self.fitted.contains(agent));
             if !added.is_empty() {
                 let added = added.join(", ");
-                self.line(&format!(
-                    "cap        {added} can run after all: the calls so far cost less than they might have"
-                ));
+                let why = "the calls so far cost less than they might have";
+                self.line(&format!("cap        {added} can run after all: {why}"));
             }
         } else {
             for left_out in texts(&data["leftOut"]) {
@@ -252,10 +232,6 @@ impl Progress {
         }
     }
 
-    fn agent(&mut self, agent: &str) -> &mut Stage {
-        self.agents.entry(agent.to_owned()).or_default()
-    }
-
     fn call_ended(&mut self, data: &Value) {
         let call = text(data, "call");
         self.sums.add(data);
@@ -268,14 +244,9 @@ impl Progress {
             }
         }
         if data["outcome"] == "failed" {
-            let said = data["said"]
-                .as_str()
-                .or(data["detail"].as_str())
-                .unwrap_or_default();
-            self.line(&format!(
-                "  {call}: attempt failed ({}): {said}",
-                text(data, "cause")
-            ));
+            let said = data["said"].as_str().or(data["detail"].as_str());
+            let (cause, said) = (text(data, "cause"), said.unwrap_or_default());
+            self.line(&format!("  {call}: attempt failed ({cause}): {said}"));
         }
     }
 
@@ -283,11 +254,8 @@ impl Progress {
         let agent = text(data, "agent");
         let part = self.agents.remove(&agent).unwrap_or_default();
         let claims = |count: u64| counted(count, "claim", "claims");
-        let what = match (
-            data["cause"].as_str(),
-            data["kept"].as_u64(),
-            data["conceded"].as_u64(),
-        ) {
+        let count = |key: &str| data[key].as_u64();
+        let what = match (data["cause"].as_str(), count("kept"), count("conceded")) {
             (Some("circuit open"), ..) => format!("failed: {}", text(data, "detail")),
             (Some(cause), ..) => format!("failed: {cause}"),
             (None, ..) if data["reusedFrom"].is_string() => "reused".to_owned(),
@@ -304,21 +272,14 @@ impl Progress {
     fn scored(&mut self, data: &Value) {
         self.close_round(data);
         let shown = |score: &Value| {
-            let status = text(score, "status");
+            let (agent, status) = (text(score, "agent"), text(score, "status"));
+            let (agent, status) = (without_controls(&agent), without_controls(&status));
             let tone = read::<Status>(&score["status"]).map_or(Tone::Neutral, Tone::from);
-            let (agent, cred) = (text(score, "agent"), score["cred"].as_f64().unwrap_or(0.0));
-            format!(
-                "{} {cred:.2} {}",
-                without_controls(&agent),
-                tone.on_stderr(without_controls(&status))
-            )
+            let cred = score["cred"].as_f64().unwrap_or(0.0);
+            format!("{agent} {cred:.2} {}", tone.on_stderr(status))
         };
-        let scores: Vec<String> = data["scores"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(shown)
-            .collect();
+        let scores = data["scores"].as_array().into_iter().flatten();
+        let scores: Vec<String> = scores.map(shown).collect();
         self.print(&format!("scores     {}", scores.join(", ")));
     }
 
@@ -327,8 +288,9 @@ impl Progress {
         let tone = read::<Gate>(&data["gate"]).map_or(Tone::Neutral, Tone::from);
         let c_final = tone.on_stderr(format!("c_final {:.2}", figure("c_final")));
         let threshold = figure("threshold");
+        let meaning = "(confidence in the reply)";
         self.print(&format!(
-            "gate       {c_final} (confidence in the reply), threshold {threshold:.2}"
+            "gate       {c_final} {meaning}, threshold {threshold:.2}"
         ));
     }
 
@@ -380,12 +342,9 @@ impl Progress {
 }
 
 fn planned(plan: &Value) -> String {
-    let (task, agents) = (
-        text(plan, "taskType"),
-        texts(&plan["agentsToRun"]).join(", "),
-    );
-    let rounds = plan["rounds"].as_u64().unwrap_or(1);
-    format!("{task}, {}: {agents}", counted(rounds, "round", "rounds"))
+    let agents = texts(&plan["agentsToRun"]).join(", ");
+    let rounds = counted(plan["rounds"].as_u64().unwrap_or(1), "round", "rounds");
+    format!("{}, {rounds}: {agents}", text(plan, "taskType"))
 }
 
 fn cross_checked(data: &Value) -> String {
@@ -410,11 +369,9 @@ fn text(data: &Value, key: &str) -> String {
 }
 
 fn texts(values: &Value) -> Vec<String> {
-    let values = values.as_array().into_iter().flatten();
-    values
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
+    let texts = values.as_array().into_iter().flatten();
+    let texts = texts.filter_map(Value::as_str).map(str::to_owned);
+    texts.collect()
 }
 
 /// Returns when the event happened.
@@ -444,9 +401,7 @@ mod tests {
         sums.add(&call);
         assert_eq!(sums.shown(), "; 1 call, 10 in / 5 out tokens, $0.10000");
         sums.add(&call);
-        assert_eq!(
-            sums.shown(),
-            "; 2 calls (4.0 s in sum), 20 in / 10 out tokens, $0.20000"
-        );
+        let expected = "; 2 calls (4.0 s in sum), 20 in / 10 out tokens, $0.20000";
+        assert_eq!(sums.shown(), expected);
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use jiff::tz::TimeZone;
-use jiff::{Span, Timestamp};
+use jiff::{SignedDuration, Span, Timestamp};
 
 use super::exit::{Done, Exit, failing};
 use super::show::open;
@@ -31,19 +31,15 @@ pub(super) async fn run(env: &Env, arguments: PruneArguments) -> Done {
     let store = open(env).await?;
     if arguments.dry_run {
         let count = store.prunable(before).await;
-        let count = count.map_err(failing(Exit::Unexpected))?;
+        let runs = counted(count.map_err(failing(Exit::Unexpected))?, "run", "runs");
         say(format_args!(
-            "{} ended before {before}: nothing was removed",
-            counted(count, "run", "runs")
+            "{runs} ended before {before}: nothing was removed"
         ));
         return Ok(());
     }
     let gone = prune(&*store, before).await;
-    let gone = gone.map_err(failing(Exit::Unexpected))?;
-    say(format_args!(
-        "removed {} that ended before {before}",
-        counted(gone, "run", "runs")
-    ));
+    let runs = counted(gone.map_err(failing(Exit::Unexpected))?, "run", "runs");
+    say(format_args!("removed {runs} that ended before {before}"));
     Ok(())
 }
 
@@ -61,17 +57,11 @@ async fn prune(store: &dyn AdminStore, before: Timestamp) -> Result<u64, crate::
 /// Returns the moment `age` before now. Runs younger than a day are refused. They may belong to an
 /// open conversation, and they count for the day's spending limits.
 fn moment(now: Timestamp, age: Span) -> Result<Timestamp, String> {
-    let zoned = now.to_zoned(TimeZone::UTC);
-    let before = zoned
-        .checked_sub(age)
-        .map_err(|_| "that is longer ago than time goes back".to_owned())?;
-    let least = zoned
-        .checked_sub(Span::new().days(1))
-        .map_err(|error| error.to_string())?;
-    if before > least {
-        return Err(
-            "runs of the last day are kept: they may be in a conversation that goes on".to_owned(),
-        );
+    let before = now.to_zoned(TimeZone::UTC).checked_sub(age);
+    let before = before.map_err(|_| "that is longer ago than time goes back")?;
+    if now.duration_since(before.timestamp()) < SignedDuration::from_hours(24) {
+        let why = "runs of the last day are kept: they may be in a conversation that goes on";
+        return Err(why.to_owned());
     }
     Ok(before.timestamp())
 }

@@ -31,25 +31,22 @@ enum QuotedMode {
 }
 
 pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
-    let message =
-        text_of(arguments.question.as_deref(), "question").map_err(failing(Exit::Usage))?;
+    let message = text_of(arguments.question.as_deref(), "question");
+    let message = message.map_err(failing(Exit::Usage))?;
     let config = config::load(env).map_err(failing(Exit::Configuration))?;
-    let app = App::start(config, Clock::System)
-        .await
-        .map_err(failing(Exit::Unexpected))?;
-    let mode = match arguments.mode {
-        QuotedMode::Ask => Mode::Ask,
-        QuotedMode::Audit => Mode::Audit,
-        QuotedMode::Deep => Mode::Deep,
-    };
-    let user = User {
-        id: "cli".into(),
-        name: "cli".into(),
-    };
+    let app = App::start(config, Clock::System).await;
+    let app = app.map_err(failing(Exit::Unexpected))?;
     let input = ChatInput {
         source: Source::Cli,
-        mode,
-        user,
+        mode: match arguments.mode {
+            QuotedMode::Ask => Mode::Ask,
+            QuotedMode::Audit => Mode::Audit,
+            QuotedMode::Deep => Mode::Deep,
+        },
+        user: User {
+            id: "cli".into(),
+            name: "cli".into(),
+        },
         context: Context::default(),
         message,
         attachments: vec![],
@@ -73,11 +70,8 @@ pub(super) fn print(quote: &Quote, of_cap: &str, as_json: bool) -> Done {
                            "worstUsd": quote.worst.dollars(), "calls": quote.calls });
         say(format_args!("{body}"));
     } else {
-        say(format_args!(
-            "expected  {} for {}",
-            quote.expected,
-            counted(quote.calls, "call", "calls")
-        ));
+        let calls = counted(quote.calls, "call", "calls");
+        say(format_args!("expected  {} for {calls}", quote.expected));
         say(format_args!("at worst  {}", quote.worst));
         say(format_args!("cap       {}{of_cap}", quote.cap));
     }

@@ -4,15 +4,18 @@
 use std::sync::Arc;
 
 use clap::Args;
+use jiff::Timestamp;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::exit::{Exit, fail, failing};
 use super::remote;
 use super::show::open;
+use super::terminal::on_one_line;
 use crate::config::Env;
 use crate::domain::{RunId, RunKind};
-use crate::journal::{Entry, Error, Event, RunFilter, RunState, Store, Transcript, prove};
+use crate::journal::{Entry, Error, Event, RunFilter, RunRow, RunState, Store, Transcript, prove};
 use crate::tools::answers::PlanView;
 use crate::tools::view;
 
@@ -68,10 +71,17 @@ pub(super) struct Recorded {
 }
 
 /// A run as a list shows it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Candidate {
     id: RunId,
-    accepted_at: String,
+    accepted_at: Timestamp,
     message: String,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    runs: Vec<Candidate>,
 }
 
 /// Where journals are read.
@@ -101,13 +111,11 @@ impl Journals<'_> {
         let mut found = self.before(Some(end), None, limit).await?;
         found.retain(|run| run.id.uuid().simple().to_string().starts_with(&prefix));
         match found.as_slice() {
-            [] => Err(fail(
-                Exit::Refused,
-                format!("no run's id begins with {name}"),
-            )),
             [only] => Ok(only.id),
-            several => Err(fail(Exit::Refused, ambiguous(name, several))),
+            [] => Err(format!("no run's id begins with {name}")),
+            several => Err(ambiguous(name, several)),
         }
+        .map_err(failing(Exit::Refused))
     }
 
     /// Lists runs older than `end`, newest first.
@@ -126,38 +134,23 @@ impl Journals<'_> {
                     limit,
                     ..RunFilter::default()
                 };
-                let rows = store
-                    .runs(&filter)
-                    .await
-                    .map_err(failing(Exit::Unexpected))?;
-                let candidate = |row: crate::journal::RunRow| Candidate {
+                let rows = store.runs(&filter).await;
+                let rows = rows.map_err(failing(Exit::Unexpected))?.into_iter();
+                let candidate = |row: RunRow| Candidate {
                     id: row.id,
-                    accepted_at: row.accepted_at.to_string(),
+                    accepted_at: row.accepted_at,
                     message: row.message,
                 };
-                Ok(rows.into_iter().map(candidate).collect())
+                Ok(rows.map(candidate).collect())
             }
             Self::There { env, server } => {
                 let kind = kind.map_or("all", |kind| kind.into_str());
                 let cursor = end.map(|end| format!("&cursor={end}")).unwrap_or_default();
                 let path = format!("/api/runs?kind={kind}&limit={limit}{cursor}");
-                let page = remote::get(env, server, &path).await?;
-                let rows = page
-                    .get("runs")
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten();
-                rows.map(|row| self.candidate(row)).collect()
+                let page: Page = typed(server, remote::get(env, server, &path).await?)?;
+                Ok(page.runs)
             }
         }
-    }
-
-    fn candidate(&self, row: &Value) -> Result<Candidate, Exit> {
-        Ok(Candidate {
-            id: self.field(row, "id")?,
-            accepted_at: self.field(row, "acceptedAt")?,
-            message: self.field(row, "message")?,
-        })
     }
 
     /// Reads a run; `None` if it does not exist.
@@ -169,18 +162,23 @@ impl Journals<'_> {
                 let Some(run) = remote::find(env, server, &path).await? else {
                     return Ok(None);
                 };
+                let run: Shown = typed(server, run)?;
                 let journal = remote::get(env, server, &format!("{path}/journal")).await?;
-                let verified = journal.get("verified") == Some(&Value::Bool(true));
-                let broken: Option<String> = self.field(&journal, "broken")?;
+                let journal: Journal = typed(server, journal)?;
+                let unverified = (!journal.verified).then(|| "it is not verified".to_owned());
+                let rows = journal.entries.into_iter();
+                let entries = rows
+                    .map(|row| row.entry(server))
+                    .collect::<Result<_, _>>()?;
                 Ok(Some(Recorded {
                     id,
-                    kind: self.field(&run, "kind")?,
-                    state: self.field(&run, "state")?,
-                    cause: self.field(&run, "cause")?,
-                    message: self.field(&run, "message")?,
-                    entries: self.entries(&journal)?,
-                    head: self.field(&journal, "head")?,
-                    broken: broken.or_else(|| (!verified).then(|| "it is not verified".to_owned())),
+                    kind: run.kind,
+                    state: run.state,
+                    cause: run.cause,
+                    message: run.message,
+                    entries,
+                    head: journal.head,
+                    broken: journal.broken.or(unverified),
                 }))
             }
         }
@@ -204,42 +202,9 @@ impl Journals<'_> {
             }
             Self::There { env, server } => {
                 let known = remote::find(env, server, &format!("/api/plans/{id}")).await?;
-                known
-                    .map(|plan| serde_json::from_value(plan).map_err(failing(Exit::Server)))
-                    .transpose()
+                known.map(|plan| typed(server, plan)).transpose()
             }
         }
-    }
-
-    /// Parses the entries of a journal as the API gives it.
-    fn entries(&self, journal: &Value) -> Result<Vec<Entry>, Exit> {
-        let rows = journal["entries"].as_array().into_iter().flatten();
-        rows.map(|row| {
-            Ok(Entry {
-                seq: self.field(row, "seq")?,
-                at: self.field(row, "at")?,
-                key: self.field(row, "key")?,
-                body: row["body"].to_string(),
-                prev: self.field(row, "prev")?,
-                hash: self.field(row, "hash")?,
-                event: self.field(row, "body")?,
-            })
-        })
-        .collect()
-    }
-
-    /// Reads a field of an answer of the service.
-    fn field<T: DeserializeOwned>(&self, row: &Value, name: &str) -> Result<T, Exit> {
-        let place = match self {
-            Self::Here(_) => "the journal",
-            Self::There { server, .. } => server,
-        };
-        serde_json::from_value(row[name].clone()).map_err(|error| {
-            fail(
-                Exit::Server,
-                format!("{place}: {name} cannot be read: {error}"),
-            )
-        })
     }
 
     /// Returns the journals of a run's ancestors, the nearest first. Stops after an ancestor that no
@@ -249,27 +214,74 @@ impl Journals<'_> {
     /// The exit code, after the error was printed.
     pub async fn ancestors(&self, run: &Recorded) -> Result<Vec<(RunId, Vec<Entry>)>, Exit> {
         let parent_of = |entries: &[Entry]| {
-            let accepted = Transcript::of_entries(entries).accepted?;
-            accepted
-                .continues
-                .as_ref()
-                .map(|continues| continues.parent)
+            let continues = Transcript::of_entries(entries).accepted?.continues.as_ref();
+            continues.map(|continues| continues.parent)
         };
         let mut found = vec![];
         let mut parent = parent_of(&run.entries);
         while let Some(id) = parent
             && found.len() < MAX_ANCESTORS
         {
-            let entries = self
-                .read(id)
-                .await?
-                .map(|run| run.entries)
-                .unwrap_or_default();
+            let run = self.read(id).await?;
+            let entries = run.map(|run| run.entries).unwrap_or_default();
             parent = parent_of(&entries);
             found.push((id, entries));
         }
         Ok(found)
     }
+}
+
+/// A run as the API gives it.
+#[derive(Deserialize)]
+struct Shown {
+    kind: RunKind,
+    state: RunState,
+    cause: Option<String>,
+    message: String,
+}
+
+/// A journal as the API gives it.
+#[derive(Deserialize)]
+struct Journal {
+    entries: Vec<Row>,
+    head: String,
+    verified: bool,
+    broken: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    seq: i64,
+    at: Timestamp,
+    key: String,
+    body: Value,
+    prev: String,
+    hash: String,
+}
+
+impl Row {
+    fn entry(self, server: &str) -> Result<Entry, Exit> {
+        Ok(Entry {
+            seq: self.seq,
+            at: self.at,
+            key: self.key,
+            body: self.body.to_string(),
+            prev: self.prev,
+            hash: self.hash,
+            event: typed(server, self.body)?,
+        })
+    }
+}
+
+/// Reads an answer of the service.
+fn typed<T: DeserializeOwned>(server: &str, answer: Value) -> Result<T, Exit> {
+    let unread = |error| {
+        fail(
+            Exit::Server,
+            format!("{server}: the answer cannot be read: {error}"),
+        )
+    };
+    serde_json::from_value(answer).map_err(unread)
 }
 
 async fn read_here(store: &dyn Store, id: RunId) -> Result<Option<Recorded>, Exit> {
@@ -313,15 +325,11 @@ fn prefix_of(name: &str) -> Option<(String, RunId)> {
 /// Returns the error for a prefix of several ids.
 fn ambiguous(name: &str, found: &[Candidate]) -> String {
     let line = |run: &Candidate| {
-        let message: Vec<&str> = run.message.split_whitespace().collect();
-        let message: String = message.join(" ").chars().take(50).collect();
+        let message = on_one_line(&run.message, 50);
         format!("\n  {}  {}  {message}", run.id, run.accepted_at)
     };
-    let more = if found.len() > MAX_CANDIDATES {
-        "\n  and more"
-    } else {
-        ""
-    };
+    let is_cut = found.len() > MAX_CANDIDATES;
+    let more = if is_cut { "\n  and more" } else { "" };
     let lines: String = found.iter().take(MAX_CANDIDATES).map(line).collect();
     format!("several runs' ids begin with {name}:{lines}{more}")
 }

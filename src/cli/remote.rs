@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use reqwest::{RequestBuilder, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::exit::{Done, Exit, fail, failing};
 use super::output::{Hint, after_reply, print_reply};
@@ -52,13 +52,10 @@ pub(super) async fn ask(
         .map_err(failing(Exit::Unexpected))?
         .post(url(server, "/api/chat"))
         .header("accept", "text/event-stream")
-        .json(&body(question));
+        .json(question);
     let response = send(env, server, request).await?;
-    let run: Option<RunId> = response
-        .headers()
-        .get("x-request-id")
-        .and_then(|v| v.to_str().ok())
-        .and_then(|id| id.parse().ok());
+    let run = response.headers().get("x-request-id");
+    let run: Option<RunId> = run.and_then(|id| id.to_str().ok()?.parse().ok());
     if !response.status().is_success() {
         let status = response.status().as_u16();
         let problem: Value = response.json().await.unwrap_or_default();
@@ -72,28 +69,23 @@ pub(super) async fn ask(
         let read = read.and_then(|piece| reader.read(&piece).map_err(|error| error.to_string()));
         let events = read.map_err(|error| {
             progress.finish();
-            let hint = run
-                .map(|id| format!("; the run goes on: {server}/api/runs/{id}"))
-                .unwrap_or_default();
+            let hint = run.map(|id| format!("; the run goes on: {server}/api/runs/{id}"));
+            let hint = hint.unwrap_or_default();
             unreachable(&format!("the stream broke ({error}){hint}"))
         })?;
         for event in events {
             let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-            match event.name.as_str() {
-                "reply" => {
-                    progress.event("reply", &data);
-                    progress.finish();
-                    replied(run, hint, &data);
-                    return Ok(());
-                }
-                "error" => {
-                    progress.event("error", &data);
-                    progress.finish();
-                    let status = data.get("status").and_then(Value::as_u64);
-                    let status = status.and_then(|status| u16::try_from(status).ok());
-                    return Err(refused(status.unwrap_or(500), &data));
-                }
-                name => progress.event(name, &data),
+            progress.event(&event.name, &data);
+            if event.name == "reply" {
+                progress.finish();
+                replied(run, hint, &data);
+                return Ok(());
+            }
+            if event.name == "error" {
+                progress.finish();
+                let status = data["status"].as_u64().map(u16::try_from);
+                let status = status.and_then(Result::ok).unwrap_or(500);
+                return Err(refused(status, &data));
             }
         }
     }
@@ -102,8 +94,7 @@ pub(super) async fn ask(
 }
 
 fn replied(run: Option<RunId>, hint: Option<&Hint>, data: &Value) {
-    let text = data.get("reply").and_then(Value::as_str);
-    let text = text.unwrap_or_default();
+    let text = data["reply"].as_str().unwrap_or_default();
     print_reply(data, text, hint.is_none());
     if let (Some(run), Some(hint)) = (run, hint) {
         after_reply(run, (!text.starts_with("## ")).then_some(hint));
@@ -177,11 +168,8 @@ fn refused(status: u16, problem: &Value) -> Exit {
         let line = format!("conclave: {} {}", part("pointer"), part("detail"));
         eprintln!("{}", without_controls(&line));
     }
-    let is = |slug: &str| {
-        problem["type"]
-            .as_str()
-            .is_some_and(|t| t.strip_prefix("urn:conclave:problem:") == Some(slug))
-    };
+    let kind = problem["type"].as_str().unwrap_or_default();
+    let is = |slug: &str| kind.strip_prefix("urn:conclave:problem:") == Some(slug);
     let exit = match status {
         422 if is("over-budget") => Exit::Budget,
         409 if is("conflict") && detail.contains("cancelled") => Exit::Interrupted,
@@ -201,31 +189,24 @@ fn refused(status: u16, problem: &Value) -> Exit {
     fail(exit, format!("{title} ({status}): {detail}{hint}"))
 }
 
-fn body(question: &ChatInput) -> Value {
-    let mut body = json!(question);
-    if let Value::Object(map) = &mut body {
-        map.entry("context").or_insert_with(|| json!({}));
-    }
-    body
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn problems_have_the_exit_codes_of_a_run_here() {
-        let problem = |slug: &str, detail: &str| json!({ "type": format!("urn:conclave:problem:{slug}"), "detail": detail });
-        assert_eq!(
-            refused(409, &problem("conflict", "the run was cancelled")),
-            Exit::Interrupted
-        );
-        assert_eq!(
-            refused(409, &problem("conflict", "something else")),
-            Exit::Refused
-        );
-        assert_eq!(refused(422, &problem("over-budget", "")), Exit::Budget);
-        assert_eq!(refused(422, &problem("invalid", "")), Exit::Refused);
+        for (status, slug, detail, exit) in [
+            (409, "conflict", "the run was cancelled", Exit::Interrupted),
+            (409, "conflict", "something else", Exit::Refused),
+            (422, "over-budget", "", Exit::Budget),
+            (422, "invalid", "", Exit::Refused),
+        ] {
+            let kind = format!("urn:conclave:problem:{slug}");
+            let problem = json!({ "type": kind, "detail": detail });
+            assert_eq!(refused(status, &problem), exit);
+        }
         assert_eq!(refused(500, &json!("not a problem")), Exit::Unexpected);
     }
 }

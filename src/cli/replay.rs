@@ -8,7 +8,7 @@ use super::recorded::RunArgument;
 use super::terminal::say;
 use crate::committee::{Replayed, Verdict, replay};
 use crate::config::{self, Env};
-use crate::domain::{Confidence, RunKind};
+use crate::domain::{Confidence, RunKind, Status};
 
 #[derive(Debug, Args)]
 pub(super) struct ReplayArguments {
@@ -25,17 +25,13 @@ pub(super) async fn run(env: &Env, arguments: ReplayArguments) -> Done {
     let (id, entries) = (run.id, &run.entries);
     let earlier = journals.ancestors(&run).await?;
     let Some(replayed) = replay(entries, &earlier, &policy) else {
-        return Err(fail(
-            Exit::Refused,
-            format!("run {id} was never scored: there is nothing to replay"),
-        ));
+        let why = format!("run {id} was never scored: there is nothing to replay");
+        return Err(fail(Exit::Refused, why));
     };
     if arguments.json {
         let mut body = json!(replayed);
-        if let serde_json::Value::Object(map) = &mut body {
-            map.insert("run".into(), json!(id.to_string()));
-            map.insert("sameReply".into(), json!(replayed.same_reply()));
-        }
+        body["run"] = json!(id.to_string());
+        body["sameReply"] = json!(replayed.same_reply());
         say(format_args!("{body}"));
     } else {
         print(&replayed);
@@ -44,64 +40,43 @@ pub(super) async fn run(env: &Env, arguments: ReplayArguments) -> Done {
 }
 
 fn print(replayed: &Replayed) {
-    say(format_args!(
-        "{:<12} {:<22} under this config",
-        "", "as it was"
-    ));
+    let row = |name: &str, was: &str, is: &str| say(format_args!("{name:<12} {was:<22} {is}"));
+    row("", "as it was", "under this config");
+    let shown = |cred: f64, status: Status| format!("{cred:.2} {}", status.into_str());
     for now in &replayed.replayed.scores {
-        let was = replayed
-            .recorded
-            .scores
-            .iter()
-            .find(|was| was.agent == now.agent);
-        let was = was.map_or_else(
-            || "-".to_owned(),
-            |was| format!("{:.2} {}", was.cred, was.status.into_str()),
-        );
-        say(format_args!(
-            "{:<12} {was:<22} {:.2} {}",
-            now.agent,
-            now.cred,
-            now.status.into_str()
-        ));
+        let mut recorded = replayed.recorded.scores.iter();
+        let was = recorded.find(|was| was.agent == now.agent);
+        let was = was.map_or_else(|| "-".to_owned(), |was| shown(was.cred, was.status));
+        row(&now.agent, &was, &shown(now.cred, now.status));
     }
-    for ((name, was), (_, is)) in rows(&replayed.recorded)
-        .into_iter()
-        .zip(rows(&replayed.replayed))
-    {
-        say(format_args!("{name:<12} {was:<22} {is}"));
+    let (recorded, replayed_rows) = (rows(&replayed.recorded), rows(&replayed.replayed));
+    for ((name, was), (_, is)) in recorded.into_iter().zip(replayed_rows) {
+        row(name, &was, &is);
     }
     if replayed.same_reply() {
         say(format_args!("\nthe reply would be the same"));
     }
     for need in &replayed.needs {
-        say(format_args!(
-            "\nwould need the call {}: {}",
-            need.call, need.why
-        ));
+        let (call, why) = (&need.call, &need.why);
+        say(format_args!("\nwould need the call {call}: {why}"));
     }
     if replayed.needs.is_empty() && !replayed.same_reply() {
-        say(format_args!(
-            "\nthe gate would decide otherwise; all that it needs is in the journal"
-        ));
+        let what = "the gate would decide otherwise; all that it needs is in the journal";
+        say(format_args!("\n{what}"));
     }
 }
 
 fn rows(verdict: &Verdict) -> [(&'static str, String); 5] {
     let figure = |of: fn(&Confidence) -> f64| {
-        verdict.confidence.as_ref().map_or_else(
-            || "-".to_owned(),
-            |confidence| format!("{:.3}", of(confidence)),
-        )
+        let figure = verdict.confidence.as_ref().map(of);
+        figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.3}"))
     };
+    let gate = verdict.gate.map_or("-", |gate| gate.into_str());
     [
         ("base score", figure(|c| c.base_score)),
         ("penalty", figure(|c| c.conflict_penalty.applied)),
         ("bonus", figure(|c| c.coverage_bonus.applied)),
         ("c_final", figure(|c| c.c_final)),
-        (
-            "gate",
-            verdict.gate.map_or("-", |gate| gate.into_str()).to_owned(),
-        ),
+        ("gate", gate.to_owned()),
     ]
 }

@@ -51,36 +51,32 @@ pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Done {
     let since = arguments
         .since
         .unwrap_or_else(|| Clock::System.now() - month);
-    if let Some(ReportCommand::Strategies) = arguments.command {
-        let mut report = StrategyReport::default();
-        read(&*store, since, &mut Figures::Strategies(&mut report))
-            .await
-            .map_err(failing(Exit::Unexpected))?;
-        print_strategies(&report, since, arguments.json);
-        return Ok(());
-    }
-    let mut record = TrackRecord::default();
-    read(&*store, since, &mut Figures::Record(&mut record, &policy))
-        .await
-        .map_err(failing(Exit::Unexpected))?;
-    if arguments.json {
-        say_json(&serde_json::to_string(&record).unwrap_or_default());
-    } else {
-        print(&record, since);
+    let mut figures = match arguments.command {
+        Some(ReportCommand::Strategies) => Figures::Strategies(StrategyReport::default()),
+        None => Figures::Record(TrackRecord::default()),
+    };
+    let read = read(&*store, since, &policy, &mut figures).await;
+    read.map_err(failing(Exit::Unexpected))?;
+    match (figures, arguments.json) {
+        (Figures::Strategies(report), true) => print_strategies_json(&report, since),
+        (Figures::Strategies(report), false) => print_strategies(&report),
+        (Figures::Record(record), true) => say_json(&json!(record).to_string()),
+        (Figures::Record(record), false) => print(&record, since),
     }
     Ok(())
 }
 
 /// What is collected from the journals.
-enum Figures<'a> {
-    Record(&'a mut TrackRecord, &'a Policy),
-    Strategies(&'a mut StrategyReport),
+enum Figures {
+    Record(TrackRecord),
+    Strategies(StrategyReport),
 }
 
 async fn read(
     store: &dyn RunReader,
     since: Timestamp,
-    figures: &mut Figures<'_>,
+    policy: &Policy,
+    figures: &mut Figures,
 ) -> Result<(), Error> {
     // Hidden if standard error is no terminal.
     let progress = ProgressBar::new_spinner();
@@ -99,13 +95,11 @@ async fn read(
         };
         filter.before = Some(last.id);
         for row in page.iter().filter(|row| row.state.is_terminal()) {
-            match figures.add(store, row).await {
+            match figures.add(store, row, policy).await {
                 // A run that was altered, or that another release wrote, must not hide all others.
                 Err(error @ Error::Corrupt { .. }) => {
-                    fail(
-                        Exit::Altered,
-                        format!("run {} is left out: {error} (conclave verify {0})", row.id),
-                    );
+                    let why = format!("is left out: {error} (conclave verify {})", row.id);
+                    fail(Exit::Altered, format!("run {} {why}", row.id));
                 }
                 added => added?,
             }
@@ -116,8 +110,13 @@ async fn read(
     }
 }
 
-impl Figures<'_> {
-    async fn add(&mut self, store: &dyn RunReader, row: &RunRow) -> Result<(), Error> {
+impl Figures {
+    async fn add(
+        &mut self,
+        store: &dyn RunReader,
+        row: &RunRow,
+        policy: &Policy,
+    ) -> Result<(), Error> {
         let entries = store.entries(row.id, 0).await?;
         let run = Transcript::of_entries(&entries);
         match self {
@@ -125,16 +124,15 @@ impl Figures<'_> {
                 let ended = row.finished_at.unwrap_or(row.accepted_at);
                 report.add(&run, ended.duration_since(row.accepted_at));
             }
-            Figures::Record(record, policy) => {
-                let ancestors = match run.accepted {
-                    Some(accepted) if record.judged < MAX_JUDGED => {
-                        Some(ancestors(store, accepted).await?)
-                    }
-                    _ => None,
+            Figures::Record(record) => {
+                let accepted = run.accepted.filter(|_| record.judged < MAX_JUDGED);
+                let before = match accepted {
+                    Some(accepted) => Some(ancestors(store, accepted).await?),
+                    None => None,
                 };
                 record.add(&run);
-                if let Some(ancestors) = ancestors {
-                    record.judge(&run, &ancestors, policy);
+                if let Some(before) = before {
+                    record.judge(&run, &before, policy);
                 }
             }
         }
@@ -142,30 +140,25 @@ impl Figures<'_> {
     }
 }
 
-fn print_strategies(report: &StrategyReport, since: Timestamp, as_json: bool) {
-    if as_json {
-        let arms: Vec<Value> = report
-            .arms
-            .iter()
-            .map(|(name, arm)| {
-                json!({ "arm": name, "runs": arm.runs, "failed": arm.failed, "fromMemory": arm.from_memory,
-                        "costUsd": arm.cost(), "seconds": arm.seconds(), "positive": arm.positive,
-                        "negative": arm.negative, "approval": arm.approval() })
-            })
-            .collect();
-        say_json(&json!({ "since": since.to_string(), "arms": arms }).to_string());
-        return;
-    }
-    say(format_args!(
-        "{:<16} {:>6} {:>6} {:>11} {:>24} {:>18} {:>22}",
-        "strategy",
-        "runs",
-        "failed",
-        "from memory",
-        "cost USD (95 %)",
-        "seconds (95 %)",
-        "approval (95 %)"
-    ));
+fn print_strategies_json(report: &StrategyReport, since: Timestamp) {
+    let arms = report.arms.iter().map(|(name, arm)| {
+        json!({ "arm": name, "runs": arm.runs, "failed": arm.failed, "fromMemory": arm.from_memory,
+                "costUsd": arm.cost(), "seconds": arm.seconds(), "positive": arm.positive,
+                "negative": arm.negative, "approval": arm.approval() })
+    });
+    let arms: Vec<Value> = arms.collect();
+    say_json(&json!({ "since": since.to_string(), "arms": arms }).to_string());
+}
+
+fn print_strategies(report: &StrategyReport) {
+    let row = |name: &str, counts: [&str; 3], [cost, seconds, approval]: [&str; 3]| {
+        let [runs, failed, from_memory] = counts;
+        say(format_args!(
+            "{name:<16} {runs:>6} {failed:>6} {from_memory:>11} {cost:>24} {seconds:>18} {approval:>22}"
+        ));
+    };
+    let estimated = ["cost USD (95 %)", "seconds (95 %)", "approval (95 %)"];
+    row("strategy", ["runs", "failed", "from memory"], estimated);
     let shown = |figure: Option<Estimated>, digits: usize| {
         figure.map_or("none".to_owned(), |it| {
             let (value, low, high) = (it.value, it.low, it.high);
@@ -173,29 +166,24 @@ fn print_strategies(report: &StrategyReport, since: Timestamp, as_json: bool) {
         })
     };
     for (name, arm) in &report.arms {
-        say(format_args!(
-            "{name:<16} {:>6} {:>6} {:>11} {:>24} {:>18} {:>22}",
-            arm.runs,
-            arm.failed,
-            arm.from_memory,
-            shown(arm.cost(), 4),
-            shown(arm.seconds(), 1),
-            shown(arm.approval(), 2)
-        ));
+        let counts = [arm.runs, arm.failed, arm.from_memory].map(|count| count.to_string());
+        let (cost, seconds) = (shown(arm.cost(), 4), shown(arm.seconds(), 1));
+        let estimated = [&cost, &seconds, &shown(arm.approval(), 2)];
+        row(
+            name,
+            counts.each_ref().map(String::as_str),
+            estimated.map(String::as_str),
+        );
     }
 }
 
 fn print(record: &TrackRecord, since: Timestamp) {
-    let outcomes: Vec<String> = record
-        .outcomes
-        .iter()
+    let outcomes = record.outcomes.iter();
+    let outcomes: Vec<String> = outcomes
         .map(|(name, count)| format!("{count} {name}"))
         .collect();
-    say(format_args!(
-        "{} since {since:.0}: {}\n",
-        counted(record.runs, "run", "runs"),
-        outcomes.join(", ")
-    ));
+    let (runs, outcomes) = (counted(record.runs, "run", "runs"), outcomes.join(", "));
+    say(format_args!("{runs} since {since:.0}: {outcomes}\n"));
     if record.runs > 0 {
         print_members(record);
         print_reliability(record);
@@ -250,20 +238,14 @@ fn print_members(record: &TrackRecord) {
 /// Prints how often readers approved of replies, by c_final.
 fn print_reliability(record: &TrackRecord) {
     let Some(ece) = record.ece() else {
-        say(format_args!(
-            "\nno feedback yet: conclave feedback RUN --positive, or POST /api/runs/RUN/feedback"
-        ));
+        let ways = "conclave feedback RUN --positive, or POST /api/runs/RUN/feedback";
+        say(format_args!("\nno feedback yet: {ways}"));
         return;
     };
-    say(format_args!(
-        "\nc_final      replies  mean c_final  approved   (feedback; ECE {ece:.3})"
-    ));
-    for (at, bin) in record
-        .reliability
-        .iter()
-        .enumerate()
-        .filter(|(_, bin)| bin.replies > 0)
-    {
+    let headings = "c_final      replies  mean c_final  approved   (feedback; ECE";
+    say(format_args!("\n{headings} {ece:.3})"));
+    let bins = record.reliability.iter().enumerate();
+    for (at, bin) in bins.filter(|(_, bin)| bin.replies > 0) {
         let replies = bin.replies as f64;
         let (mean, approved) = (bin.c_final_sum / replies, bin.positive as f64 / replies);
         let bar = "#".repeat((approved * 20.0).round() as usize);

@@ -7,7 +7,7 @@ use super::colour::{Tone, heading};
 use super::exit::{Done, Exit, failing};
 use super::printable::without_controls;
 use super::show::open;
-use super::terminal::{say_json, say_styled};
+use super::terminal::{on_one_line, say_json, say_styled};
 use crate::config::Env;
 use crate::domain::RunKind;
 use crate::journal::{RunFilter, RunRow};
@@ -88,9 +88,7 @@ fn as_json(row: &RunRow) -> Value {
 }
 
 fn print(row: &RunRow) {
-    let message = without_controls(&row.message);
-    let words: Vec<&str> = message.split_whitespace().collect();
-    let message: String = words.join(" ").chars().take(60).collect();
+    let message = on_one_line(&without_controls(&row.message), 60);
     let tone = Tone::from(row.state);
     let c_final = tone.on_stdout(row.c_final.map_or("    ".to_owned(), |c| format!("{c:.2}")));
     say_styled(format_args!(

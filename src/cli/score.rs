@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::exit::{Done, Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::terminal::say_json;
 use crate::config::{self, Env};
 use crate::domain::counted;
@@ -23,41 +23,25 @@ pub(super) struct ScoreArguments {
 }
 
 pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Done {
-    let policy = match config::policy(env) {
-        Ok(policy) => scoring::Policy::from(&policy),
-        Err(problems) => return Err(fail(Exit::Configuration, problems)),
-    };
-    let reader: Box<dyn BufRead> = if arguments.file.as_os_str() == "-" {
+    let policy = config::policy(env).map_err(failing(Exit::Configuration))?;
+    let policy = scoring::Policy::from(&policy);
+    let (path, shown) = (&arguments.file, arguments.file.display());
+    let reader: Box<dyn BufRead> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
+    } else if path.is_dir() {
+        let why = format!("{shown} is a folder, and no file of JSON Lines");
+        return Err(fail(Exit::Usage, why));
     } else {
-        if arguments.file.is_dir() {
-            return Err(fail(
-                Exit::Usage,
-                format!(
-                    "{} is a folder, and no file of JSON Lines",
-                    arguments.file.display()
-                ),
-            ));
-        }
-        match File::open(&arguments.file) {
-            Ok(file) => Box::new(BufReader::new(file)),
-            Err(error) => {
-                return Err(fail(
-                    Exit::Usage,
-                    format!("cannot read {}: {error}", arguments.file.display()),
-                ));
-            }
-        }
+        let file = File::open(path).map_err(|error| format!("cannot read {shown}: {error}"));
+        Box::new(BufReader::new(file.map_err(failing(Exit::Usage))?))
     };
     let progress = progress();
     let (mut outputs, mut refused) = (0, 0);
     for (at, line) in reader.split(b'\n').enumerate() {
-        let line = match line {
-            Ok(line) => line,
-            Err(error) => return Err(fail(Exit::Unexpected, format!("line {}: {error}", at + 1))),
-        };
-        let text =
-            std::str::from_utf8(&line).map(|text| text.trim_start_matches('\u{feff}').trim());
+        let line = line.map_err(|error| format!("line {}: {error}", at + 1));
+        let line = line.map_err(failing(Exit::Unexpected))?;
+        let text = std::str::from_utf8(&line);
+        let text = text.map(|text| text.trim_start_matches('\u{feff}').trim());
         let answered = match text {
             Ok("") => continue,
             Ok(text) => scored(text, &policy, &mut outputs),

@@ -17,42 +17,27 @@ pub(super) fn line(config: &Config) -> String {
             None => seats.push((shown, vec![role.as_str()])),
         }
     }
-    let seats: Vec<String> = seats
-        .iter()
-        .map(|(model, roles)| format!("{} {model}", roles.join(", ")))
-        .collect();
+    let seat = |(model, roles): &(String, Vec<_>)| format!("{} {model}", roles.join(", "));
+    let seats: Vec<String> = seats.iter().map(seat).collect();
     let family_of = |agent: Agent| {
-        config
-            .roles
-            .get(&Role::Agent(agent))
-            .map(|model| family(&model.model))
+        let model = config.roles.get(&Role::Agent(agent));
+        model.map(|model| family(&model.model))
     };
     let mixed = family_of(Agent::Verifier) != family_of(Agent::Solver);
-    let note = if mixed {
-        " (the verifier is of another model family than the solver)"
-    } else {
-        ""
-    };
-    format!("{}{note}", seats.join("; "))
+    let note = " (the verifier is of another model family than the solver)";
+    format!("{}{}", seats.join("; "), if mixed { note } else { "" })
 }
 
 /// Returns the notices for the start: why this config was chosen, the models if there is more than
 /// one family, and the models that retire soon.
 pub(super) fn notices(config: &Config, now: jiff::Timestamp) -> Vec<String> {
-    let families: BTreeSet<String> = config
-        .roles
-        .values()
-        .map(|model| family(&model.model))
-        .collect();
+    let models = config.roles.values();
+    let families: BTreeSet<String> = models.map(|model| family(&model.model)).collect();
     let mut notices: Vec<String> = config.notice.iter().cloned().collect();
     if families.len() > 1 || config.notice.is_some() {
         notices.push(format!("models: {}", line(config)));
     }
-    notices.extend(
-        config
-            .retirements(now)
-            .iter()
-            .map(|warning| format!("warning: {warning}")),
-    );
+    let warnings = config.retirements(now).into_iter();
+    notices.extend(warnings.map(|warning| format!("warning: {warning}")));
     notices
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::colour::appendix;
-use super::exit::{Done, Exit, fail};
+use super::exit::{Done, Exit, fail, failing};
 use super::plan_text;
 use super::printable::without_controls;
 use super::recorded::{Journals, Recorded, RunArgument};
@@ -43,9 +43,8 @@ pub(super) fn check_files(env: &Env) -> Done {
 
 /// Starts the service in this process.
 pub(super) async fn start(config: Config) -> Result<Arc<App>, Exit> {
-    App::start(config, Clock::System)
-        .await
-        .map_err(|error| fail(Exit::from(&error), error))
+    let app = App::start(config, Clock::System).await;
+    app.map_err(|error| fail(Exit::from(&error), error))
 }
 
 /// Opens the journal that the environment names.
@@ -53,23 +52,20 @@ pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
     // A line that cannot be read could name another database.
     check_files(env)?;
     let owner = Clock::System.new_id().to_string();
-    open_store(&config::database_url(env), &owner)
-        .await
-        .map_err(|error| fail(Exit::Unexpected, error))
+    let store = open_store(&config::database_url(env), &owner).await;
+    store.map_err(failing(Exit::Unexpected))
 }
 
 pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Done {
     let (run, journals) = arguments.run.read(env, None).await?;
     let tools = of_tools(&run, &journals).await?;
-    let warning = run.broken.as_ref().map(|broken| {
-        format!(
-            "WARNING: the journal of run {} was altered: {broken}",
-            run.id
-        )
-    });
+    let id = run.id;
+    let warning = run.broken.as_ref();
+    let warning =
+        warning.map(|broken| format!("WARNING: the journal of run {id} was altered: {broken}"));
     if arguments.json {
         match &tools {
-            Some((_, value)) => say_json(&serde_json::to_string_pretty(value).unwrap_or_default()),
+            Some((_, value)) => say_json(&format!("{value:#}")),
             None => print_json(&run),
         }
     } else {
@@ -126,7 +122,7 @@ fn print_json(run: &Recorded) {
     };
     let shown = json!({ "id": run.id.to_string(), "state": run.state, "cause": run.cause, "reply": body.get("reply"),
                         "meta": body.get("meta"), "audit": audit, "action": body.get("action"), "broken": run.broken });
-    say_json(&serde_json::to_string_pretty(&shown).unwrap_or_default());
+    say_json(&format!("{shown:#}"));
 }
 
 fn print_run(run: &Recorded) {
@@ -137,15 +133,12 @@ fn print_run(run: &Recorded) {
     match transcript.finished.map(|finished| &finished.ending) {
         Some(Ending::Replied { reply }) => {
             // The text of an answer in audit and deep already ends with the appendix.
-            let (answer, audited) = reply
-                .text
-                .split_at(reply.text.find(APPENDIX).unwrap_or(reply.text.len()));
-            say_styled(format_args!(
-                "{}{}",
-                without_controls(answer),
-                appendix(&without_controls(audited), gate)
-            ));
+            let start = reply.text.find(APPENDIX).unwrap_or(reply.text.len());
+            let (answer, audited) = reply.text.split_at(start);
             shown = !audited.is_empty();
+            let answer = without_controls(answer);
+            let audited = appendix(&without_controls(audited), gate);
+            say_styled(format_args!("{answer}{audited}"));
         }
         Some(Ending::Failed { detail, .. }) => print(&format!("The run failed: {detail}")),
         Some(Ending::Acted { response, .. }) => print(&super::act::shown(response)),
@@ -157,18 +150,15 @@ fn print_run(run: &Recorded) {
     }
     if let Some(converged) = transcript.converged {
         let (id, similarity) = (converged.id, converged.similarity);
-        print(&format!(
-            "Convergence: the answer resembles that of run {id} by {similarity:.2}"
-        ));
+        let what = "the answer resembles that of run";
+        print(&format!("Convergence: {what} {id} by {similarity:.2}"));
     }
     // Nothing of a learned answer was audited in its own run.
     let is_audited = run.kind == RunKind::Chat && run.state != RunState::Heuristic;
     let audit = audit_view(run.id, &transcript).filter(|_| !shown && is_audited);
     if let Some(audit) = audit {
-        say_styled(format_args!(
-            "\n{}",
-            appendix(&without_controls(&audit_markdown(&audit)), gate)
-        ));
+        let audit = appendix(&without_controls(&audit_markdown(&audit)), gate);
+        say_styled(format_args!("\n{audit}"));
     }
     if let Some(took) = took(&run.entries) {
         say(format_args!("\nThe run took {took:.1} s."));
@@ -178,10 +168,9 @@ fn print_run(run: &Recorded) {
 /// Describes a decision in one line.
 fn decision(decided: &Decided) -> String {
     let matched = decided.matched.as_ref().map(|matched| {
-        format!(
-            "; the most similar: run {}, similarity {:.2}, confidence {:.2}",
-            matched.id, matched.similarity, matched.confidence
-        )
+        let (id, confidence) = (matched.id, matched.confidence);
+        let similarity = format!("similarity {:.2}", matched.similarity);
+        format!("; the most similar: run {id}, {similarity}, confidence {confidence:.2}")
     });
     let arm = decided.arm.as_ref().map(|arm| format!(" (arm {arm})"));
     let (arm, matched) = (arm.unwrap_or_default(), matched.unwrap_or_default());
@@ -190,9 +179,8 @@ fn decision(decided: &Decided) -> String {
 
 /// Returns the seconds from the run's acceptance to its end.
 fn took(entries: &[Entry]) -> Option<f64> {
-    let end = entries
-        .iter()
-        .find(|entry| matches!(entry.event, Event::Finished(_)))?;
+    let mut later = entries.iter();
+    let end = later.find(|entry| matches!(entry.event, Event::Finished(_)))?;
     Some(end.at.duration_since(entries.first()?.at).as_secs_f64())
 }
 

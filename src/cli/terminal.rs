@@ -45,6 +45,12 @@ fn write_line(line: &str) {
     }
 }
 
+/// Returns the start of a text on one line.
+pub(super) fn on_one_line(text: &str, chars: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(chars).collect()
+}
+
 /// Returns the text of the argument. Without one, or for `-`, it reads standard input.
 pub(super) fn text_of(given: Option<&str>, what: &str) -> Result<String, String> {
     match given {

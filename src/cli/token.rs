@@ -58,42 +58,31 @@ pub(super) async fn run(env: &Env, command: TokenCommand) -> Done {
 }
 
 async fn create(store: &dyn TokenStore, clock: &Clock, arguments: CreateArguments) -> Done {
-    let CreateArguments {
-        name,
-        mut scope,
-        expires,
-    } = arguments;
-    scope.sort();
-    scope.dedup();
+    let mut scopes = arguments.scope;
+    scopes.sort();
+    scopes.dedup();
     let now = clock.now();
-    let expires = expires.map(|span| now.to_zoned(TimeZone::UTC).checked_add(span));
-    let expires_at = expires
-        .transpose()
-        .map_err(|_| fail(Exit::Usage, "--expires: that is too far away"))?
-        .map(|at| at.timestamp());
+    let expires = arguments
+        .expires
+        .map(|span| now.to_zoned(TimeZone::UTC).checked_add(span));
+    let expires = expires.transpose();
+    let expires = expires.map_err(|_| fail(Exit::Usage, "--expires: that is too far away"))?;
     let [a, b, c, d, e, f, ..] = clock.new_secret();
     let token = BearerToken::new([a, b, c, d, e, f], clock.new_secret());
     let row = TokenRow {
         id: token.id().to_owned(),
-        name,
-        scopes: scope,
+        name: arguments.name,
+        scopes,
         hash: token.hash(),
         created_at: now,
-        expires_at,
+        expires_at: expires.map(|at| at.timestamp()),
         revoked_at: None,
     };
     let added = store.add_token(&row).await;
     added.map_err(failing(Exit::Unexpected))?;
-    let end = row
-        .expires_at
-        .map_or("until it is revoked".to_owned(), |at| {
-            format!("until {}", day(at))
-        });
-    eprintln!(
-        "token {} opens {} {end}. It is shown only now:",
-        row.id,
-        scopes(&row)
-    );
+    let end = row.expires_at.map_or("it is revoked".to_owned(), day);
+    let (id, scopes) = (&row.id, self::scopes(&row));
+    eprintln!("token {id} opens {scopes} until {end}. It is shown only now:");
     say(format_args!("{}", token.reveal()));
     Ok(())
 }
@@ -118,12 +107,10 @@ async fn list(store: &dyn TokenStore, now: Timestamp, as_json: bool) -> Done {
             (None, Some(at)) => format!("until {}", day(at)),
             (None, None) => "works".to_owned(),
         };
-        let name = &row.name;
+        let (id, name) = (&row.id, &row.name);
+        let (created, scopes) = (day(row.created_at), scopes(&row));
         say(format_args!(
-            "{}  {}  {state:<18}  {:<16}  {name}",
-            row.id,
-            day(row.created_at),
-            scopes(&row)
+            "{id}  {created}  {state:<18}  {scopes:<16}  {name}"
         ));
     }
     Ok(())
@@ -143,11 +130,8 @@ async fn revoke(store: &dyn TokenStore, now: Timestamp, given: &str) -> Done {
 }
 
 fn scopes(row: &TokenRow) -> String {
-    row.scopes
-        .iter()
-        .map(Scope::into_str)
-        .collect::<Vec<_>>()
-        .join(",")
+    let scopes: Vec<&str> = row.scopes.iter().map(Scope::into_str).collect();
+    scopes.join(",")
 }
 
 fn day(at: Timestamp) -> String {
@@ -163,11 +147,8 @@ fn name(given: &str) -> Result<String, String> {
 }
 
 fn lifetime(given: &str) -> Result<Span, String> {
-    given
-        .parse::<Span>()
-        .ok()
-        .filter(|span| span.is_positive())
-        .ok_or_else(|| "a time such as 90d, 12h or 1y".to_owned())
+    let span = given.parse::<Span>().ok().filter(|span| span.is_positive());
+    span.ok_or_else(|| "a time such as 90d, 12h or 1y".to_owned())
 }
 
 #[cfg(test)]
@@ -176,15 +157,8 @@ mod tests {
 
     #[test]
     fn a_lifetime_is_a_time_from_now_on() {
-        assert!(
-            ["90d", "12h", "1y", "2w"]
-                .into_iter()
-                .all(|text| lifetime(text).is_ok())
-        );
-        assert!(
-            !["", "0d", "-3d", "soon", "90"]
-                .into_iter()
-                .any(|text| lifetime(text).is_ok())
-        );
+        let is_one = |text: &&str| lifetime(text).is_ok();
+        assert!(["90d", "12h", "1y", "2w"].iter().all(is_one));
+        assert!(!["", "0d", "-3d", "soon", "90"].iter().any(is_one));
     }
 }

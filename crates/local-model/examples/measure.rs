@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use conclave_local_model::{Completion, Error, LocalModel, Message, Options, Request, Role};
+use conclave_local_model::{Completion, LocalModel, Message, Options, Request, Role};
 use serde_json::json;
 
 const TEXT: &str = "A committee of independent agents looks at a question from several sides before one answer is written. \
@@ -15,22 +15,14 @@ const TEXT: &str = "A committee of independent agents looks at a question from s
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let mut options = Options::new(
-        arguments
-            .next()
-            .ok_or("usage: measure MODEL.gguf [THREADS]")?,
-    );
-    options.threads = arguments
-        .next()
-        .map(|threads| threads.parse())
-        .transpose()?;
+    let path = arguments.next();
+    let mut options = Options::new(path.ok_or("usage: measure MODEL.gguf [THREADS]")?);
+    let threads = arguments.next().map(|threads| threads.parse());
+    options.threads = threads.transpose()?;
     let started = Instant::now();
     let model = LocalModel::load(options)?;
-    println!(
-        "load       {:6.2} s  {}",
-        started.elapsed().as_secs_f64(),
-        model.name()
-    );
+    let seconds = started.elapsed().as_secs_f64();
+    println!("load       {seconds:6.2} s  {}", model.name());
 
     let started = Instant::now();
     let plan = model.complete(plan()).await?;
@@ -38,12 +30,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", plan.text);
 
     let together = Instant::now();
-    let (a, b, c) = tokio::join!(
+    let (a, b, c) = tokio::try_join!(
         model.complete(agent("solver", 200)),
         model.complete(agent("critic", 200)),
         model.complete(agent("checker", 200))
-    );
-    let agents: Vec<Completion> = [a, b, c].into_iter().collect::<Result<_, Error>>()?;
+    )?;
+    let agents = [a, b, c];
     report("3 agents", together.elapsed(), &agents);
 
     let synthesis = Instant::now();
@@ -76,13 +68,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         report(&format!("{width} writers"), started.elapsed(), &replies);
     }
     let status = std::fs::read_to_string("/proc/self/status")?;
-    println!(
-        "memory     {}",
-        status
-            .lines()
-            .find(|line| line.starts_with("VmHWM"))
-            .unwrap_or("unknown")
-    );
+    let peak = status.lines().find(|line| line.starts_with("VmHWM"));
+    println!("memory     {}", peak.unwrap_or("unknown"));
     Ok(())
 }
 

@@ -25,8 +25,8 @@ impl Grammars {
             ..Default::default()
         };
         let slices = llguidance::earley::SlicedBiasComputer::general_slices();
-        let mut factory = ParserFactory::new(&tokenizer, forces, &slices)
-            .map_err(|error| schema_error(&error))?;
+        let factory = ParserFactory::new(&tokenizer, forces, &slices);
+        let mut factory = factory.map_err(|error| schema_error(&error))?;
         factory.quiet();
         factory.limits_mut().verbose_errors = false;
         Ok(Self(factory))
@@ -35,20 +35,14 @@ impl Grammars {
     /// Compiles a schema. Takes 1 to 2 ms, and is bounded by the compiler's own limits.
     pub(crate) fn compile(&self, schema: Value) -> Result<Constraint, Error> {
         let grammar = TopLevelGrammar::from_json_schema(with_writing_style(schema));
-        let parser = self
-            .0
-            .create_parser(grammar)
-            .map_err(|error| schema_error(&error))?;
-        let mut matcher = Matcher::new(Ok(parser));
-        match matcher.get_error() {
-            Some(reason) => Err(Error::Schema { reason }),
-            None => {
-                for warning in matcher.grammar_warnings() {
-                    tracing::debug!(%warning, "json schema");
-                }
-                Ok(Constraint(matcher))
-            }
+        let mut matcher = Matcher::new(self.0.create_parser(grammar));
+        if let Some(reason) = matcher.get_error() {
+            return Err(Error::Schema { reason });
         }
+        for warning in matcher.grammar_warnings() {
+            tracing::debug!(%warning, "json schema");
+        }
+        Ok(Constraint(matcher))
     }
 }
 
@@ -137,12 +131,10 @@ impl Tokenizer {
             });
         }
         // The token that ends a turn comes first, because chat models are trained to end with it.
-        let turn_end = [vocabulary.eot(), vocabulary.eos()]
-            .into_iter()
-            .find(|token| token.0 >= 0);
-        let turn_end = turn_end
-            .map(|token| token.0.cast_unsigned())
-            .or(ends.first().copied());
+        let mut turn_ends = [vocabulary.eot(), vocabulary.eos()].into_iter();
+        let turn_end = turn_ends.find(|token| token.0 >= 0);
+        let turn_end = turn_end.map(|token| token.0.cast_unsigned());
+        let turn_end = turn_end.or(ends.first().copied());
         let Some(end) = turn_end.filter(|&end| (end as usize) < words.len()) else {
             return Err(Error::Schema {
                 reason: "the model has no token that ends a reply".to_owned(),
@@ -165,12 +157,8 @@ impl Tokenizer {
 
 /// Marks a control token with a byte that no text contains.
 fn marked(text: Vec<u8>) -> Vec<u8> {
-    if text.is_empty() {
-        return text;
-    }
-    let mut marked = vec![TokTrie::SPECIAL_TOKEN_MARKER];
-    marked.extend(text);
-    marked
+    let marker = (!text.is_empty()).then_some(TokTrie::SPECIAL_TOKEN_MARKER);
+    marker.into_iter().chain(text).collect()
 }
 
 impl TokenizerEnv for Tokenizer {
@@ -184,10 +172,8 @@ impl TokenizerEnv for Tokenizer {
         }
         self.trie.tokenize_with_greedy_fallback(bytes, |text| {
             let tokens = self.model.vocab().tokenize(text.as_bytes(), false, false);
-            tokens
-                .into_iter()
-                .map(|LlamaToken(id)| id.cast_unsigned())
-                .collect()
+            let ids = tokens.into_iter().map(|LlamaToken(id)| id.cast_unsigned());
+            ids.collect()
         })
     }
 
@@ -199,18 +185,6 @@ impl TokenizerEnv for Tokenizer {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn json_is_compact_unless_the_schema_says_otherwise() {
-        let plain = with_writing_style(json!({ "type": "object" }));
-        assert_eq!(
-            plain.pointer("/x-guidance/whitespace_flexible"),
-            Some(&json!(false))
-        );
-        let own = json!({ "type": "object", "x-guidance": { "whitespace_flexible": true } });
-        assert_eq!(with_writing_style(own.clone()), own);
-        assert_eq!(with_writing_style(json!(true)), json!(true));
-    }
 
     #[test]
     fn control_tokens_are_marked_and_absent_ones_stay_empty() {

@@ -22,22 +22,14 @@ pub(crate) fn check() -> Result<(), Error> {
     }
 }
 
-/// An instruction set: whether the kernels use it, and whether this processor and operating system
-/// support it.
-struct InstructionSet {
-    name: &'static str,
-    used: bool,
-    present: bool,
-}
+/// An instruction set: its name, whether the kernels use it, and whether this processor and
+/// operating system support it.
+type InstructionSet = (&'static str, bool, bool);
 
 #[cfg(target_arch = "x86_64")]
 fn instruction_sets() -> [InstructionSet; 6] {
     use std::is_x86_feature_detected as detected;
-    let set = |name, variable, present| InstructionSet {
-        name,
-        used: is_on(variable),
-        present,
-    };
+    let set = |name, variable, present| (name, is_on(variable), present);
     [
         set("sse4.2", option_env!("GGML_SSE42"), detected!("sse4.2")),
         set("avx", option_env!("GGML_AVX"), detected!("avx")),
@@ -63,10 +55,8 @@ fn is_on(variable: Option<&str>) -> bool {
 }
 
 fn missing(sets: &[InstructionSet]) -> Vec<&'static str> {
-    sets.iter()
-        .filter(|set| set.used && !set.present)
-        .map(|set| set.name)
-        .collect()
+    let missing = sets.iter().filter(|(_, used, present)| *used && !present);
+    missing.map(|(name, ..)| *name).collect()
 }
 
 #[cfg(test)]
@@ -75,16 +65,11 @@ mod tests {
 
     #[test]
     fn an_instruction_set_that_is_used_and_absent_is_missing() {
-        let set = |name, used, present| InstructionSet {
-            name,
-            used,
-            present,
-        };
         let sets = [
-            set("a", true, true),
-            set("b", true, false),
-            set("c", false, true),
-            set("d", false, false),
+            ("a", true, true),
+            ("b", true, false),
+            ("c", false, true),
+            ("d", false, false),
         ];
         assert_eq!(missing(&sets), vec!["b"]);
     }
@@ -92,17 +77,9 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn a_variable_is_read_as_cmake_reads_it() {
-        let read = [
-            None,
-            Some("ON"),
-            Some("1"),
-            Some("OFF"),
-            Some("off"),
-            Some("0"),
-            Some(""),
-        ]
-        .map(is_on);
-        assert_eq!(read, [true, true, true, false, false, false, false]);
+        assert!([None, Some("ON"), Some("1")].into_iter().all(is_on));
+        let off = ["OFF", "off", "0", ""].map(Some);
+        assert!(!off.into_iter().any(is_on));
     }
 
     #[test]

@@ -107,9 +107,8 @@ impl<'model> Engine<'model> {
             let taken: u32 = self.running.iter().map(|sequence| sequence.cells).sum();
             let left = self.cells().saturating_sub(taken);
             let slot = self.free_slots.last().copied();
-            match self.queue.next(self.running.is_empty(), |job| {
-                slot.is_some() && job.cells() <= left
-            }) {
+            let fits = |job: &Job| slot.is_some() && job.cells() <= left;
+            match self.queue.next(self.running.is_empty(), fits) {
                 Next::Job(job) => self.start(*job),
                 Next::Nothing => return true,
                 Next::Closed => return false,
@@ -124,7 +123,7 @@ impl<'model> Engine<'model> {
             return;
         };
         let mut sequence = Sequence::new(job, slot);
-        let outcome = sequence.begin(&self.model.vocab()).transpose();
+        let outcome = sequence.write_forced(&self.model.vocab()).transpose();
         self.running.push(sequence);
         if let Some(outcome) = outcome {
             self.end(slot, outcome);
@@ -155,10 +154,8 @@ impl<'model> Engine<'model> {
             return self.fail(&Error::Decode { reason }, |sequence| sequence.in_batch);
         }
         if is_paced {
-            self.pace.record(
-                usize::try_from(self.batch.n_tokens()).unwrap_or(0),
-                started.elapsed(),
-            );
+            let writers = usize::try_from(self.batch.n_tokens()).unwrap_or(0);
+            self.pace.record(writers, started.elapsed());
         }
         self.choose_tokens();
     }
@@ -186,24 +183,16 @@ impl<'model> Engine<'model> {
         self.clear_batch();
         let size = BATCH_TOKENS as usize;
         let mut used = 0;
-        for sequence in self
-            .running
-            .iter_mut()
-            .filter(|sequence| sequence.is_writing())
-        {
+        let running = self.running.iter_mut();
+        for sequence in running.filter(|sequence| sequence.is_writing()) {
             used += sequence.add_to(&mut self.batch, size - used)?;
         }
-        let share = if used == 0 {
-            size
-        } else {
-            PROMPT_TOKENS_BESIDE_WRITERS
-        };
-        let mut room = share.min(size - used);
-        for sequence in self
-            .running
-            .iter_mut()
-            .filter(|sequence| !sequence.in_batch && !sequence.is_writing())
-        {
+        let mut room = size - used;
+        if used > 0 {
+            room = room.min(PROMPT_TOKENS_BESIDE_WRITERS);
+        }
+        let running = self.running.iter_mut();
+        for sequence in running.filter(|sequence| !sequence.in_batch && !sequence.is_writing()) {
             room -= sequence.add_to(&mut self.batch, room)?;
         }
         Ok(())
@@ -214,44 +203,34 @@ impl<'model> Engine<'model> {
         let mut ended = Vec::new();
         for sequence in &mut self.running {
             if let Some(row) = sequence.row.take() {
-                let outcome = sequence
-                    .advance(&vocabulary, self.context.get_logits_ith(row))
-                    .transpose();
+                let scores = self.context.get_logits_ith(row);
+                let outcome = sequence.advance(&vocabulary, scores).transpose();
                 ended.extend(outcome.map(|outcome| (sequence.slot, outcome)));
             }
         }
-        ended
-            .into_iter()
-            .for_each(|(slot, outcome)| self.end(slot, outcome));
+        for (slot, outcome) in ended {
+            self.end(slot, outcome);
+        }
     }
 
     /// Ends the matching requests with an error.
     fn fail(&mut self, error: &Error, which: impl Fn(&Sequence) -> bool) {
-        let slots: Vec<i32> = self
-            .running
-            .iter()
-            .filter(|sequence| which(sequence))
-            .map(|sequence| sequence.slot)
-            .collect();
-        slots
-            .into_iter()
-            .for_each(|slot| self.end(slot, Err(error.clone())));
+        let failed = self.running.iter().filter(|sequence| which(sequence));
+        let slots: Vec<i32> = failed.map(|sequence| sequence.slot).collect();
+        for slot in slots {
+            self.end(slot, Err(error.clone()));
+        }
     }
 
     /// Frees the request's cells, then answers its caller.
     fn end(&mut self, slot: i32, outcome: Result<StopReason, Error>) {
-        let Some(at) = self
-            .running
-            .iter()
-            .position(|sequence| sequence.slot == slot)
-        else {
+        let mut running = self.running.iter();
+        let Some(at) = running.position(|sequence| sequence.slot == slot) else {
             return;
         };
         let sequence = self.running.remove(at);
-        if let Err(error) = self
-            .context
-            .clear_kv_cache_seq(u32::try_from(slot).ok(), None, None)
-        {
+        let cells = u32::try_from(slot).ok();
+        if let Err(error) = self.context.clear_kv_cache_seq(cells, None, None) {
             tracing::error!(%error, slot, "cells of the key-value cache were not freed");
         }
         self.free_slots.push(slot);

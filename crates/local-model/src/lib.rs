@@ -9,14 +9,13 @@
 //!
 //! Reading order: `request` (input and output types), `model` (the handle), `queue`, `engine` (the
 //! thread's main loop) with `pace`, `sequence` (one running request), `constrain` and `sample`
-//! (choice of the next token), `prompt`. The modules `cpu`, `native`, `gguf` and `quantize` are
-//! used once, when a model is loaded.
+//! (choice of the next token), `prompt`. The modules `cpu`, `native` and `quantize` are used once,
+//! when a model is loaded.
 
 mod constrain;
 mod cpu;
 mod engine;
 mod error;
-mod gguf;
 mod model;
 mod native;
 mod pace;

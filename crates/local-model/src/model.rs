@@ -1,5 +1,6 @@
 //! The public handle of a model.
 
+use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
@@ -25,6 +26,8 @@ pub struct LocalModel(Arc<Shared>);
 struct Shared {
     name: String,
     context_tokens: u32,
+    /// The number of tokens that the model knows.
+    vocabulary: i32,
     prompter: Prompter,
     grammars: Grammars,
     queue: Arc<Queue>,
@@ -54,13 +57,22 @@ impl LocalModel {
         let started = Instant::now();
         let threads = options.thread_count();
         let file = quantize::fast_version(&path, threads);
-        let model = LlamaModel::load_from_file(backend, &file, &LlamaModelParams::default())
-            .map_err(|error| load_error(native::last_error(&error.to_string())))?;
+        let load = |file: &Path| {
+            LlamaModel::load_from_file(backend, file, &LlamaModelParams::default())
+                .map_err(|error| load_error(native::last_error(&error.to_string())))
+        };
+        let model = load(&file).or_else(|error| {
+            if file == path || fs::remove_file(&file).is_err() {
+                return Err(error);
+            }
+            // A damaged copy is made again.
+            load(&quantize::fast_version(&path, threads))
+        })?;
         let model = Arc::new(model);
         let prompter = Prompter::new(&model).map_err(|error| load_error(error.to_string()))?;
         let grammars = Grammars::new(&model).map_err(|error| load_error(error.to_string()))?;
         let name = name(&model, &path);
-        let trained_for = model.n_ctx_train();
+        let (trained_for, vocabulary) = (model.n_ctx_train(), model.n_vocab());
         let queue = Arc::new(Queue::new(options.queue));
         let (thread, cells) = start_thread(backend, model, options, &queue)?;
         let context_tokens = cells.min(if trained_for == 0 { cells } else { trained_for });
@@ -70,6 +82,7 @@ impl LocalModel {
         Ok(Self(Arc::new(Shared {
             name,
             context_tokens,
+            vocabulary,
             prompter,
             grammars,
             queue,
@@ -103,20 +116,15 @@ impl LocalModel {
             tokens: prompt.saturating_add(max_tokens),
             limit,
         };
-        let prompt = self
-            .0
-            .prompter
-            .tokens(&request.messages, limit)
-            .map_err(too_long)?;
+        let prompt = self.0.prompter.tokens(&request.messages, limit);
+        let prompt = prompt.map_err(too_long)?;
         let prompt_tokens = count(prompt.len());
         if prompt_tokens.saturating_add(max_tokens) > limit {
             return Err(too_long(prompt_tokens));
         }
-        let constraint = request
-            .schema
-            .map(|schema| self.0.grammars.compile(schema))
-            .transpose()?;
-        let sampler = Sampler::new(request.temperature, request.seed);
+        let compile = |schema| self.0.grammars.compile(schema);
+        let constraint = request.schema.map(compile).transpose()?;
+        let sampler = Sampler::new(self.0.vocabulary, request.temperature, request.seed);
         let (reply, outcome) = oneshot::channel();
         self.0.queue.push(Job {
             prompt,
@@ -160,11 +168,8 @@ impl std::fmt::Debug for LocalModel {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.queue.close();
-        let thread = self
-            .thread
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let thread = self.thread.get_mut();
+        let thread = thread.unwrap_or_else(PoisonError::into_inner).take();
         // The process must not exit while the thread is inside llama.cpp. No caller is left, so the
         // thread ends after its current step.
         if thread.is_some_and(|thread| thread.join().is_err()) {
@@ -214,16 +219,10 @@ fn start_thread(
 }
 
 fn name(model: &LlamaModel, path: &Path) -> String {
-    let own = model
-        .meta_val_str("general.name")
-        .ok()
-        .filter(|name| !name.trim().is_empty());
-    own.unwrap_or_else(|| {
-        path.file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
-    })
+    let own = model.meta_val_str("general.name").ok();
+    let own = own.filter(|name| !name.trim().is_empty());
+    let stem = || path.file_stem().unwrap_or_default().to_string_lossy();
+    own.unwrap_or_else(|| stem().into_owned())
 }
 
 fn count(tokens: usize) -> u32 {

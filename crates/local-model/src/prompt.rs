@@ -32,19 +32,14 @@ impl Prompter {
             longest_token = longest_token.max(text.len());
             if vocabulary.is_control(token) || vocabulary.is_eog(token) {
                 // A text of one character cannot be split, and is no control syntax.
-                controls.extend(
-                    String::from_utf8(text)
-                        .ok()
-                        .filter(|text| text.chars().count() > 1),
-                );
+                let text = String::from_utf8(text).ok();
+                controls.extend(text.filter(|text| text.chars().count() > 1));
             }
         }
         let chatml = LlamaChatTemplate::new("chatml").map_err(decode_error)?;
         let probe = [Message::new(Role::User, "x")];
-        let template = model
-            .chat_template(None)
-            .ok()
-            .filter(|template| render(model, template, &probe).is_ok());
+        let template = model.chat_template(None).ok();
+        let template = template.filter(|template| render(model, template, &probe).is_ok());
         let template = template.unwrap_or_else(|| {
             tracing::warn!("the model's chat template is missing or not known, ChatML is used");
             chatml
@@ -71,18 +66,17 @@ impl Prompter {
 
     /// Returns the tokens of the conversation, without a limit.
     pub(crate) fn all_tokens(&self, messages: &[Message]) -> Vec<LlamaToken> {
-        let clean: Vec<Message> = messages
-            .iter()
-            .map(|message| Message::new(message.role, self.neutral(&message.content)))
-            .collect();
+        // The texts of control tokens are broken up, so that a message cannot end its own turn.
+        let clean = |message: &Message| {
+            Message::new(message.role, neutralise(&message.content, &self.controls))
+        };
+        let clean: Vec<Message> = messages.iter().map(clean).collect();
         let text = render(&self.model, &self.template, &clean).unwrap_or_else(|error| {
             // Happens only with a template that refuses this order of roles.
             tracing::debug!(%error, "chat template failed, the messages are joined plainly");
-            clean
-                .iter()
-                .map(|message| format!("{}: {}\n", message.role.name(), message.content))
-                .collect::<String>()
-                + "assistant: "
+            let line =
+                |message: &Message| format!("{}: {}\n", message.role.name(), message.content);
+            clean.iter().map(line).collect::<String>() + "assistant: "
         });
         let mut tokens = Vec::new();
         let mut is_start = true;
@@ -91,11 +85,6 @@ impl Prompter {
             is_start = false;
         }
         tokens
-    }
-
-    /// Breaks up the texts of control tokens, so that a message cannot end its own turn.
-    fn neutral(&self, content: &str) -> String {
-        neutralise(content, &self.controls)
     }
 }
 
@@ -110,15 +99,13 @@ fn render(
     template: &LlamaChatTemplate,
     messages: &[Message],
 ) -> Result<String, Error> {
-    let chat: Result<Vec<_>, _> = messages
-        .iter()
-        .map(|message| {
-            LlamaChatMessage::new(message.role.name().to_owned(), message.content.clone())
-        })
-        .collect();
-    model
-        .apply_chat_template(template, &chat.map_err(decode_error)?, true)
-        .map_err(decode_error)
+    let turn = |message: &Message| {
+        LlamaChatMessage::new(message.role.name().to_owned(), message.content.clone())
+    };
+    let chat = messages.iter().map(turn).collect::<Result<Vec<_>, _>>();
+    let chat = chat.map_err(decode_error)?;
+    let rendered = model.apply_chat_template(template, &chat, true);
+    rendered.map_err(decode_error)
 }
 
 /// Inserts a space after the first character of every control token's text. Replaces NUL, which C
@@ -195,12 +182,7 @@ mod tests {
 
     #[test]
     fn long_runs_are_cut_between_characters_and_nothing_is_lost() {
-        let text = format!(
-            "{} {}{}",
-            "é".repeat(3000),
-            " ".repeat(1500),
-            "x".repeat(1025)
-        );
+        let text = "é".repeat(3000) + &" ".repeat(1501) + &"x".repeat(1025);
         let cut = parts(&text);
         assert_eq!(cut.concat(), text);
         assert!(cut.iter().all(|part| long_run(part).is_none()));

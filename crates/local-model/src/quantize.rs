@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use llama_cpp_2::gguf::GgufContext;
 use llama_cpp_sys_2 as sys;
 
-use crate::{gguf, native};
+use crate::native;
 
 /// Only a model below this number of bytes is converted, since the copy is up to twice as large.
 const SMALL_BYTES: u64 = 1 << 30;
@@ -31,10 +32,11 @@ const ABANDONED: Duration = Duration::from_secs(600);
 /// Returns the file to load for `source`: its Q8_0 copy, which is made if there is none, or the
 /// file itself. Never fails: without a copy, the slower original is used.
 pub(crate) fn fast_version(source: &Path, threads: usize) -> PathBuf {
-    let (Ok(about), Some(header)) = (fs::metadata(source), gguf::read(source)) else {
+    let Ok(about) = fs::metadata(source) else {
         return source.to_owned();
     };
-    if !is_slow(header.file_type) || about.len() >= SMALL_BYTES {
+    let is_slow = file_type(source).is_some_and(|kind| SLOW_FILE_TYPES.contains(&kind));
+    if !is_slow || about.len() >= SMALL_BYTES {
         return source.to_owned();
     }
     let copy = copy_path(source);
@@ -54,8 +56,13 @@ pub(crate) fn fast_version(source: &Path, threads: usize) -> PathBuf {
     }
 }
 
-fn is_slow(file_type: Option<u32>) -> bool {
-    file_type.is_some_and(|file_type| SLOW_FILE_TYPES.contains(&file_type))
+/// Returns `general.file_type` of a GGUF file, a `llama_ftype`, if the file has one.
+fn file_type(path: &Path) -> Option<u32> {
+    native::redirect_log();
+    let header = GgufContext::from_file(path)?;
+    let id = header.find_key("general.file_type");
+    let is_u32 = id >= 0 && header.kv_type(id) == sys::GGUF_TYPE_UINT32;
+    is_u32.then(|| header.val_u32(id))
 }
 
 /// Returns `<folder>/<stem>.q8_0.gguf`.
@@ -65,16 +72,11 @@ fn copy_path(source: &Path) -> PathBuf {
     source.with_file_name(name)
 }
 
-/// True if a copy is complete, is Q8_0, and is not older than its source.
+/// True if a copy is Q8_0 and is not older than its source.
 fn is_usable(copy: &Path, source_modified: Option<SystemTime>) -> bool {
-    let (Ok(about), Some(header)) = (fs::metadata(copy), gguf::read(copy)) else {
-        return false;
-    };
-    let whole = about.len() >= header.expected_bytes;
-    let is_q8 = header.file_type == Some(sys::LLAMA_FTYPE_MOSTLY_Q8_0);
-    let fresh =
-        matches!((about.modified(), source_modified), (Ok(copy), Some(source)) if copy >= source);
-    whole && is_q8 && fresh
+    let made = fs::metadata(copy).and_then(|about| about.modified()).ok();
+    let is_fresh = made.is_some() && made >= source_modified;
+    is_fresh && file_type(copy) == Some(sys::LLAMA_FTYPE_MOSTLY_Q8_0)
 }
 
 /// Writes to a temporary file next to `copy` and renames it. So no reader sees an incomplete file,
@@ -123,25 +125,17 @@ fn quantize(source: &Path, target: &Path, threads: usize) -> Result<(), String> 
 }
 
 fn remove_abandoned(copy: &Path) {
-    let (Some(folder), Some(name)) = (
-        copy.parent(),
-        copy.file_name().and_then(|name| name.to_str()),
-    ) else {
-        return;
-    };
-    let Ok(entries) = fs::read_dir(folder) else {
+    let name = copy.file_name().and_then(|name| name.to_str());
+    let entries = copy.parent().and_then(|folder| fs::read_dir(folder).ok());
+    let (Some(name), Some(entries)) = (name, entries) else {
         return;
     };
     for entry in entries.flatten() {
-        let is_partial = entry
-            .file_name()
-            .to_str()
-            .is_some_and(|file| file.starts_with(name) && file.ends_with(".partial"));
-        let age = entry
-            .metadata()
-            .ok()
-            .and_then(|about| about.modified().ok())
-            .and_then(|time| time.elapsed().ok());
+        let file = entry.file_name();
+        let file = file.to_string_lossy();
+        let is_partial = file.starts_with(name) && file.ends_with(".partial");
+        let modified = entry.metadata().and_then(|about| about.modified());
+        let age = modified.ok().and_then(|time| time.elapsed().ok());
         if is_partial && age.is_some_and(|age| age > ABANDONED) {
             // Another process may have removed it first.
             let _ = fs::remove_file(entry.path());
@@ -155,27 +149,14 @@ mod tests {
 
     #[test]
     fn the_copy_lies_beside_its_source() {
-        assert_eq!(
-            copy_path(Path::new("/m/Tiny-1.5B.Q4_1.gguf")),
-            Path::new("/m/Tiny-1.5B.Q4_1.q8_0.gguf")
-        );
-    }
-
-    #[test]
-    fn only_slow_quantizations_are_rewritten() {
-        assert!(is_slow(Some(sys::LLAMA_FTYPE_MOSTLY_Q4_1)));
-        assert!(!is_slow(Some(sys::LLAMA_FTYPE_MOSTLY_Q8_0)));
-        assert!(!is_slow(Some(sys::LLAMA_FTYPE_MOSTLY_F16)));
-        assert!(!is_slow(None));
+        let copy = copy_path(Path::new("/m/Tiny-1.5B.Q4_1.gguf"));
+        assert_eq!(copy, Path::new("/m/Tiny-1.5B.Q4_1.q8_0.gguf"));
     }
 
     #[test]
     fn a_folder_that_cannot_be_written_is_a_reason_not_a_panic() {
-        let refused = write_copy(
-            Path::new("model.gguf"),
-            Path::new("/absent/model.q8_0.gguf"),
-            1,
-        );
+        let copy = Path::new("/absent/model.q8_0.gguf");
+        let refused = write_copy(Path::new("model.gguf"), copy, 1);
         assert!(refused.is_err_and(|reason| reason.contains("/absent/model.q8_0.gguf")));
     }
 

@@ -1,234 +1,146 @@
-//! Chooses the next token by the model's scores.
+//! Chooses the next token by the model's scores, with the samplers of llama.cpp.
 
-use std::collections::VecDeque;
-
+use llama_cpp_2::sampling::LlamaSampler;
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::token::data::LlamaTokenData;
+use llama_cpp_2::token::data_array::LlamaTokenDataArray;
 use toktrie::SimpleVob;
 
-const TOP_K: usize = 40;
-const TOP_P: f64 = 0.95;
+const TOP_K: i32 = 40;
+const TOP_P: f32 = 0.95;
 /// Scores of recent tokens are divided by this (or multiplied, if below zero), because small models
 /// repeat themselves.
 const REPEAT_PENALTY: f32 = 1.1;
-const REPEAT_WINDOW: usize = 64;
-
-/// A token and its score.
-type Candidate = (f32, u32);
+const REPEAT_WINDOW: i32 = 64;
 
 /// Chooses tokens for one request. Deterministic for a seed and a sequence of scores.
 pub(crate) struct Sampler {
-    temperature: f32,
-    random: Random,
-    recent: VecDeque<u32>,
-    candidates: Vec<Candidate>,
+    penalties: LlamaSampler,
+    choice: LlamaSampler,
 }
 
 impl Sampler {
     /// Creates a sampler. It is greedy if `temperature` is not a positive number.
-    pub(crate) fn new(temperature: f32, seed: u64) -> Self {
-        Self {
-            temperature,
-            random: Random(seed),
-            recent: VecDeque::with_capacity(REPEAT_WINDOW),
-            candidates: Vec::new(),
-        }
+    pub(crate) fn new(vocabulary: i32, temperature: f32, seed: u64) -> Self {
+        // `is_normal` is false for 0, infinity and NaN.
+        let choice = if temperature.is_normal() && temperature > 0.0 {
+            LlamaSampler::chain_simple([
+                LlamaSampler::top_k(TOP_K),
+                LlamaSampler::top_p(TOP_P, 1),
+                LlamaSampler::temp(temperature),
+                LlamaSampler::dist(short_seed(seed)),
+            ])
+        } else {
+            LlamaSampler::greedy()
+        };
+        let penalties =
+            LlamaSampler::penalties(vocabulary, REPEAT_WINDOW, REPEAT_PENALTY, 0.0, 0.0);
+        Self { penalties, choice }
     }
 
     /// Records a token of the reply, so that it is penalized for a while.
-    pub(crate) fn wrote(&mut self, token: u32) {
-        if self.recent.len() == REPEAT_WINDOW {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(token);
+    pub(crate) fn wrote(&mut self, token: LlamaToken) {
+        self.penalties.accept(token);
     }
 
     /// Returns the next token of plain text, with the penalty on repetition. Returns `None` if
     /// there are no scores.
-    pub(crate) fn choose(&mut self, scores: &[f32]) -> Option<u32> {
-        self.candidates.clear();
-        self.candidates
-            .extend((0..).zip(scores).map(|(token, &score)| (score, token)));
-        for (at, &token) in self.recent.iter().enumerate() {
-            let is_first = !self.recent.iter().take(at).any(|&earlier| earlier == token);
-            if let (true, Some((score, _))) = (is_first, self.candidates.get_mut(token as usize)) {
-                *score = if *score > 0.0 {
-                    *score / REPEAT_PENALTY
-                } else {
-                    *score * REPEAT_PENALTY
-                };
-            }
-        }
-        self.pick()
+    pub(crate) fn choose(&mut self, scores: &[f32]) -> Option<LlamaToken> {
+        let all = (0..).zip(scores).map(|(token, score)| (token, *score));
+        let mut candidates = candidates(all);
+        candidates.apply_sampler(&mut self.penalties);
+        self.pick(candidates)
     }
 
     /// Returns the next of the allowed tokens, without a penalty, because JSON is repetitive.
     /// Returns `None` if none is allowed.
-    pub(crate) fn choose_allowed(&mut self, scores: &[f32], allowed: &SimpleVob) -> Option<u32> {
-        self.candidates.clear();
-        let candidates = &mut self.candidates;
-        allowed.iter_set_entries(|token| {
-            if let (Some(&score), Ok(token)) = (scores.get(token), u32::try_from(token)) {
-                candidates.push((score, token));
-            }
-        });
-        self.pick()
+    pub(crate) fn choose_allowed(
+        &mut self,
+        scores: &[f32],
+        allowed: &SimpleVob,
+    ) -> Option<LlamaToken> {
+        let score = |token: u32| Some((token.cast_signed(), *scores.get(token as usize)?));
+        self.pick(candidates(allowed.iter().filter_map(score)))
     }
 
-    fn pick(&mut self) -> Option<u32> {
-        self.candidates.retain(|(score, _)| !score.is_nan());
-        // `is_normal` is false for 0, infinity and NaN.
-        if !(self.temperature.is_normal() && self.temperature > 0.0) || self.candidates.len() <= 1 {
-            return self
-                .candidates
-                .iter()
-                .min_by(|a, b| best_first(a, b))
-                .map(|&(_, token)| token);
+    fn pick(&mut self, mut candidates: LlamaTokenDataArray) -> Option<LlamaToken> {
+        if candidates.data.is_empty() {
+            return None;
         }
-        if self.candidates.len() > TOP_K {
-            self.candidates.select_nth_unstable_by(TOP_K, best_first);
-            self.candidates.truncate(TOP_K);
-        }
-        self.candidates.sort_unstable_by(best_first);
-        keep_top_p(&mut self.candidates);
-        draw(&self.candidates, self.temperature, self.random.unit())
+        candidates.apply_sampler(&mut self.choice);
+        candidates.selected_token()
     }
 }
 
-/// Orders higher scores first, and equal scores by the lower token, so that the order is total.
-fn best_first(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
-    b.0.total_cmp(&a.0).then(a.1.cmp(&b.1))
+fn candidates(scored: impl Iterator<Item = (i32, f32)>) -> LlamaTokenDataArray {
+    let numbers = scored.filter(|(_, score)| !score.is_nan());
+    let data = numbers.map(|(token, score)| LlamaTokenData::new(LlamaToken(token), score, 0.0));
+    LlamaTokenDataArray::from_iter(data, false)
 }
 
-/// Returns weights proportional to the probability at this temperature, 1 for the first. `sorted`
-/// has the best first.
-fn weights(sorted: &[Candidate], temperature: f32) -> impl Iterator<Item = f64> {
-    let best = sorted.first().map_or(0.0, |first| first.0);
-    sorted
-        .iter()
-        .map(move |(score, _)| f64::from((score - best) / temperature).exp())
-}
-
-/// Truncates `sorted` to the fewest best tokens that have [`TOP_P`] of the probability.
-fn keep_top_p(sorted: &mut Vec<Candidate>) {
-    let total: f64 = weights(sorted, 1.0).sum();
-    let mut held = 0.0;
-    let below = weights(sorted, 1.0).take_while(|weight| {
-        held += weight;
-        held < TOP_P * total
-    });
-    let keep = below.count() + 1;
-    sorted.truncate(keep);
-}
-
-/// Returns the token at `point` (from 0, below 1) of the cumulated probability.
-fn draw(sorted: &[Candidate], temperature: f32, point: f64) -> Option<u32> {
-    let total: f64 = weights(sorted, temperature).sum();
-    let mut left = point * total;
-    let drawn = sorted
-        .iter()
-        .zip(weights(sorted, temperature))
-        .find(|(_, weight)| {
-            left -= weight;
-            left < 0.0
-        });
-    drawn
-        .map(|(candidate, _)| candidate)
-        .or(sorted.last())
-        .map(|&(_, token)| token)
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-struct Random(u64);
-
-impl Random {
-    /// Returns a number from 0 up to, but not including, 1.
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
-        // 53 bits fill the mantissa exactly.
-        (z >> 11) as f64 / (1u64 << 53) as f64
-    }
+/// Returns a seed of llama.cpp, for which the greatest number means a random seed.
+fn short_seed(seed: u64) -> u32 {
+    let folded = (seed ^ (seed >> 32)) & u64::from(u32::MAX >> 1);
+    u32::try_from(folded).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn temperature_zero_takes_the_best_and_the_lower_token_among_equals() {
-        let mut sampler = Sampler::new(0.0, 1);
-        assert_eq!(sampler.choose(&[0.5, 3.0, 3.0, -1.0]), Some(1));
-        assert_eq!(sampler.choose(&[]), None);
-        assert_eq!(sampler.choose(&[f32::NAN, -2.0]), Some(1));
+    fn greedy(wrote: &[i32]) -> Sampler {
+        let mut sampler = Sampler::new(4, 0.0, 1);
+        let tokens = wrote.iter().map(|token| LlamaToken(*token));
+        tokens.for_each(|token| sampler.wrote(token));
+        sampler
     }
 
     #[test]
-    fn a_token_written_lately_is_penalised_once() {
-        let mut sampler = Sampler::new(0.0, 1);
-        sampler.wrote(1);
-        sampler.wrote(1);
-        assert_eq!(sampler.choose(&[0.0, 2.1, 2.0]), Some(2));
-        assert_eq!(sampler.choose(&[0.0, 2.3, 2.0]), Some(1));
-    }
-
-    #[test]
-    fn a_penalty_lowers_scores_below_zero_too() {
-        let mut sampler = Sampler::new(0.0, 1);
-        sampler.wrote(0);
-        assert_eq!(sampler.choose(&[-1.0, -1.05]), Some(1));
-    }
-
-    #[test]
-    fn the_penalty_ends_with_the_window() {
-        let mut sampler = Sampler::new(0.0, 1);
-        sampler.wrote(1);
-        (0..REPEAT_WINDOW).for_each(|_| sampler.wrote(0));
-        assert_eq!(sampler.choose(&[0.0, 2.1, 2.0]), Some(1));
+    fn temperature_zero_takes_the_best_and_recent_tokens_are_penalized_once() {
+        let out_of_the_window = [&[1][..], &[0; 64]].concat();
+        let cases: [(&[i32], &[f32], Option<i32>); 7] = [
+            (&[], &[0.5, 3.0, 3.0, -1.0], Some(1)),
+            (&[], &[f32::NAN, -2.0], Some(1)),
+            (&[], &[], None),
+            (&[1, 1], &[0.0, 2.1, 2.0], Some(2)),
+            (&[1, 1], &[0.0, 2.3, 2.0], Some(1)),
+            (&[0], &[-1.0, -1.05], Some(1)),
+            (&out_of_the_window, &[0.0, 2.1, 2.0], Some(1)),
+        ];
+        for (wrote, scores, expected) in cases {
+            let chosen = greedy(wrote).choose(scores);
+            assert_eq!(
+                chosen.map(|token| token.0),
+                expected,
+                "{wrote:?} {scores:?}"
+            );
+        }
     }
 
     #[test]
     fn only_allowed_tokens_are_chosen() {
         let mut allowed = SimpleVob::alloc(4);
+        assert_eq!(greedy(&[]).choose_allowed(&[0.5, 9.0], &allowed), None);
         allowed.allow_token(0);
         allowed.allow_token(3);
-        let mut sampler = Sampler::new(0.0, 1);
-        assert_eq!(
-            sampler.choose_allowed(&[0.5, 9.0, 9.0, 1.0], &allowed),
-            Some(3)
-        );
-        assert_eq!(
-            sampler.choose_allowed(&[0.5, 9.0, 9.0, 1.0], &SimpleVob::alloc(4)),
-            None
-        );
+        let chosen = greedy(&[]).choose_allowed(&[0.5, 9.0, 9.0, 1.0], &allowed);
+        assert_eq!(chosen, Some(LlamaToken(3)));
     }
 
     #[test]
-    fn the_same_seed_draws_the_same_tokens_and_another_seed_others() {
-        let scores: Vec<f32> = (0..100u8)
-            .map(|token| f32::from(token % 10) / 10.0)
-            .collect();
-        let draw = |seed| -> Vec<_> {
-            let mut sampler = Sampler::new(1.0, seed);
-            (0..20).map(|_| sampler.choose(&scores)).collect()
+    fn a_seed_draws_the_same_tokens_and_only_likely_ones() {
+        let draw = |seed, scores: &[f32]| -> Vec<_> {
+            let mut sampler = Sampler::new(100, 1.0, seed);
+            (0..200).map(|_| sampler.choose(scores)).collect()
         };
-        assert_eq!(draw(7), draw(7));
-        assert_ne!(draw(7), draw(8));
-    }
-
-    #[test]
-    fn unlikely_tokens_are_never_drawn() {
-        let mut sampler = Sampler::new(1.0, 3);
-        assert!((0..1000).all(|_| sampler.choose(&[10.0, 0.0, 0.0, 0.0]) == Some(0)));
-    }
-
-    #[test]
-    fn likely_tokens_are_drawn_about_as_often_as_their_probability() {
-        let mut sampler = Sampler::new(1.0, 3);
-        let first = (0..1000)
-            .filter(|_| sampler.choose(&[1.0, 1.0]) == Some(0))
-            .count();
-        assert!((450..550).contains(&first), "{first} of 1000");
+        let scores: Vec<f32> = (0..100u8).map(|token| f32::from(token % 10)).collect();
+        assert_eq!(draw(7, &scores), draw(7, &scores));
+        assert_ne!(draw(7, &scores), draw(8, &scores));
+        let first = |scores: &[f32]| {
+            let drawn = draw(3, scores).into_iter().flatten();
+            drawn.filter(|token| token.0 == 0).count()
+        };
+        assert_eq!(first(&[10.0, 0.0, 0.0, 0.0]), 200);
+        assert!((60..140).contains(&first(&[1.0, 1.0])));
     }
 }

@@ -74,14 +74,6 @@ impl Sequence {
         self.reply.is_closed()
     }
 
-    /// Writes the tokens that the schema forces at the start.
-    pub(crate) fn begin(
-        &mut self,
-        vocabulary: &LlamaVocab<'_>,
-    ) -> Result<Option<StopReason>, Error> {
-        self.write_forced(vocabulary)
-    }
-
     /// Moves up to `room` tokens into the batch. Returns how many.
     pub(crate) fn add_to(
         &mut self,
@@ -94,11 +86,10 @@ impl Sequence {
                 break;
             };
             let is_last = self.feed.is_empty();
-            batch
-                .add(token, self.position, &[self.slot], is_last)
-                .map_err(|error| Error::Decode {
-                    reason: error.to_string(),
-                })?;
+            let added = batch.add(token, self.position, &[self.slot], is_last);
+            added.map_err(|error| Error::Decode {
+                reason: error.to_string(),
+            })?;
             self.position += 1;
             self.in_batch = true;
             self.row = is_last.then(|| batch.n_tokens() - 1);
@@ -116,16 +107,15 @@ impl Sequence {
             Some(constraint) => self.sampler.choose_allowed(scores, &constraint.allowed()?),
             None => self.sampler.choose(scores),
         };
-        let token = choice.ok_or_else(|| Error::Decode {
+        let id = choice.ok_or_else(|| Error::Decode {
             reason: "no token can follow".to_owned(),
         })?;
-        let id = LlamaToken(token.cast_signed());
         // A model that starts a new turn has ended its own.
         if vocabulary.is_eog(id) || id == vocabulary.bos() {
             return Ok(Some(StopReason::End));
         }
         if let Some(constraint) = &mut self.constraint {
-            constraint.consume(token)?;
+            constraint.consume(id.0.cast_unsigned())?;
         }
         match self.write(vocabulary, id) {
             None => self.write_forced(vocabulary),
@@ -134,7 +124,11 @@ impl Sequence {
         }
     }
 
-    fn write_forced(&mut self, vocabulary: &LlamaVocab<'_>) -> Result<Option<StopReason>, Error> {
+    /// Writes the tokens that the schema forces.
+    pub(crate) fn write_forced(
+        &mut self,
+        vocabulary: &LlamaVocab<'_>,
+    ) -> Result<Option<StopReason>, Error> {
         let left = self.max_tokens.saturating_sub(self.output_tokens) as usize;
         let Some(constraint) = &mut self.constraint else {
             return Ok(None);
@@ -143,11 +137,11 @@ impl Sequence {
         for token in constraint.forced(left)? {
             stopped = self.write(vocabulary, LlamaToken(token.cast_signed()));
         }
-        if self.is_complete()? {
-            Ok(Some(StopReason::End))
+        Ok(if self.is_complete()? {
+            Some(StopReason::End)
         } else {
-            Ok(stopped)
-        }
+            stopped
+        })
     }
 
     fn is_complete(&self) -> Result<bool, Error> {
@@ -159,7 +153,7 @@ impl Sequence {
     fn write(&mut self, vocabulary: &LlamaVocab<'_>, token: LlamaToken) -> Option<StopReason> {
         self.output_tokens += 1;
         self.feed.push_back(token);
-        self.sampler.wrote(token.0.cast_unsigned());
+        self.sampler.wrote(token);
         self.text
             .extend(vocabulary.token_to_piece(token, false, None));
         (self.output_tokens >= self.max_tokens).then_some(StopReason::MaxTokens)

@@ -46,6 +46,10 @@ fn with_schema(question: &str, max_tokens: u32, schema: &Value) -> Request {
     }
 }
 
+async fn complete(request: Request) -> Completion {
+    model().complete(request).await.unwrap()
+}
+
 fn without_times(completion: Completion) -> Completion {
     Completion {
         queued: Duration::ZERO,
@@ -57,12 +61,8 @@ fn without_times(completion: Completion) -> Completion {
 fn assert_valid(completion: &Completion, schema: &Value) -> Value {
     assert_eq!(completion.stop, StopReason::End, "{completion:?}");
     let value: Value = serde_json::from_str(&completion.text).unwrap();
-    assert_eq!(
-        value.to_string().len(),
-        completion.text.len(),
-        "compact: {}",
-        completion.text
-    );
+    let compact = value.to_string().len();
+    assert_eq!(compact, completion.text.len(), "{}", completion.text);
     let validator = jsonschema::validator_for(schema).unwrap();
     assert!(validator.is_valid(&value), "{value}");
     value
@@ -70,16 +70,11 @@ fn assert_valid(completion: &Completion, schema: &Value) -> Value {
 
 #[tokio::test]
 async fn the_capital_of_france_is_paris() {
-    let reply = model()
-        .complete(ask("What is the capital of France?", 40))
-        .await
-        .unwrap();
+    let reply = complete(ask("What is the capital of France?", 40)).await;
     assert!(reply.text.contains("Paris"), "{reply:?}");
     assert_eq!(reply.stop, StopReason::End);
-    assert!(
-        reply.input_tokens > 8 && (3..40).contains(&reply.output_tokens),
-        "{reply:?}"
-    );
+    let is_counted = reply.input_tokens > 8 && (3..40).contains(&reply.output_tokens);
+    assert!(is_counted, "{reply:?}");
 }
 
 #[tokio::test]
@@ -100,17 +95,14 @@ async fn a_reply_satisfies_its_schema_with_all_bounds() {
     for (seed, temperature) in [(1, 0.0), (2, 1.0), (3, 1.0)] {
         let mut request = with_schema("Describe the city of Paris as JSON.", 300, &schema);
         (request.seed, request.temperature) = (seed, temperature);
-        assert_valid(&model().complete(request).await.unwrap(), &schema);
+        assert_valid(&complete(request).await, &schema);
     }
 }
 
 #[tokio::test]
 async fn what_a_schema_forces_is_written_without_the_model() {
     let schema = json!({ "const": { "a": [1, 2], "b": "fixed" } });
-    let reply = model()
-        .complete(with_schema("Anything.", 50, &schema))
-        .await
-        .unwrap();
+    let reply = complete(with_schema("Anything.", 50, &schema)).await;
     assert_eq!(reply.text, r#"{"a":[1,2],"b":"fixed"}"#);
     assert_eq!(reply.stop, StopReason::End);
 }
@@ -119,13 +111,8 @@ async fn what_a_schema_forces_is_written_without_the_model() {
 async fn non_ascii_values_come_out_whole() {
     let schema = json!({ "type": "object", "properties": { "word": { "enum": ["naïve café", "日本語 🙂"] } },
         "required": ["word"], "additionalProperties": false });
-    assert_valid(
-        &model()
-            .complete(with_schema("Pick a word.", 60, &schema))
-            .await
-            .unwrap(),
-        &schema,
-    );
+    let reply = complete(with_schema("Pick a word.", 60, &schema)).await;
+    assert_valid(&reply, &schema);
 }
 
 #[tokio::test]
@@ -137,21 +124,16 @@ async fn a_schema_that_cannot_be_enforced_is_refused() {
 
 #[tokio::test]
 async fn a_reply_ends_at_its_limit() {
-    let reply = model()
-        .complete(ask("Write a long story about a river.", 7))
-        .await
-        .unwrap();
-    assert_eq!(
-        (reply.stop, reply.output_tokens),
-        (StopReason::MaxTokens, 7)
-    );
-    assert!(!reply.text.is_empty());
     let schema = json!({ "type": "string", "minLength": 500 });
-    let cut = model()
-        .complete(with_schema("Write.", 9, &schema))
-        .await
-        .unwrap();
-    assert_eq!((cut.stop, cut.output_tokens), (StopReason::MaxTokens, 9));
+    let text = ask("Write a long story about a river.", 7);
+    for (request, limit) in [(text, 7), (with_schema("Write.", 9, &schema), 9)] {
+        let cut = complete(request).await;
+        assert_eq!(
+            (cut.stop, cut.output_tokens),
+            (StopReason::MaxTokens, limit)
+        );
+        assert!(!cut.text.is_empty());
+    }
 }
 
 #[tokio::test]
@@ -206,21 +188,14 @@ async fn what_can_never_fit_is_refused_at_once() {
     assert_eq!(limit, 8192);
     let prompt = model.count_tokens(&ask("Hello", 1).messages);
     let refused = model.complete(ask("Hello", limit)).await;
-    assert_eq!(
-        refused,
-        Err(Error::TooLong {
-            tokens: prompt + limit,
-            limit
-        })
-    );
-    let refused = model.complete(ask(&"word ".repeat(9000), 10)).await;
-    assert!(
-        matches!(refused, Err(Error::TooLong { tokens, .. }) if tokens > 9000),
-        "{refused:?}"
-    );
+    let tokens = prompt + limit;
+    assert_eq!(refused, Err(Error::TooLong { tokens, limit }));
     assert!(model.count_tokens(&ask(&"x".repeat(100_000), 1).messages) > 1000);
-    let refused = model.complete(ask(&"x".repeat(5_000_000), 10)).await;
-    assert!(matches!(refused, Err(Error::TooLong { .. })), "{refused:?}");
+    for long in ["word ".repeat(9000), "x".repeat(5_000_000)] {
+        let refused = model.complete(ask(&long, 10)).await;
+        let is_too_long = matches!(refused, Err(Error::TooLong { tokens, .. }) if tokens > 9000);
+        assert!(is_too_long, "{refused:?}");
+    }
 }
 
 #[tokio::test]
@@ -273,13 +248,8 @@ async fn a_message_cannot_end_its_own_turn() {
 fn a_missing_file_and_a_file_that_is_no_model_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("absent.gguf");
-    assert_eq!(
-        LocalModel::load(Options::new(&path)).unwrap_err(),
-        Error::ModelMissing { path: path.clone() }
-    );
+    let error = || LocalModel::load(Options::new(&path)).unwrap_err();
+    assert_eq!(error(), Error::ModelMissing { path: path.clone() });
     std::fs::write(&path, b"not a model").unwrap();
-    assert!(matches!(
-        LocalModel::load(Options::new(&path)),
-        Err(Error::Load { .. })
-    ));
+    assert!(matches!(error(), Error::Load { .. }));
 }

@@ -52,11 +52,8 @@ fn a_slow_model_is_rewritten_once_and_a_stale_or_truncated_copy_is_replaced() {
     file.set_len(whole / 2).unwrap();
     drop(file);
     load(&source);
-    assert_eq!(
-        fs::metadata(&copy).unwrap().len(),
-        whole,
-        "a truncated copy is replaced"
-    );
+    let replaced = fs::metadata(&copy).unwrap().len();
+    assert_eq!(replaced, whole, "a truncated copy is replaced");
 
     let made = modified(&copy);
     #[allow(
@@ -64,26 +61,15 @@ fn a_slow_model_is_rewritten_once_and_a_stale_or_truncated_copy_is_replaced() {
         reason = "the file system has the system's time"
     )]
     let now = SystemTime::now();
-    fs::OpenOptions::new()
-        .write(true)
-        .open(&source)
-        .unwrap()
-        .set_modified(now)
-        .unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&source).unwrap();
+    file.set_modified(now).unwrap();
     load(&source);
-    assert!(
-        modified(&copy) > made,
-        "a copy older than its source is replaced"
-    );
+    let is_newer = modified(&copy) > made;
+    assert!(is_newer, "a copy older than its source is replaced");
 
-    let mut names: Vec<_> = fs::read_dir(folder.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    let entries = fs::read_dir(folder.path()).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(
-        names,
-        ["tiny.gguf", "tiny.q8_0.gguf"],
-        "nothing is left over"
-    );
+    let expected = ["tiny.gguf", "tiny.q8_0.gguf"];
+    assert_eq!(names, expected, "nothing is left over");
 }

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use support::process::Service;
-use support::{Fault, LoopbackClient, MockProvider, Setup, TestApp, chat, client, mix};
+use support::{Fault, MockProvider, Setup, TestApp, chat, client, mix};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -408,7 +408,7 @@ async fn all_at_once<F: Future<Output = u16>>(path: impl Fn(usize) -> F) -> Meas
     Measured { statuses, seconds }
 }
 
-async fn pure_path(client: &LoopbackClient, url: String) -> u16 {
+async fn pure_path(client: &reqwest::Client, url: String) -> u16 {
     let call = |step: &'static str| {
         let body = json!({
             "model": "claude-haiku-5-5", "max_tokens": 1200, "system": "You answer.",
@@ -435,7 +435,7 @@ async fn pure_path(client: &LoopbackClient, url: String) -> u16 {
 }
 
 /// Returns the status, or 0 if there was no answer.
-async fn served_path(client: &LoopbackClient, url: &str, case: usize) -> u16 {
+async fn served_path(client: &reqwest::Client, url: &str, case: usize) -> u16 {
     let mut body = chat("ask", &question_of_length(case));
     body["user"]["id"] = json!(format!("u{case}"));
     let sent = client

@@ -114,14 +114,7 @@ async fn failures_of_the_provider_are_retried() {
 #[tokio::test]
 async fn a_rate_limit_is_waited_out() {
     let provider = MockProvider::start().await;
-    provider
-        .on(
-            "r1/solver",
-            Fault::RateLimited {
-                retry_after_secs: 1,
-            },
-        )
-        .once();
+    provider.on("r1/solver", Fault::RateLimited(1)).once();
     let app = TestApp::with(
         &provider,
         Setup::default().set("/policy/retry", json!({ "maxMs": 1000 })),

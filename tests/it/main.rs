@@ -39,7 +39,6 @@ mod language;
 mod learned;
 mod limits_on_input;
 mod metrics;
-mod mock_provider;
 mod model_data;
 mod money;
 mod openapi;

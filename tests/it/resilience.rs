@@ -83,14 +83,7 @@ async fn an_open_circuit_sends_the_role_to_its_fallback_at_once() {
 #[tokio::test]
 async fn the_fallback_is_called_at_once_if_a_wait_is_too_long() {
     let provider = MockProvider::start().await;
-    provider
-        .on(
-            "r1/solver",
-            Fault::RateLimited {
-                retry_after_secs: 3600,
-            },
-        )
-        .once();
+    provider.on("r1/solver", Fault::RateLimited(3600)).once();
     let solver = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1000,
                          "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
     let app = TestApp::with(

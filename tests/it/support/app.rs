@@ -19,7 +19,8 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use super::{LoopbackClient, MockProvider, client, postgres};
+use super::scenario::AGENTS;
+use super::{MockProvider, client, postgres};
 
 /// A planted key. No reply, journal, error or log may show it.
 pub const PLANTED_KEY: &str = "sk-planted-8c1f2e9a7b6d";
@@ -38,21 +39,12 @@ impl Setup {
         let openai = json!({ "enabled": true, "kind": "openai", "baseUrl": provider.url() });
         let role =
             json!({ "provider": "openai", "model": "OPENAI_MODEL_OF_TEST", "maxTokens": 1000 });
-        let roles = [
-            "master",
-            "solver",
-            "critic",
-            "verifier",
-            "editor",
-            "implementer",
-            "visual",
-        ];
         let setup = self
             .set("/providers/openai", openai)
             .env("OPENAI_API_KEY", "sk-other")
             .env("OPENAI_MODEL_OF_TEST", "gpt-4.1");
         let set = |setup: Self, name| setup.set(format!("/models/roles/{name}"), role.clone());
-        roles.into_iter().fold(setup, set)
+        AGENTS.into_iter().chain(["master"]).fold(setup, set)
     }
 
     pub fn set(mut self, pointer: impl Into<String>, value: Value) -> Self {
@@ -69,7 +61,7 @@ impl Setup {
 pub struct TestApp {
     pub app: Arc<App>,
     pub url: String,
-    pub client: LoopbackClient,
+    pub client: reqwest::Client,
     pub folder: Arc<TempDir>,
     server: JoinHandle<()>,
 }
@@ -195,10 +187,9 @@ impl TestApp {
         assert_eq!(status, 200, "{body:#}");
         let header = |name: &str| headers[name].to_str().unwrap();
         let run: RunId = header("x-request-id").parse().unwrap();
-        let outcome = header("x-conclave-outcome").to_owned();
         let got = Got {
             run,
-            outcome,
+            outcome: header("x-conclave-outcome").to_owned(),
             entries: self.entries(run).await,
             body,
         };
@@ -207,16 +198,10 @@ impl TestApp {
     }
 
     pub async fn get(&self, path: &str) -> (u16, Value) {
-        let response = self
-            .client
-            .get(format!("{}{path}", self.url))
-            .send()
-            .await
-            .unwrap();
-        (
-            response.status().as_u16(),
-            response.json().await.unwrap_or_default(),
-        )
+        let request = self.client.get(format!("{}{path}", self.url));
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        (status, response.json().await.unwrap_or_default())
     }
 
     pub async fn entries(&self, run: RunId) -> Vec<Entry> {
@@ -226,21 +211,13 @@ impl TestApp {
     /// Checks the invariants of SPEC 14 on a reply, and the shape of the response.
     fn hold(&self, got: &Got) {
         let head = &got.entries.last().unwrap().hash;
-        let reply = hold(
-            got.run,
-            &got.entries,
-            head,
-            self.app.config.policy.ask_user_threshold,
-        );
+        let threshold = self.app.config.policy.ask_user_threshold;
+        let reply = hold(got.run, &got.entries, head, threshold);
         assert_eq!(got.text(), reply.text);
-        let mode = Transcript::of_entries(&got.entries)
-            .accepted
-            .unwrap()
-            .question
-            .mode;
+        let accepted = Transcript::of_entries(&got.entries).accepted.unwrap();
+        let fields = 2 + usize::from(accepted.question.mode.has_audit());
         let keys: Vec<&String> = got.body.as_object().unwrap().keys().collect();
-        let expected = ["reply", "meta", "audit"];
-        assert_eq!(keys, expected[..if mode.has_audit() { 3 } else { 2 }]);
+        assert_eq!(keys, ["reply", "meta", "audit"][..fields]);
     }
 
     /// Waits until a run has ended.
@@ -255,15 +232,12 @@ impl TestApp {
 /// # Panics
 /// Panics if one does not hold.
 pub fn hold<'a>(run: RunId, entries: &'a [Entry], head: &str, threshold: f64) -> &'a Reply {
-    let Some(Ending::Replied { reply }) =
-        Transcript::of_entries(entries).finished.map(|f| &f.ending)
-    else {
+    let finished = Transcript::of_entries(entries).finished;
+    let Some(Ending::Replied { reply }) = finished.map(|f| &f.ending) else {
         panic!("a reply without an ending in the journal")
     };
-    let events = entries.iter().map(|entry| entry.event.clone());
-    let events: Vec<Event> = events
-        .filter(|event| !matches!(event, Event::Finished(_)))
-        .collect();
+    let mut events: Vec<Event> = entries.iter().map(|entry| entry.event.clone()).collect();
+    events.retain(|event| !matches!(event, Event::Finished(_)));
     // A reply that replaced a draft because of a broken rule counts as a defect too.
     for event in &events {
         if let Event::Synthesized(draft) = event {

@@ -27,9 +27,8 @@ pub struct Call {
 
 impl Call {
     pub(super) fn new(wire: Wire, path: &str, headers: HeaderMap, body: Value) -> Self {
-        let full_key = headers
-            .get("idempotency-key")
-            .map_or("", |key| key.to_str().unwrap());
+        let full_key = headers.get("idempotency-key");
+        let full_key = full_key.map_or("", |key| key.to_str().unwrap());
         let (run, key) = full_key.split_once('/').unwrap_or(("", full_key));
         Self {
             full_key: full_key.to_owned(),
@@ -49,17 +48,13 @@ impl Call {
     /// its repair), a step with one `*` (`r1/critic*`, `*/critic`), or with `#` the key of one
     /// attempt (`r1/critic#2`).
     pub(super) fn is_at(&self, pattern: &str) -> bool {
-        let wanted = if pattern.contains('#') {
-            &self.key
-        } else {
-            &self.step
+        let is_attempt = pattern.contains('#');
+        let wanted = if is_attempt { &self.key } else { &self.step };
+        let Some((head, tail)) = pattern.split_once('*') else {
+            return wanted == pattern;
         };
-        match pattern.split_once('*') {
-            Some((head, tail)) => wanted
-                .strip_prefix(head)
-                .is_some_and(|rest| rest.ends_with(tail)),
-            None => wanted == pattern,
-        }
+        let rest = wanted.strip_prefix(head);
+        rest.is_some_and(|rest| rest.ends_with(tail))
     }
 
     /// Returns everything that the model reads, system prompt first.
@@ -83,29 +78,26 @@ impl Call {
     fn messages(&self, system: bool) -> String {
         let messages = self.body["messages"].as_array().into_iter().flatten();
         let is_wanted = |message: &&Value| (message["role"] == "system") == system;
-        let texts = messages
-            .filter(is_wanted)
-            .map(|message| texts(&message["content"]));
-        texts.collect::<Vec<_>>().join("\n")
+        let wanted = messages.filter(is_wanted);
+        let texts: Vec<String> = wanted.map(|message| texts(&message["content"])).collect();
+        texts.join("\n")
     }
 
     pub fn images(&self) -> usize {
         let messages = self.body["messages"].as_array().into_iter().flatten();
-        let parts = messages
-            .filter_map(|message| message["content"].as_array())
-            .flatten();
-        parts
-            .filter(|part| part["type"] == "image" || part["type"] == "image_url")
-            .count()
+        let parts = messages.filter_map(|message| message["content"].as_array());
+        let is_image = |part: &&Value| part["type"] == "image" || part["type"] == "image_url";
+        parts.flatten().filter(is_image).count()
     }
 }
 
 /// Returns a step without the numbers of attempts.
 pub fn step_of(key: &str) -> String {
-    let names = key
-        .split('/')
-        .map(|segment| segment.split('#').next().unwrap());
-    names.collect::<Vec<_>>().join("/")
+    let segments = key.split('/');
+    let names: Vec<&str> = segments
+        .map(|name| name.split('#').next().unwrap())
+        .collect();
+    names.join("/")
 }
 
 /// Returns a plain string, or the text parts of a list.

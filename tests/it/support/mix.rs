@@ -12,16 +12,13 @@ use super::script::{Fault, Mix};
 pub fn kinds() -> [(&'static str, Fault); 19] {
     // Longer than the timeout of any call in the tests.
     let for_ever = Duration::from_secs(60);
-    let rate_limited = Fault::RateLimited {
-        retry_after_secs: 1,
-    };
     [
         ("connection reset", Fault::Hang(Duration::ZERO)),
         ("reset mid-body", Fault::CutBody),
         ("hang", Fault::Hang(for_ever)),
         ("408", Fault::Status(408)),
         ("409", Fault::Status(409)),
-        ("429, retry-after 1 s", rate_limited),
+        ("429, retry-after 1 s", Fault::RateLimited(1)),
         ("429", Fault::Status(429)),
         ("500", Fault::Status(500)),
         ("502", Fault::Status(502)),
@@ -55,8 +52,6 @@ pub fn of(seed: u64, percent: u64, faults: Vec<Fault>) -> Mix {
 /// Returns a pseudo-random number for a seed and a text.
 pub fn mixed(seed: u64, text: &str) -> u64 {
     let digest = Sha256::digest(format!("{seed}/{text}"));
-    digest
-        .iter()
-        .take(8)
-        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+    let bytes = digest.iter().take(8);
+    bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

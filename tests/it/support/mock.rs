@@ -30,7 +30,7 @@ pub struct MockProvider {
     _server: JoinSet<()>,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Shared {
     state: Arc<Mutex<Inner>>,
     stop: CancellationToken,
@@ -38,7 +38,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Inner {
-    scenario: Option<Scenario>,
+    scenario: Scenario,
     script: Script,
     calls: Vec<Call>,
     /// System prompts that are in the cache.
@@ -84,8 +84,14 @@ impl MockProvider {
         socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
         let listener = socket.listen(8192).unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Shared::default();
-        shared.lock().scenario = Some(scenario);
+        let inner = Inner {
+            scenario,
+            ..Inner::default()
+        };
+        let shared = Shared {
+            state: Arc::new(Mutex::new(inner)),
+            stop: CancellationToken::new(),
+        };
         let router = Router::new()
             .fallback(handle)
             .layer(DefaultBodyLimit::disable())
@@ -107,7 +113,7 @@ impl MockProvider {
 
     /// Replaces the scenario.
     pub fn play(&self, scenario: Scenario) {
-        self.shared.lock().scenario = Some(scenario);
+        self.shared.lock().scenario = scenario;
     }
 
     /// Applies a fault to the calls that `pattern` matches. See [`Call::is_at`] for patterns and
@@ -170,9 +176,8 @@ impl MockProvider {
 
     /// Returns the calls that the pattern matches.
     pub fn calls_of(&self, pattern: &str) -> Vec<Call> {
-        let mut calls = self.calls();
-        calls.retain(|call| call.is_at(pattern));
-        calls
+        let calls = self.calls().into_iter();
+        calls.filter(|call| call.is_at(pattern)).collect()
     }
 
     /// Returns the number of calls that the pattern matches. `r1/solver` counts every attempt at
@@ -253,6 +258,9 @@ impl Drop for InFlight {
     }
 }
 
+/// The page of a proxy.
+const PAGE: &str = "<html><body><h1>Welcome to the proxy</h1></body></html>";
+
 async fn handle(
     State(shared): State<Shared>,
     uri: Uri,
@@ -268,10 +276,8 @@ async fn handle(
         .repeated
         .as_ref()
         .map(|known| known.get(&call.step).cloned());
-    let complaint = match repeated {
-        Some(_) => None,
-        None => vendor::complaint(&call),
-    };
+    let is_checked = repeated.is_none();
+    let complaint = is_checked.then(|| vendor::complaint(&call)).flatten();
     call.complaint = complaint.as_ref().map(|(_, reason)| reason.clone());
     let (hit, flight) = arrive(&shared, &call);
     let silence = match hit.outcome {
@@ -289,12 +295,8 @@ async fn handle(
         (None, Some(Fault::Status(status)), _) => {
             (*status, json, wire.error(*status, "as the test asked"))
         }
-        (None, Some(Fault::RateLimited { .. }), _) => (429, json, wire.error(429, "slow down")),
-        (None, Some(Fault::Html), _) => (
-            200,
-            "text/html",
-            "<html><body><h1>Welcome to the proxy</h1></body></html>".to_owned(),
-        ),
+        (None, Some(Fault::RateLimited(_)), _) => (429, json, wire.error(429, "slow down")),
+        (None, Some(Fault::Html), _) => (200, "text/html", PAGE.to_owned()),
         (None, _, Some(Canned::Body(status, text))) => (*status, json, text.clone()),
         _ => {
             let known = repeated.flatten();
@@ -315,7 +317,7 @@ async fn handle(
         .header(header::CONTENT_TYPE, kind)
         .header(header::CONTENT_LENGTH, length)
         .header(wire.request_id_header(), "req_mock");
-    if let Some(Fault::RateLimited { retry_after_secs }) = hit.outcome {
+    if let Some(Fault::RateLimited(retry_after_secs)) = hit.outcome {
         response = response.header(header::RETRY_AFTER, retry_after_secs);
     }
     response.body(body).unwrap()
@@ -356,10 +358,8 @@ fn answer(shared: &Shared, call: &Call, hit: &Hit) -> (&'static str, String) {
     let (scenario, is_cached) = {
         let mut inner = shared.lock();
         // The first call with a system prompt writes the cache, later ones read it.
-        (
-            inner.scenario.clone().unwrap(),
-            !inner.cached.insert(call.system()),
-        )
+        let is_cached = !inner.cached.insert(call.system());
+        (inner.scenario.clone(), is_cached)
     };
     let text = match &hit.reply {
         Some(Canned::Text(text)) => text.clone(),
@@ -395,15 +395,13 @@ fn answer(shared: &Shared, call: &Call, hit: &Hit) -> (&'static str, String) {
         Some(Fault::ServedBy(model)) => model.to_owned(),
         _ => call.model.clone(),
     };
-    wire::render(
-        call,
-        &Answer {
-            text,
-            stop,
-            tokens,
-            model,
-        },
-    )
+    let answer = Answer {
+        text,
+        stop,
+        tokens,
+        model,
+    };
+    wire::render(call, &answer)
 }
 
 /// Returns the reply of the scenario: JSON, or prose of the same report for a plain-text role.
@@ -415,10 +413,9 @@ fn text_for(scenario: &Scenario, call: &Call) -> String {
     let reply = scenario.reply(&call.step, &request).unwrap_or_default();
     let is_text = wire::schema(call).is_null() && !request.contains("selfConfidence");
     if is_text && reply["units"].is_array() {
-        prose(&reply)
-    } else {
-        reply.to_string()
+        return prose(&reply);
     }
+    reply.to_string()
 }
 
 /// Returns the model's text after the fault, and why the model stopped.

@@ -33,24 +33,18 @@ pub fn is_chosen() -> bool {
 /// Returns the address of the database for a name. Creates the database if it is missing.
 pub async fn database(name: &str) -> String {
     let mut url = server();
-    let digest = Sha256::digest(name)
+    let digest = Sha256::digest(name);
+    let digest: String = digest
         .iter()
         .take(12)
         .map(|byte| format!("{byte:02x}"))
-        .collect::<String>();
+        .collect();
     let own = format!("test_{digest}");
-    let mut connection = PgConnectOptions::from_url(&url)
-        .unwrap()
-        .connect()
-        .await
-        .expect("the PostgreSQL of the tests");
-    let (known,): (bool,) =
-        sqlx::query_as("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)")
-            .bind(&own)
-            .fetch_one(&mut connection)
-            .await
-            .unwrap();
-    if !known {
+    let connection = PgConnectOptions::from_url(&url).unwrap().connect().await;
+    let mut connection = connection.expect("the PostgreSQL of the tests");
+    let known = sqlx::query("SELECT FROM pg_database WHERE datname = $1").bind(&own);
+    let known = known.fetch_optional(&mut connection).await.unwrap();
+    if known.is_none() {
         let create = AssertSqlSafe(format!("CREATE DATABASE {own} TEMPLATE template0"));
         sqlx::query(create).execute(&mut connection).await.unwrap();
     }

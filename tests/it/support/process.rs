@@ -94,13 +94,10 @@ impl Service {
         let text = log.borrow().clone();
         assert!(listens, "the service did not come up: {text}");
         let address = text.split("listening on ").nth(1).unwrap();
-        let url = address
-            .split(|c: char| c.is_whitespace() || c == '"')
-            .next()
-            .unwrap();
+        let mut words = address.split(|c: char| c.is_whitespace() || c == '"');
         Self {
             child,
-            url: url.to_owned(),
+            url: words.next().unwrap().to_owned(),
             log,
             reader,
         }
@@ -139,17 +136,11 @@ impl Service {
         body["user"]["id"] = json!(format!("u{number}"));
         body["context"]["messageId"] = json!(format!("m{number}"));
         let request = client().post(format!("{}/api/chat", self.url)).json(&body);
-        let response = request
-            .header("prefer", "respond-async")
-            .send()
-            .await
-            .ok()?;
+        let request = request.header("prefer", "respond-async");
+        let response = request.send().await.ok()?;
         assert_eq!(response.status(), 202);
-        response.headers()["x-request-id"]
-            .to_str()
-            .unwrap()
-            .parse()
-            .ok()
+        let run = response.headers()["x-request-id"].to_str().unwrap();
+        run.parse().ok()
     }
 }
 
@@ -163,19 +154,13 @@ impl Home {
     /// Uses the path that a service without settings uses.
     pub fn sqlite() -> Self {
         let folder = TempDir::new().unwrap();
-        let database = format!(
-            "sqlite://{}",
-            folder.path().join("data/conclave.db").display()
-        );
-        Self::with(folder, database, 30)
+        let file = folder.path().join("data/conclave.db");
+        Self::with(folder, format!("sqlite://{}", file.display()), 30)
     }
 
     pub async fn postgres(lease_seconds: u64) -> Self {
-        Self::with(
-            TempDir::new().unwrap(),
-            postgres::fresh().await,
-            lease_seconds,
-        )
+        let database = postgres::fresh().await;
+        Self::with(TempDir::new().unwrap(), database, lease_seconds)
     }
 
     fn with(folder: TempDir, database: String, lease_seconds: u64) -> Self {

@@ -26,7 +26,7 @@ pub struct Scenario {
     answered: Vec<(String, Scenario)>,
 }
 
-const AGENTS: [&str; 6] = [
+pub(super) const AGENTS: [&str; 6] = [
     "solver",
     "critic",
     "verifier",
@@ -124,33 +124,26 @@ impl Scenario {
         let is_shown = |unit: &Value| {
             let (agent, id) = unit.as_str().unwrap().split_once(':').unwrap();
             let units = self.reports[format!("r1/{agent}")]["units"].as_array();
-            units
-                .into_iter()
-                .flatten()
-                .any(|unit| unit["id"] == id && request.contains(unit["text"].as_str().unwrap()))
+            let mut units = units.into_iter().flatten();
+            units.any(|unit| unit["id"] == id && request.contains(unit["text"].as_str().unwrap()))
         };
         audit["unitsUsed"].as_array_mut().unwrap().retain(is_shown);
         let why = "its figures are confirmed by another agent's check, so they are kept with care";
-        let quarantined = AGENTS
-            .iter()
-            .filter(|agent| request.contains(&format!("{agent}: QUARANTINE")))
-            .map(|agent| json!({ "agent": agent, "why": why }));
-        audit["quarantineJustifications"] = quarantined.collect();
+        let is_quarantined = |agent: &&str| request.contains(&format!("{agent}: QUARANTINE"));
+        let quarantined = AGENTS.into_iter().filter(is_quarantined);
+        let justified = quarantined.map(|agent| json!({ "agent": agent, "why": why }));
+        audit["quarantineJustifications"] = justified.collect();
         synthesis
     }
 }
 
 /// Returns a report as the prose of a plain-text role.
 pub(super) fn prose(report: &Value) -> String {
-    let list = |key: &str| report[key].as_array().cloned().unwrap_or_default();
-    let units = list("units").into_iter().map(|unit| unit["text"].clone());
+    let list = |key: &str| report[key].as_array().into_iter().flatten();
+    let units = list("units").map(|unit| &unit["text"]);
     let lines = list("answerSummary")
-        .into_iter()
-        .chain([report["reasoning"].clone()]);
-    let lines: Vec<Value> = lines.chain(units).collect();
-    lines
-        .iter()
-        .filter_map(Value::as_str)
-        .collect::<Vec<_>>()
-        .join("\n")
+        .chain([&report["reasoning"]])
+        .chain(units);
+    let lines: Vec<&str> = lines.filter_map(Value::as_str).collect();
+    lines.join("\n")
 }

@@ -10,8 +10,8 @@ use super::call::Call;
 pub enum Fault {
     /// The wire's error body with this status.
     Status(u16),
-    /// 429 with a `retry-after` header.
-    RateLimited { retry_after_secs: u64 },
+    /// 429 with a `retry-after` header of this many seconds.
+    RateLimited(u64),
     /// Answers as usual, but later.
     Latency(Duration),
     /// Sends nothing for this time, then closes.
@@ -65,7 +65,8 @@ pub(super) enum Effect {
     Reply(Reply),
 }
 
-#[derive(PartialEq)]
+/// At most one effect of each kind applies to a call.
+#[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Delay,
     Outcome,
@@ -75,12 +76,11 @@ enum Kind {
 
 impl Effect {
     fn kind(&self) -> Kind {
+        use Fault::{HugeUsage, Latency, NegativeUsage, NoUsage};
         match self {
             Effect::Reply(_) => Kind::Reply,
-            Effect::Fault(Fault::Latency(_)) => Kind::Delay,
-            Effect::Fault(Fault::NoUsage | Fault::NegativeUsage | Fault::HugeUsage(_)) => {
-                Kind::Usage
-            }
+            Effect::Fault(Latency(_)) => Kind::Delay,
+            Effect::Fault(NoUsage | NegativeUsage | HugeUsage(_)) => Kind::Usage,
             Effect::Fault(_) => Kind::Outcome,
         }
     }
@@ -116,9 +116,8 @@ pub(super) struct Script {
 impl Script {
     /// Adds a rule and returns its number.
     pub fn add(&mut self, pattern: &str, effect: Effect) -> usize {
-        let pattern = pattern.to_owned();
         self.rules.push(Rule {
-            pattern,
+            pattern: pattern.to_owned(),
             effect,
             left: None,
             hits: 0,
@@ -135,36 +134,26 @@ impl Script {
             delay: self.latency,
             ..Hit::default()
         };
-        let kinds = [Kind::Delay, Kind::Outcome, Kind::Usage, Kind::Reply];
-        for effect in kinds
-            .map(|kind| self.take(call, &kind))
-            .into_iter()
-            .flatten()
-        {
-            hit.add(effect, call);
+        for kind in [Kind::Delay, Kind::Outcome, Kind::Usage, Kind::Reply] {
+            if let Some(effect) = self.take(call, kind) {
+                hit.add(effect, call);
+            }
         }
         if hit.outcome.is_none() && hit.usage.is_none() {
             let mixed = self.mix.as_ref().and_then(|mix| mix(call));
-            mixed
-                .into_iter()
-                .for_each(|fault| hit.add(Effect::Fault(fault), call));
+            if let Some(fault) = mixed {
+                hit.add(Effect::Fault(fault), call);
+            }
         }
         hit
     }
 
-    fn take(&mut self, call: &Call, kind: &Kind) -> Option<Effect> {
-        let fits = |rule: &Rule| rule.effect.kind() == *kind && call.is_at(&rule.pattern);
-        let rules = self.rules.iter();
-        let is_limited = |rule: &Rule| rule.left.is_some_and(|left| left > 0);
-        let limited = rules
-            .clone()
-            .position(|rule| is_limited(rule) && fits(rule));
-        let unlimited = || {
-            rules
-                .clone()
-                .rposition(|rule| rule.left.is_none() && fits(rule))
-        };
-        let found = limited.or_else(unlimited)?;
+    fn take(&mut self, call: &Call, kind: Kind) -> Option<Effect> {
+        let fits = |rule: &Rule| rule.effect.kind() == kind && call.is_at(&rule.pattern);
+        let is_limited = |rule: &Rule| rule.left.is_some_and(|left| left > 0) && fits(rule);
+        let is_unlimited = |rule: &Rule| rule.left.is_none() && fits(rule);
+        let limited = self.rules.iter().position(is_limited);
+        let found = limited.or_else(|| self.rules.iter().rposition(is_unlimited))?;
         let rule = &mut self.rules[found];
         rule.left = rule.left.map(|left| left - 1);
         rule.hits += 1;

@@ -12,28 +12,22 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn answer(&self) -> Option<&str> {
-        let answer = self
-            .claims
-            .iter()
-            .find(|[_, tags, _]| tags.contains("answer"));
+        let mut claims = self.claims.iter();
+        let answer = claims.find(|[_, tags, _]| tags.contains("answer"));
         answer.map(|[_, _, text]| *text)
     }
 }
 
-fn reports(request: &str) -> Vec<Report<'_>> {
+fn reports<'a>(request: &'a str) -> Vec<Report<'a>> {
     let claim = Regex::new(r"(?m)^(R\d+\.\d+) \(([^)]*)\): (.*)$").unwrap();
     let block = Regex::new(r"(?ms)^<<<[0-9a-f]+ REPORT (R\d+)\n(.*?)>>>$").unwrap();
-    block
-        .captures_iter(request)
-        .map(|found| {
-            let (_, [label, text]) = found.extract();
-            let claims = claim
-                .captures_iter(text)
-                .map(|claim| claim.extract().1)
-                .collect();
-            Report { label, claims }
-        })
-        .collect()
+    let report = |found: regex::Captures<'a>| {
+        let (_, [label, text]) = found.extract();
+        let claims = claim.captures_iter(text).map(|claim| claim.extract().1);
+        let claims = claims.collect();
+        Report { label, claims }
+    };
+    block.captures_iter(request).map(report).collect()
 }
 
 fn holds_one_of(right: &[String], text: &str) -> bool {
@@ -43,11 +37,8 @@ fn holds_one_of(right: &[String], text: &str) -> bool {
 pub fn cross_check(right: &[String], request: &str) -> Value {
     let reports = reports(request);
     let labels = |wanted: &dyn Fn(&Report<'_>) -> bool| -> Vec<&str> {
-        reports
-            .iter()
-            .filter(|report| wanted(report))
-            .map(|report| report.label)
-            .collect()
+        let wanted = reports.iter().filter(|report| wanted(report));
+        wanted.map(|report| report.label).collect()
     };
     let mut claims = vec![];
     for report in &reports {
@@ -70,12 +61,9 @@ pub fn cross_check(right: &[String], request: &str) -> Value {
             }));
         }
     }
-    let mut same_answers: Vec<Vec<&str>> = reports
-        .iter()
-        .filter_map(Report::answer)
-        .map(|answer| labels(&|report| report.answer() == Some(answer)))
-        .filter(|labels| labels.len() > 1)
-        .collect();
+    let answers = reports.iter().filter_map(Report::answer);
+    let same = answers.map(|answer| labels(&|report| report.answer() == Some(answer)));
+    let mut same_answers: Vec<Vec<&str>> = same.filter(|labels| labels.len() > 1).collect();
     same_answers.sort();
     same_answers.dedup();
     let parts = json!([{ "part": "the question", "answeredBy": labels(&|_| true) }]);
@@ -88,21 +76,17 @@ pub fn cross_check(right: &[String], request: &str) -> Value {
 pub fn decisions(right: &[String], request: &str) -> Value {
     let block = Regex::new(r"(?s) CONTESTED\n(.*?)>>>").unwrap();
     let claim = Regex::new(r"(?m)^(C\d+): .*\n  yours: (.*)\n((?:  [A-Z]: .*\n)*)").unwrap();
-    let block = block
-        .captures(request)
-        .map_or("", |found| found.extract::<1>().1[0]);
+    let block = block.captures(request);
+    let block = block.map_or("", |found| found.extract::<1>().1[0]);
     let decide = |found: regex::Captures<'_>| {
         let (_, [id, own, others]) = found.extract();
         let is_wrong = !right.is_empty() && !holds_one_of(right, own);
-        let better = others
+        let mut better = others
             .lines()
-            .rfind(|line| is_wrong && holds_one_of(right, line));
-        let (decision, to, evidence) = match better {
-            Some(line) => (
-                "concede",
-                &line[2..3],
-                "March has 31 days and not 30, so 31 + 30 = 61.",
-            ),
+            .filter(|line| is_wrong && holds_one_of(right, line));
+        let why = "March has 31 days and not 30, so 31 + 30 = 61.";
+        let (decision, to, evidence) = match better.next_back() {
+            Some(line) => ("concede", &line[2..3], why),
             None => ("keep", "", "Redone: it comes out the same."),
         };
         json!({ "claim": id, "decision": decision, "to": to, "by": "calculation", "evidence": evidence })

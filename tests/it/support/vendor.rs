@@ -39,18 +39,13 @@ pub(super) fn complaint(call: &Call) -> Option<(u16, String)> {
     if call.wire == Wire::Anthropic && !has("x-api-key") && !has("authorization") {
         return Some((401, "x-api-key header is required".to_owned()));
     }
-    let (rules, strict) = match call.wire {
-        Wire::Anthropic => (&ANTHROPIC, false),
-        Wire::OpenAi => (
-            &OPENAI,
-            call.body["response_format"]["json_schema"]["strict"] == true,
-        ),
+    let rules = match call.wire {
+        Wire::Anthropic => &ANTHROPIC,
+        Wire::OpenAi => &OPENAI,
     };
-    let reason = if call
-        .headers
-        .get("content-type")
-        .is_none_or(|kind| kind != "application/json")
-    {
+    let is_strict = call.body["response_format"]["json_schema"]["strict"] == true;
+    let kind = call.headers.get("content-type");
+    let reason = if kind.is_none_or(|kind| kind != "application/json") {
         "content-type must be application/json".to_owned()
     } else if call.wire == Wire::Anthropic && !has("anthropic-version") {
         "anthropic-version: header is required".to_owned()
@@ -58,7 +53,7 @@ pub(super) fn complaint(call: &Call) -> Option<(u16, String)> {
         format!("{}: {error}", error.instance_path())
     } else if call.wire == Wire::Anthropic && !ends_with_user(&call.body["messages"]) {
         "messages: the last must be the user's".to_owned()
-    } else if strict && !requires_all(wire::schema(call)) {
+    } else if is_strict && !requires_all(wire::schema(call)) {
         "'required' must list every property".to_owned()
     } else {
         return None;
@@ -74,19 +69,14 @@ fn ends_with_user(messages: &Value) -> bool {
 /// True if every object of a schema requires all its properties.
 fn requires_all(schema: &Value) -> bool {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
-    let mut names = schema["properties"]
+    let mut properties = schema["properties"].as_object().into_iter().flatten();
+    let items = schema.as_array().into_iter().flatten();
+    let fields = schema
         .as_object()
         .into_iter()
-        .flat_map(|all| all.keys());
-    let mut inner: Vec<&Value> = schema.as_array().into_iter().flatten().collect();
-    inner.extend(
-        schema
-            .as_object()
-            .into_iter()
-            .flat_map(|object| object.values()),
-    );
-    names.all(|name| required.iter().any(|known| known == name))
-        && inner.into_iter().all(requires_all)
+        .flat_map(|object| object.values());
+    properties.all(|(name, _)| required.iter().any(|known| known == name))
+        && items.chain(fields).all(requires_all)
 }
 
 /// Returns the thinking tokens of a call: the largest share of its limit that the effort allows.
@@ -98,18 +88,14 @@ pub(super) fn thinking(call: &Call) -> i64 {
         Wire::OpenAi => call.body["reasoning_effort"].as_str(),
     };
     let percent = match effort {
-        _ if !THINKING.is_match(&call.model) => 0,
+        _ if !THINKING.is_match(&call.model) => return 0,
         Some("none") => 0,
         Some("low") => 30,
         Some("medium") => 50,
         Some("high") => 80,
         _ => 100,
     };
-    if percent == 0 {
-        0
-    } else {
-        wire::max_tokens(call) * percent / 100
-    }
+    wire::max_tokens(call) * percent / 100
 }
 
 /// Returns one token for every four bytes, rounded down.
@@ -119,34 +105,27 @@ pub(super) fn tokens(text: &str) -> i64 {
 
 /// Returns the tokens that are billed for a reply, if the system prompt is in the cache or not.
 pub(super) fn bill(call: &Call, reply: &str, thinking: i64, is_cached: bool) -> Tokens {
-    let schema = wire::schema(call);
-    let schema = if schema.is_null() {
-        0
-    } else {
-        tokens(&schema.to_string())
-    };
+    let schema = Some(wire::schema(call)).filter(|schema| !schema.is_null());
+    let schema = schema.map_or(0, |schema| tokens(&schema.to_string()));
     let system = tokens(&call.system());
     let rest = tokens(&call.prompt()) + schema + call.images() as i64 * IMAGE_TOKENS;
     let is_openai = call.wire == Wire::OpenAi;
     let asked = is_openai || call.body.to_string().contains("cache_control");
-    let (input, cache_read, cache_write) = match (asked && system >= CACHED_FROM_TOKENS, is_cached)
-    {
+    let uses_cache = asked && system >= CACHED_FROM_TOKENS;
+    let (input, cache_read, cache_write) = match (uses_cache, is_cached) {
         (true, true) => (rest, system, 0),
         (true, false) if !is_openai => (rest, 0, system),
         // These models write the whole prompt into a cache, and bill the write.
         (true, false) if WRITES_CACHE.is_match(&call.model) => (0, 0, system + rest),
         _ => (system + rest, 0, 0),
     };
+    let is_on_top = is_openai && call.model.contains("grok-4");
     Tokens {
         input,
         cache_read,
         cache_write,
         output: tokens(reply).max(1) + thinking,
         thinking,
-        on_top: if is_openai && call.model.contains("grok-4") {
-            thinking
-        } else {
-            0
-        },
+        on_top: if is_on_top { thinking } else { 0 },
     }
 }

@@ -135,11 +135,8 @@ fn openai(answer: &Answer) -> Value {
         Stop::Refused => (Value::Null, json!("I'm sorry, but I can't help with that.")),
         _ => (json!(answer.text), Value::Null),
     };
-    let finish = if answer.stop == Stop::Cut {
-        "length"
-    } else {
-        "stop"
-    };
+    let is_cut = answer.stop == Stop::Cut;
+    let finish = if is_cut { "length" } else { "stop" };
     let message = json!({ "role": "assistant", "content": content, "refusal": refusal });
     let choice =
         json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": finish });

@@ -39,17 +39,13 @@ pub fn load(env: &Env) -> Result<Config, Problems> {
     }
 }
 
-fn text_or_nothing(env: &Env) -> Result<String, Problems> {
-    source::find_file(env).map_err(|problem| Problems(vec![problem]))
-}
-
 /// Loads only the policy, for commands that call no model and need no key. Without a config file it
 /// is the built-in policy.
 ///
 /// # Errors
 /// Every problem of the file's shape and of its policy, in one list.
 pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
-    let shaped = shaped(&text_or_nothing(env)?);
+    let shaped = shaped(&source::find_file(env)?);
     check(&shaped, env, |check, file| check.policy(&file.policy))
 }
 
@@ -59,7 +55,7 @@ pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
 /// # Errors
 /// Every problem of the file's shape, of its policy and of the environment, in one list.
 pub fn without_models(env: &Env) -> Result<Config, Problems> {
-    let text = text_or_nothing(env)?;
+    let text = source::find_file(env)?;
     check(&shaped(&text), env, |check, _| {
         check.everything_but_models(&text)
     })

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::file::File;
 use super::presets::{PRESETS, Preset};
-use super::{Env, Problem};
+use super::{Env, Problem, Problems};
 
 const FILE: &str = "llm.config.json";
 
@@ -86,8 +86,9 @@ pub(super) fn find(env: &Env) -> Result<Source, Problem> {
 ///
 /// # Errors
 /// As [`find`].
-pub(super) fn find_file(env: &Env) -> Result<String, Problem> {
-    Ok(named(env)?.map_or_else(|| "{}".to_owned(), |source| source.text))
+pub(super) fn find_file(env: &Env) -> Result<String, Problems> {
+    let source = named(env).map_err(|problem| Problems(vec![problem]))?;
+    Ok(source.map_or_else(|| "{}".to_owned(), |source| source.text))
 }
 
 fn named(env: &Env) -> Result<Option<Source>, Problem> {

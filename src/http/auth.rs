@@ -11,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::error::Problem;
+use super::problem_kind::Kind;
 use crate::app::{Admitted, App, Refused, Requirement, Token, includes};
 use crate::domain::Scope;
 
@@ -41,12 +42,18 @@ pub(super) async fn require(
     let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.0.ip());
     let admitted = app.access.admit(bearer(request.headers()), peer, needs);
     let (token, scopes) = match admitted.await {
+        // Without tokens only this machine is served. Another name in `Host` means that a web page
+        // from elsewhere sent the request.
         Ok(Admitted::Open) if !is_local(request.headers(), request.uri()) => {
-            return Problem::not_local().into_response();
+            let detail = "without a token the service answers only to localhost and its addresses";
+            return Problem::new(Kind::NotLocal, detail).into_response();
         }
         Ok(Admitted::Open) => (None, None),
         Ok(Admitted::ByToken(token, scopes)) => (Some(token), scopes),
-        Err(Refused::NoToken) => return Problem::no_token().into_response(),
+        Err(Refused::NoToken) => {
+            let detail = "send the header Authorization: Bearer TOKEN with a valid token";
+            return Problem::new(Kind::NoToken, detail).into_response();
+        }
         Err(Refused::Lacks(scope)) => return Problem::lacks_scope(scope).into_response(),
         Err(Refused::TooManyGuesses { retry_after }) => {
             let detail = "too many wrong tokens came from this address";

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::Problem;
+use super::problem_kind::Kind;
 use super::unambiguous::Unambiguous;
 use crate::app::{FieldProblem, ProblemList};
 use crate::config::Limits;
@@ -28,7 +29,10 @@ impl From<Unread> for Problem {
     fn from(unread: Unread) -> Self {
         match unread {
             Unread::NotJson(detail) => Problem::not_json(detail),
-            Unread::WrongShape(problems) => Problem::wrong_shape(problems),
+            Unread::WrongShape(problems) => {
+                let detail = "the body is JSON, but not of the documented shape";
+                Problem::with_errors(Kind::WrongShape, detail, problems)
+            }
         }
     }
 }
@@ -49,7 +53,8 @@ pub(super) async fn json_bytes(
     let is_json = content_type.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(JSON));
     let coding = headers.get(CONTENT_ENCODING);
     if !is_json || coding.is_some_and(|coding| coding != "identity") {
-        return Err(Problem::wrong_type());
+        let detail = "send the body as application/json, without a content encoding";
+        return Err(Problem::new(Kind::WrongType, detail));
     }
     let declared = text(CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
     if declared.is_some_and(|bytes| bytes > limits.body_bytes) {
@@ -138,7 +143,10 @@ pub(super) async fn whole(body: Body, limits: &Limits) -> Result<Bytes, Problem>
             let detail = "the body broke off, or its framing is wrong";
             Err(Problem::not_json(detail))
         }
-        Err(_) => Err(Problem::too_slow()),
+        Err(_) => {
+            let detail = "the body did not arrive in time, or the connection broke";
+            Err(Problem::new(Kind::TooSlow, detail))
+        }
     }
 }
 

@@ -101,38 +101,25 @@ impl Problem {
         Self::new(Kind::NotJson, detail)
     }
 
-    pub fn wrong_shape(errors: Vec<FieldProblem>) -> Self {
-        let detail = "the body is JSON, but not of the documented shape";
+    /// Lists the fields that are wrong.
+    pub fn with_errors(kind: Kind, detail: &str, errors: Vec<FieldProblem>) -> Self {
         Self {
             errors,
-            ..Self::new(Kind::WrongShape, detail)
+            ..Self::new(kind, detail)
         }
     }
 
     pub fn wrong_parameter(name: &str, detail: &str) -> Self {
-        let errors = vec![FieldProblem {
+        let error = FieldProblem {
             pointer: format!("/{name}"),
             detail: detail.to_owned(),
-        }];
-        Self {
-            errors,
-            ..Self::new(Kind::WrongParameter, detail)
-        }
-    }
-
-    pub fn wrong_type() -> Self {
-        let detail = "send the body as application/json, without a content encoding";
-        Self::new(Kind::WrongType, detail)
+        };
+        Self::with_errors(Kind::WrongParameter, detail, vec![error])
     }
 
     pub fn too_large(limit: usize) -> Self {
         let detail = format!("a body may have at most {limit} bytes");
         Self::new(Kind::TooLarge, detail)
-    }
-
-    pub fn no_token() -> Self {
-        let detail = "send the header Authorization: Bearer TOKEN with a valid token";
-        Self::new(Kind::NoToken, detail)
     }
 
     pub fn lacks_scope(scope: Scope) -> Self {
@@ -143,29 +130,11 @@ impl Problem {
         }
     }
 
-    /// Without tokens only this machine is served. Another name in `Host` means that a web page
-    /// from elsewhere sent the request.
-    pub fn not_local() -> Self {
-        let detail = "without a token the service answers only to localhost and its addresses";
-        Self::new(Kind::NotLocal, detail)
-    }
-
     pub fn too_often(detail: impl Into<String>, retry_after: Duration) -> Self {
         Self {
             retry_after: Some(retry_after),
             ..Self::new(Kind::RateLimited, detail)
         }
-    }
-
-    pub fn too_slow() -> Self {
-        let detail = "the body did not arrive in time, or the connection broke";
-        Self::new(Kind::TooSlow, detail)
-    }
-
-    /// The response is ready, but too many other clients do not read theirs.
-    pub fn unread() -> Self {
-        let detail = "too many answers wait for clients that do not read them; this one is kept if it is a run's";
-        Self::new(Kind::Busy, detail)
     }
 
     pub fn no_such_run() -> Self {
@@ -186,10 +155,6 @@ impl Problem {
 
     pub fn conflict(detail: impl Into<String>) -> Self {
         Self::new(Kind::Conflict, detail)
-    }
-
-    pub fn not_ready(detail: impl Into<String>) -> Self {
-        Self::new(Kind::NotReady, detail)
     }
 
     fn internal() -> Self {
@@ -281,10 +246,7 @@ impl From<Rejected> for Problem {
         match rejected {
             Rejected::Invalid(errors) => {
                 let detail = "the body is of the right shape, but breaks a rule";
-                Self {
-                    errors,
-                    ..Self::new(Kind::Invalid, detail)
-                }
+                Self::with_errors(Kind::Invalid, detail, errors)
             }
             Rejected::KeyReused { run } => {
                 let why = format!("run {run} has this key with another body");

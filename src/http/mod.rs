@@ -36,78 +36,63 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use crate::app::{App, Requirement};
 use crate::config::{Config, Limits};
 use crate::domain::Scope;
+use api::{act, chat, feedback, health, metrics, plans, quote, runs};
 use reference::Reference;
 use routes::Routes;
 
 /// Returns the routes that require a token, grouped by requirement, each with the function that
 /// describes it.
 fn guarded() -> [Routes; 5] {
-    let chat = Routes::needing(Requirement::Scope(Scope::Chat))
-        .post("/api/chat", api::chat::post, api::chat::about_post)
-        .post("/api/quote", api::quote::post, api::quote::about_post)
-        .get("/api/runs", api::runs::list, api::runs::about_list)
-        .delete("/api/runs/{id}", api::runs::cancel, api::runs::about_cancel)
+    let questions = Routes::needing(Requirement::Scope(Scope::Chat))
+        .post("/api/chat", chat::post, chat::about_post)
+        .post("/api/quote", quote::post, quote::about_post)
+        .get("/api/runs", runs::list, runs::about_list)
+        .delete("/api/runs/{id}", runs::cancel, runs::about_cancel)
         .post(
             "/api/runs/{id}/feedback",
-            api::feedback::post,
-            api::feedback::about_post,
+            feedback::post,
+            feedback::about_post,
         );
     let reads = Routes::needing(Requirement::AnyRunScope)
-        .get("/api/runs/{id}", api::runs::show, api::runs::about_show)
-        .get(
-            "/api/runs/{id}/journal",
-            api::runs::journal,
-            api::runs::about_journal,
-        )
-        .get(
-            "/api/runs/{id}/events",
-            api::runs::events,
-            api::runs::about_events,
-        );
-    let act = Routes::needing(Requirement::Scope(Scope::Act))
-        .post("/api/act", api::act::post, api::act::about_post)
+        .get("/api/runs/{id}", runs::show, runs::about_show)
+        .get("/api/runs/{id}/journal", runs::journal, runs::about_journal)
+        .get("/api/runs/{id}/events", runs::events, runs::about_events);
+    let actions = Routes::needing(Requirement::Scope(Scope::Act))
+        .post("/api/act", act::post, act::about_post)
         .post(
             "/api/act/proposals/{id}/confirm",
-            api::act::confirm,
-            api::act::about_confirm,
+            act::confirm,
+            act::about_confirm,
         );
     let tools = Routes::needing(Requirement::Scope(Scope::Tools))
-        .post("/api/plans", api::plans::post, api::plans::about_post)
-        .post(
-            "/api/plans/quote",
-            api::plans::quote,
-            api::plans::about_quote,
-        )
-        .get("/api/plans/{id}", api::plans::show, api::plans::about_get)
+        .post("/api/plans", plans::post, plans::about_post)
+        .post("/api/plans/quote", plans::quote, plans::about_quote)
+        .get("/api/plans/{id}", plans::show, plans::about_get)
         .post(
             "/api/plans/{id}/authorize",
-            api::plans::authorize,
-            api::plans::about_authorize,
+            plans::authorize,
+            plans::about_authorize,
         )
         .get(
             "/api/executions/{id}",
-            api::plans::execution,
-            api::plans::about_execution,
+            plans::execution,
+            plans::about_execution,
         )
-        .post(
-            "/api/executions/{id}/undo",
-            api::plans::undo,
-            api::plans::about_undo,
-        );
+        .post("/api/executions/{id}/undo", plans::undo, plans::about_undo);
     let any = Routes::needing(Requirement::AnyToken).get(
         "/metrics",
-        api::metrics::metrics,
-        api::metrics::about_metrics,
+        metrics::metrics,
+        metrics::about_metrics,
     );
-    [chat, reads, act, tools, any]
+    [questions, reads, actions, tools, any]
 }
 
 /// Returns the routes that require no token. They reveal nothing about any run.
 fn open() -> Routes {
     Routes::open()
         .get("/", reference::root, reference::about_root)
-        .get("/health", api::health::health, api::health::about_health)
-        .get("/ready", api::health::ready, api::health::about_ready)
+        .get("/health", health::health, health::about_health)
+        .get("/ready", health::ready, health::about_ready)
         .get(
             "/openapi.json",
             reference::document,
@@ -142,7 +127,7 @@ pub fn router(app: Arc<App>) -> Router {
             // The first layer is the outermost. So every response has these headers, also that of a
             // panic or of CORS.
             ServiceBuilder::new()
-                .layer(middleware::from_fn(api::metrics::count))
+                .layer(middleware::from_fn(metrics::count))
                 .layer(constant("x-content-type-options", "nosniff"))
                 .layer(constant("cache-control", "no-store"))
                 .layer(constant(
@@ -169,11 +154,8 @@ pub fn router(app: Arc<App>) -> Router {
 /// Lets pages of other origins call the API only if `CORS_ORIGINS` names them. Cookies are never
 /// allowed, because there are none.
 fn cors(config: &Config) -> Option<CorsLayer> {
-    let origins: Vec<HeaderValue> = config
-        .cors_origins
-        .iter()
-        .filter_map(|origin| HeaderValue::from_str(origin).ok())
-        .collect();
+    let origins = config.cors_origins.iter();
+    let origins: Vec<HeaderValue> = origins.flat_map(|origin| origin.parse()).collect();
     if origins.is_empty() {
         return None;
     }

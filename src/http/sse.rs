@@ -84,7 +84,6 @@ pub fn progress_event(run: RunId, entry: &Entry) -> Option<(&'static str, Value)
     Some((name, data))
 }
 
-// Longer than other functions: one flat table.
 fn event(run: RunId, event: &Event) -> Option<(&'static str, Value)> {
     Some(match event {
         Event::Accepted(e) => {
@@ -160,6 +159,17 @@ fn event(run: RunId, event: &Event) -> Option<(&'static str, Value)> {
         | Event::Proposed(_)
         | Event::GateChecked(_)
         | Event::Executed(_) => return None,
+        Event::Decided(_)
+        | Event::ToolPlanned(_)
+        | Event::StepStarted(_)
+        | Event::StepFinished(_)
+        | Event::Explained(_) => event_around(event)?,
+    })
+}
+
+/// Returns the events of a decision strategy and of tool plans.
+fn event_around(event: &Event) -> Option<(&'static str, Value)> {
+    Some(match event {
         Event::Decided(e) => ("decision", json!({ "path": e.path, "why": e.why })),
         Event::ToolPlanned(e) => (
             "tool_plan",
@@ -174,6 +184,7 @@ fn event(run: RunId, event: &Event) -> Option<(&'static str, Value)> {
             ("step.finished", data)
         }
         Event::Explained(e) => ("explanation", json!({ "text": e.text, "source": e.source })),
+        _ => return None,
     })
 }
 
@@ -267,10 +278,11 @@ pub(super) fn content(schemas: &mut Schemas) -> Content {
     let data = "{\"runId\":\"019b2c4e-7f00-7aa1-b2c3-0d4e5f607182\",\"mode\":\"ask\",\"at\":\"2026-01-05T10:00:00.12Z\",\
                 \"continues\":null}";
     let example = json!({ "event": "run", "data": data, "id": "1" });
-    Content::events(event, example).with("x-events", events)
+    Content::events(event, example, events)
 }
 
 /// Returns the events, with what each says and the schema of its data.
+// Longer than other functions: one flat table.
 fn events(schemas: &mut Schemas) -> Value {
     let at = json!({ "type": "string", "format": "date-time" });
     let text = json!({ "type": "string" });

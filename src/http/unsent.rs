@@ -11,6 +11,7 @@ use hyper::body::{Body as _, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::Problem;
+use super::problem_kind::Kind;
 use super::request_id;
 
 /// The total bytes of all responses that wait for their clients.
@@ -27,14 +28,14 @@ const CHUNK: usize = 16 * 1024;
 pub(super) struct Unsent {
     /// One permit per KiB.
     budget: Arc<Semaphore>,
-    permits: usize,
+    permits: u32,
 }
 
 impl Unsent {
     pub fn new(bytes: usize) -> Self {
-        let permits = (bytes / 1024).min(Semaphore::MAX_PERMITS);
+        let permits = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
         Self {
-            budget: Arc::new(Semaphore::new(permits)),
+            budget: Arc::new(Semaphore::new(permits as usize)),
             permits,
         }
     }
@@ -42,22 +43,17 @@ impl Unsent {
     /// Counts a response until its client has read it, or answers with 503 if too many bytes wait.
     /// Event streams have no length and are not counted: they store one event at a time.
     pub fn count(&self, response: Response) -> Response {
-        let Some(bytes) = response
-            .body()
-            .size_hint()
-            .exact()
-            .filter(|bytes| *bytes >= MIN_COUNTED)
-        else {
+        let bytes = response.body().size_hint().exact();
+        let Some(bytes) = bytes.filter(|bytes| *bytes >= MIN_COUNTED) else {
             return response;
         };
         // A response larger than the whole budget takes all of it, so it needs that no other
         // response waits.
-        let permits = usize::try_from(bytes.div_ceil(1024))
-            .unwrap_or(usize::MAX)
-            .min(self.permits);
-        let permit = u32::try_from(permits)
-            .ok()
-            .and_then(|n| Arc::clone(&self.budget).try_acquire_many_owned(n).ok());
+        let permits = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        let budget = Arc::clone(&self.budget);
+        let permit = budget
+            .try_acquire_many_owned(permits.min(self.permits))
+            .ok();
         let (parts, body) = response.into_parts();
         match permit {
             Some(permit) => {
@@ -69,7 +65,8 @@ impl Unsent {
                 Response::from_parts(parts, Body::new(counted))
             }
             None => {
-                let mut refused = Problem::unread().into_response();
+                let detail = "too many answers wait for clients that do not read them; this one is kept if it is a run's";
+                let mut refused = Problem::new(Kind::Busy, detail).into_response();
                 if let Some(id) = parts.headers.get(request_id::HEADER) {
                     refused.headers_mut().insert(request_id::HEADER, id.clone());
                 }
@@ -141,21 +138,13 @@ mod tests {
         let unsent = Unsent::new(256 * 1024);
         let waiting = unsent.count(answer(200 * 1024));
         assert_eq!(unsent.count(answer(100 * 1024)).status(), 503);
-        assert_eq!(
-            unsent.count(answer(1024)).status(),
-            200,
-            "a short one is not counted"
-        );
-        let read = axum::body::to_bytes(waiting.into_body(), usize::MAX)
-            .await
-            .unwrap();
-        assert_eq!(read, vec![7_u8; 200 * 1024]);
+        let short = unsent.count(answer(1024));
+        assert_eq!(short.status(), 200, "a short one is not counted");
+        let read = axum::body::to_bytes(waiting.into_body(), usize::MAX).await;
+        assert_eq!(read.unwrap(), vec![7_u8; 200 * 1024]);
+        // One that is longer than the budget gets all of it.
         let large = unsent.count(answer(1024 * 1024));
-        assert_eq!(
-            large.status(),
-            200,
-            "one that is longer than the budget gets all of it"
-        );
+        assert_eq!(large.status(), 200);
         drop(large);
         assert_eq!(unsent.count(answer(100 * 1024)).status(), 200);
     }

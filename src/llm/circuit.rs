@@ -94,11 +94,12 @@ pub(super) struct Circuit {
     state: State,
     /// Incremented by each change of state.
     generation: u64,
-    opened_total: u64,
+    pub opened_total: u64,
     /// When a call last succeeded.
     well: Option<Instant>,
-    /// Why the last call failed that counted as a failure, such as "rate limited (429)".
-    last_failure: Option<String>,
+    /// Why the last call failed that counted as a failure, such as "rate limited (429)". For the
+    /// calls that are refused later.
+    pub last_failure: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,25 +121,12 @@ impl Circuit {
         }
     }
 
-    /// Keeps why a call failed, for the calls that are refused later.
-    pub fn failed_with(&mut self, cause: String) {
-        self.last_failure = Some(cause);
-    }
-
-    pub fn last_failure(&self) -> Option<&str> {
-        self.last_failure.as_deref()
-    }
-
     pub fn position(&self, now: Instant) -> CircuitPosition {
         match self.state {
             State::Closed { .. } => CircuitPosition::Closed,
             State::Open { until } if now < until => CircuitPosition::Open,
             State::Open { .. } | State::HalfOpen { .. } => CircuitPosition::HalfOpen,
         }
-    }
-
-    pub fn opened_total(&self) -> u64 {
-        self.opened_total
     }
 
     /// Returns how long calls will be refused, or `None` if a call would be admitted. Does not
@@ -261,7 +249,7 @@ mod tests {
         assert_eq!(opened, Some(CircuitPosition::Open));
         let later = now + Duration::from_secs(4);
         assert_eq!(circuit.admit(later), Err(Duration::from_secs(6)));
-        assert_eq!(circuit.opened_total(), 1);
+        assert_eq!(circuit.opened_total, 1);
     }
 
     #[test]
@@ -286,7 +274,7 @@ mod tests {
         assert_eq!(called(&mut circuit, Outcome::None, latest), None);
         let succeeded = called(&mut circuit, Outcome::Success, latest);
         assert_eq!(succeeded, Some(CircuitPosition::Closed));
-        assert_eq!(circuit.opened_total(), 2);
+        assert_eq!(circuit.opened_total, 2);
     }
 
     #[test]

@@ -140,6 +140,16 @@ pub enum Part {
     Image(Image),
 }
 
+impl Author {
+    /// Returns the role of the author in the APIs of providers.
+    fn role(self) -> &'static str {
+        match self {
+            Author::User => "user",
+            Author::Assistant => "assistant",
+        }
+    }
+}
+
 /// An image for the model, in base64 with the standard alphabet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {

@@ -147,7 +147,7 @@ impl Registry {
                 provider: limited.provider.clone(),
                 model: model.clone(),
                 state: circuit.position(now),
-                opened_total: circuit.opened_total(),
+                opened_total: circuit.opened_total,
             };
             states.extend(limited.circuits().iter().map(state));
         }
@@ -179,7 +179,7 @@ impl Limited {
     }
 
     fn refused(&self, model: &str, retry_in: Duration) -> Error {
-        let last = self.with_circuit(model, |circuit| circuit.last_failure().map(str::to_owned));
+        let last = self.with_circuit(model, |circuit| circuit.last_failure.clone());
         Error::CircuitOpen {
             provider: self.provider.clone(),
             model: model.to_owned(),
@@ -222,7 +222,7 @@ impl Limited {
         watch.sign = circuit::sign(&result, request.timeout, self.breaker.patience);
         if let (Outcome::Failure, Err(error)) = (watch.sign, &result) {
             let cause = error.named();
-            self.with_circuit(model, |circuit| circuit.failed_with(cause));
+            self.with_circuit(model, |circuit| circuit.last_failure = Some(cause));
         }
         result
     }

@@ -53,6 +53,6 @@ pub(in crate::http) fn about_ready(schemas: &mut Schemas) -> Operation {
 pub(in crate::http) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Ready>, Problem> {
     match app.ready().await {
         Ok(()) => Ok(Json(Ready { status: "ready" })),
-        Err(detail) => Err(Problem::not_ready(detail)),
+        Err(detail) => Err(Problem::new(Kind::NotReady, detail)),
     }
 }

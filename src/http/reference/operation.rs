@@ -54,50 +54,36 @@ impl Schemas {
 /// The body of a response in one media type.
 pub(in crate::http) struct Content {
     media_type: &'static str,
-    schema: Value,
-    example: Option<Value>,
-    /// Extension fields of the media type.
-    more: Map<String, Value>,
+    described: Value,
 }
 
 impl Content {
     pub fn json(schema: Value, example: Value) -> Self {
         Self {
             media_type: "application/json",
-            schema,
-            example: Some(example),
-            more: Map::new(),
+            described: json!({ "schema": schema, "example": example }),
         }
     }
 
     pub fn text(media_type: &'static str) -> Self {
+        let described = json!({ "schema": { "type": "string" } });
         Self {
             media_type,
-            schema: json!({ "type": "string" }),
-            example: None,
-            more: Map::new(),
+            described,
         }
     }
 
     /// Describes a stream of server-sent events. The schema and the example are those of one event.
-    pub fn events(schema: Value, example: Value) -> Self {
+    /// The extension field `events` has the data of each event by its name.
+    pub fn events(schema: Value, example: Value, events: Value) -> Self {
         Self {
             media_type: "text/event-stream",
-            ..Self::json(schema, example)
+            described: json!({ "x-events": events, "schema": schema, "example": example }),
         }
     }
 
-    /// Adds an extension field (`x-...`).
-    pub fn with(mut self, key: &str, value: Value) -> Self {
-        self.more.insert(key.to_owned(), value);
-        self
-    }
-
     fn into_entry(self) -> (String, Value) {
-        let mut value = self.more;
-        value.insert("schema".into(), self.schema);
-        value.extend(self.example.map(|example| ("example".to_owned(), example)));
-        (self.media_type.to_owned(), Value::Object(value))
+        (self.media_type.to_owned(), self.described)
     }
 }
 

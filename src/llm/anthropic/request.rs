@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::domain::{Effort, StructuredOutput};
 use crate::llm::schema_prompt::{ABOUT_TOOL, with_instruction};
-use crate::llm::{Author, ChatRequest, Message, Part};
+use crate::llm::{ChatRequest, Message, Part};
 
 /// Builds the body of the call. Pure.
 pub(super) fn to_wire(
@@ -67,10 +67,6 @@ pub(super) fn to_wire(
 }
 
 fn message(message: &Message) -> Value {
-    let role = match message.author {
-        Author::User => "user",
-        Author::Assistant => "assistant",
-    };
     let content = message.parts.iter().filter_map(|part| match part {
         // The API refuses empty text blocks.
         Part::Text(text) if text.is_empty() => None,
@@ -81,14 +77,14 @@ fn message(message: &Message) -> Value {
             Some(json!({ "type": "image", "source": source }))
         }
     });
-    json!({ "role": role, "content": content.collect::<Vec<_>>() })
+    json!({ "role": message.author.role(), "content": content.collect::<Vec<_>>() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::Settings;
-    use crate::llm::{Image, Schema};
+    use crate::llm::{Author, Image, Schema};
 
     fn request(settings: Settings) -> ChatRequest {
         let image = Image {

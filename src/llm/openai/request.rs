@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::domain::StructuredOutput;
 use crate::llm::provider::ProviderSpec;
 use crate::llm::schema_prompt::{ABOUT_TOOL, with_instruction};
-use crate::llm::{Author, ChatRequest, Message, Part};
+use crate::llm::{ChatRequest, Message, Part};
 
 /// The variant of the API that a provider supports.
 #[derive(Debug, Clone, Copy)]
@@ -98,10 +98,6 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Value {
 }
 
 fn message(message: &Message) -> Value {
-    let role = match message.author {
-        Author::User => "user",
-        Author::Assistant => "assistant",
-    };
     let text = |part: &Part| match part {
         Part::Text(text) => Some(text.clone()),
         Part::Image(_) => None,
@@ -112,7 +108,7 @@ fn message(message: &Message) -> Value {
         Some(texts) => json!(texts.join("\n\n")),
         None => message.parts.iter().map(part).collect(),
     };
-    json!({ "role": role, "content": content })
+    json!({ "role": message.author.role(), "content": content })
 }
 
 fn part(part: &Part) -> Value {
@@ -129,7 +125,7 @@ fn part(part: &Part) -> Value {
 mod tests {
     use super::*;
     use crate::domain::{Effort, Settings};
-    use crate::llm::{Image, Schema};
+    use crate::llm::{Author, Image, Schema};
 
     const STRICT: Dialect = Dialect {
         structured_output: StructuredOutput::Auto,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use crate::attachments::Fetcher;
 use crate::committee::call::prompts::Prompts;
@@ -32,6 +32,11 @@ impl Deps {
         self.roles.get(&role)
     }
 
+    pub(super) fn exposed_secrets(&self) -> Vec<&str> {
+        let secrets = self.secrets.iter();
+        secrets.map(ExposeSecret::expose_secret).collect()
+    }
+
     /// Returns the run slots, which depend on the providers that every run calls.
     pub fn run_slots(&self) -> RunSlots {
         let provider = |role| self.role(role).map_or("", |model| &*model.provider);
@@ -42,11 +47,8 @@ impl Deps {
     /// Returns when a stage must be over: at a share of the run's deadline, counted from the run's
     /// start in this process.
     pub(super) fn stage_end(&self, run: &RunContext, share: f64) -> tokio::time::Instant {
-        run.started()
-            + self
-                .policy
-                .deadline(run.accepted().question.mode)
-                .mul_f64(share)
+        let deadline = self.policy.deadline(run.accepted().question.mode);
+        run.started() + deadline.mul_f64(share)
     }
 
     /// Renders a prompt off the async workers, unless it is short. The time of a prompt file of the
@@ -88,14 +90,9 @@ impl Deps {
     /// Returns the pause before attempt `tries + 1`: exponential with jitter, and at least as long
     /// as the provider asked for.
     pub(super) fn backoff(&self, tries: u32, least_ms: u64, seed: u64) -> Duration {
-        let factor = 1u32
-            .checked_shl(tries.saturating_sub(1))
-            .unwrap_or(u32::MAX);
-        let pause = self
-            .policy
-            .retry_base
-            .saturating_mul(factor)
-            .min(self.policy.retry_max);
+        let factor = 2u32.saturating_pow(tries.saturating_sub(1));
+        let pause = self.policy.retry_base.saturating_mul(factor);
+        let pause = pause.min(self.policy.retry_max);
         // Half is fixed, and half is jitter from the run's own seed, so that runs do not retry in
         // step.
         let mut random = ChaCha12Rng::seed_from_u64(seed);

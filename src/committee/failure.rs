@@ -42,33 +42,26 @@ impl Failure {
     }
 
     pub(super) fn no_core_output(panel: &BTreeMap<Agent, AgentOutcome>) -> Self {
-        let failed: Vec<(Agent, &FailureCause, bool)> = panel
-            .iter()
-            .filter_map(|(agent, outcome)| match outcome {
-                AgentOutcome::Failed {
-                    cause, by_deadline, ..
-                } => Some((*agent, cause, *by_deadline)),
-                AgentOutcome::Answered { .. } => None,
-            })
-            .collect();
-        let causes = panel.iter().filter_map(|(agent, outcome)| match outcome {
-            AgentOutcome::Failed { cause, detail, .. } => {
-                Some(format!("{agent}: {}", why(cause, detail)))
+        let mut causes = vec![];
+        let (mut is_budget, mut is_deadline) = (true, true);
+        for (agent, outcome) in panel {
+            if let AgentOutcome::Failed {
+                cause,
+                detail,
+                by_deadline,
+            } = outcome
+            {
+                causes.push(format!("{agent}: {}", why(cause, detail)));
+                is_budget &= *cause == FailureCause::OutOfBudget;
+                is_deadline &= by_deadline;
             }
-            AgentOutcome::Answered { .. } => None,
-        });
-        let causes: Vec<String> = causes.collect();
+        }
+        let cause = match causes.as_slice() {
+            [_, ..] if is_budget => Cause::Budget,
+            [_, ..] if is_deadline => Cause::Deadline,
+            _ => Cause::Provider,
+        };
         let detail = format!("no core agent gave any output ({})", causes.join(", "));
-        let all = |is: &dyn Fn(&(Agent, &FailureCause, bool)) -> bool| {
-            !failed.is_empty() && failed.iter().all(is)
-        };
-        let cause = if all(&|(_, cause, _)| **cause == FailureCause::OutOfBudget) {
-            Cause::Budget
-        } else if all(&|(_, _, by_deadline)| *by_deadline) {
-            Cause::Deadline
-        } else {
-            Cause::Provider
-        };
         Self::Failed { cause, detail }
     }
 

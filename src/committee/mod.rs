@@ -26,10 +26,10 @@ mod replayed;
 mod track_record;
 pub mod routines;
 
-use crate::domain::{Choice, Confidence, Gate, Plan, Reply};
+use crate::domain::{Confidence, Gate, Reply};
 use crate::journal::step::{GateStep, HintsStep};
-use crate::journal::{Event, Gated, RunContext};
-use request_context::RequestContext;
+use crate::journal::{Event, Gated, Hinted, RunContext};
+use request_context::Stage;
 use stages::synthesis_input::SynthesisInput;
 use stages::{ahead, confidence, finish, hints, question, rounds, synthesize};
 
@@ -55,25 +55,19 @@ pub use track_record::TrackRecord;
 /// [`Failure`]. A failed agent is no error as long as one core agent has answered.
 pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
     let request = request_context::open(run, deps).await?;
-    let hints = hint(run, &request).await?;
-    let planned = ahead::plan(run, deps, &request, &hints).await?;
+    let stage = Stage::new(run, deps, &request);
+    let hints = hint(stage).await?;
+    let planned = ahead::plan(stage, &hints).await?;
     let request = request.read_as(&planned, run.accepted());
-    if let Some(question) = &planned.plan.clarification_question {
-        run.record(Event::Synthesized(Box::new(question::of_plan(question))))
+    let stage = Stage::new(run, deps, &request);
+    if let Some((synthesized, decision)) = question::without_agents(&request, &planned.plan) {
+        run.record(Event::Synthesized(Box::new(synthesized)))
             .await?;
-        let gated = gate(
-            run,
-            &request,
-            Confidence::none(deps.policy.ask_user_threshold),
-            Gate::Ask,
-        )
-        .await?;
-        return finish::reply(run, deps, &request, None, &gated).await;
+        let none = Confidence::none(deps.policy.ask_user_threshold);
+        let gated = gate(stage, none, decision).await?;
+        return finish::reply(stage, None, &gated).await;
     }
-    if request.choice() == Some(Choice::Stop) {
-        return stop(run, deps, &request, &planned.plan).await;
-    }
-    let deliberation = rounds::rounds(run, deps, &request, &planned.plan).await?;
+    let deliberation = rounds::rounds(stage, &planned.plan).await?;
     let input = SynthesisInput {
         run,
         deps,
@@ -81,59 +75,34 @@ pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
         plan: &planned.plan,
         deliberation: &deliberation,
     };
-    let is_hopeless = confidence::out_of_reach(&deps.policy, &deliberation.judgement);
+    let judgement = &deliberation.judgement;
+    let is_hopeless = confidence::out_of_reach(&deps.policy, judgement);
     let synthesized = if is_hopeless && request.may_ask() {
         question::ask_only(&input).await?
     } else {
         synthesize::write(&input).await?
     };
-    let confidence = confidence::settle(
-        &deps.policy,
-        &deliberation.judgement,
-        synthesized.draft.as_ref(),
-    );
+    let confidence = confidence::settle(&deps.policy, judgement, synthesized.draft.as_ref());
     let decision = confidence.gate(request.may_ask());
-    let gated = gate(run, &request, confidence, decision).await?;
-    finish::reply(run, deps, &request, Some(&deliberation), &gated).await
+    let gated = gate(stage, confidence, decision).await?;
+    finish::reply(stage, Some(&deliberation), &gated).await
 }
 
-/// Ends the run without a call, because the user chose to stop.
-async fn stop(
-    run: &RunContext,
-    deps: &Deps,
-    request: &RequestContext,
-    plan: &Plan,
-) -> Result<Reply, Failure> {
-    let stopped = question::stopped(request, plan);
-    run.record(Event::Synthesized(Box::new(stopped))).await?;
-    let none = Confidence::none(deps.policy.ask_user_threshold);
-    let gated = gate(run, request, none, Gate::Ship).await?;
-    finish::reply(run, deps, request, None, &gated).await
-}
-
-async fn hint(
-    run: &RunContext,
-    request: &RequestContext,
-) -> Result<crate::journal::Hinted, Failure> {
-    let hints = crate::journal::Hinted {
-        unseen: request.unseen.clone(),
-        images: request.images.len(),
-        ..hints::hints_of(&request.question)
+async fn hint(stage: Stage<'_>) -> Result<Hinted, Failure> {
+    let hints = Hinted {
+        unseen: stage.request.unseen.clone(),
+        images: stage.request.images.len(),
+        ..hints::hints_of(&stage.request.question)
     };
-    Ok(run.record_output(HintsStep, hints).await?)
+    Ok(stage.run.record_output(HintsStep, hints).await?)
 }
 
-async fn gate(
-    run: &RunContext,
-    request: &RequestContext,
-    confidence: Confidence,
-    gate: Gate,
-) -> Result<Gated, Failure> {
+async fn gate(stage: Stage<'_>, confidence: Confidence, gate: Gate) -> Result<Gated, Failure> {
     let gated = Gated {
         gate,
         confidence,
-        mode: request.question.mode,
-        is_last: !request.may_ask(),
+        mode: stage.request.question.mode,
+        is_last: !stage.request.may_ask(),
     };
-    Ok(run.record_output(GateStep, gated).await?)
+    Ok(stage.run.record_output(GateStep, gated).await?)
 }

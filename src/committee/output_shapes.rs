@@ -46,7 +46,7 @@ pub struct ContinuationOut {
 }
 
 /// A question with three options as the master writes it.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuestionOut {
     /// One question.
@@ -88,6 +88,23 @@ pub struct SynthesisMeta {
     pub plan_confidence: f64,
 }
 
+impl SynthesisMeta {
+    pub fn empty(task_type: TaskType) -> Self {
+        Self {
+            task_type,
+            tldr: vec![],
+            final_answer: String::new(),
+            assumptions: vec![],
+            acceptance_tests: vec![],
+            plan_unit: TimeUnit::Hours,
+            plan_steps: vec![],
+            plan_assumptions: vec![],
+            plan_risks: vec![],
+            plan_confidence: 0.0,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AssumptionOut {
@@ -95,7 +112,7 @@ pub struct AssumptionOut {
     pub kind: AssumptionKind,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SynthesisAudit {
     /// The ids of the units relied on, such as "solver:u1".

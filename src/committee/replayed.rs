@@ -103,15 +103,8 @@ pub fn replay(
                 judged_again = Some(input.judge(so_far.panel(), &evidence));
             }
             Event::RoundSkipped(skipped) if needs.is_empty() => {
-                let so_far = so_far();
-                let was = contested(&so_far, so_far.judgement()?);
-                let is = contested(&so_far, judged_again.as_ref()?);
-                // A round that was skipped for lack of time or money would be skipped again.
-                if was.is_empty() {
-                    let why = "under this policy there is something left to settle";
-                    let calls = is.iter().map(|agent| format!("r{}/{agent}", skipped.round));
-                    needs.extend(calls.map(|call| Need::new(&call, why)));
-                }
+                let round = skipped.round;
+                needs.extend(needs_of_round(&so_far(), judged_again.as_ref()?, round)?);
             }
             _ => {}
         }
@@ -120,6 +113,7 @@ pub fn replay(
     let confidence = settle(policy, &replayed, whole.draft());
     needs.extend(need_of_master(&whole, recorded, &replayed, policy));
     let gated = whole.gated;
+    let may_ask = gated.is_none_or(|gated| !gated.is_last);
     Some(Replayed {
         recorded: Verdict {
             scores: judged(recorded),
@@ -128,11 +122,24 @@ pub fn replay(
         },
         replayed: Verdict {
             scores: judged(&replayed),
-            gate: Some(confidence.gate(gated.is_none_or(|gated| !gated.is_last))),
+            gate: Some(confidence.gate(may_ask)),
             confidence: Some(confidence),
         },
         needs,
     })
+}
+
+/// Returns the calls of a skipped round that another judgement would need. `None` if the round has
+/// no judgement before it.
+fn needs_of_round(so_far: &Transcript<'_>, judged: &Judgement, round: u8) -> Option<Vec<Need>> {
+    // A round that was skipped for lack of time or money would be skipped again.
+    if !contested(so_far, so_far.judgement()?).is_empty() {
+        return Some(vec![]);
+    }
+    let why = "under this policy there is something left to settle";
+    let agents = contested(so_far, judged).into_iter();
+    let calls = agents.map(|agent| format!("r{round}/{agent}"));
+    Some(calls.map(|call| Need::new(&call, why)).collect())
 }
 
 /// Returns the call of the master that the policy would need.
@@ -143,29 +150,32 @@ fn need_of_master(
     policy: &Policy,
 ) -> Option<Need> {
     let (was, is) = (shown(recorded), shown(replayed));
-    match (run.draft(), out_of_reach(policy, replayed)) {
-        (None, true) => None,
-        (None, false) => Some(Need::new(
-            "synthesis",
-            "the threshold is within reach under this policy: a whole synthesis would be bought",
-        )),
-        (Some(_), _) if was != is => {
-            let (is, was) = (listed(&is), listed(&was));
-            let why = format!("the master would read {is} instead of {was}");
-            Some(Need::new("synthesis", &why))
+    let (call, why) = match (run.draft(), out_of_reach(policy, replayed)) {
+        (None, true) => return None,
+        (None, false) => {
+            let why = "the threshold is within reach under this policy";
+            (
+                "synthesis",
+                format!("{why}: a whole synthesis would be bought"),
+            )
         }
-        (Some(_), true) => Some(Need::new(
-            "question",
-            "no synthesis would be bought under this policy, only the question",
-        )),
-        (Some(_), false) => None,
-    }
+        (Some(_), _) if was != is => (
+            "synthesis",
+            format!("the master would read {is} instead of {was}"),
+        ),
+        (Some(_), true) => {
+            let why = "no synthesis would be bought under this policy, only the question";
+            ("question", why.to_owned())
+        }
+        (Some(_), false) => return None,
+    };
+    Some(Need::new(call, &why))
 }
 
 fn contested(so_far: &Transcript<'_>, judgement: &Judgement) -> Vec<Agent> {
     let outcome = |(agent, finished): (_, &AgentFinished)| (agent, finished.outcome.clone());
     let latest = so_far.standing().into_iter().map(outcome).collect();
-    open(judgement, &latest, so_far.panel()).agents()
+    open(judgement, &latest, so_far.panel()).1.agents()
 }
 
 /// Returns the model family of each agent's report, from this run or the nearest ancestor.
@@ -182,26 +192,16 @@ pub fn families(
     families
 }
 
-/// Returns the agents whose outputs the master reads, each with its status.
-fn shown(judgement: &Judgement) -> Vec<(&str, Status)> {
-    let kept = judgement
-        .scores
-        .iter()
-        .filter(|score| score.status != Status::Discard);
-    kept.map(|score| (score.agent.as_str(), score.status))
-        .collect()
-}
-
-fn listed(shown: &[(&str, Status)]) -> String {
-    let names: Vec<String> = shown
-        .iter()
-        .map(|(agent, status)| format!("{agent} ({})", status.into_str()))
-        .collect();
+/// Lists the agents whose outputs the master reads, each with its status.
+fn shown(judgement: &Judgement) -> String {
+    let scores = judgement.scores.iter();
+    let kept = scores.filter(|score| score.status != Status::Discard);
+    let names = kept.map(|it| format!("{} ({})", it.agent, it.status.into_str()));
+    let names: Vec<String> = names.collect();
     if names.is_empty() {
-        "nothing".to_owned()
-    } else {
-        names.join(", ")
+        return "nothing".to_owned();
     }
+    names.join(", ")
 }
 
 fn judged(judgement: &Judgement) -> Vec<Judged> {

@@ -5,18 +5,20 @@ use std::sync::OnceLock;
 
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, SeedableRng};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::rule_texts::RuleTexts;
+use crate::config::RoleModel;
 use crate::domain::{
-    Agent, Assumption, Choice, Clarification, ConductKind, Question, RunId, ShownAnswer,
+    Agent, Assumption, Choice, Clarification, ConductKind, Question, Role, RunId, ShownAnswer,
     UnseenImage,
 };
 use crate::journal::{
-    Accepted, AgentOutcome, Continuation, DECIDED, Entry, Event, Planned, Reading, RunContext,
-    Scored, Transcript,
+    Accepted, AgentOutcome, Continuation, CrossChecked, DECIDED, Entry, Event, Planned, Reading,
+    RunContext, Scored, Transcript,
 };
 use crate::llm::Image;
 
@@ -27,6 +29,29 @@ const TAIL_CHARS: usize = 1000;
 
 /// The most characters of a question that the master reads for planning.
 pub const PLANNED_CHARS: usize = HEAD_CHARS + TAIL_CHARS + 200;
+
+/// A run with what every stage of it needs.
+#[derive(Clone, Copy)]
+pub struct Stage<'a> {
+    pub run: &'a RunContext,
+    pub deps: &'a Deps,
+    pub request: &'a RequestContext,
+}
+
+impl<'a> Stage<'a> {
+    pub fn new(run: &'a RunContext, deps: &'a Deps, request: &'a RequestContext) -> Self {
+        Self { run, deps, request }
+    }
+
+    /// Returns the master's model.
+    ///
+    /// # Errors
+    /// If none is configured.
+    pub fn master(self) -> Result<&'a RoleModel, Failure> {
+        let master = self.deps.role(Role::Master);
+        master.ok_or_else(|| Failure::internal("no master is configured"))
+    }
+}
 
 /// The request that the committee works on.
 pub struct RequestContext {
@@ -67,15 +92,18 @@ pub struct Inherited {
     unseen: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Answered {
     pub question: String,
+    #[serde(rename = "chosen")]
     pub answer: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Corrected {
+    #[serde(skip)]
     pub handle: String,
+    #[serde(rename = "assumption")]
     pub wrong: String,
     pub correction: String,
 }
@@ -87,6 +115,8 @@ pub struct Parent {
     /// The last outcome of each agent that answered.
     pub outcomes: BTreeMap<Agent, AgentOutcome>,
     pub scored: Option<Scored>,
+    /// The cross-check of its reports, if there is one and no later round changed them.
+    pub cross_checked: Option<CrossChecked>,
     /// The agents that lack what they need, as the cross-check found.
     pub lacking: Vec<Agent>,
     pub assumptions: Vec<Assumption>,
@@ -99,93 +129,56 @@ pub struct Parent {
 /// # Errors
 /// If the database fails.
 pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failure> {
-    let Conversation {
-        question,
-        answers,
-        corrections,
-        parent,
-        highest_handle,
-    } = lineage(run.accepted(), None, &run.ancestors().await?);
-    let latest = run
-        .accepted()
-        .continues
-        .as_ref()
-        .map(|continues| continues.by.clone());
-    let seed = run.accepted().seed;
+    let accepted = run.accepted();
+    let mut request = lineage(accepted, None, &run.ancestors().await?);
+    request.is_narration = accepted.narrates.is_some();
+    request.latest = accepted.continues.as_ref().map(|it| it.by.clone());
+    request.seed = accepted.seed;
+    if let Some(Event::Decided(decided)) = run.recall(DECIDED) {
+        request.learned = decided.shown;
+    }
     // The attachments of earlier runs come first.
-    let own = run.accepted().question.attachments.len();
-    let all = question.attachments.as_slice();
+    let all = request.question.attachments.as_slice();
+    let own = accepted.question.attachments.len();
     let (earlier, own) = all.split_at(all.len().saturating_sub(own));
-    let ((mut images, mut unseen), mut own) = futures_util::future::join(
-        deps.attachments.images(earlier),
-        deps.attachments.images(own),
-    )
-    .await;
-    let inherited = Inherited {
+    let attachments = &deps.attachments;
+    let both = futures_util::future::join(attachments.images(earlier), attachments.images(own));
+    let ((mut images, mut unseen), mut own) = both.await;
+    request.inherited = Inherited {
         images: images.len(),
         unseen: unseen.len(),
     };
     images.append(&mut own.0);
     unseen.append(&mut own.1);
-    let mut request = RequestContext {
-        question,
-        is_narration: run.accepted().narrates.is_some(),
-        message: run.accepted().question.message.clone(),
-        answers,
-        corrections,
-        latest,
-        parent,
-        highest_handle,
-        affected: vec![],
-        images,
-        unseen,
-        inherited,
-        learned: shown(run),
-        fence: String::new(),
-        seed,
-        rule_texts: OnceLock::new(),
-    };
+    (request.images, request.unseen) = (images, unseen);
     request.fence = fence(&request);
     Ok(request)
 }
 
-/// A run's question, with everything that it continues.
-pub struct Conversation {
-    pub question: Question,
-    pub answers: Vec<Answered>,
-    pub corrections: Vec<Corrected>,
-    pub parent: Option<Parent>,
-    pub highest_handle: usize,
-}
-
-/// Builds a run's question from its `accepted` event, its plan if it is made already, and the
-/// journals of its ancestors, the nearest first.
+/// Builds a run's question with all that it continues, from its `accepted` event, its plan if it is
+/// made already, and the journals of its ancestors, the nearest first.
 pub fn lineage(
     accepted: &Accepted,
     planned: Option<&Planned>,
     ancestors: &[(RunId, Vec<Entry>)],
-) -> Conversation {
-    let mut question = accepted.question.clone();
-    let (mut answers, mut corrections, mut parent) = (vec![], vec![], None);
-    let mut highest_handle = 0;
+) -> RequestContext {
+    let mut request = RequestContext::alone(accepted.question.clone());
     let mut continues = accepted.continues.clone();
     let mut reading = planned.and_then(|planned| planned.reading.as_ref());
     for (id, entries) in ancestors {
         match continues.take().map(|continues| continues.by) {
             Some(Continuation::Answer {
                 question, answer, ..
-            }) => answers.push(Answered { question, answer }),
+            }) => request.answers.push(Answered { question, answer }),
             Some(Continuation::Correction {
                 handle,
                 wrong,
                 correction,
-            }) => {
-                corrections.push(Corrected {
-                    handle,
-                    wrong,
-                    correction: read_correction(reading).unwrap_or(correction),
-                });
-            }
+            }) => request.corrections.push(Corrected {
+                handle,
+                wrong,
+                correction: read_correction(reading).unwrap_or(correction),
+            }),
             None => break,
         }
         let transcript = Transcript::of_entries(entries);
@@ -194,9 +187,11 @@ pub fn lineage(
         };
         let listed = transcript
             .draft()
-            .map_or(&[][..], |draft| &draft.assumptions);
-        let highest = listed.iter().map(Assumption::number).max();
-        highest_handle = highest_handle.max(highest.unwrap_or(0));
+            .into_iter()
+            .flat_map(|it| &it.assumptions);
+        let highest = listed.map(Assumption::number).max().unwrap_or(0);
+        request.highest_handle = request.highest_handle.max(highest);
+        let question = &mut request.question;
         question.message.clone_from(&earlier.question.message);
         let mut attachments = earlier.question.attachments.clone();
         attachments.append(&mut question.attachments);
@@ -206,17 +201,13 @@ pub fn lineage(
         reading = transcript
             .planned
             .and_then(|planned| planned.reading.as_ref());
-        parent.get_or_insert_with(|| reuse_from(*id, &transcript));
+        request
+            .parent
+            .get_or_insert_with(|| reuse_from(*id, &transcript));
     }
-    answers.reverse();
-    corrections.reverse();
-    Conversation {
-        question,
-        answers,
-        corrections,
-        parent,
-        highest_handle,
-    }
+    request.answers.reverse();
+    request.corrections.reverse();
+    request
 }
 
 /// Returns what holds instead of the corrected assumption, as the master read the message.
@@ -225,66 +216,48 @@ fn read_correction(reading: Option<&Reading>) -> Option<String> {
     said.filter(|said| !said.is_empty())
 }
 
-/// Returns the learned answers that the run's strategy chose to show.
-fn shown(run: &RunContext) -> Vec<ShownAnswer> {
-    match run.recall(DECIDED) {
-        Some(Event::Decided(decided)) => decided.shown,
-        _ => vec![],
-    }
-}
-
-impl Conversation {
-    /// See [`RequestContext::full_text`].
-    pub fn full_text(&self) -> String {
-        full_text(&self.question, &self.answers, &self.corrections)
-    }
-}
-
 fn reuse_from(run: RunId, transcript: &Transcript<'_>) -> Parent {
     let standing = transcript.standing().into_iter();
     let answered = standing.filter(|(_, finished)| finished.outcome.is_answered());
-    let draft = transcript.draft();
+    let passes = transcript.cross_checked.iter().flat_map(|it| &it.passes);
+    let conduct = passes.flat_map(|pass| &pass.found.conduct);
+    let lacking = conduct.filter(|conduct| conduct.kind == ConductKind::Lacks);
+    let mut later = transcript.outcomes.iter().filter(|it| it.round > 1);
+    let is_changed = later.any(|it| it.outcome.is_answered());
+    let checked = transcript
+        .cross_checked
+        .filter(|it| !it.passes.is_empty() && !is_changed);
+    let assumptions = transcript.draft().map(|draft| draft.assumptions.clone());
+    let synthesized = transcript.synthesized;
     Parent {
         run,
         planned: transcript.planned.cloned(),
         outcomes: answered
             .map(|(agent, finished)| (agent, finished.outcome.clone()))
             .collect(),
-        scored: transcript.scored.last().map(|scored| Scored::clone(scored)),
-        lacking: lacking(transcript),
-        assumptions: draft
-            .map(|draft| draft.assumptions.clone())
-            .unwrap_or_default(),
-        question: transcript
-            .synthesized
-            .map(|synthesized| synthesized.question.clone()),
+        scored: transcript.scored.last().copied().cloned(),
+        cross_checked: checked.cloned(),
+        lacking: lacking.filter_map(|it| it.agent.parse().ok()).collect(),
+        assumptions: assumptions.unwrap_or_default(),
+        question: synthesized.map(|synthesized| synthesized.question.clone()),
     }
-}
-
-fn lacking(transcript: &Transcript<'_>) -> Vec<Agent> {
-    let passes = transcript.cross_checked.iter().flat_map(|c| &c.passes);
-    let found = passes.flat_map(|pass| &pass.found.conduct);
-    let lacking = found.filter(|conduct| conduct.kind == ConductKind::Lacks);
-    lacking
-        .filter_map(|conduct| conduct.agent.parse().ok())
-        .collect()
 }
 
 /// Returns a random tag that occurs in none of the texts that it will fence.
 fn fence(request: &RequestContext) -> String {
+    let learned = request
+        .learned
+        .iter()
+        .flat_map(|it| [&it.condition, &it.action]);
+    let texts: Vec<&String> = std::iter::once(&request.question.message)
+        .chain(request.answers.iter().map(|it| &it.answer))
+        .chain(request.corrections.iter().map(|it| &it.correction))
+        .chain(learned)
+        .collect();
     let mut random = ChaCha12Rng::seed_from_u64(request.seed);
     loop {
         let tag = format!("{:016x}", random.next_u64());
-        let texts = std::iter::once(request.question.message.as_str())
-            .chain(request.answers.iter().map(|a| a.answer.as_str()))
-            .chain(request.corrections.iter().map(|c| c.correction.as_str()))
-            .chain(
-                request
-                    .learned
-                    .iter()
-                    .flat_map(|l| [l.condition.as_str(), &l.action]),
-            );
-        if !texts.into_iter().any(|text| text.contains(&tag)) {
+        if !texts.iter().any(|text| text.contains(&tag)) {
             return tag;
         }
     }
@@ -315,33 +288,20 @@ impl RequestContext {
 
     /// Returns the values that every prompt is given.
     pub fn values(&self, task_type: Option<&str>, hints: &[String]) -> Value {
-        let attachments: Vec<Value> = self
-            .question
-            .attachments
-            .iter()
-            .map(|a| json!({ "filename": a.filename, "contentType": a.content_type }))
-            .collect();
-        let answers: Vec<Value> = self
-            .answers
-            .iter()
-            .map(|a| json!({ "question": a.question, "chosen": a.answer }))
-            .collect();
-        let corrections: Vec<Value> = self
-            .corrections
-            .iter()
-            .map(|c| json!({ "assumption": c.wrong, "correction": c.correction }))
-            .collect();
+        let attachments = self.question.attachments.iter();
+        let attachments = attachments
+            .map(|it| json!({ "filename": it.filename, "contentType": it.content_type }));
         json!({
             "fence": self.fence,
             "question": self.question.message,
             "mode": self.question.mode.into_str(),
             "task_type": task_type,
             "hints": hints,
-            "attachments": attachments,
+            "attachments": attachments.collect::<Vec<_>>(),
             "images": self.images.len(),
             "unseen": self.unseen.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "answers": answers,
-            "corrections": corrections,
+            "answers": self.answers,
+            "corrections": self.corrections,
             "learned": self.learned,
         })
     }
@@ -399,24 +359,20 @@ impl RequestContext {
     /// Returns the request as the engine judges it: the question, with the user's later answers and
     /// corrections.
     pub fn full_text(&self) -> String {
-        full_text(&self.question, &self.answers, &self.corrections)
+        let answers = self.answers.iter();
+        let answers = answers.map(|it| format!("\n{} {}", it.question, it.answer));
+        let corrections = self.corrections.iter();
+        let corrections = corrections.map(|it| format!("\n{}", it.correction));
+        std::iter::once(self.question.message.clone())
+            .chain(answers)
+            .chain(corrections)
+            .collect()
     }
 
     /// Returns a generator for one purpose, the same in every replay of the run.
     pub fn random(&self, purpose: u64) -> ChaCha12Rng {
         ChaCha12Rng::seed_from_u64(self.seed.wrapping_add(purpose))
     }
-}
-
-fn full_text(question: &Question, answers: &[Answered], corrections: &[Corrected]) -> String {
-    let mut text = question.message.clone();
-    for answered in answers {
-        text.push_str(&format!("\n{} {}", answered.question, answered.answer));
-    }
-    for corrected in corrections {
-        text.push_str(&format!("\n{}", corrected.correction));
-    }
-    text
 }
 
 /// Shortens a long question to its beginning and its end. They suffice for planning, and the rest
@@ -438,30 +394,24 @@ mod tests {
 
     fn accepted(message: &str, correction: Option<(&str, &str)>) -> Accepted {
         let continues = correction.map(|(handle, correction)| {
-            json!({
-                "parent": RunId::from_uuid(uuid::Uuid::nil()),
-                "by": { "type": "correction", "handle": handle, "wrong": "w", "correction": correction },
-            })
+            let by = json!({ "type": "correction", "handle": handle, "wrong": "w", "correction": correction });
+            json!({ "parent": RunId::from_uuid(uuid::Uuid::nil()), "by": by })
         });
+        let user = json!({ "id": "u", "name": "u" });
+        let question = json!({ "source": "http", "mode": "ask", "user": user, "message": message });
         let accepted = json!({
-            "question": {
-                "source": "http", "mode": "ask", "user": { "id": "u", "name": "u" }, "message": message,
-            },
-            "continues": continues, "cap": 0, "seed": 1, "configHash": "", "promptsHash": "", "version": "",
+            "question": question, "continues": continues, "cap": 0, "seed": 1, "configHash": "",
+            "promptsHash": "", "version": "",
         });
         serde_json::from_value(accepted).unwrap()
     }
 
-    fn planned(correction: &str) -> Planned {
-        let planned = json!({
-            "plan": {
-                "taskType": "MIXED", "agentsToRun": [], "rounds": 1, "needsClarification": false,
-                "outputShape": "ask",
-            },
-            "obtained": "reused",
-            "corrections": [],
-            "reading": { "continues": true, "correction": correction, "affected": [] },
-        });
+    fn planned(continues: bool, correction: &str) -> Planned {
+        let plan = json!({ "taskType": "MIXED", "agentsToRun": [], "rounds": 1,
+                           "needsClarification": false, "outputShape": "ask" });
+        let reading = json!({ "continues": continues, "correction": correction, "affected": [] });
+        let planned =
+            json!({ "plan": plan, "obtained": "reused", "corrections": [], "reading": reading });
         serde_json::from_value(planned).unwrap()
     }
 
@@ -484,12 +434,12 @@ mod tests {
         let ancestors = [
             journal(vec![
                 Event::Accepted(Box::new(accepted("A1 is 4.5", Some(("A1", "A1 is 4.5"))))),
-                Event::Planned(planned("the load is 4.5")),
+                Event::Planned(planned(true, "the load is 4.5")),
             ]),
             journal(vec![Event::Accepted(Box::new(accepted("How many?", None)))]),
         ];
         let latest = accepted("A2 is 7", Some(("A2", "A2 is 7")));
-        let read = planned("the rate is 7");
+        let read = planned(true, "the rate is 7");
         for (planned, last) in [(Some(&read), "the rate is 7"), (None, "A2 is 7")] {
             let text = lineage(&latest, planned, &ancestors).full_text();
             assert_eq!(text, format!("How many?\nthe load is 4.5\n{last}"));
@@ -505,12 +455,9 @@ mod tests {
         let mut request = RequestContext::alone(accepted("What does it read?", None).question);
         request.images = vec![image("earlier"), image("own")];
         request.inherited.images = 1;
-        let mut planned = planned("");
-        let reading = |request: RequestContext, planned: &Planned| -> Vec<String> {
-            let read = request.read_as(planned, &accepted("And this one?", None));
-            read.images.into_iter().map(|image| image.base64).collect()
-        };
-        planned.reading.as_mut().unwrap().continues = false;
-        assert_eq!(reading(request, &planned), ["own"]);
+        let anew = planned(false, "");
+        let read = request.read_as(&anew, &accepted("And this one?", None));
+        let images: Vec<&str> = read.images.iter().map(|it| it.base64.as_str()).collect();
+        assert_eq!(images, ["own"]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::committee::call_names::{is_cross_check, is_report};
+use crate::committee::call_names::{is_cross_check, is_of_step, is_report};
 use crate::committee::replayed::families;
 use crate::committee::request_context::lineage;
 use crate::committee::stages::confidence::settle;
@@ -12,9 +12,7 @@ use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::judge::ScoringInput;
 use crate::config::Policy;
 use crate::domain::{Agent, Gate, Outcome, Role, RunId, Status, Usd};
-use crate::journal::{
-    AgentFinished, AgentOutcome, CallSent, CrossChecked, Ending, Entry, Transcript,
-};
+use crate::journal::{AgentFinished, AgentOutcome, CallSent, Ending, Entry, Transcript};
 
 /// Bins of the reliability diagram over [0, 1].
 const BINS: usize = 10;
@@ -56,12 +54,9 @@ impl Member {
     /// Returns the share of expected outputs that were valid JSON, at once or after repair; `None`
     /// without any.
     pub fn valid_json(&self) -> Option<f64> {
-        let got: u64 = ["clean", "extracted", "repaired"]
-            .iter()
-            .filter_map(|how| self.obtained.get(*how))
-            .sum();
-        let text = self.obtained.get("text").copied().unwrap_or(0);
-        share(got, self.outputs.saturating_sub(text))
+        let count = |how: &str| self.obtained.get(how).copied().unwrap_or(0);
+        let got = ["clean", "extracted", "repaired"].map(count).iter().sum();
+        share(got, self.outputs.saturating_sub(count("text")))
     }
 
     /// Returns the latency in milliseconds at the quantile, by nearest rank; `None` without any.
@@ -122,14 +117,14 @@ impl TrackRecord {
         self.add_statuses(run);
         if let Ending::Replied { reply } = &finished.ending {
             let said = run.feedback.last();
-            if let Some(said) = said.filter(|_| reply.outcome == Outcome::Answered) {
-                let c_final = reply.meta.c_final;
-                let at = ((c_final * BINS as f64) as usize).min(BINS - 1);
-                if let Some(bin) = self.reliability.get_mut(at) {
-                    bin.replies += 1;
-                    bin.positive += u64::from(said.positive);
-                    bin.c_final_sum += c_final;
-                }
+            let c_final = reply.meta.c_final;
+            let at = ((c_final * BINS as f64) as usize).min(BINS - 1);
+            if let Some(said) = said.filter(|_| reply.outcome == Outcome::Answered)
+                && let Some(bin) = self.reliability.get_mut(at)
+            {
+                bin.replies += 1;
+                bin.positive += u64::from(said.positive);
+                bin.c_final_sum += c_final;
             }
         }
     }
@@ -139,11 +134,8 @@ impl TrackRecord {
     /// 2015.)
     pub fn ece(&self) -> Option<f64> {
         let all: u64 = self.reliability.iter().map(|bin| bin.replies).sum();
-        let distance: f64 = self
-            .reliability
-            .iter()
-            .map(|bin| (bin.c_final_sum - bin.positive as f64).abs())
-            .sum();
+        let distance = |bin: &Bin| (bin.c_final_sum - bin.positive as f64).abs();
+        let distance: f64 = self.reliability.iter().map(distance).sum();
         (all > 0).then(|| distance / all as f64)
     }
 
@@ -154,7 +146,7 @@ impl TrackRecord {
             } else {
                 call.sent.role.as_str()
             };
-            let member = self.member(role, &call.sent.provider, &call.sent.model);
+            let member = self.member(role, call.sent);
             member.calls += 1;
             let Some(settled) = call.settled else {
                 continue;
@@ -169,11 +161,8 @@ impl TrackRecord {
     }
 
     fn add_outputs(&mut self, run: &Transcript<'_>) {
-        for finished in run
-            .outcomes
-            .iter()
-            .filter(|finished| finished.reused_from.is_none())
-        {
+        let outcomes = run.outcomes.iter();
+        for finished in outcomes.filter(|it| it.reused_from.is_none()) {
             let (how, step) = match (&finished.outcome, &finished.resolved) {
                 (AgentOutcome::Answered { .. }, Some(resolved)) => {
                     (resolved.obtained.into_str(), "resolve/")
@@ -182,86 +171,53 @@ impl TrackRecord {
                 (AgentOutcome::Failed { .. }, _) => (FAILED, ""),
             };
             let AgentFinished { round, agent, .. } = finished;
-            self.add_output(
-                run,
-                agent.into_str(),
-                &format!("r{round}/{step}{agent}"),
-                how,
-            );
+            let step = format!("r{round}/{step}{agent}");
+            self.add_output(agent.into_str(), last_of(run, &step), how);
         }
         let master = Role::Master.as_str();
         if let Some(planned) = run.planned {
-            self.add_output(run, master, "plan", planned.obtained.as_str());
-        }
-        if let Some(checked) = run.cross_checked {
-            self.add_cross_check(run, checked);
+            self.add_output(master, last_of(run, "plan"), planned.obtained.as_str());
         }
         if let Some(synthesized) = run.synthesized {
-            let step = if synthesized.draft.is_some() {
-                "synthesis"
-            } else {
-                "question"
+            let step = match synthesized.draft {
+                Some(_) => "synthesis",
+                None => "question",
             };
-            self.add_output(run, master, step, synthesized.obtained.as_str());
+            self.add_output(master, last_of(run, step), synthesized.obtained.as_str());
+        }
+        // A pass that was called and is not among the results counts as failed.
+        let passes = run.cross_checked.map(|checked| &checked.passes);
+        for (passes, reversed) in passes.into_iter().flat_map(|it| [(it, false), (it, true)]) {
+            let pass = passes.iter().find(|pass| pass.reversed == reversed);
+            let call = run.last_call(|call| {
+                is_cross_check(call) && call.starts_with("cross-check/reversed") == reversed
+            });
+            let how = pass.map_or(FAILED, |pass| pass.obtained.into_str());
+            self.add_output(CROSS_CHECK, call, how);
         }
     }
 
-    /// Adds an output of a step. Without a call there was none to judge: the plan was reused, or
-    /// there was no money.
-    fn add_output(&mut self, run: &Transcript<'_>, role: &str, step: &str, how: &str) {
-        let of_step = |call: &str| {
-            call.strip_prefix(step)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']))
-        };
-        let Some(call) = run.last_call(of_step) else {
+    /// Adds the output of a step, given its last call. Without a call there was none to judge: the
+    /// plan was reused, or there was no money.
+    fn add_output(&mut self, role: &str, call: Option<&CallSent>, how: &str) {
+        let Some(call) = call else {
             return;
         };
-        let how = if matches!(how, "clean" | "extracted" | "repaired" | "text") {
-            how
-        } else {
-            FAILED
-        };
-        let member = self.member(role, &call.provider, &call.model);
+        let is_known = matches!(how, "clean" | "extracted" | "repaired" | "text");
+        let how = if is_known { how } else { FAILED };
+        let member = self.member(role, call);
         member.outputs += 1;
         *member.obtained.entry(how.to_owned()).or_default() += 1;
     }
 
-    /// Adds the cross-check. A pass that was called and is not among the results counts as failed.
-    fn add_cross_check(&mut self, run: &Transcript<'_>, checked: &CrossChecked) {
-        for reversed in [false, true] {
-            let step = if reversed {
-                "cross-check/reversed"
-            } else {
-                "cross-check"
-            };
-            let of_pass = |call: &str| {
-                is_cross_check(call)
-                    && call.starts_with(step)
-                    && (reversed || !call.starts_with("cross-check/reversed"))
-            };
-            let Some(call) = run.last_call(of_pass) else {
-                continue;
-            };
-            let pass = checked.passes.iter().find(|pass| pass.reversed == reversed);
-            let how = pass.map_or(FAILED, |pass| pass.obtained.into_str());
-            let member = self.member(CROSS_CHECK, &call.provider, &call.model);
-            member.outputs += 1;
-            *member.obtained.entry(how.to_owned()).or_default() += 1;
-        }
-    }
-
     fn add_statuses(&mut self, run: &Transcript<'_>) {
-        let Some(judgement) = run.judgement() else {
-            return;
-        };
-        for score in &judgement.scores {
-            let Ok(agent) = score.agent.parse::<Agent>() else {
+        let judgement = run.judgement();
+        for score in judgement.into_iter().flat_map(|it| &it.scores) {
+            let agent = score.agent.parse::<Agent>().ok();
+            let Some(call) = agent.and_then(|agent| report_call(run, agent)) else {
                 continue;
             };
-            let Some(call) = report_call(run, agent) else {
-                continue;
-            };
-            let member = self.member(agent.into_str(), &call.provider, &call.model);
+            let member = self.member(&score.agent, call);
             match score.status {
                 Status::Valid => member.valid += 1,
                 Status::Quarantine => member.quarantined += 1,
@@ -279,9 +235,10 @@ impl TrackRecord {
         ancestors: &[(RunId, Vec<Entry>)],
         policy: &Policy,
     ) {
-        let replied = run
-            .finished
-            .is_some_and(|finished| matches!(finished.ending, Ending::Replied { .. }));
+        let replied = matches!(
+            run.finished.map(|it| &it.ending),
+            Some(Ending::Replied { .. })
+        );
         let Some(accepted) = run.accepted.filter(|_| replied) else {
             return;
         };
@@ -297,44 +254,39 @@ impl TrackRecord {
         let draft = run.draft();
         let evidence = Evidence::of(run);
         let reply_of = |panel: &[Agent]| -> (Gate, Option<String>) {
-            let absent = latest.keys().filter(|agent| !panel.contains(agent));
-            let evidence = absent.fold(evidence.clone(), |evidence, agent| {
-                evidence.without(agent.into_str())
-            });
+            let mut evidence = evidence.clone();
+            for absent in latest.keys().filter(|agent| !panel.contains(agent)) {
+                evidence = evidence.without(absent.into_str());
+            }
             let judgement = input.judge(panel, &evidence);
             let leading = judgement.answer_groups.first();
-            (
-                settle(policy, &judgement, draft).gate(true),
-                leading.map(|group| group.answer.clone()),
-            )
+            let gate = settle(policy, &judgement, draft).gate(true);
+            (gate, leading.map(|group| group.answer.clone()))
         };
         let panel = run.panel();
         let whole = reply_of(panel);
-        let answered = |agent: &&Agent| {
-            latest
-                .get(agent)
-                .is_some_and(|finished| finished.outcome.is_answered())
-        };
-        for agent in panel.iter().filter(answered) {
-            let Some(call) = report_call(run, *agent) else {
+        for agent in panel.iter().copied() {
+            let outcome = latest.get(&agent).map(|finished| &finished.outcome);
+            let Some(call) = report_call(run, agent) else {
                 continue;
             };
+            if !outcome.is_some_and(AgentOutcome::is_answered) {
+                continue;
+            }
             let is_own = |id: &String| id.split(':').next() == Some(agent.into_str());
             let used = draft.is_some_and(|draft| draft.units_used.iter().any(is_own));
-            let others = panel.iter().copied().filter(|other| other != agent);
-            let others: Vec<Agent> = others.collect();
+            let mut others = panel.to_vec();
+            others.retain(|other| *other != agent);
             let same = !used && reply_of(&others) == whole;
-            let agent = *agent;
-            let member = self.member(agent.into_str(), &call.provider, &call.model);
+            let member = self.member(agent.into_str(), call);
             member.replies += 1;
             member.influence += u64::from(same);
         }
     }
 
-    fn member(&mut self, role: &str, provider: &str, model: &str) -> &mut Member {
-        self.members
-            .entry((role.to_owned(), provider.to_owned(), model.to_owned()))
-            .or_default()
+    fn member(&mut self, role: &str, call: &CallSent) -> &mut Member {
+        let key = (role.to_owned(), call.provider.clone(), call.model.clone());
+        self.members.entry(key).or_default()
     }
 }
 
@@ -342,6 +294,11 @@ impl TrackRecord {
 /// earlier run.
 fn report_call<'a>(run: &Transcript<'a>, agent: Agent) -> Option<&'a CallSent> {
     run.last_call(|call| is_report(call, agent))
+}
+
+/// Returns the last call of a step.
+fn last_of<'a>(run: &Transcript<'a>, step: &str) -> Option<&'a CallSent> {
+    run.last_call(|call| is_of_step(call, step))
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {
@@ -390,36 +347,22 @@ mod tests {
 
     #[test]
     fn quantiles_are_by_nearest_rank_and_shares_need_something_to_share() {
-        let member = Member {
+        let member = |outputs, obtained: &[(&str, u64)]| Member {
+            outputs,
+            obtained: obtained
+                .iter()
+                .map(|(how, n)| ((*how).to_owned(), *n))
+                .collect(),
             latencies: vec![10, 20, 30, 40],
             ..Member::default()
         };
-        assert_eq!(
-            (member.latency_ms(0.5), member.latency_ms(0.95)),
-            (Some(20), Some(40))
-        );
-        assert_eq!(
-            (
-                Member::default().latency_ms(0.5),
-                Member::default().valid_json()
-            ),
-            (None, None)
-        );
-        let text = Member {
-            outputs: 3,
-            obtained: BTreeMap::from([("text".into(), 3)]),
-            ..Member::default()
-        };
-        assert_eq!(text.valid_json(), None, "plain text is not bad JSON");
-        let mixed = Member {
-            outputs: 4,
-            obtained: BTreeMap::from([
-                ("clean".into(), 2),
-                ("repaired".into(), 1),
-                ("failed".into(), 1),
-            ]),
-            ..Member::default()
-        };
+        let quantiles = [0.5, 0.95].map(|quantile| member(0, &[]).latency_ms(quantile));
+        assert_eq!(quantiles, [Some(20), Some(40)]);
+        assert_eq!(Member::default().latency_ms(0.5), None);
+        assert_eq!(member(0, &[]).valid_json(), None);
+        // Plain text is not bad JSON.
+        assert_eq!(member(3, &[("text", 3)]).valid_json(), None);
+        let mixed = member(4, &[("clean", 2), ("repaired", 1), ("failed", 1)]);
         assert_eq!(mixed.valid_json(), Some(0.75));
     }
 
@@ -427,16 +370,13 @@ mod tests {
     fn the_calibration_error_weighs_the_bins_by_their_replies() {
         let mut record = TrackRecord::default();
         assert_eq!(record.ece(), None);
-        record.reliability[9] = Bin {
-            replies: 3,
-            positive: 3,
-            c_final_sum: 2.7,
-        };
-        record.reliability[7] = Bin {
-            replies: 1,
-            positive: 0,
-            c_final_sum: 0.7,
-        };
+        for (at, replies, positive, c_final_sum) in [(9, 3, 3, 2.7), (7, 1, 0, 0.7)] {
+            record.reliability[at] = Bin {
+                replies,
+                positive,
+                c_final_sum,
+            };
+        }
         assert!((record.ece().unwrap() - 0.25).abs() < 1e-12);
     }
 }

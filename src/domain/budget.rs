@@ -85,9 +85,8 @@ impl Ledger {
     /// Returns the greatest worst case that a further call may have.
     pub fn left(&self) -> Usd {
         let earmarked: Usd = self.earmarks.values().copied().sum();
-        let room = self.cap
-            - self.committed()
-            - earmarked.share_up(self.overbilling_factor, NO_OVERBILLING);
+        let earmarked = earmarked.share_up(self.overbilling_factor, NO_OVERBILLING);
+        let room = self.cap - self.committed() - earmarked;
         room.share_down(NO_OVERBILLING, self.overbilling_factor)
     }
 
@@ -154,10 +153,8 @@ impl Ledger {
             self.exceeded = true;
             // If a call with a reservation of 0 is billed, no cost can be ruled out. The factor
             // becomes infinite, and only free calls still fit.
-            self.overbilling_factor = self.overbilling_factor.max(
-                cost.share_up(reserved.overbilling_factor, reserved.amount.nanos())
-                    .nanos(),
-            );
+            let factor = cost.share_up(reserved.overbilling_factor, reserved.amount.nanos());
+            self.overbilling_factor = self.overbilling_factor.max(factor.nanos());
         }
     }
 }
@@ -167,61 +164,54 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const fn nanos(nanos: u64) -> Usd {
+        Usd::from_nanos(nanos)
+    }
+
     #[test]
     fn other_calls_cannot_take_earmarked_money() {
-        let mut ledger = Ledger::new(Usd::from_nanos(10));
-        ledger.earmark(Earmark::Synthesis, Usd::from_nanos(4));
-        ledger.earmark(Earmark::CrossCheck, Usd::from_nanos(2));
-        assert_eq!(
-            ledger.reserve("plan", Usd::from_nanos(5)),
-            Err(Refused {
-                wanted: Usd::from_nanos(5),
-                left: Usd::from_nanos(4)
-            })
-        );
+        let mut ledger = Ledger::new(nanos(10));
+        ledger.earmark(Earmark::Synthesis, nanos(4));
+        ledger.earmark(Earmark::CrossCheck, nanos(2));
+        let refused = Refused {
+            wanted: nanos(5),
+            left: nanos(4),
+        };
+        assert_eq!(ledger.reserve("plan", nanos(5)), Err(refused));
         ledger.release(Earmark::CrossCheck);
-        assert_eq!(ledger.left(), Usd::from_nanos(6));
+        assert_eq!(ledger.left(), nanos(6));
         ledger.release(Earmark::Synthesis);
-        assert_eq!(
-            ledger.reserve("synthesis", Usd::from_nanos(10)),
-            Ok(Usd::from_nanos(10))
-        );
+        assert_eq!(ledger.reserve("synthesis", nanos(10)), Ok(nanos(10)));
     }
 
     #[test]
     fn what_an_overbilled_run_still_buys_is_reserved_at_as_much_more() {
-        let mut ledger = Ledger::new(Usd::from_nanos(100));
-        assert_eq!(
-            ledger.reserve("a", Usd::from_nanos(5)),
-            Ok(Usd::from_nanos(5))
-        );
-        ledger.settle("a", Usd::from_nanos(10));
+        let mut ledger = Ledger::new(nanos(100));
+        assert_eq!(ledger.reserve("a", nanos(5)), Ok(nanos(5)));
+        ledger.settle("a", nanos(10));
         assert!(ledger.exceeded());
-        assert_eq!(ledger.left(), Usd::from_nanos(45));
-        ledger.earmark(Earmark::Synthesis, Usd::from_nanos(20));
-        assert_eq!(ledger.left(), Usd::from_nanos(25));
-        assert!(ledger.reserve("b", Usd::from_nanos(26)).is_err());
-        assert_eq!(
-            ledger.reserve("b", Usd::from_nanos(25)),
-            Ok(Usd::from_nanos(50))
-        );
-        ledger.settle("b", Usd::from_nanos(50));
+        assert_eq!(ledger.left(), nanos(45));
+        ledger.earmark(Earmark::Synthesis, nanos(20));
+        assert_eq!(ledger.left(), nanos(25));
+        assert!(ledger.reserve("b", nanos(26)).is_err());
+        assert_eq!(ledger.reserve("b", nanos(25)), Ok(nanos(50)));
+        ledger.settle("b", nanos(50));
         assert_eq!(ledger.left(), Usd::ZERO);
         ledger.release(Earmark::Synthesis);
-        assert_eq!(ledger.left(), Usd::from_nanos(20));
+        assert_eq!(ledger.left(), nanos(20));
         // The bill is 3 times the reservation, which was 2 times the worst case: 6 times in all.
-        ledger.reserve("c", Usd::from_nanos(1)).unwrap();
-        ledger.settle("c", Usd::from_nanos(6));
-        assert_eq!(ledger.left(), Usd::from_nanos(34 / 6));
+        ledger.reserve("c", nanos(1)).unwrap();
+        ledger.settle("c", nanos(6));
+        assert_eq!(ledger.left(), nanos(34 / 6));
     }
 
     #[test]
     fn after_a_bill_for_what_was_free_only_what_is_free_is_bought() {
-        let mut ledger = Ledger::new(Usd::from_nanos(100));
+        let mut ledger = Ledger::new(nanos(100));
         ledger.reserve("free", Usd::ZERO).unwrap();
-        ledger.settle("free", Usd::from_nanos(1));
+        ledger.settle("free", nanos(1));
         assert!(ledger.exceeded());
-        assert!(ledger.reserve("b", Usd::from_nanos(1)).is_err());
+        assert!(ledger.reserve("b", nanos(1)).is_err());
         assert_eq!(ledger.reserve("local", Usd::ZERO), Ok(Usd::ZERO));
     }
 
@@ -232,13 +222,13 @@ mod tests {
         fn reservations_and_settlements_never_pass_the_cap(
             cap in 0u64..1000, ops in prop::collection::vec((0u8..8, 0u64..400, 0u64..400), 0..60)
         ) {
-            let mut ledger = Ledger::new(Usd::from_nanos(cap));
+            let mut ledger = Ledger::new(nanos(cap));
             let mut open: BTreeMap<u8, u64> = BTreeMap::new();
             for (slot, amount, used) in ops {
                 match open.remove(&slot) {
-                    Some(reserved) => ledger.settle(&slot.to_string(), Usd::from_nanos(used.min(reserved))),
+                    Some(reserved) => ledger.settle(&slot.to_string(), nanos(used.min(reserved))),
                     None => {
-                        if ledger.reserve(&slot.to_string(), Usd::from_nanos(amount)).is_ok() {
+                        if ledger.reserve(&slot.to_string(), nanos(amount)).is_ok() {
                             open.insert(slot, amount);
                         }
                     }
@@ -254,12 +244,12 @@ mod tests {
         fn a_steady_overbiller_is_paid_above_the_cap_once_at_most(
             cap in 1u64..100_000, times in 1u64..40, calls in prop::collection::vec((1u64..5000, 0u64..500), 1..40)
         ) {
-            let mut ledger = Ledger::new(Usd::from_nanos(cap));
+            let mut ledger = Ledger::new(nanos(cap));
             let mut billed = 0;
             for (worst, hold) in calls {
-                ledger.earmark(Earmark::Synthesis, Usd::from_nanos(hold));
-                if ledger.reserve("x", Usd::from_nanos(worst)).is_ok() {
-                    ledger.settle("x", Usd::from_nanos(worst * times));
+                ledger.earmark(Earmark::Synthesis, nanos(hold));
+                if ledger.reserve("x", nanos(worst)).is_ok() {
+                    ledger.settle("x", nanos(worst * times));
                     billed += 1;
                 }
                 prop_assert!(billed <= 1 || ledger.spent() <= ledger.cap(), "{:?}", ledger);

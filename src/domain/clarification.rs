@@ -1,5 +1,7 @@
 //! The clarification question that the gate may ask instead of answering.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 /// The letters of the three options, in order.
@@ -40,14 +42,9 @@ impl Clarification {
         let [a, b, c] = options else { return None };
         let lines = [a, b, c].map(|option| one_line(&option.replace(is_question_mark, " ")));
         let options = without_letters(&lines);
-        let distinct = options.iter().enumerate().all(|(i, o)| {
-            !o.is_empty()
-                && options
-                    .iter()
-                    .skip(i + 1)
-                    .all(|other| !o.eq_ignore_ascii_case(other))
-        });
-        (!question.is_empty() && distinct).then(|| Self {
+        let folded: BTreeSet<String> = options.iter().map(|it| it.to_ascii_lowercase()).collect();
+        let is_distinct = folded.len() == options.len() && !folded.contains("");
+        (!question.is_empty() && is_distinct).then(|| Self {
             question: format!("{question}?"),
             options,
             choices: None,
@@ -62,12 +59,8 @@ impl Clarification {
 
     /// Returns the options as a plan has them (SPEC 3.2): "A ...", "B ...", "C ...".
     pub fn lettered(&self) -> [String; 3] {
-        let mut letters = OPTION_LETTERS.iter();
-        self.options.clone().map(|option| {
-            letters
-                .next()
-                .map_or_else(String::new, |letter| format!("{letter} {option}"))
-        })
+        let ([a, b, c], [x, y, z]) = (&self.options, OPTION_LETTERS);
+        [(x, a), (y, b), (z, c)].map(|(letter, option)| format!("{letter} {option}"))
     }
 }
 
@@ -94,14 +87,12 @@ pub(super) mod with_letters {
     ) -> Result<Option<Clarification>, D::Error> {
         let read = Option::<Clarification>::deserialize(from)?;
         Ok(read.map(|question| {
-            let marks = OPTION_LETTERS.map(|letter| format!("{letter} "));
-            let bare: Vec<String> = question
-                .options
-                .iter()
-                .zip(&marks)
-                .filter_map(|(option, mark)| option.strip_prefix(mark.as_str()).map(str::to_owned))
-                .collect();
-            match <[String; 3]>::try_from(bare) {
+            let lettered = question.options.iter().zip(OPTION_LETTERS);
+            let bare = lettered.filter_map(|(option, letter)| {
+                let rest = option.strip_prefix(letter)?.strip_prefix(' ')?;
+                Some(rest.to_owned())
+            });
+            match <[String; 3]>::try_from(bare.collect::<Vec<_>>()) {
                 Ok(options) => Clarification {
                     options,
                     ..question
@@ -141,10 +132,7 @@ fn first_question(text: &str) -> String {
             c => is_question_mark(*c),
         }
     };
-    let begin = match end {
-        Some(_) => head.char_indices().rfind(begins),
-        None => None,
-    };
+    let begin = end.and_then(|_| head.char_indices().rfind(begins));
     let sentence = begin.and_then(|(at, c)| head.get(at + c.len_utf8()..));
     let bare = sentence.unwrap_or(head).trim();
     let bare = bare.trim_end_matches(|c: char| is_question_mark(c) || ".:;! 。！".contains(c));
@@ -194,44 +182,46 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn letters_before_options_are_dropped_and_articles_kept() {
-        let options =
-            |o: [&str; 3]| Clarification::new("Which", &o.map(str::to_owned)).map(|c| c.options);
-        assert_eq!(
-            options(["A use Docker", "b) Kubernetes", "Option C: neither"]),
-            Some(["use Docker", "Kubernetes", "neither"].map(str::to_owned))
-        );
-        let bare = ["A single server", "Bare metal", "Cloud"];
-        assert_eq!(options(bare), Some(bare.map(str::to_owned)));
+    fn options(options: [&str; 3]) -> Option<[String; 3]> {
+        let asked = Clarification::new("Which", &options.map(str::to_owned));
+        asked.map(|asked| asked.options)
     }
 
     #[test]
-    fn a_question_has_one_question_mark_and_three_different_options() {
-        let options = [
-            "A Is it prod?".to_owned(),
-            "B staging".to_owned(),
-            "C both".to_owned(),
-        ];
-        let c =
-            Clarification::new("Which one? Or\nwhat?", &options).map(|c| (c.question, c.options));
-        let expected = (
-            "Which one?".to_owned(),
-            ["Is it prod", "staging", "both"].map(str::to_owned),
-        );
-        assert_eq!(c, Some(expected));
-        assert_eq!(
-            Clarification::new("Which?", &["A x".into(), "B x".into(), "C y".into()]),
-            None
-        );
-        assert_eq!(Clarification::new("?", &options), None);
+    fn letters_before_options_are_dropped_and_words_kept() {
+        for (given, expected) in [
+            (
+                ["A use Docker", "b) Kubernetes", "Option C: neither"],
+                ["use Docker", "Kubernetes", "neither"],
+            ),
+            (["Foo", "B) Bar", "Baz"], ["Foo", "Bar", "Baz"]),
+            (["A. Foo", "b Bar", "**C**: Baz"], ["Foo", "Bar", "Baz"]),
+            (
+                ["A 起始？", "B 结束？", "C 都算？"],
+                ["起始", "结束", "都算"],
+            ),
+            (
+                ["A Is it prod?", "B staging", "C both"],
+                ["Is it prod", "staging", "both"],
+            ),
+        ] {
+            assert_eq!(options(given), Some(expected.map(str::to_owned)));
+        }
+        for words in [
+            ["A single server", "Bare metal", "Cloud"],
+            ["A-frame", "B.Sc. degree", "c compiler"],
+        ] {
+            assert_eq!(options(words), Some(words.map(str::to_owned)));
+        }
+        assert_eq!(options(["A x", "B x", "C y"]), None, "two are the same");
     }
 
     #[test]
     fn the_first_sentence_that_asks_is_the_question() {
-        let options = ["x".to_owned(), "y".to_owned(), "z".to_owned()];
+        let options = ["x", "y", "z"].map(str::to_owned);
         for (text, expected) in [
             ("Which? And when? Also why", "Which?"),
+            ("Which one? Or\nwhat?", "Which one?"),
             ("I am not sure. Which one is it?", "Which one is it?"),
             (
                 "Which version of e.g. Debian 12.1 do you run? Tell me.",
@@ -251,29 +241,12 @@ mod tests {
                 "Is https://a.example/ q=1 the address?",
             ),
         ] {
-            let asked = Clarification::new(text, &options).map(|c| c.question);
+            let asked = Clarification::new(text, &options).map(|asked| asked.question);
             assert_eq!(asked.as_deref(), Some(expected), "{text}");
         }
-        let marked = ["A 起始？", "B 结束？", "C 都算？"].map(str::to_owned);
-        let read = Clarification::new("哪一天？", &marked).map(|c| c.options);
-        assert_eq!(read, Some(["起始", "结束", "都算"].map(str::to_owned)));
-        assert_eq!(Clarification::new("？", &options), None);
-    }
-
-    #[test]
-    fn no_letter_is_shown_twice() {
-        let options = |o: [&str; 3]| {
-            Clarification::new("Which", &o.map(str::to_owned))
-                .unwrap()
-                .options
-        };
-        assert_eq!(options(["Foo", "B) Bar", "Baz"]), ["Foo", "Bar", "Baz"]);
-        assert_eq!(
-            options(["A. Foo", "b Bar", "**C**: Baz"]),
-            ["Foo", "Bar", "Baz"]
-        );
-        let words = ["A-frame", "B.Sc. degree", "c compiler"];
-        assert_eq!(options(words), words);
+        for none in ["?", "？"] {
+            assert_eq!(Clarification::new(none, &options), None);
+        }
     }
 
     #[test]

@@ -36,13 +36,11 @@ impl Pert {
     pub fn new(o: f64, m: f64, p: f64) -> Self {
         // Adding zero turns a negative zero into a positive one.
         let clean = |x: f64| {
-            if x.is_finite() {
-                x.clamp(0.0, MAX) + 0.0
-            } else {
-                0.0
-            }
+            Some(x)
+                .filter(|x| x.is_finite())
+                .map_or(0.0, |x| x.clamp(0.0, MAX) + 0.0)
         };
-        let mut sorted = [clean(o), clean(m), clean(p)];
+        let mut sorted = [o, m, p].map(clean);
         sorted.sort_by(f64::total_cmp);
         let [o, m, p] = sorted;
         Self::expecting(o, m, p)
@@ -98,20 +96,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn the_expected_time_is_pert() {
-        assert_eq!(Pert::new(5.0, 10.0, 21.0).expected, 11.0);
-    }
-
     fn estimate(times: &[(f64, f64, f64)]) -> Estimate {
-        let steps = times.iter().map(|(o, m, p)| EstimateStep {
+        let step = |(o, m, p): &(f64, f64, f64)| EstimateStep {
             step: "x".into(),
             time: Pert::new(*o, *m, *p),
-        });
-        let steps = steps.collect();
+        };
         Estimate {
             unit: Unit::Hours,
-            steps,
+            steps: times.iter().map(step).collect(),
             assumptions: vec![],
             risks: vec![],
             confidence: 0.5,
@@ -121,17 +113,13 @@ mod tests {
 
     #[test]
     fn nothing_is_rounded_before_it_is_summed() {
-        let time = Pert::new(0.125, 0.25, 0.5);
+        assert_eq!(Pert::new(5.0, 10.0, 21.0).expected, 11.0);
         assert_eq!(
-            (time.optimistic, time.expected),
-            (0.125, (0.125 + 1.0 + 0.5) / 6.0)
+            Pert::new(0.125, 0.25, 0.5).expected,
+            (0.125 + 1.0 + 0.5) / 6.0
         );
         let total = estimate(&[(0.125, 0.25, 0.5); 3]).total();
-        assert_eq!(
-            (total.optimistic, total.likely, total.pessimistic),
-            (0.375, 0.75, 1.5)
-        );
-        assert_eq!(total.expected, (0.375 + 3.0 + 1.5) / 6.0);
+        assert_eq!(total, Pert::expecting(0.375, 0.75, 1.5));
         assert!(Pert::new(-0.0, -1.0, 0.0).optimistic.is_sign_positive());
     }
 

@@ -38,10 +38,10 @@ pub enum Tag {
 /// Fails if the value is not a list of strings.
 pub(super) fn known_tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Tag>, D::Error> {
     let words = Vec::<String>::deserialize(deserializer)?;
-    Ok(words
+    let tags = words
         .iter()
-        .filter_map(|word| word.trim().to_lowercase().parse().ok())
-        .collect())
+        .filter_map(|word| word.trim().to_lowercase().parse().ok());
+    Ok(tags.collect())
 }
 
 /// A reference to a unit of an agent's report, written "solver:u1".
@@ -70,10 +70,10 @@ impl FromStr for UnitRef {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
-        let (agent, unit) = s
+        let parts = s
             .rsplit_once(':')
-            .ok_or_else(|| format!("{s:?} does not name a unit as \"agent:unit\""))?;
-        Ok(Self::new(agent.trim(), unit.trim()))
+            .map(|(agent, unit)| Self::new(agent.trim(), unit.trim()));
+        parts.ok_or_else(|| format!("{s:?} does not name a unit as \"agent:unit\""))
     }
 }
 
@@ -85,9 +85,8 @@ impl Serialize for UnitRef {
 
 impl<'de> Deserialize<'de> for UnitRef {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 

@@ -1,45 +1,67 @@
 //! Why a call gave no output.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use strum::IntoEnumIterator as _;
 
 /// The cause of a failed call, for journal, metrics and messages. Written as its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
+#[derive(strum::AsRefStr, strum::Display, strum::EnumIter, strum::EnumString)]
 pub enum FailureCause {
     /// The server cannot be reached.
+    #[strum(serialize = "unreachable")]
     Unreachable,
     /// The connection ended before the reply did.
+    #[strum(serialize = "connection broken")]
     ConnectionBroken,
+    #[strum(serialize = "timed out")]
     TimedOut,
+    #[strum(serialize = "not authorized")]
     NotAuthorized,
+    #[strum(serialize = "rate limited")]
     RateLimited,
     /// The provider answered with a status of 500 to 599.
+    #[strum(serialize = "provider error")]
     ProviderError,
+    #[strum(serialize = "request rejected")]
     RequestRejected,
     /// The provider's reply has not the format of its API.
+    #[strum(serialize = "unreadable reply")]
     UnreadableReply,
+    #[strum(serialize = "request does not fit the model")]
     RequestUnfit,
+    #[strum(serialize = "reply too long")]
     ReplyTooLong,
     /// Too many calls to the provider are in flight.
+    #[strum(serialize = "saturated")]
     Saturated,
+    #[strum(serialize = "circuit open")]
     CircuitOpen,
+    #[strum(serialize = "cancelled")]
     Cancelled,
+    #[strum(serialize = "malformed output")]
     MalformedOutput,
     /// The output was cut at its token limit and could not be read.
+    #[strum(serialize = "cut off")]
     CutOff,
+    #[strum(serialize = "empty output")]
     EmptyOutput,
     /// The model declined to answer.
+    #[strum(serialize = "refused")]
     Refused,
     /// The model spent its whole output limit on thinking.
+    #[strum(serialize = "thought its limit away")]
     ThoughtAway,
+    #[strum(serialize = "out of budget")]
     OutOfBudget,
     /// The role has no model.
+    #[strum(serialize = "not configured")]
     NotConfigured,
     /// Another call for the same output was faster. Only in journals of earlier versions.
+    #[strum(serialize = "overtaken")]
     Superseded,
     /// A cause that this version does not know.
+    #[strum(default, transparent)]
     Other(String),
 }
 
@@ -58,74 +80,25 @@ impl FailureCause {
         )
     }
 
-    pub const KNOWN: [Self; 21] = [
-        Self::Unreachable,
-        Self::ConnectionBroken,
-        Self::TimedOut,
-        Self::NotAuthorized,
-        Self::RateLimited,
-        Self::ProviderError,
-        Self::RequestRejected,
-        Self::UnreadableReply,
-        Self::RequestUnfit,
-        Self::ReplyTooLong,
-        Self::Saturated,
-        Self::CircuitOpen,
-        Self::Cancelled,
-        Self::MalformedOutput,
-        Self::CutOff,
-        Self::EmptyOutput,
-        Self::Refused,
-        Self::ThoughtAway,
-        Self::OutOfBudget,
-        Self::NotConfigured,
-        Self::Superseded,
-    ];
+    /// Returns the causes that this version knows.
+    pub fn known() -> impl Iterator<Item = Self> {
+        Self::iter().filter(|cause| !matches!(cause, Self::Other(_)))
+    }
 
     pub fn as_str(&self) -> &str {
-        match self {
-            Self::Unreachable => "unreachable",
-            Self::ConnectionBroken => "connection broken",
-            Self::TimedOut => "timed out",
-            Self::NotAuthorized => "not authorized",
-            Self::RateLimited => "rate limited",
-            Self::ProviderError => "provider error",
-            Self::RequestRejected => "request rejected",
-            Self::UnreadableReply => "unreadable reply",
-            Self::RequestUnfit => "request does not fit the model",
-            Self::ReplyTooLong => "reply too long",
-            Self::Saturated => "saturated",
-            Self::CircuitOpen => "circuit open",
-            Self::Cancelled => "cancelled",
-            Self::MalformedOutput => "malformed output",
-            Self::CutOff => "cut off",
-            Self::EmptyOutput => "empty output",
-            Self::Refused => "refused",
-            Self::ThoughtAway => "thought its limit away",
-            Self::OutOfBudget => "out of budget",
-            Self::NotConfigured => "not configured",
-            Self::Superseded => "overtaken",
-            Self::Other(cause) => cause,
-        }
+        self.as_ref()
     }
 }
 
 impl From<String> for FailureCause {
     fn from(name: String) -> Self {
-        let known = Self::KNOWN.into_iter().find(|cause| cause.as_str() == name);
-        known.unwrap_or(Self::Other(name))
+        name.parse().unwrap_or(Self::Other(name))
     }
 }
 
 impl From<FailureCause> for String {
     fn from(cause: FailureCause) -> Self {
-        cause.as_str().to_owned()
-    }
-}
-
-impl fmt::Display for FailureCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        cause.to_string()
     }
 }
 
@@ -136,7 +109,7 @@ mod tests {
     #[test]
     fn every_cause_is_read_as_it_is_written() {
         let other = FailureCause::Other("eaten by a grue".into());
-        for cause in FailureCause::KNOWN.into_iter().chain([other]) {
+        for cause in FailureCause::known().chain([other]) {
             let json = serde_json::to_string(&cause).unwrap();
             assert_eq!(json, format!("{:?}", cause.as_str()));
             let read: FailureCause = serde_json::from_str(&json).unwrap();

@@ -41,19 +41,21 @@ impl FromStr for RunId {
 /// Returns the SHA-256 of the parts in order, each preceded by its length, as 64 lower-case hex
 /// digits.
 pub fn fingerprint(parts: &[&[u8]]) -> String {
-    use fmt::Write as _;
     let mut hasher = Sha256::new();
     for part in parts {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part);
     }
-    hasher
-        .finalize()
-        .iter()
-        .fold(String::with_capacity(64), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+    hex(&hasher.finalize())
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    use fmt::Write as _;
+    let hex = String::with_capacity(2 * bytes.len());
+    bytes.iter().fold(hex, |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 #[cfg(test)]

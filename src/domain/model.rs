@@ -293,16 +293,10 @@ pub fn undated(id: &str) -> &str {
 /// in both ids. Also true if the provider names no model.
 pub fn is_same_model(asked: &str, served: &str) -> bool {
     fn plain(id: &str) -> String {
-        let id = id
-            .trim()
-            .rsplit('/')
-            .next()
-            .unwrap_or(id)
-            .to_lowercase()
-            .replace('.', "-");
-        let variant = ROUTING_VARIANTS
-            .iter()
-            .find_map(|variant| id.strip_suffix(variant));
+        let id = id.trim().rsplit('/').next().unwrap_or(id);
+        let id = id.to_lowercase().replace('.', "-");
+        let mut variants = ROUTING_VARIANTS.iter();
+        let variant = variants.find_map(|variant| id.strip_suffix(variant));
         undated(variant.unwrap_or(&id)).to_owned()
     }
     served.trim().is_empty() || plain(asked) == plain(served)
@@ -347,15 +341,13 @@ mod tests {
             forced_tool: Takes::Never,
             ..Traits::unknown()
         };
-        assert_eq!(
-            traits.settings(Some(Effort::Low), Some(0.2)).temperature,
-            None
-        );
-        assert_eq!(
-            traits.settings(Some(Effort::None), Some(0.2)).temperature,
-            Some(0.2)
-        );
-        assert!(!traits.settings(Some(Effort::None), None).forced_tool);
+        for (effort, temperature) in [(Effort::Low, None), (Effort::None, Some(0.2))] {
+            let settings = traits.settings(Some(effort), Some(0.2));
+            assert_eq!(
+                (settings.temperature, settings.forced_tool),
+                (temperature, false)
+            );
+        }
     }
 
     #[test]
@@ -386,18 +378,13 @@ mod tests {
             output: 10,
             ..BilledTokens::default()
         };
-        assert_eq!(
-            price.cost(&tokens(100, 0)),
-            Usd::from_nanos(100_000 + 100_000)
-        );
-        assert_eq!(
-            price.cost(&tokens(100, 1)),
-            Usd::from_nanos(500_000 + 5_000 + 500_000)
-        );
-        assert_eq!(
-            price.worst(1, 100, 10),
-            Usd::from_nanos(6250 + 500_000 + 500_000)
-        );
+        for (cost, nanos) in [
+            (price.cost(&tokens(100, 0)), 100_000 + 100_000),
+            (price.cost(&tokens(100, 1)), 500_000 + 5_000 + 500_000),
+            (price.worst(1, 100, 10), 6250 + 500_000 + 500_000),
+        ] {
+            assert_eq!(cost.nanos(), nanos);
+        }
     }
 
     #[test]

@@ -58,6 +58,14 @@ impl Role {
             Role::Proposer => "proposer",
         }
     }
+
+    /// Returns the agent of an agent's role.
+    pub fn agent(self) -> Option<Agent> {
+        match self {
+            Role::Agent(agent) => Some(agent),
+            Role::Master | Role::Proposer => None,
+        }
+    }
 }
 
 impl fmt::Display for Role {

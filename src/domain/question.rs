@@ -78,32 +78,18 @@ impl Attachment {
     /// Returns the image type, if models can read it. It is taken from the declared content type,
     /// or from the file name if none is declared.
     pub fn image_type(&self) -> Option<&'static str> {
-        let declared = self
-            .content_type
-            .as_deref()
-            .map(|t| t.split(';').next().unwrap_or("").trim().to_lowercase());
-        let by_type = |t: &str| match t {
-            "image/png" => Some("image/png"),
-            "image/jpeg" | "image/jpg" => Some("image/jpeg"),
-            "image/gif" => Some("image/gif"),
-            "image/webp" => Some("image/webp"),
-            _ => None,
+        let declared = self.content_type.as_deref();
+        let declared = declared.map(|it| it.split(';').next().unwrap_or_default().trim());
+        let kind = match declared {
+            Some(declared) => declared.to_lowercase().strip_prefix("image/")?.to_owned(),
+            None => self.filename.rsplit('.').next()?.to_lowercase(),
         };
-        match declared {
-            Some(declared) => by_type(&declared),
-            None => match self
-                .filename
-                .rsplit('.')
-                .next()
-                .map(str::to_lowercase)
-                .as_deref()
-            {
-                Some("png") => Some("image/png"),
-                Some("jpg" | "jpeg") => Some("image/jpeg"),
-                Some("gif") => Some("image/gif"),
-                Some("webp") => Some("image/webp"),
-                _ => None,
-            },
+        match kind.as_str() {
+            "png" => Some("image/png"),
+            "jpeg" | "jpg" => Some("image/jpeg"),
+            "gif" => Some("image/gif"),
+            "webp" => Some("image/webp"),
+            _ => None,
         }
     }
 }

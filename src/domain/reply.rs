@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, TaskType, Usd};
+use super::{Agent, Ledger, TaskType, Usd};
 
 /// The outcome of a run that replied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -23,6 +23,16 @@ pub struct BudgetMeta {
     pub spent: Usd,
     /// True if a provider billed more than was reserved for a call.
     pub exceeded: bool,
+}
+
+impl From<&Ledger> for BudgetMeta {
+    fn from(ledger: &Ledger) -> Self {
+        Self {
+            cap: ledger.cap(),
+            spent: ledger.spent(),
+            exceeded: ledger.exceeded(),
+        }
+    }
 }
 
 /// The agents with status DISCARD or QUARANTINE. Failed agents count as discarded.

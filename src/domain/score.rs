@@ -82,10 +82,10 @@ impl Axes {
     /// Returns `Cred = sum of the axes / 125`, in [0, 1] (SPEC 5). It is rounded to twelve
     /// decimals, so that the order of additions cannot affect a ranking.
     pub fn cred(&self) -> f64 {
-        let sum: f64 = self
+        let points = self
             .iter()
-            .map(|(_, axis)| axis.points.clamp(0.0, Axis::MAX))
-            .sum();
+            .map(|(_, axis)| axis.points.clamp(0.0, Axis::MAX));
+        let sum: f64 = points.sum();
         ((sum / (Axis::MAX * 5.0)).clamp(0.0, 1.0) * 1e12).round() / 1e12
     }
 }

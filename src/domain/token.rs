@@ -2,10 +2,11 @@
 //! secret is stored.
 
 use std::fmt;
-use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
+
+use super::ids::hex;
 
 const PREFIX: &str = "conclave";
 const ID_CHARS: usize = 12;
@@ -29,16 +30,10 @@ impl BearerToken {
 
     /// Parses a client's token. Returns `None` if it does not have this form.
     pub fn parse(text: &str) -> Option<Self> {
-        let (id, secret) = text
-            .strip_prefix(PREFIX)?
-            .strip_prefix('_')?
-            .split_once('_')?;
-        let is_hex = |part: &str, chars: usize| {
-            part.len() == chars
-                && part
-                    .bytes()
-                    .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-        };
+        let rest = text.strip_prefix(PREFIX)?.strip_prefix('_')?;
+        let (id, secret) = rest.split_once('_')?;
+        let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        let is_hex = |part: &str, chars: usize| part.len() == chars && part.bytes().all(is_digit);
         (is_hex(id, ID_CHARS) && is_hex(secret, SECRET_CHARS)).then(|| Self {
             id: id.to_owned(),
             secret: secret.to_owned(),
@@ -79,15 +74,6 @@ pub fn same_secret(a: &str, b: &str) -> bool {
     Sha256::digest(a.as_bytes())
         .ct_eq(&Sha256::digest(b.as_bytes()))
         .into()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
 }
 
 #[cfg(test)]

@@ -22,6 +22,24 @@ pub struct Synthesized {
     pub broken_rules: Vec<String>,
 }
 
+impl Synthesized {
+    /// Returns a synthesis that breaks no rule.
+    pub fn new(
+        draft: Option<Draft>,
+        question: Clarification,
+        obtained: SynthesisSource,
+        corrections: Vec<String>,
+    ) -> Self {
+        Self {
+            draft,
+            question,
+            obtained,
+            corrections,
+            broken_rules: vec![],
+        }
+    }
+}
+
 /// The parts of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -73,6 +91,14 @@ impl Draft {
             coverage_bonus: None,
             final_answer: None,
             answer_justification: None,
+        }
+    }
+
+    /// Returns a draft of one sentence.
+    pub fn of_sentence(task_type: TaskType, sentence: &str) -> Self {
+        Self {
+            tldr: vec![sentence.to_owned()],
+            ..Self::new(task_type, sentence.to_owned())
         }
     }
 }

@@ -486,6 +486,14 @@ impl AgentOutcome {
             Self::Failed { .. } => 0,
         }
     }
+
+    /// Returns how the report was obtained.
+    pub fn obtained(&self) -> Option<Obtained> {
+        match self {
+            Self::Answered { obtained, .. } => Some(*obtained),
+            Self::Failed { .. } => None,
+        }
+    }
 }
 
 /// The judgement of the panel after a round.

@@ -57,14 +57,10 @@ pub struct Totals {
     pub cost: Usd,
 }
 
-/// Sums up the calls whose step is `step` or below it (`step#2`, `step/repair`).
-pub fn totals(calls: &[CallView<'_>], step: &str) -> Totals {
-    let belongs = |call: &str| {
-        call.strip_prefix(step)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '/']))
-    };
+/// Sums up calls.
+pub fn totals(calls: &[&CallView<'_>]) -> Totals {
     let mut totals = Totals::default();
-    for view in calls.iter().filter(|view| belongs(&view.sent.call)) {
+    for view in calls {
         totals.calls += 1;
         if let Some(settled) = view.settled {
             totals.latency_ms = totals.latency_ms.saturating_add(settled.latency_ms);
@@ -133,7 +129,7 @@ mod tests {
                 settled: Some(settled),
             })
             .collect();
-        let sums = totals(&views, "r1/solver");
+        let sums = totals(&views.iter().collect::<Vec<_>>());
         assert_eq!(
             (sums.calls, sums.input_tokens, sums.output_tokens),
             (2, u64::MAX, u64::MAX)

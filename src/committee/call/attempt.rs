@@ -9,7 +9,7 @@ use crate::committee::money::budget::{self, InputBound};
 use crate::config::RoleModel;
 use crate::domain::{BilledTokens, Usd};
 use crate::journal::{Call, CallResult, CallSent, Retryable, RunContext, views};
-use crate::llm::{self, ChatReply, ChatRequest, Schema};
+use crate::llm::{self, ChatReply, ChatRequest, Message, Schema};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -74,11 +74,10 @@ impl Attempts<'_> {
         };
         let policy = &self.deps.policy;
         let pause = self.deps.backoff(tries, least, self.run.accepted().seed);
-        let in_time = Instant::now()
-            .checked_add(pause)
-            .is_some_and(|end| end <= self.ask.until);
-        (tries < policy.retry_attempts && pause <= policy.retry_max.saturating_mul(4) && in_time)
-            .then_some(pause)
+        let end = Instant::now().checked_add(pause);
+        let is_in_time = end.is_some_and(|end| end <= self.ask.until);
+        let is_short = pause <= policy.retry_max.saturating_mul(4);
+        (tries < policy.retry_attempts && is_short && is_in_time).then_some(pause)
     }
 
     /// Returns how to call a model again, as attempt `number`, after it spent its whole limit on
@@ -100,26 +99,26 @@ impl Attempts<'_> {
         let wanted = limit
             .saturating_mul(2)
             .min(model.traits.max_output.unwrap_or(u32::MAX));
-        let messages = messages(self.deps, self.ask, model, self.repair)?;
-        let bound = input_bound(
-            self.ask,
-            &messages,
-            self.schema.map(|schema| &**schema),
-            self.repair,
-        );
+        let (_, bound) = self.messages(model)?;
         let limit = match affordable(self.run, model, bound, wanted) {
             Some(carried) if carried > limit => carried,
             // The decision made before a crash stands, because the money looks different now.
             _ if self.is_known(number) => wanted,
             _ => return Ok(None),
         };
-        Ok(Some((
-            RoleModel {
-                max_tokens: model.max_tokens.max(limit),
-                ..calmer
-            },
-            limit,
-        )))
+        let model = RoleModel {
+            max_tokens: model.max_tokens.max(limit),
+            ..calmer
+        };
+        Ok(Some((model, limit)))
+    }
+
+    /// Returns the messages of a call to this model, with the bound of its input.
+    fn messages(&self, model: &RoleModel) -> Result<(Vec<Message>, InputBound), Failure> {
+        let messages = messages(self.deps, self.ask, model, self.repair)?;
+        let schema = self.schema.map(|schema| &**schema);
+        let bound = input_bound(self.ask, &messages, schema, self.repair);
+        Ok((messages, bound))
     }
 
     /// Makes or recalls one attempt with an output limit.
@@ -140,13 +139,7 @@ impl Attempts<'_> {
         } else {
             time
         };
-        let messages = messages(deps, ask, model, self.repair)?;
-        let bound = input_bound(
-            ask,
-            &messages,
-            self.schema.map(|schema| &**schema),
-            self.repair,
-        );
+        let (messages, bound) = self.messages(model)?;
         let max_tokens = match affordable(run, model, bound, limit) {
             Some(max_tokens) => max_tokens,
             None if known => limit,

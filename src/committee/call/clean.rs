@@ -17,19 +17,13 @@ pub fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
         list.truncate(MAX_ENTRIES);
     }
     report.units.truncate(MAX_ENTRIES);
-    report.self_confidence = if report.self_confidence.is_finite() {
-        report.self_confidence.clamp(0.0, ceiling)
-    } else {
-        0.0
-    };
+    let stated = Some(report.self_confidence).filter(|stated| stated.is_finite());
+    report.self_confidence = stated.map_or(0.0, |stated| stated.clamp(0.0, ceiling));
     let mut seen = std::collections::BTreeSet::new();
     for (i, unit) in report.units.iter_mut().enumerate() {
-        let bare = unit.id.rsplit(':').next().unwrap_or("");
-        let id: String = bare
-            .chars()
-            .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
-            .take(16)
-            .collect();
+        let bare = unit.id.rsplit(':').next().unwrap_or_default().chars();
+        let plain = bare.filter(|c| c.is_ascii_alphanumeric() || *c == '-');
+        let id: String = plain.take(16).collect();
         unit.id = if id.is_empty() || seen.contains(&id) {
             format!("u{}", i + 1)
         } else {

@@ -1,7 +1,7 @@
 //! Builds the messages of a call: the prompt, and for a repair the model's answer and its problems.
 
 use conclave_lenient_json::{Problem, Schema};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::committee::call::prompts::Rendered;
@@ -78,14 +78,10 @@ pub fn messages(
     let Some((answer, problems)) = repair else {
         return Ok(vec![by(Author::User, parts)]);
     };
-    let list: Vec<Value> = problems
-        .iter()
-        .map(|p| json!({ "pointer": p.pointer, "detail": p.detail }))
-        .collect();
-    let correction = Part::Text(
-        deps.prompts
-            .repair(model.prompts, json!({ "problems": list }))?,
-    );
+    let problems = problems.iter();
+    let problems = problems.map(|it| json!({ "pointer": it.pointer, "detail": it.detail }));
+    let values = json!({ "problems": problems.collect::<Vec<_>>() });
+    let correction = Part::Text(deps.prompts.repair(model.prompts, values)?);
     if answer.is_blank() {
         // No provider accepts an empty message of the assistant.
         parts.push(correction);
@@ -106,21 +102,12 @@ pub fn input_bound(
     schema: Option<&Schema>,
     repair: Option<Repair<'_>>,
 ) -> InputBound {
-    let schema_bytes = schema.map_or(0, Schema::bytes);
-    let user = messages
-        .iter()
-        .flat_map(|m| &m.parts)
-        .filter_map(text_of)
-        .map(budget::text_bound)
-        .sum();
+    let trusted = ask.prompt.system.len() + schema.map_or(0, Schema::bytes);
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    let user = parts.filter_map(text_of).map(budget::text_bound).sum();
     let mut texts = ask.model_texts.clone();
     texts.extend(repair.map(|(answer, _)| ModelText::of(&answer.text, answer.tokens)));
-    InputBound::new(
-        ask.prompt.system.len() + schema_bytes,
-        user,
-        &texts,
-        ask.images.len(),
-    )
+    InputBound::new(trusted, user, &texts, ask.images.len())
 }
 
 pub fn text_of(part: &Part) -> Option<&str> {

@@ -57,9 +57,8 @@ where
     let schema = schema_of::<T>();
     let first = buy(run, deps, &ask, Some(&schema), None).await?;
     let read = || parse_checked(&first, &schema, &check);
-    let (parsed, problems) = run
-        .compute_text(&format!("reading {}", ask.step), read)
-        .await?;
+    let reading = format!("reading {}", ask.step);
+    let (parsed, problems) = run.compute_text(&reading, read).await?;
     if parsed.is_err() && first.is_cut() {
         let read = || salvage(&first.text);
         if let Some((value, salvaged)) = run.compute("reading a cut answer", read).await? {
@@ -76,35 +75,21 @@ where
     if problems.is_empty()
         && let Ok(parsed) = parsed
     {
-        let obtained = if parsed.clean {
+        let is_clean = parsed.clean;
+        let obtained = if is_clean {
             Obtained::Clean
         } else {
             Obtained::Extracted
         };
         return Ok(typed(parsed, obtained, &first));
     }
-    let second = match buy(run, deps, &ask, Some(&schema), Some((&first, &problems))).await {
-        Err(CallError::Stopped(failure)) => return Err(failure.into()),
-        Err(CallError::NoOutput(failure)) => Err(failure.starved),
-        Ok(second) => Ok(second),
-    };
-    // Without money for the repair, the output may still be had later.
-    let starved = second.as_ref().is_err_and(|starved| *starved);
-    let read = || {
-        let answer = second.ok()?;
-        let parsed = conclave_lenient_json::parse::<T>(&answer.text, &schema).ok()?;
-        Some(typed(parsed, Obtained::Repaired, &answer))
-    };
-    let repaired = run
-        .compute_text(&format!("reading {}/repair", ask.step), read)
-        .await?;
+    let broken = (&first, problems.as_slice());
+    let (repaired, starved) = repaired(run, deps, &ask, &schema, broken).await?;
     let notes = problems.iter().map(ToString::to_string);
-    let failure = match (repaired, parsed) {
+    let cause = match (repaired, parsed) {
         (Some(repaired), _) => {
-            return Ok(Typed {
-                notes: notes.collect(),
-                ..repaired
-            });
+            let notes = notes.collect();
+            return Ok(Typed { notes, ..repaired });
         }
         // The repair gave nothing better, so the imperfect value is kept, with its problems as
         // notes.
@@ -113,13 +98,37 @@ where
             kept.notes.extend(notes);
             return Ok(kept);
         }
-        (None, Err(_)) if first.is_blank() => CallFailure::empty(),
-        (None, Err(_)) if first.is_cut() => {
-            CallFailure::of_problems(FailureCause::CutOff, &problems)
-        }
-        (None, Err(_)) => CallFailure::of_problems(FailureCause::MalformedOutput, &problems),
+        (None, Err(_)) if first.is_blank() => None,
+        (None, Err(_)) if first.is_cut() => Some(FailureCause::CutOff),
+        (None, Err(_)) => Some(FailureCause::MalformedOutput),
     };
+    let failure = cause.map(|cause| CallFailure::of_problems(cause, &problems));
+    let failure = failure.unwrap_or_else(CallFailure::empty);
     Err(CallFailure { starved, ..failure }.into())
+}
+
+/// Asks once for the repair of an answer. Returns the repaired value, if there is one, and whether
+/// the repair failed for lack of money. Then the output may still be had later.
+async fn repaired<T>(
+    run: &RunContext,
+    deps: &Deps,
+    ask: &CallSpec<'_>,
+    schema: &Arc<Schema>,
+    broken: Repair<'_>,
+) -> Result<(Option<Typed<T>>, bool), CallError>
+where
+    T: DeserializeOwned + JsonSchema + Send + 'static,
+{
+    let answer = match buy(run, deps, ask, Some(schema), Some(broken)).await {
+        Ok(answer) => answer,
+        Err(error) => return Ok((None, error.no_output()?.starved)),
+    };
+    let read = || {
+        let parsed = conclave_lenient_json::parse::<T>(&answer.text, schema).ok()?;
+        Some(typed(parsed, Obtained::Repaired, &answer))
+    };
+    let reading = format!("reading {}/repair", ask.step);
+    Ok((run.compute_text(&reading, read).await?, false))
 }
 
 type Parse<T> = Result<Parsed<T>, Vec<Problem>>;
@@ -174,7 +183,7 @@ where
     let Some(model) = deps.role(ask.role) else {
         return Err(CallFailure::not_configured(ask.role).into());
     };
-    let purchase = Attempts {
+    let attempts = Attempts {
         run,
         deps,
         ask,
@@ -183,8 +192,8 @@ where
         step: ask.step.clone(),
         once: true,
     };
-    let limit = purchase.limit(model);
-    let settled = Box::pin(purchase.attempt((model, limit), 1)).await?;
+    let limit = attempts.limit(model);
+    let settled = Box::pin(attempts.attempt((model, limit), 1)).await?;
     let answer = only_answer(settled, ask.role)?;
     let schema = schema_of::<T>();
     let read = || conclave_lenient_json::parse::<T>(&answer.text, &schema);
@@ -194,9 +203,10 @@ where
     let cause = FailureCause::MalformedOutput;
     let parsed = parsed.map_err(|problems| CallFailure::of_problems(cause, &problems))?;
     // A surrounding code fence does not count as needing repair.
-    let as_written = parsed.clean
-        || (parsed.notes.len() == 1 && conclave_lenient_json::is_only_fenced(&answer.text));
-    Ok((parsed.value, answer.is_cut() || !as_written))
+    let is_fenced =
+        || parsed.notes.len() == 1 && conclave_lenient_json::is_only_fenced(&answer.text);
+    let is_damaged = answer.is_cut() || !(parsed.clean || is_fenced());
+    Ok((parsed.value, is_damaged))
 }
 
 /// Returns the answer of an output's only attempt.
@@ -207,10 +217,8 @@ fn only_answer(settled: Settled, role: Role) -> Result<Answer, CallFailure> {
         }
         CallResult::Answered { text, stop } => {
             let answer = accepted(text, stop, settled.usage)?;
-            if answer.is_blank() {
-                return Err(CallFailure::empty());
-            }
-            Ok(answer)
+            let answer = Some(answer).filter(|answer| !answer.is_blank());
+            answer.ok_or_else(CallFailure::empty)
         }
         CallResult::InDoubt => Err(CallFailure::no_time()),
         CallResult::Failed { cause, detail, .. } => Err(CallFailure::new(cause, detail)),
@@ -258,7 +266,7 @@ async fn buy(
         Some(_) => format!("{}/repair", ask.step),
         None => ask.step.clone(),
     };
-    let purchase = Attempts {
+    let attempts = Attempts {
         run,
         deps,
         ask,
@@ -273,7 +281,7 @@ async fn buy(
         roomier: None,
         last: None,
     };
-    retried(&purchase, progress).await
+    retried(&attempts, progress).await
 }
 
 /// The outcome of the attempts so far.
@@ -307,13 +315,13 @@ impl Progress<'_> {
 }
 
 /// Makes attempts until there is an answer or no further attempt is possible.
-async fn retried(purchase: &Attempts<'_>, mut progress: Progress<'_>) -> Result<Answer, CallError> {
+async fn retried(attempts: &Attempts<'_>, mut progress: Progress<'_>) -> Result<Answer, CallError> {
     let mut number = 1u32;
     loop {
-        let usual = || (progress.model, purchase.limit(progress.model));
+        let usual = || (progress.model, attempts.limit(progress.model));
         let roomier = progress.roomier.as_ref();
         let (asked, limit) = roomier.map_or_else(usual, |(model, limit)| (model, *limit));
-        let settled = match Box::pin(purchase.attempt((asked, limit), number)).await {
+        let settled = match Box::pin(attempts.attempt((asked, limit), number)).await {
             Ok(settled) => settled,
             // A cheaper model may still fit.
             Err(CallError::NoOutput(out)) if out.starved && progress.fall_back() => {
@@ -325,8 +333,8 @@ async fn retried(purchase: &Attempts<'_>, mut progress: Progress<'_>) -> Result<
         number += 1;
         match settled.result {
             CallResult::Answered { text, stop } if is_thought_away(&text, stop) => {
-                let cause = CallFailure::thought_away(purchase.ask.role, settled.limit);
-                let Some(next) = purchase.roomier(asked, settled.limit, number)? else {
+                let cause = CallFailure::thought_away(attempts.ask.role, settled.limit);
+                let Some(next) = attempts.roomier(asked, settled.limit, number)? else {
                     return Err(cause.into());
                 };
                 (progress.roomier, progress.last) = (Some(next), Some(cause));
@@ -354,12 +362,12 @@ async fn retried(purchase: &Attempts<'_>, mut progress: Progress<'_>) -> Result<
                     by_deadline,
                     ..failure
                 });
-                match purchase.pause(retry, progress.tries) {
+                match attempts.pause(retry, progress.tries) {
                     Some(pause) if settled.fresh => tokio::time::sleep(pause).await,
                     Some(_) => {}
                     None if progress.fall_back() => {}
                     // The journal already has the next attempt: that decision stands.
-                    None if purchase.is_known(number) => {}
+                    None if attempts.is_known(number) => {}
                     None => return Err(progress.last.unwrap_or_else(CallFailure::no_time).into()),
                 }
             }
@@ -378,13 +386,10 @@ pub(super) fn accepted(
     usage: Option<BilledTokens>,
 ) -> Result<Answer, CallFailure> {
     if stop == CallStop::Refusal {
-        return Err(CallFailure::new(
-            FailureCause::Refused,
-            "the model declined to answer",
-        ));
+        let detail = "the model declined to answer";
+        return Err(CallFailure::new(FailureCause::Refused, detail));
     }
-    let tokens = usage.map_or(text.len() as u64, |usage| {
-        usage.output.min(text.len() as u64)
-    });
+    let bytes = text.len() as u64;
+    let tokens = usage.map_or(bytes, |usage| usage.output.min(bytes));
     Ok(Answer { text, stop, tokens })
 }

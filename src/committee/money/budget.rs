@@ -166,16 +166,6 @@ pub struct WantedCheck<'a> {
     pub cost: &'a CheckCost<'a>,
 }
 
-impl WantedCheck<'_> {
-    /// Returns a [`WantedCheck`] without a cross-check.
-    pub fn none() -> Self {
-        WantedCheck {
-            sizes: vec![],
-            cost: &|_, _| Usd::ZERO,
-        }
-    }
-}
-
 /// What fits under the cap: the agents in order, with the output tokens that each may use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
@@ -206,48 +196,34 @@ pub fn fit(
     check: &WantedCheck<'_>,
     left: Usd,
 ) -> Option<Fitted> {
-    let solver = agents
-        .iter()
-        .find(|wanted| wanted.role == Role::Agent(Agent::Solver));
+    let is_solver = |wanted: &&Wanted<'_>| wanted.role == Role::Agent(Agent::Solver);
+    let solver = agents.iter().find(is_solver);
     let repetition = solver.map_or(Usd::ZERO, |solver| least(solver, synthesis));
     let mut kept: Vec<&Wanted<'_>> = agents.iter().collect();
     let mut left_out = vec![];
-    let mut sizes = check.sizes.iter().copied();
-    let mut size = sizes.next();
     let mut is_whole = true;
     loop {
-        let least_spare = if is_whole || size.is_none() {
-            Usd::ZERO
-        } else {
-            repetition
-        };
-        let spares = [repetition, least_spare];
-        let fitted = longest(&kept, synthesis, (size, check.cost), spares, left);
-        if let Some(mut fitted) = fitted {
-            left_out.append(&mut fitted.trimmed.left_out);
-            fitted.trimmed.left_out = left_out;
-            return Some(fitted);
+        let is_optional = |it: &&Wanted<'_>| it.role.agent().is_some_and(|it| !it.is_core());
+        let optional = kept.iter().rposition(is_optional);
+        // The cross-check is not made smaller for an optional agent.
+        let tries = if optional.is_some() { 1 } else { usize::MAX };
+        let sizes = check.sizes.iter().copied().map(Some).chain([None]);
+        for size in sizes.take(tries) {
+            let is_free = is_whole || size.is_none();
+            let least_spare = if is_free { Usd::ZERO } else { repetition };
+            let spares = [repetition, least_spare];
+            let fitted = longest(&kept, synthesis, (size, check.cost), spares, left);
+            if let Some(mut fitted) = fitted {
+                left_out.append(&mut fitted.trimmed.left_out);
+                fitted.trimmed.left_out = left_out;
+                return Some(fitted);
+            }
         }
-        let optional = kept
-            .iter()
-            .rposition(|w| agent_of(w.role).is_some_and(|a| !a.is_core()));
-        if optional.is_none() && size.is_some() {
-            size = sizes.next();
-            continue;
-        }
-        let drop_order = [Agent::Critic, Agent::Verifier];
-        let next = optional.or_else(|| {
-            drop_order
-                .iter()
-                .find_map(|a| kept.iter().position(|w| w.role == Role::Agent(*a)))
-        });
-        let dropped = kept.remove(next?);
-        if agent_of(dropped.role).is_some_and(Agent::is_core) {
-            is_whole = false;
-            sizes = check.sizes.iter().copied();
-            size = sizes.next();
-        }
-        left_out.extend(agent_of(dropped.role).map(LeftOut::Agent));
+        let at = |agent| kept.iter().position(|it| it.role == Role::Agent(agent));
+        let next = optional.or_else(|| at(Agent::Critic).or_else(|| at(Agent::Verifier)))?;
+        let dropped = kept.remove(next).role.agent()?;
+        is_whole &= !dropped.is_core();
+        left_out.push(LeftOut::Agent(dropped));
     }
 }
 
@@ -260,9 +236,8 @@ fn longest(
     spares: [Usd; 2],
     left: Usd,
 ) -> Option<Fitted> {
-    let mut tries = spares
-        .into_iter()
-        .flat_map(|spare| SHARES.map(|share| (share, spare)));
+    let tries = spares.into_iter();
+    let mut tries = tries.flat_map(|spare| SHARES.map(|share| (share, spare)));
     tries.find_map(|(share, spare)| {
         let (max_tokens, panel, held) = shrunk_to(kept, synthesis, share);
         let check = size.map_or(Usd::ZERO, |size| cost(&max_tokens, size));
@@ -270,13 +245,11 @@ fn longest(
         if panel + reserve > left {
             return None;
         }
-        let one_claim = size
-            .is_some_and(|size| size.scope == CheckScope::First)
-            .then_some(LeftOut::Claims);
+        let is_small = size.is_some_and(|size| size.scope == CheckScope::First);
         let trimmed = Trimmed {
-            agents: kept.iter().filter_map(|w| agent_of(w.role)).collect(),
+            agents: kept.iter().filter_map(|it| it.role.agent()).collect(),
             max_tokens,
-            left_out: one_claim.into_iter().collect(),
+            left_out: Vec::from_iter(is_small.then_some(LeftOut::Claims)),
             cross_check: size,
             epoch: None,
             wave: None,
@@ -291,26 +264,16 @@ fn longest(
 
 /// Returns the agents that the cap left out.
 pub fn left_out(trimmed: &Trimmed) -> impl Iterator<Item = Agent> {
-    trimmed
-        .left_out
-        .iter()
-        .filter_map(|left_out| match left_out {
-            LeftOut::Agent(agent) => Some(*agent),
-            LeftOut::Claims | LeftOut::Other(_) => None,
-        })
+    trimmed.left_out.iter().filter_map(|it| match it {
+        LeftOut::Agent(agent) => Some(*agent),
+        LeftOut::Claims | LeftOut::Other(_) => None,
+    })
 }
 
 /// Returns the least cost of one agent and the synthesis.
 pub fn least(agent: &Wanted<'_>, synthesis: &Wanted<'_>) -> Usd {
     let (_, panel, held) = shrunk_to(&[agent], synthesis, MIN_SHARE);
     panel + held
-}
-
-fn agent_of(role: Role) -> Option<Agent> {
-    match role {
-        Role::Agent(agent) => Some(agent),
-        Role::Master | Role::Proposer => None,
-    }
 }
 
 /// Shrinks outputs to a share. Returns the output tokens of each role, the worst-case cost of the

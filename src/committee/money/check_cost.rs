@@ -1,9 +1,7 @@
 //! Selects the models of the cross-check and bounds its cost, before any claim is known.
 
 use crate::committee::deps::Deps;
-use crate::committee::money::budget::{
-    self, CheckCost, InputBound, ModelText, SCAFFOLDING_TOKENS, WantedCheck,
-};
+use crate::committee::money::budget::{self, InputBound, ModelText, SCAFFOLDING_TOKENS};
 use crate::committee::output_shapes::CrossCheckReply;
 use crate::committee::schemas::schema_of;
 use crate::config::{OutputForm, PromptSet, RoleModel};
@@ -33,50 +31,30 @@ pub const SUMMARY_BYTES: usize = 400;
 /// unless its model is of the solver's family and another role's is not. The second prefers a model
 /// that differs from the first.
 pub fn checkers(deps: &Deps) -> Vec<Role> {
-    let candidates = [
-        Agent::Verifier,
-        Agent::Critic,
-        Agent::Editor,
-        Agent::Implementer,
-        Agent::Visual,
-    ];
-    let able: Vec<(Role, &RoleModel)> = candidates
+    use Agent::{Critic, Editor, Implementer, Solver, Verifier, Visual};
+    let family = |model: &RoleModel| scoring::family(&model.shown());
+    let solver = deps.role(Role::Agent(Solver)).map(family);
+    let foreign = |model: &RoleModel| solver.as_ref().is_none_or(|it| *it != family(model));
+    let candidates = [Verifier, Critic, Editor, Implementer, Visual].map(Role::Agent);
+    let able = candidates
         .into_iter()
-        .map(Role::Agent)
         .chain([Role::Master])
         .filter_map(|role| Some((role, deps.role(role)?)))
         .filter(|(_, model)| model.output == OutputForm::Json && model.prompts != PromptSet::Text)
-        .collect();
-    let family = |model: &RoleModel| scoring::family(&model.shown());
-    let solver = deps.role(Role::Agent(Agent::Solver)).map(family);
-    let foreign = |model: &RoleModel| {
-        solver
-            .as_ref()
-            .is_none_or(|solver| *solver != family(model))
-    };
-    // The master writes the reply, so it checks only if it adds a foreign family.
-    let able = || {
-        able.iter()
-            .filter(|(role, model)| *role != Role::Master || foreign(model))
-    };
-    let first = able()
-        .find(|(_, model)| foreign(model))
-        .or_else(|| able().next());
-    let Some((first, first_model)) = first else {
+        // The master writes the reply, so it checks only if it adds a foreign family.
+        .filter(|(role, model)| *role != Role::Master || foreign(model));
+    let able: Vec<(Role, &RoleModel)> = able.collect();
+    let first = able.iter().find(|(_, model)| foreign(model));
+    let Some((first, first_model)) = first.or(able.first()) else {
         return vec![];
     };
-    let other = |model: &RoleModel| {
-        (&model.provider, &model.model) != (&first_model.provider, &first_model.model)
-    };
-    let rank = |model: &RoleModel| (u8::from(foreign(model)) * 2) + u8::from(other(model));
+    let id = |model: &RoleModel| (model.provider.clone(), model.model.clone());
+    let rank = |model: &RoleModel| (foreign(model), id(model) != id(first_model));
     // `rev` makes `max_by_key` return the first of equals.
-    let second = able()
-        .filter(|(role, _)| role != first)
-        .rev()
-        .max_by_key(|(_, model)| rank(model));
-    std::iter::once(*first)
-        .chain(second.map(|(role, _)| *role))
-        .collect()
+    let others = able.iter().rev().filter(|(role, _)| role != first);
+    let second = others.max_by_key(|(_, model)| rank(model));
+    let second = second.map(|(role, _)| *role);
+    std::iter::once(*first).chain(second).collect()
 }
 
 /// Returns the sizes in which a run's cross-check may be made, the largest first; empty if none is.
@@ -101,25 +79,21 @@ pub fn sizes(deps: &Deps, mode: Mode) -> Vec<CheckSize> {
 /// report; `read` bounds the tokens of the request.
 pub fn worst_case(deps: &Deps, read: u64, reports: &[u64], size: CheckSize) -> Usd {
     let schema = schema_of::<CrossCheckReply>().bytes();
+    let most = text_bytes(size.scope);
+    let texts = reports
+        .iter()
+        .map(|tokens| ModelText::planned((*tokens).min(most)));
+    let texts: Vec<ModelText> = texts.collect();
+    let read = read + SCAFFOLDING_TOKENS + LABEL_TOKENS * reports.len() as u64;
     let cost = |role: Role| {
-        let Some(model) = deps.role(role) else {
-            return Usd::ZERO;
-        };
-        let texts: Vec<ModelText> = reports
-            .iter()
-            .map(|tokens| ModelText::planned((*tokens).min(text_bytes(size.scope))))
-            .collect();
+        let model = deps.role(role)?;
         let trusted = deps.prompts.system_bytes(model.prompts, "cross_check") + schema;
-        let read = read + SCAFFOLDING_TOKENS + LABEL_TOKENS * reports.len() as u64;
         let input = InputBound::new(trusted, read, &texts, 0);
         let output = model.limit_for(max_tokens(reports.len(), size.scope));
-        budget::worst_cost(model, input, output)
+        Some(budget::worst_cost(model, input, output))
     };
-    checkers(deps)
-        .into_iter()
-        .take(usize::from(size.passes))
-        .map(cost)
-        .sum()
+    let checkers = checkers(deps).into_iter().take(usize::from(size.passes));
+    checkers.filter_map(cost).sum()
 }
 
 /// Returns the most tokens of each report, given the output limits of all roles.
@@ -128,22 +102,13 @@ pub fn report_tokens(max_tokens: &[(Role, u32)]) -> impl Iterator<Item = u64> {
     agents.map(|(_, tokens)| u64::from(*tokens))
 }
 
-/// Returns the cross-check as input of [`budget::fit`].
-pub fn wanted<'a>(deps: &Deps, mode: Mode, cost: &'a CheckCost<'a>) -> WantedCheck<'a> {
-    WantedCheck {
-        sizes: sizes(deps, mode),
-        cost,
-    }
-}
-
 /// Returns the most output tokens of a pass, without thinking.
 pub fn max_tokens(reports: usize, scope: CheckScope) -> u32 {
     let reports = u32::try_from(reports).unwrap_or(u32::MAX);
     let claims = u32::try_from(claims_of(scope)).unwrap_or(u32::MAX);
     let each = TOKENS_PER_REPORT.saturating_add(TOKENS_PER_CLAIM.saturating_mul(claims));
-    BASE_TOKENS
-        .saturating_add(reports.saturating_mul(each))
-        .min(MAX_TOKENS)
+    let all = BASE_TOKENS.saturating_add(reports.saturating_mul(each));
+    all.min(MAX_TOKENS)
 }
 
 /// Returns the most bytes of one report that are shown.

@@ -3,5 +3,6 @@
 
 pub(super) mod budget;
 pub(super) mod check_cost;
+pub(super) mod fitting;
 pub(super) mod trim;
 pub(super) mod price;

@@ -4,13 +4,11 @@ use serde::Serialize;
 
 use crate::committee::deps::Deps;
 use crate::committee::money::budget::{
-    self, Fitted, InputBound, ModelText, PLAN_TOKENS, SCAFFOLDING_TOKENS, Wanted, WantedCheck,
+    self, InputBound, ModelText, PLAN_TOKENS, SCAFFOLDING_TOKENS,
 };
 use crate::committee::money::check_cost;
-use crate::committee::money::trim::wanted;
-use crate::committee::output_shapes::OrchestrationPlan;
+use crate::committee::money::fitting::{Bounds, Fitting, plan_input};
 use crate::committee::request_context::PLANNED_CHARS;
-use crate::committee::schemas::schema_of;
 use crate::config::RoleModel;
 use crate::domain::{Agent, CORE_AGENTS, Question, Role, Usd};
 use crate::journal::CheckSize;
@@ -76,13 +74,17 @@ pub fn context_needed(deps: &Deps) -> u64 {
 /// Quotes a question.
 pub fn quote(deps: &Deps, question: &Question) -> Quote {
     let cap = deps.policy.cap(question.mode);
-    let prices = Prices {
+    let bounds = Bounds {
         deps,
-        question,
+        mode: question.mode,
         read: budget::text_bound(&question.message),
+        learned: 0,
+        images: 0,
     };
+    let prices = Prices { bounds, question };
     let Some(made) = prices.calls(cap) else {
-        let needed = prices.least();
+        let alone = Fitting::new(bounds, &[Agent::Solver], vec![]);
+        let needed = alone.map_or(Usd::ZERO, |alone| alone.least());
         return Quote {
             cap,
             expected: needed,
@@ -125,10 +127,8 @@ impl Calls {
 
 /// The prices of the calls that a question can need.
 struct Prices<'a> {
-    deps: &'a Deps,
+    bounds: Bounds<'a>,
     question: &'a Question,
-    /// The most tokens of the question.
-    read: u64,
 }
 
 impl Prices<'_> {
@@ -136,92 +136,30 @@ impl Prices<'_> {
     /// for a plan, the hints decide. Agents that do not fit at first are called after the others,
     /// which then cost as much as usual.
     fn calls(&self, cap: Usd) -> Option<Calls> {
-        let is_planned = self.is_planned(cap)?;
-        let plan = if is_planned {
-            self.plan(Length::Usual)
-        } else {
-            Usd::ZERO
+        let room = Fitting::new(self.bounds, &[Agent::Solver], vec![])?.room(cap)?;
+        let is_planned = self.plan(Length::Least) + room <= cap;
+        let mut made = Calls {
+            is_planned,
+            agents: vec![],
+            check: None,
         };
-        let mut open: Vec<Wanted<'_>> = CORE_AGENTS
-            .iter()
-            .filter_map(|agent| self.wanted(Role::Agent(*agent)))
-            .collect();
-        let mut called: Vec<Agent> = vec![];
+        let mut open = CORE_AGENTS.to_vec();
+        open.retain(|agent| self.limit(*agent).is_some());
         loop {
-            let left = cap - plan - self.reports(&called, Length::Usual);
-            let fitted = self.fit(&open, &called, left);
-            let Some(Fitted { trimmed, .. }) = fitted else {
-                return (!called.is_empty()).then_some(Calls {
-                    is_planned,
-                    agents: called,
-                    check: None,
-                });
+            let left = cap - self.planned(&made) - self.reports(&made.agents, Length::Usual);
+            let usual = |limit: u32| (f64::from(limit) * USUAL_SHARE) as u64;
+            let limits = made.agents.iter().filter_map(|agent| self.limit(*agent));
+            let fitting = Fitting::new(self.bounds, &open, limits.map(usual).collect())?;
+            let Some(fitted) = fitting.fit(u8::MAX, left) else {
+                return (!made.agents.is_empty()).then_some(made);
             };
-            called.extend(&trimmed.agents);
-            open.retain(|wanted| {
-                !trimmed
-                    .agents
-                    .iter()
-                    .any(|a| wanted.role == Role::Agent(*a))
-            });
-            if trimmed.agents.is_empty() || open.is_empty() {
-                return Some(Calls {
-                    is_planned,
-                    agents: called,
-                    check: trimmed.cross_check,
-                });
+            let agents = fitted.trimmed.agents;
+            open.retain(|agent| !agents.contains(agent));
+            made.agents.extend(&agents);
+            if agents.is_empty() || open.is_empty() {
+                made.check = fitted.trimmed.cross_check;
+                return Some(made);
             }
-        }
-    }
-
-    /// True if a plan fits beside what one agent and the synthesis need. `None` if those do not
-    /// fit.
-    fn is_planned(&self, cap: Usd) -> Option<bool> {
-        let (solver, master) = (
-            self.wanted(Role::Agent(Agent::Solver))?,
-            self.wanted(Role::Master)?,
-        );
-        let alone = budget::fit(
-            std::slice::from_ref(&solver),
-            &master,
-            &WantedCheck::none(),
-            cap,
-        )?;
-        let kept = alone.held.max(budget::least(&solver, &master));
-        Some(self.plan(Length::Least) + kept <= cap)
-    }
-
-    fn wanted(&self, role: Role) -> Option<Wanted<'_>> {
-        wanted(self.deps, role, self.question.mode, self.read, 0)
-    }
-
-    /// Fits agents beside those that have answered.
-    fn fit(&self, open: &[Wanted<'_>], called: &[Agent], left: Usd) -> Option<Fitted> {
-        let mut master = wanted(self.deps, Role::Master, self.question.mode, self.read, 0)?;
-        let usual = |agent: &Agent| {
-            let limit = self.limit(Role::Agent(*agent)).unwrap_or_default();
-            (f64::from(limit) * USUAL_SHARE) as u64
-        };
-        let written: Vec<u64> = called.iter().map(usual).collect();
-        let texts: Vec<ModelText> = written.iter().copied().map(ModelText::planned).collect();
-        master.input.volatile += InputBound::new(0, 0, &texts, 0).volatile;
-        let cost = |max_tokens: &[(Role, u32)], size: CheckSize| {
-            let reports = check_cost::report_tokens(max_tokens).chain(written.iter().copied());
-            let reports: Vec<u64> = reports.collect();
-            check_cost::worst_case(self.deps, self.read, &reports, size)
-        };
-        let check = check_cost::wanted(self.deps, self.question.mode, &cost);
-        budget::fit(open, &master, &check, left)
-    }
-
-    /// Returns what one agent and the synthesis need at least.
-    fn least(&self) -> Usd {
-        match (
-            self.wanted(Role::Agent(Agent::Solver)),
-            self.wanted(Role::Master),
-        ) {
-            (Some(solver), Some(master)) => budget::least(&solver, &master),
-            _ => Usd::ZERO,
         }
     }
 
@@ -230,9 +168,12 @@ impl Prices<'_> {
     /// it, in steps of [`STEP_CHARS`].
     fn expected(&self, cap: Usd, made: &Calls) -> Usd {
         let step = (STEP_CHARS * self.bytes_per_char()) as u64;
-        let last = (self.deps.policy.limits.message_chars / STEP_CHARS) as u64;
-        let longer = (self.read.div_ceil(step)..=last).map(|steps| Prices {
-            read: steps * step,
+        let last = (self.bounds.deps.policy.limits.message_chars / STEP_CHARS) as u64;
+        let longer = (self.bounds.read.div_ceil(step)..=last).map(|steps| Prices {
+            bounds: Bounds {
+                read: steps * step,
+                ..self.bounds
+            },
             ..*self
         });
         let prices = longer.map_while(|at| at.calls(cap).map(|calls| at.price(&calls)));
@@ -241,19 +182,10 @@ impl Prices<'_> {
 
     /// Prices these calls at usual lengths.
     fn price(&self, calls: &Calls) -> Usd {
-        let max_tokens: Vec<(Role, u32)> = calls
-            .agents
-            .iter()
-            .filter_map(|agent| Some((Role::Agent(*agent), self.limit(Role::Agent(*agent))?)))
-            .collect();
-        let check = calls.check.map(|size| self.check(&max_tokens, size));
+        let check = calls.check.map(|size| self.check(&calls.agents, size));
         let check = check.unwrap_or(Usd::ZERO).nanos() as f64;
-        let plan = if calls.is_planned {
-            self.plan(Length::Usual)
-        } else {
-            Usd::ZERO
-        };
-        plan + self.reports(&calls.agents, Length::Usual)
+        self.planned(calls)
+            + self.reports(&calls.agents, Length::Usual)
             + Usd::from_nanos((check * USUAL_CHECK) as u64)
             + self.synthesis(&calls.agents, Length::Usual)
     }
@@ -261,18 +193,14 @@ impl Prices<'_> {
     /// Prices a run of every agent that may run. In a later round an agent decides on its claims or
     /// reports again. A new report costs more.
     fn worst(&self) -> Usd {
-        let agents: Vec<Agent> = Agent::ALL
-            .into_iter()
-            .filter(|agent| !self.deps.policy.disabled_agents.contains(agent))
-            .filter(|agent| *agent != Agent::Visual || self.question.has_image())
-            .collect();
-        let max_tokens: Vec<(Role, u32)> = agents
-            .iter()
-            .map(|agent| Role::Agent(*agent))
-            .filter_map(|role| Some((role, self.limit(role)?)))
-            .collect();
-        let sizes = check_cost::sizes(self.deps, self.question.mode);
-        let check = sizes.first().map(|size| self.check(&max_tokens, *size));
+        let deps = self.bounds.deps;
+        let mut agents = Agent::ALL.to_vec();
+        agents.retain(|agent| {
+            !deps.policy.disabled_agents.contains(agent)
+                && (*agent != Agent::Visual || self.question.has_image())
+        });
+        let sizes = check_cost::sizes(deps, self.question.mode);
+        let check = sizes.first().map(|size| self.check(&agents, *size));
         let round = self.reports(&agents, Length::Full);
         let rounds = (0..self.question.mode.max_rounds().max(1)).map(|_| round);
         self.plan(Length::Full)
@@ -289,16 +217,21 @@ impl Prices<'_> {
 
     /// Prices the plan, which reads a part of a long question.
     fn plan(&self, length: Length) -> Usd {
-        let Some(model) = self.deps.role(Role::Master) else {
+        let Some(model) = self.bounds.deps.role(Role::Master) else {
             return Usd::ZERO;
         };
-        let read = self
-            .read
-            .min((PLANNED_CHARS * self.bytes_per_char()) as u64);
-        let trusted = self.deps.prompts.system_bytes(model.prompts, "plan")
-            + schema_of::<OrchestrationPlan>().bytes();
-        let input = InputBound::new(trusted, read + SCAFFOLDING_TOKENS, &[], 0);
+        let most = (PLANNED_CHARS * self.bytes_per_char()) as u64;
+        let input = plan_input(self.bounds.deps, model, self.bounds.read.min(most));
         priced(model, input, model.limit_for(PLAN_TOKENS), length)
+    }
+
+    /// Prices the plan at its usual length, if these calls have one.
+    fn planned(&self, calls: &Calls) -> Usd {
+        if calls.is_planned {
+            self.plan(Length::Usual)
+        } else {
+            Usd::ZERO
+        }
     }
 
     fn reports(&self, agents: &[Agent], length: Length) -> Usd {
@@ -307,27 +240,28 @@ impl Prices<'_> {
     }
 
     fn synthesis(&self, agents: &[Agent], length: Length) -> Usd {
-        let limits = agents
-            .iter()
-            .filter_map(|agent| self.limit(Role::Agent(*agent)));
-        let written = limits.map(u64::from).sum();
-        self.call(Role::Master, written, length)
+        self.call(Role::Master, self.limits(agents).iter().sum(), length)
     }
 
-    fn check(&self, max_tokens: &[(Role, u32)], size: CheckSize) -> Usd {
-        let reports: Vec<u64> = check_cost::report_tokens(max_tokens).collect();
-        check_cost::worst_case(self.deps, self.read, &reports, size)
+    fn check(&self, agents: &[Agent], size: CheckSize) -> Usd {
+        self.bounds.check_cost(&self.limits(agents), size)
     }
 
-    /// Returns the output limit of a role in the mode of the question.
-    fn limit(&self, role: Role) -> Option<u32> {
-        let model = self.deps.role(role)?;
+    /// Returns the output limit of an agent in the mode of the question.
+    fn limit(&self, agent: Agent) -> Option<u32> {
+        let model = self.bounds.deps.role(Role::Agent(agent))?;
         Some(model.limit_in(self.question.mode))
+    }
+
+    fn limits(&self, agents: &[Agent]) -> Vec<u64> {
+        let limits = agents.iter().filter_map(|agent| self.limit(*agent));
+        limits.map(u64::from).collect()
     }
 
     /// Prices one call that reads `written` tokens of other models.
     fn call(&self, role: Role, written: u64, length: Length) -> Usd {
-        let Some(model) = self.deps.role(role) else {
+        let Bounds { deps, read, .. } = self.bounds;
+        let Some(model) = deps.role(role) else {
             return Usd::ZERO;
         };
         let images = if role == Role::Agent(Agent::Visual) {
@@ -335,12 +269,9 @@ impl Prices<'_> {
         } else {
             0
         };
-        let input = InputBound::new(
-            self.deps.prompt_bytes(role),
-            self.read + SCAFFOLDING_TOKENS,
-            &[ModelText::planned(written)],
-            images,
-        );
+        let texts = [ModelText::planned(written)];
+        let trusted = deps.prompt_bytes(role);
+        let input = InputBound::new(trusted, read + SCAFFOLDING_TOKENS, &texts, images);
         priced(model, input, model.limit_in(self.question.mode), length)
     }
 }

@@ -18,17 +18,11 @@ pub fn ledger(
     reports: &[(Agent, &AgentReport)],
     request: &RequestContext,
 ) -> (Vec<Assumption>, usize) {
-    let read = |texts: &[String]| -> Vec<Wording> {
-        texts
-            .iter()
-            .take(MAX_READ)
-            .map(|text| Wording::of(text))
-            .collect()
+    let read = |(agent, report): &(Agent, &AgentReport)| {
+        let texts = report.assumptions.iter().take(MAX_READ);
+        (*agent, texts.map(|text| Wording::of(text)).collect())
     };
-    let assumed: Vec<(Agent, Vec<Wording>)> = reports
-        .iter()
-        .map(|(agent, r)| (*agent, read(&r.assumptions)))
-        .collect();
+    let assumed: Vec<(Agent, Vec<Wording>)> = reports.iter().map(read).collect();
     let mut ledger = Ledger::continuing(request);
     for corrected in &request.corrections {
         ledger.correct(&corrected.handle, &corrected.correction);

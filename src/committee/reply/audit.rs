@@ -6,41 +6,39 @@ use serde_json::{Value, json};
 
 use crate::committee::call_names::is_cross_check;
 use crate::committee::reply::redaction::{Redactor, discarded_agents};
-use crate::domain::{Agent, AgentReport, CrossCheck, Judgement, RunId, UnitRef, Usd};
+use crate::domain::{Agent, AgentReport, ClaimVerdict, Judgement, Role, RunId, UnitRef, Usd};
 use crate::journal::views::{self, CallView};
 use crate::journal::{
     Accepted, AgentFinished, AgentOutcome, Planned, Round, RoundStarted, Transcript,
 };
 
 /// What the cross-check found, or why there is none.
-fn cross_check(run: &Transcript<'_>) -> Value {
+fn cross_check(run: &Transcript<'_>, discarded: &BTreeSet<&str>) -> Value {
     let Some(checked) = run.cross_checked else {
         return Value::Null;
     };
-    let (reports, discarded) = (run.reports(), discarded_agents(run));
-    let passes: Vec<Value> = checked
-        .passes
-        .iter()
-        .map(|pass| {
-            let mut value = json!({
-                "role": pass.role, "model": pass.model, "reversed": pass.reversed, "scope": pass.scope,
-                "obtained": pass.obtained, "notes": pass.notes,
-            });
-            if let (Value::Object(all), Value::Object(found)) = (&mut value, verdicts(&pass.found, &reports, &discarded)) {
-                all.extend(found);
-            }
-            value
+    let reports = run.reports();
+    let passes = checked.passes.iter().map(|pass| {
+        let found = &pass.found;
+        json!({
+            "role": pass.role,
+            "model": pass.model,
+            "reversed": pass.reversed,
+            "scope": pass.scope,
+            "obtained": pass.obtained,
+            "notes": pass.notes,
+            "claims": verdicts(&found.claims, &reports, discarded),
+            "sameAnswers": found.same_answers,
+            "parts": found.parts,
+            "reports": found.conduct,
         })
-        .collect();
-    json!({ "passes": passes, "notes": checked.notes })
+    });
+    json!({ "passes": passes.collect::<Vec<_>>(), "notes": checked.notes })
 }
 
 /// What the agents decided in a later round, and why.
-fn resolutions(run: &Transcript<'_>, round: u8) -> Value {
-    let of_round = run
-        .outcomes
-        .iter()
-        .filter(|finished| finished.round == round);
+fn resolutions(run: &Transcript<'_>, round: u8) -> Vec<Value> {
+    let of_round = run.outcomes.iter().filter(|it| it.round == round);
     let mut finished: Vec<_> = of_round.collect();
     finished.sort_by_key(|finished| finished.agent);
     let decided = finished.into_iter().map(|finished| {
@@ -49,119 +47,111 @@ fn resolutions(run: &Transcript<'_>, round: u8) -> Value {
             AgentOutcome::Answered { .. } => None,
         };
         let resolved = finished.resolved.as_ref();
-        let resolutions: Vec<Value> = resolved
-            .into_iter()
-            .flat_map(|resolved| &resolved.resolutions)
-            .map(|r| {
-                json!({ "claim": r.claim, "decision": r.decision, "by": r.by,
-                        "evidence": r.evidence })
-            })
-            .collect();
-        let notes: Vec<String> =
-            resolved.into_iter().flat_map(|resolved| &resolved.notes).cloned().collect();
-        json!({ "agent": finished.agent, "resolutions": resolutions, "notes": notes, "failed": failed,
-                "anew": failed.is_none() && resolved.is_none() })
+        json!({
+            "agent": finished.agent,
+            "resolutions": resolved.map_or(&[][..], |it| &it.resolutions),
+            "notes": resolved.map_or(&[][..], |it| &it.notes),
+            "failed": failed,
+            "anew": failed.is_none() && resolved.is_none(),
+        })
     });
-    Value::Array(decided.collect())
+    decided.collect()
 }
 
 /// What stands in place of a text that only discarded outputs have.
 const NOT_SHOWN: &str = "not shown: the output was discarded";
 
-/// The answer groups. The answer of a group of discarded outputs only is not shown.
+/// Replaces a text that only discarded outputs have.
+fn hide(text: &mut String, agents: &[String], discarded: &BTreeSet<&str>) {
+    if agents
+        .iter()
+        .all(|agent| discarded.contains(agent.as_str()))
+    {
+        NOT_SHOWN.clone_into(text);
+    }
+}
+
 fn answer_groups(judgement: &Judgement, discarded: &BTreeSet<&str>) -> Value {
     let mut groups = judgement.answer_groups.clone();
     for group in &mut groups {
-        if group
-            .agents
-            .iter()
-            .all(|agent| discarded.contains(agent.as_str()))
-        {
-            NOT_SHOWN.clone_into(&mut group.answer);
-        }
+        hide(&mut group.answer, &group.agents, discarded);
     }
     json!(groups)
 }
 
-/// The disagreements. The text of a position that only discarded outputs hold is not shown.
 fn disagreements(judgement: &Judgement, discarded: &BTreeSet<&str>) -> Value {
     let mut disagreements = judgement.disagreements.clone();
     for position in disagreements.iter_mut().flat_map(|d| &mut d.positions) {
-        if position
-            .agents
-            .iter()
-            .all(|agent| discarded.contains(agent.as_str()))
-        {
-            NOT_SHOWN.clone_into(&mut position.text);
-        }
+        hide(&mut position.text, &position.agents, discarded);
     }
     json!(disagreements)
 }
 
 /// The verdicts of a cross-check, each with the text of its claim.
 fn verdicts(
-    found: &CrossCheck,
+    claims: &[ClaimVerdict],
     reports: &BTreeMap<Agent, &AgentReport>,
     discarded: &BTreeSet<&str>,
-) -> Value {
-    let claims = found.claims.iter().map(|verdict| {
+) -> Vec<Value> {
+    let verdict = |verdict: &ClaimVerdict| {
         let UnitRef { agent, unit } = &verdict.claim;
         let report = reports.iter().find(|(name, _)| name.into_str() == agent);
         let report = report.filter(|_| !discarded.contains(agent.as_str()));
         let claim = report.and_then(|(_, report)| report.units.iter().find(|u| u.id == *unit));
         json!({
-            "claim": verdict.claim.to_string(), "text": claim.map(|claim| &claim.text),
-            "holds": verdict.holds, "by": verdict.by, "supportedBy": verdict.supported_by,
-            "contradictedBy": verdict.contradicted_by, "evidence": verdict.evidence,
+            "claim": verdict.claim,
+            "text": claim.map(|claim| &claim.text),
+            "holds": verdict.holds,
+            "by": verdict.by,
+            "supportedBy": verdict.supported_by,
+            "contradictedBy": verdict.contradicted_by,
+            "evidence": verdict.evidence,
         })
-    });
-    json!({
-        "claims": claims.collect::<Vec<_>>(), "sameAnswers": found.same_answers, "parts": found.parts,
-        "reports": found.conduct,
-    })
+    };
+    claims.iter().map(verdict).collect()
 }
 
 /// The appendix as data.
 pub fn view(id: RunId, run: &Transcript<'_>) -> Option<Value> {
     let accepted = run.accepted?;
     let discarded = discarded_agents(run);
-    let (planned, synthesized, draft) = (run.planned, run.synthesized, run.draft());
+    let (planned, judgement, draft) = (run.planned, run.judgement(), run.draft());
+    let estimate = draft.and_then(|draft| draft.estimate.as_ref());
+    let estimate = estimate.map(|estimate| {
+        let mut value = json!(estimate);
+        value["total"] = json!(estimate.total());
+        value
+    });
     let mut audit = json!({
         "runId": id.to_string(),
         "continues": accepted.continues,
         "version": accepted.version,
         "configHash": accepted.config_hash,
         "promptsHash": accepted.prompts_hash,
-        "hints": run.hinted.map(|h| json!(h)),
-        "plan": planned.map(|p| json!(p.plan)),
-        "planObtained": planned.map(|p| p.obtained),
-        "planCorrections": planned.map(|p| p.corrections.clone()).unwrap_or_default(),
-        "leftOut": run.trimmed.map(|t| t.left_out.clone()).unwrap_or_default(),
+        "hints": run.hinted,
+        "plan": planned.map(|it| &it.plan),
+        "planObtained": planned.map(|it| it.obtained),
+        "planCorrections": planned.map_or(&[][..], |it| &it.corrections),
+        "leftOut": run.trimmed.map_or(&[][..], |it| &it.left_out),
         "agents": agents(run),
         "rounds": rounds(run),
-        "crossCheck": cross_check(run),
-        "answerGroups": run.judgement().map(|j| answer_groups(j, &discarded)),
+        "crossCheck": cross_check(run, &discarded),
+        "answerGroups": judgement.map(|it| answer_groups(it, &discarded)),
         "disagreements": {
-            "detected": run.judgement().map(|j| disagreements(j, &discarded)),
-            "summary": draft.map(|d| json!(d.disagreements)),
+            "detected": judgement.map(|it| disagreements(it, &discarded)),
+            "summary": draft.map(|it| &it.disagreements),
         },
-        "coverage": run.judgement().map(|j| json!({ "parts": j.parts, "covered": j.covered })),
-        "confidence": run.gated.map(|g| json!(g.confidence)),
-        "gate": run.gated.map(|g| json!(g.gate)),
-        "synthesis": synthesized.map(|s| json!({
-            "obtained": s.obtained,
-            "corrections": s.corrections,
-            "brokenRules": s.broken_rules,
-            "unitsUsed": s.draft.as_ref().map(|d| d.units_used.clone()).unwrap_or_default(),
+        "coverage": judgement.map(|it| json!({ "parts": it.parts, "covered": it.covered })),
+        "confidence": run.gated.map(|it| &it.confidence),
+        "gate": run.gated.map(|it| it.gate),
+        "synthesis": run.synthesized.map(|it| json!({
+            "obtained": it.obtained,
+            "corrections": it.corrections,
+            "brokenRules": it.broken_rules,
+            "unitsUsed": it.draft.as_ref().map_or(&[][..], |draft| &draft.units_used),
         })),
-        "quarantineJustifications": draft.map(|d| json!(d.quarantine_justifications)).unwrap_or_else(|| json!([])),
-        "executionEstimate": draft.and_then(|d| d.estimate.as_ref()).map(|e| {
-            let mut value = json!(e);
-            if let Value::Object(map) = &mut value {
-                map.insert("total".into(), json!(e.total()));
-            }
-            value
-        }),
+        "quarantineJustifications": draft.map_or(&[][..], |it| &it.quarantine_justifications),
+        "executionEstimate": estimate,
         "budget": budget(accepted, &run.calls),
     });
     Redactor::of_discarded(run).redact_value(&mut audit);
@@ -174,22 +164,10 @@ fn agents(run: &Transcript<'_>) -> Vec<Value> {
 }
 
 fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {
-    let name = finished.agent.into_str();
-    let own =
-        |call: &&CallView<'_>| call.sent.role.as_str() == name && !is_cross_check(&call.sent.call);
-    let calls: Vec<&CallView<'_>> = run.calls.iter().filter(own).collect();
-    let totals = calls
-        .iter()
-        .fold(views::Totals::default(), |mut sum, call| {
-            let one = views::totals(&[**call], &call.sent.call);
-            sum.calls += one.calls;
-            sum.input_tokens = sum.input_tokens.saturating_add(one.input_tokens);
-            sum.output_tokens = sum.output_tokens.saturating_add(one.output_tokens);
-            sum.thinking_tokens = sum.thinking_tokens.saturating_add(one.thinking_tokens);
-            sum.latency_ms = sum.latency_ms.saturating_add(one.latency_ms);
-            sum.cost += one.cost;
-            sum
-        });
+    let role = Role::Agent(finished.agent);
+    let is_own = |call: &&CallView<'_>| call.sent.role == role && !is_cross_check(&call.sent.call);
+    let calls: Vec<&CallView<'_>> = run.calls.iter().filter(is_own).collect();
+    let totals = views::totals(&calls);
     let score = run.judgement().and_then(|j| j.score_of(finished.agent));
     let (outcome, obtained, cause, truncated) = match &finished.outcome {
         AgentOutcome::Answered {
@@ -202,12 +180,12 @@ fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {
         }
     };
     json!({
-        "agent": name,
+        "agent": finished.agent,
         "outcome": outcome,
         "cause": cause,
         "round": finished.round,
-        "provider": calls.last().map(|c| c.sent.provider.clone()),
-        "model": calls.last().map(|c| c.sent.model.clone()),
+        "provider": calls.last().map(|c| &c.sent.provider),
+        "model": calls.last().map(|c| &c.sent.model),
         "servedModel": calls.iter().rev().find_map(|c| c.served()),
         "modelReplaced": calls.iter().any(|c| c.is_replaced()),
         "attempts": totals.calls,
@@ -218,10 +196,10 @@ fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {
         "costUsd": totals.cost.dollars(),
         "obtained": obtained,
         "truncated": truncated,
-        "reusedFrom": finished.reused_from.map(|id| id.to_string()),
+        "reusedFrom": finished.reused_from,
         "status": score.map_or("DISCARD", |s| s.status.into_str()),
         "cred": score.map(|s| s.cred),
-        "axes": score.map(|s| json!(s.axes)),
+        "axes": score.map(|s| &s.axes),
         "fromCode": score.map(|s| s.axes.iter().map(|(_, axis)| axis.from_code).sum::<f64>()),
         "fromPeers": score.map(|s| s.axes.iter().map(|(_, axis)| axis.points - axis.from_code).sum::<f64>()),
     })
@@ -230,11 +208,10 @@ fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {
 /// Returns the agents that were called in a round: those that it began with, and those that the
 /// cap had room for later.
 fn called_in(run: &Transcript<'_>, started: &RoundStarted) -> Vec<Agent> {
-    let in_round = run.outcomes.iter().filter(|o| o.round == started.round);
-    let called = in_round.filter(|o| o.reused_from.is_none());
     let mut agents = started.agents.clone();
-    for finished in called {
-        if !agents.contains(&finished.agent) {
+    for finished in &run.outcomes {
+        let is_called = finished.round == started.round && finished.reused_from.is_none();
+        if is_called && !agents.contains(&finished.agent) {
             agents.push(finished.agent);
         }
     }
@@ -244,18 +221,16 @@ fn called_in(run: &Transcript<'_>, started: &RoundStarted) -> Vec<Agent> {
 fn rounds(run: &Transcript<'_>) -> Vec<Value> {
     let round = |round: &Round<'_>| match round {
         Round::Started(r) => {
-            let agents = called_in(run, r);
             let judged = run.solver_judged.filter(|_| r.round == 1);
             let judged = judged.map(|judged| judged.why.as_str());
             let wasted = wasted(run, r);
             let whys = [Some(r.why.as_str()), judged, wasted.as_deref()];
             let why = whys.into_iter().flatten().collect::<Vec<_>>().join("; ");
+            let agents = called_in(run, r);
             let mut value =
                 json!({ "round": r.round, "state": "run", "agents": agents, "why": why });
-            if let Value::Object(map) = &mut value
-                && r.round > 1
-            {
-                map.insert("resolutions".into(), resolutions(run, r.round));
+            if r.round > 1 {
+                value["resolutions"] = json!(resolutions(run, r.round));
             }
             value
         }
@@ -266,17 +241,14 @@ fn rounds(run: &Transcript<'_>) -> Vec<Value> {
 
 /// Returns what a round cost in vain: one that began before the plan, if the master asks the user.
 fn wasted(run: &Transcript<'_>, started: &RoundStarted) -> Option<String> {
-    let is_wasted = started.ahead && run.planned.is_some_and(Planned::asks_user);
-    let of_round = run
-        .calls
-        .iter()
-        .filter(|call| call.sent.call.starts_with("r1/"));
-    let costs = of_round.filter_map(|call| Some(call.settled?.cost));
-    let cost = |_| {
-        let cost: Usd = costs.sum();
-        format!("not used, because the master asks the user first: its calls cost {cost}")
-    };
-    is_wasted.then_some(()).map(cost)
+    if !(started.ahead && run.planned.is_some_and(Planned::asks_user)) {
+        return None;
+    }
+    let calls = run.calls.iter();
+    let of_round = calls.filter(|call| call.sent.call.starts_with("r1/"));
+    let cost: Usd = of_round.filter_map(|call| Some(call.settled?.cost)).sum();
+    let why = "not used, because the master asks the user first";
+    Some(format!("{why}: its calls cost {cost}"))
 }
 
 fn budget(accepted: &Accepted, calls: &[CallView<'_>]) -> Value {

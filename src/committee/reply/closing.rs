@@ -78,11 +78,8 @@ mod tests {
             ),
             ("Use WAL. Ready? Should I go on?", "Use WAL."),
         ] {
-            assert_eq!(
-                without_closing_request(text).as_deref(),
-                Some(kept),
-                "{text}"
-            );
+            let rest = without_closing_request(text);
+            assert_eq!(rest.as_deref(), Some(kept), "{text}");
         }
     }
 

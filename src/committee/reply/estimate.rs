@@ -1,7 +1,7 @@
 //! The execution time estimate, which every plan in a reply has. A model gives optimistic, most
 //! likely and pessimistic figures; this file computes the rest, and fills what is missing by a rule.
 
-use crate::committee::output_shapes::EstimateOut;
+use crate::committee::output_shapes::{EstimateOut, PlanStepOut};
 use crate::committee::reply::plan_steps::label;
 use crate::domain::{Estimate, EstimateStep, Pert, TimeUnit};
 use crate::text::one_line;
@@ -10,7 +10,7 @@ use crate::text::one_line;
 pub(in crate::committee) const MAX_STEPS: usize = 100;
 
 /// Minutes for one step of an unknown task, used when no model gives figures.
-const BY_RULE: (f64, f64, f64) = (5.0, 15.0, 45.0);
+const BY_RULE: [f64; 3] = [5.0, 15.0, 45.0];
 
 /// The confidence in figures by rule.
 const RULES_CONFIDENCE: f64 = 0.1;
@@ -20,16 +20,11 @@ const MAX_HOURS: f64 = 10_000.0;
 
 /// True if the figures can be times: not all of them are zero, and none is absurd.
 pub(in crate::committee) fn is_plausible(out: &EstimateOut) -> bool {
-    let hours = match out.plan_unit {
-        TimeUnit::Minutes => 1.0 / 60.0,
-        TimeUnit::Hours => 1.0,
-    };
-    let figures = out
-        .plan_steps
-        .iter()
-        .flat_map(|step| [step.o, step.m, step.p]);
-    let possible = |x: f64| x.is_finite() && x >= 0.0 && x * hours <= MAX_HOURS;
-    figures.clone().all(possible) && figures.into_iter().any(|x| x > 0.0)
+    let most = in_unit(60.0 * MAX_HOURS, out.plan_unit);
+    let steps = out.plan_steps.iter();
+    let mut figures = steps.flat_map(|step| [step.o, step.m, step.p]);
+    let is_possible = |x: f64| x.is_finite() && (0.0..=most).contains(&x);
+    figures.clone().all(is_possible) && figures.any(|x| x > 0.0)
 }
 
 /// Returns the estimate of these steps, from the requested figures and those given before.
@@ -39,23 +34,22 @@ pub(in crate::committee) fn fitted(
     given: Option<EstimateOut>,
     corrections: &mut Vec<String>,
 ) -> Estimate {
-    let complete = |out: &EstimateOut| out.plan_steps.len() >= steps.len();
+    let count = |out: &Option<EstimateOut>| out.as_ref().map_or(0, |out| out.plan_steps.len());
+    let (asked_count, given_count, wanted) = (count(&asked), count(&given), steps.len());
     if let Some(given) = given
         .as_ref()
-        .filter(|given| complete(given) && !asked.as_ref().is_some_and(complete))
+        .filter(|_| asked_count < wanted && given_count >= wanted)
     {
         // The draft divides the same work more finely, which says more than figures for a part of
         // the steps.
-        corrections
-            .push("no figures came for the plan's own steps: those of the draft stand".into());
+        let why = "no figures came for the plan's own steps: those of the draft stand";
+        corrections.push(why.into());
         return of_figures(given, corrections);
     }
-    // Of equals the last one counts: the figures that were requested step by step.
-    let fullest = [given, asked]
-        .into_iter()
-        .flatten()
-        .filter(|out| !out.plan_steps.is_empty())
-        .max_by_key(|out| out.plan_steps.len().min(steps.len()));
+    // Of equals those count that were requested step by step.
+    let is_asked = asked_count.min(wanted) >= given_count.min(wanted);
+    let fullest = if is_asked { asked } else { given };
+    let fullest = fullest.filter(|out| !out.plan_steps.is_empty());
     filled(steps, fullest.as_ref(), corrections)
 }
 
@@ -86,9 +80,8 @@ fn filled(
         corrections.push(format!(
             "no model gave a figure for {missing}: a rule gave it"
         ));
-        assumptions.push(format!(
-            "No model gave figures for {missing}: a rule of thumb stands there."
-        ));
+        let assumed = format!("No model gave figures for {missing}: a rule of thumb stands there.");
+        assumptions.push(assumed);
     }
     let timed = steps.into_iter().zip(times);
     Estimate {
@@ -114,12 +107,15 @@ fn lines(lines: &[String]) -> Vec<String> {
 
 /// Returns the rule's figures for one step, in a unit.
 fn by_rule(unit: TimeUnit) -> Pert {
-    let (o, m, p) = BY_RULE;
-    let in_unit = |minutes: f64| match unit {
+    let [o, m, p] = BY_RULE.map(|minutes| in_unit(minutes, unit));
+    Pert::new(o, m, p)
+}
+
+fn in_unit(minutes: f64, unit: TimeUnit) -> f64 {
+    match unit {
         TimeUnit::Minutes => minutes,
         TimeUnit::Hours => minutes / 60.0,
-    };
-    Pert::new(in_unit(o), in_unit(m), in_unit(p))
+    }
 }
 
 /// Returns the estimate of figures that are complete, put in order.
@@ -127,25 +123,18 @@ pub(in crate::committee) fn of_figures(
     out: &EstimateOut,
     corrections: &mut Vec<String>,
 ) -> Estimate {
-    let steps = out
-        .plan_steps
-        .iter()
-        .take(MAX_STEPS)
-        .map(|s| {
-            let time = Pert::new(s.o, s.m, s.p);
-            if (time.optimistic, time.likely, time.pessimistic) != (s.o, s.m, s.p) {
-                corrections
-                    .push("the figures of a step were put in order: 0 <= O <= M <= P".into());
-            }
-            EstimateStep {
-                step: label(&s.step),
-                time,
-            }
-        })
-        .collect();
+    let step = |it: &PlanStepOut| {
+        let time = Pert::new(it.o, it.m, it.p);
+        if (time.optimistic, time.likely, time.pessimistic) != (it.o, it.m, it.p) {
+            let why = "the figures of a step were put in order: 0 <= O <= M <= P";
+            corrections.push(why.into());
+        }
+        let step = label(&it.step);
+        EstimateStep { step, time }
+    };
     Estimate {
         unit: out.plan_unit,
-        steps,
+        steps: out.plan_steps.iter().take(MAX_STEPS).map(step).collect(),
         assumptions: lines(&out.plan_assumptions),
         risks: lines(&out.plan_risks),
         confidence: confidence(out.plan_confidence),
@@ -164,7 +153,6 @@ fn confidence(stated: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::committee::output_shapes::PlanStepOut;
 
     fn figures(unit: TimeUnit, count: usize) -> Option<EstimateOut> {
         let step = PlanStepOut {
@@ -183,23 +171,15 @@ mod tests {
     }
 
     fn fit(asked: Option<EstimateOut>, given: Option<EstimateOut>) -> (Vec<f64>, Estimate) {
-        let steps = ["Install it", "Run it", "Check it"]
-            .map(str::to_owned)
-            .to_vec();
-        let estimate = fitted(steps, asked, given, &mut vec![]);
-        (
-            estimate.steps.iter().map(|step| step.time.likely).collect(),
-            estimate,
-        )
+        let steps = ["Install it", "Run it", "Check it"].map(str::to_owned);
+        let estimate = fitted(steps.into(), asked, given, &mut vec![]);
+        let likely = estimate.steps.iter().map(|step| step.time.likely);
+        (likely.collect(), estimate)
     }
 
     #[test]
     fn every_step_of_a_plan_has_its_figures_whatever_models_give() {
         let (minutes, hours) = (TimeUnit::Minutes, TimeUnit::Hours);
-        assert_eq!(
-            fit(figures(minutes, 3), figures(minutes, 2)).0,
-            [2.0, 2.0, 2.0]
-        );
         for asked in [
             None,
             figures(minutes, 0),
@@ -209,36 +189,29 @@ mod tests {
             let (likely, padded) = fit(asked, figures(minutes, 2));
             assert_eq!(likely, [2.0, 2.0, 15.0]);
             assert_eq!((padded.by_rule, padded.assumptions.len()), (false, 2));
-            assert!(
-                (padded.confidence - 0.5).abs() < 1e-9,
-                "{}",
-                padded.confidence
-            );
+            assert!((padded.confidence - 0.5).abs() < 1e-9, "{padded:?}");
         }
-        assert_eq!(fit(None, figures(hours, 2)).0, [2.0, 2.0, 0.25]);
+        for (asked, given, expected) in [
+            (figures(minutes, 3), figures(minutes, 2), vec![2.0; 3]),
+            (None, figures(hours, 2), vec![2.0, 2.0, 0.25]),
+            (None, figures(minutes, 5), vec![2.0; 5]),
+            (figures(minutes, 4), figures(minutes, 5), vec![2.0; 3]),
+        ] {
+            assert_eq!(fit(asked, given).0, expected);
+        }
         let (likely, ruled) = fit(None, None);
-        assert_eq!(
-            (likely, ruled.by_rule, ruled.confidence),
-            (vec![15.0; 3], true, RULES_CONFIDENCE)
-        );
-        assert_eq!(fit(None, figures(minutes, 5)).0, [2.0; 5]);
-        assert_eq!(fit(figures(minutes, 4), figures(minutes, 5)).0, [2.0; 3]);
+        assert_eq!(likely, [15.0; 3]);
+        assert_eq!((ruled.by_rule, ruled.confidence), (true, RULES_CONFIDENCE));
     }
 
     #[test]
     fn fractions_are_in_order() {
         let mut corrections = vec![];
         let mut out = figures(TimeUnit::Hours, 1).unwrap();
-        (
-            out.plan_steps[0].o,
-            out.plan_steps[0].m,
-            out.plan_steps[0].p,
-        ) = (0.125, 0.333, 1.005);
+        let step = &mut out.plan_steps[0];
+        (step.o, step.m, step.p) = (0.125, 0.333, 1.005);
         let time = of_figures(&out, &mut corrections).steps[0].time;
-        assert_eq!(
-            (time.optimistic, time.likely, time.pessimistic),
-            (0.125, 0.333, 1.005)
-        );
+        assert_eq!(time, Pert::new(0.125, 0.333, 1.005));
         assert_eq!(corrections, [""; 0]);
     }
 }

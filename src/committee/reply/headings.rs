@@ -13,6 +13,6 @@ pub const SECTIONS: [&str; 6] = [TLDR, ACCEPTANCE, ASSUMPTIONS, CONFIDENCE, ESTI
 pub const COMPUTED: [&str; 3] = [CONFIDENCE, ESTIMATE, AUDIT];
 
 /// Returns the text of one of the heading constants above without its Markdown mark.
-pub(super) fn title(heading: &'static str) -> &'static str {
+pub(super) fn title(heading: &str) -> &str {
     heading.trim_start_matches(['#', ' '])
 }

@@ -13,7 +13,7 @@ use crate::committee::reply::render::totals_line;
 use crate::committee::reply::sections::outline::Outline;
 use crate::committee::schemas::schema_of;
 use crate::domain::{
-    Agent, AgentReport, Estimate, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Usd, is_question_mark,
+    Agent, AgentReport, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Usd, is_question_mark,
 };
 use crate::journal::{AgentOutcome, ChainFault, Draft, Planned, Transcript};
 
@@ -69,6 +69,8 @@ pub fn check(exhibit: &InvariantInput<'_>) -> Vec<Violation> {
     found.0
 }
 
+const NO_DISCARDED: &str = "DISCARD is never referenced";
+
 struct Violations(Vec<Violation>);
 
 impl Violations {
@@ -92,15 +94,9 @@ impl Violations {
             asks == (below && !is_last)
         };
         if !expected && x.reply.outcome != Outcome::Heuristic {
-            let detail = format!(
-                "c_final {} with outcome {}",
-                x.reply.meta.c_final,
-                x.reply.outcome.into_str()
-            );
-            self.add(
-                "c_final below the threshold means a question, else an answer",
-                detail,
-            );
+            let (c_final, outcome) = (x.reply.meta.c_final, x.reply.outcome.into_str());
+            let rule = "c_final below the threshold means a question, else an answer";
+            self.add(rule, format!("c_final {c_final} with outcome {outcome}"));
         }
         if !asks {
             return;
@@ -110,22 +106,15 @@ impl Violations {
         if marks != 1 {
             self.add("exactly one question", format!("{marks} question marks"));
         }
-        let lines: Vec<&str> = text
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .collect();
-        let shaped = lines.len() == 4
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        let lines: Vec<&str> = lines.collect();
+        let begins = |(line, letter): (&&str, char)| line.starts_with(&format!("{letter}) "));
+        let is_shaped = lines.len() == 4
             && lines.first().is_some_and(|line| line.ends_with('?'))
-            && lines
-                .iter()
-                .skip(1)
-                .zip(OPTION_LETTERS)
-                .all(|(line, letter)| line.starts_with(&format!("{letter}) ")));
-        if !shaped {
-            self.add(
-                "one question, three options, and nothing after them",
-                format!("{} lines", lines.len()),
-            );
+            && lines.iter().skip(1).zip(OPTION_LETTERS).all(begins);
+        if !is_shaped {
+            let rule = "one question, three options, and nothing after them";
+            self.add(rule, format!("{} lines", lines.len()));
         }
     }
 
@@ -136,21 +125,15 @@ impl Violations {
             (CONFIDENCE, frame.confidence),
         ] {
             if at.is_none() {
-                self.add(
-                    "TL;DR, assumptions and confidence are present, in order",
-                    heading,
-                );
+                let rule = "TL;DR, assumptions and confidence are present, in order";
+                self.add(rule, heading);
             }
         }
-        let shown = frame
-            .confidence
-            .and_then(|at| x.reply.text.get(at..))
-            .unwrap_or("");
-        if !shown.starts_with(&format!("{CONFIDENCE}\n\n{:.2}\n", x.reply.meta.c_final)) {
-            self.add(
-                "the confidence shown is c_final with two decimals",
-                x.reply.meta.c_final.to_string(),
-            );
+        let c_final = x.reply.meta.c_final;
+        let shown = format!("{CONFIDENCE}\n\n{c_final:.2}\n");
+        if !from(&x.reply.text, frame.confidence).starts_with(&shown) {
+            let rule = "the confidence shown is c_final with two decimals";
+            self.add(rule, c_final.to_string());
         }
     }
 
@@ -158,21 +141,14 @@ impl Violations {
         let Some(draft) = x.run.draft() else { return };
         let rule = "a plan has an estimate";
         let planned = plan_steps(&draft.main).len().min(MAX_STEPS);
-        let estimated = draft
-            .estimate
-            .as_ref()
-            .map_or(0, |estimate| estimate.steps.len());
+        let estimated = draft.estimate.as_ref().map_or(0, |it| it.steps.len());
+        let counts = || format!("{planned} steps in the main answer, {estimated} estimated");
         if planned > 0 && estimated == 0 {
-            self.add(
-                rule,
-                format!("{planned} steps in the main answer, none estimated"),
-            );
+            self.add(rule, counts());
         }
         if frame.estimate.is_some() != draft.estimate.is_some() {
-            self.add(
-                rule,
-                "the estimate of the draft and the reply's section differ",
-            );
+            let detail = "the estimate of the draft and the reply's section differ";
+            self.add(rule, detail);
         }
         let Some(estimate) = &draft.estimate else {
             return;
@@ -181,33 +157,19 @@ impl Violations {
         // has at least as many. Otherwise the master's draft may divide the work differently.
         let astray = estimate.by_rule && estimated != planned;
         if astray || (asked_for_estimate(x.run) && estimated < planned) {
-            self.add(
-                rule,
-                format!("{planned} steps in the main answer, {estimated} estimated"),
-            );
+            self.add(rule, counts());
         }
-        let section = frame
-            .estimate
-            .and_then(|at| x.reply.text.get(at..))
-            .unwrap_or("");
-        self.arithmetic(estimate, section);
-    }
-
-    fn arithmetic(&mut self, estimate: &Estimate, section: &str) {
         for (i, step) in estimate.steps.iter().enumerate() {
             let t = step.time;
             if t != Pert::new(t.optimistic, t.likely, t.pessimistic) {
-                self.add(
-                    "0 <= O <= M <= P and E = (O + 4M + P) / 6",
-                    format!("step {}", i + 1),
-                );
+                let rule = "0 <= O <= M <= P and E = (O + 4M + P) / 6";
+                self.add(rule, format!("step {}", i + 1));
             }
         }
-        if !section.lines().any(|line| line == totals_line(estimate)) {
-            self.add(
-                "the totals are the sums of the steps",
-                format!("{} steps", estimate.steps.len()),
-            );
+        let (totals, section) = (totals_line(estimate), from(&x.reply.text, frame.estimate));
+        if !section.lines().any(|line| line == totals) {
+            let rule = "the totals are the sums of the steps";
+            self.add(rule, format!("{estimated} steps"));
         }
     }
 
@@ -215,16 +177,11 @@ impl Violations {
     fn discarded(&mut self, x: &InvariantInput<'_>) {
         let redactor = Redactor::of_discarded(x.run);
         let in_text = redactor.references(&x.reply.text).len();
-        let in_audit = x
-            .reply
-            .audit
-            .as_ref()
-            .map_or(0, |audit| redactor.count(audit));
+        let audit = x.reply.audit.as_ref();
+        let in_audit = audit.map_or(0, |audit| redactor.count(audit));
         if in_text + in_audit > 0 {
-            self.add(
-                "DISCARD is never referenced",
-                format!("{in_text} references in the text, {in_audit} in the audit"),
-            );
+            let detail = format!("{in_text} references in the text, {in_audit} in the audit");
+            self.add(NO_DISCARDED, detail);
         }
     }
 
@@ -245,18 +202,13 @@ impl Violations {
             let report = reports.get(agent).map(|report| (agent.into_str(), *report));
             let in_body = Redactor::new(report).references(body).len();
             if in_body > 0 || uses_units_of(draft, *agent) {
-                self.add(
-                    "QUARANTINE is justified",
-                    format!("{in_body} references to {agent}"),
-                );
+                let detail = format!("{in_body} references to {agent}");
+                self.add("QUARANTINE is justified", detail);
             }
         }
         for agent in &invalidation.discarded {
             if uses_units_of(draft, *agent) {
-                self.add(
-                    "DISCARD is never referenced",
-                    format!("a unit of {agent} is in unitsUsed"),
-                );
+                self.add(NO_DISCARDED, format!("a unit of {agent} is in unitsUsed"));
             }
         }
     }
@@ -266,16 +218,12 @@ impl Violations {
         let settled: Usd = settled.map(|settled| settled.cost).sum();
         let budget = &x.reply.meta.budget;
         if settled != budget.spent {
-            self.add(
-                "what is reported is what was settled",
-                format!("{settled} settled, {} reported", budget.spent),
-            );
+            let detail = format!("{settled} settled, {} reported", budget.spent);
+            self.add("what is reported is what was settled", detail);
         }
         if budget.spent > budget.cap && !budget.exceeded {
-            self.add(
-                "spending is at most the cap",
-                format!("{} of {}", budget.spent, budget.cap),
-            );
+            let detail = format!("{} of {}", budget.spent, budget.cap);
+            self.add("spending is at most the cap", detail);
         }
     }
 
@@ -307,23 +255,17 @@ impl Violations {
     }
 
     fn secrets(&mut self, x: &InvariantInput<'_>) {
-        let audit = x
-            .reply
-            .audit
-            .as_ref()
-            .map(Value::to_string)
-            .unwrap_or_default();
+        let audit = x.reply.audit.as_ref().map(Value::to_string);
+        let audit = audit.unwrap_or_default();
         let stands = |secret: &str| x.reply.text.contains(secret) || audit.contains(secret);
-        let leaks = x
+        let long = x
             .secrets
             .iter()
-            .filter(|s| s.chars().count() >= MIN_SECRET && stands(s))
-            .count();
+            .filter(|it| it.chars().count() >= MIN_SECRET);
+        let leaks = long.filter(|secret| stands(secret)).count();
         if leaks > 0 {
-            self.add(
-                "no secret anywhere",
-                format!("{leaks} in the reply or its audit"),
-            );
+            let detail = format!("{leaks} in the reply or its audit");
+            self.add("no secret anywhere", detail);
         }
     }
 }
@@ -358,6 +300,11 @@ impl Frame {
             audit: after(AUDIT, confidence),
         }
     }
+}
+
+/// Returns the text from a section on; empty without the section.
+fn from(text: &str, section: Option<usize>) -> &str {
+    section.and_then(|at| text.get(at..)).unwrap_or_default()
 }
 
 /// Returns true if the draft names a unit of the agent as a source.

@@ -193,43 +193,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_of_steps_under_a_plans_heading_is_a_plan() {
-        let rows = "| # | Step | Owner |\n| - | - | - |\n| 1 | Stop the pump | Ada |\n| 2 | Swap the seal | Bo |\n";
-        let plan = format!("## Migration plan\n\n{rows}");
-        assert_eq!(plan_steps(&plan), ["Stop the pump", "Swap the seal"]);
-        assert_eq!(plan_steps(&format!("## Prices\n\n{rows}")), [""; 0]);
-    }
-
-    #[test]
-    fn an_ordered_list_of_three_items_is_a_plan_in_any_language() {
-        let plan = "Do this:\n\n1. Install Docker.\n2. Copy the image over. It is large.\n3. `docker run -d app`\n";
-        assert_eq!(
-            plan_steps(plan),
-            ["Install Docker", "Copy the image over", "docker run -d app"]
-        );
-        assert_eq!(
-            plan_steps("1. サーバーを止める\n2. 移行する\n3. 再開する").len(),
-            3
-        );
-        for none in [
-            "1. Canary\n2. Everyone\n",
-            "- One\n- Two\n- Three\n",
-            "It costs 3. 4. 5.",
-            "```\n1. a\n2. b\n3. c\n```",
+    fn the_steps_of_a_list_a_table_and_a_plans_section_are_found() {
+        let table = "| # | Step | Owner |\n| - | - | - |\n| 1 | Stop the pump | Ada |\n| 2 | Swap the seal | Bo |\n";
+        for (text, steps) in [
+            (
+                "Do this:\n\n1. Install Docker.\n2. Copy the image over. It is large.\n3. `docker run -d app`\n",
+                &["Install Docker", "Copy the image over", "docker run -d app"][..],
+            ),
+            // Code blocks between items do not end the list, and sub-steps belong to their step.
+            (
+                "1. Build it:\n\n```sh\nmake\n```\n\n2. Test it\n\n```sh\nmake test\n```\n\n3. Ship it\n",
+                &["Build it", "Test it", "Ship it"],
+            ),
+            (
+                "1. Install it\n   1. run the script\n   2. check\n   3. log\n2. Test it\n3. Ship it\n",
+                &["Install it", "Test it", "Ship it"],
+            ),
+            (
+                &format!("## Migration plan\n\n{table}"),
+                &["Stop the pump", "Swap the seal"],
+            ),
+            ("## 移行計画\n\n- 止める\n- 移す\n", &["止める", "移す"]),
         ] {
-            assert_eq!(plan_steps(none), Vec::<String>::new(), "{none}");
+            assert_eq!(plan_steps(text), steps, "{text}");
         }
+        assert_eq!(plan_steps(&format!("## Prices\n\n{table}")), [""; 0]);
     }
 
     #[test]
-    fn a_heading_that_names_a_plan_makes_one_of_what_stands_under_it() {
+    fn what_makes_a_plan_is_counted_in_any_language() {
         for (text, count) in [
+            ("1. サーバーを止める\n2. 移行する\n3. 再開する", 3),
+            ("1. Canary\n2. Everyone\n", 0),
+            ("- One\n- Two\n- Three\n", 0),
+            ("It costs 3. 4. 5.", 0),
+            ("```\n1. a\n2. b\n3. c\n```", 0),
             ("## Rollout plan\n\n1. Canary\n2. Everyone\n", 2),
             (
                 "## Umzugsplan\n\n- Daten sichern\n- Umziehen\n\n## Risiken\n\n- Zeit\n",
                 2,
             ),
-            ("## 移行計画\n\n- 止める\n- 移す\n", 2),
             (
                 "# Plan\n\n### Backend\n\nBuild the API.\n\n### Frontend\n\nBuild the pages.\n\n# Cost\n\nLittle.",
                 2,
@@ -246,15 +249,6 @@ mod tests {
         ] {
             assert_eq!(plan_steps(text).len(), count, "{text}");
         }
-    }
-
-    #[test]
-    fn steps_between_code_blocks_are_one_list_and_sub_steps_belong_to_their_step() {
-        let text = "1. Build it:\n\n```sh\nmake\n```\n\n2. Test it\n\n```sh\nmake test\n```\n\n3. Ship it\n";
-        assert_eq!(plan_steps(text), ["Build it", "Test it", "Ship it"]);
-        let nested =
-            "1. Install it\n   1. run the script\n   2. check\n   3. log\n2. Test it\n3. Ship it\n";
-        assert_eq!(plan_steps(nested), ["Install it", "Test it", "Ship it"]);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::committee::reply::headings::{ACCEPTANCE, ASSUMPTIONS, CONFIDENCE, ESTIMATE, TLDR};
-use crate::committee::reply::sections::{plain_line, renderable};
+use crate::committee::reply::sections::{plain_line, plain_lines, renderable};
 use crate::domain::{
-    Agent, Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS, counted,
+    Agent, Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS, Pert, counted,
 };
 use crate::journal::Draft;
 
@@ -24,16 +24,14 @@ pub fn answer(draft: &Draft, confidence: &Confidence, notes: &[String]) -> Strin
     for assumption in &draft.assumptions {
         let _ = writeln!(text, "- {}", assumption_line(assumption));
     }
-    if draft.assumptions_left_out > 0 {
-        let _ = writeln!(
-            text,
-            "- {} left out here",
-            counted(
-                draft.assumptions_left_out,
-                "more was stated and is",
-                "more were stated and are"
-            )
+    let left_out = draft.assumptions_left_out;
+    if left_out > 0 {
+        let more = counted(
+            left_out,
+            "more was stated and is",
+            "more were stated and are",
         );
+        let _ = writeln!(text, "- {more} left out here");
     }
     let _ = write!(text, "\n{CONFIDENCE}\n\n{:.2}\n", confidence.c_final);
     if !notes.is_empty() {
@@ -55,23 +53,13 @@ pub fn clarification(question: &Clarification) -> String {
 }
 
 fn assumption_line(assumption: &Assumption) -> String {
-    let agents = assumption
-        .agents
-        .iter()
-        .map(Agent::into_str)
-        .collect::<Vec<_>>()
-        .join(", ");
-    let by = if agents.is_empty() {
-        String::new()
-    } else {
-        format!("; {agents}")
-    };
-    format!(
-        "{} ({}{by}): {}",
-        assumption.handle,
-        assumption.kind.into_str(),
-        plain_line(&assumption.text)
-    )
+    let kind = std::iter::once(assumption.kind.into_str());
+    let agents = assumption.agents.iter().map(Agent::into_str);
+    let agents: Vec<&str> = agents.collect();
+    let agents = (!agents.is_empty()).then(|| agents.join(", "));
+    let origin: Vec<&str> = kind.chain(agents.as_deref()).collect();
+    let (handle, text) = (&assumption.handle, plain_line(&assumption.text));
+    format!("{handle} ({}): {text}", origin.join("; "))
 }
 
 fn estimate_section(estimate: &Estimate) -> String {
@@ -80,22 +68,13 @@ fn estimate_section(estimate: &Estimate) -> String {
         estimate.unit.into_str()
     );
     for (i, step) in estimate.steps.iter().enumerate() {
-        let t = step.time;
+        let [o, m, p, e] = figures(&step.time);
+        let _ = write!(text, "  - Step {}: O={o}, M={m}, P={p}, E={e}", i + 1);
         let name = plain_line(&step.step);
-        let name = if name.is_empty() {
-            String::new()
-        } else {
-            format!(" ({name})")
-        };
-        let _ = writeln!(
-            text,
-            "  - Step {}: O={}, M={}, P={}, E={}{name}",
-            i + 1,
-            figure(t.optimistic),
-            figure(t.likely),
-            figure(t.pessimistic),
-            figure(t.expected)
-        );
+        if !name.is_empty() {
+            let _ = write!(text, " ({name})");
+        }
+        text.push('\n');
     }
     let _ = writeln!(text, "{}", totals_line(estimate));
     for (title, lines) in [
@@ -120,9 +99,18 @@ fn estimate_section(estimate: &Estimate) -> String {
 
 /// Returns the line of the estimate with the sums of its steps.
 pub(super) fn totals_line(estimate: &Estimate) -> String {
-    let t = estimate.total();
-    let [o, m, p, e] = [t.optimistic, t.likely, t.pessimistic, t.expected].map(figure);
+    let [o, m, p, e] = figures(&estimate.total());
     format!("- Total: O_total={o}, M_total={m}, P_total={p}, E_total={e}")
+}
+
+fn figures(time: &Pert) -> [String; 4] {
+    [
+        time.optimistic,
+        time.likely,
+        time.pessimistic,
+        time.expected,
+    ]
+    .map(figure)
 }
 
 /// Formats a number with at most two decimals, without trailing zeros.
@@ -132,15 +120,6 @@ pub(super) fn figure(x: f64) -> String {
 }
 
 fn bullets(lines: &[String]) -> String {
-    plain_lines(lines)
-        .iter()
-        .fold(String::new(), |all, line| format!("{all}- {line}\n"))
-}
-
-fn plain_lines(lines: &[String]) -> Vec<String> {
-    lines
-        .iter()
-        .map(|line| plain_line(line))
-        .filter(|line| !line.is_empty())
-        .collect()
+    let lines = plain_lines(lines).into_iter();
+    lines.map(|line| format!("- {line}\n")).collect()
 }

@@ -37,11 +37,7 @@ fn round(value: &mut Value, rounding: Rounding) {
                 *number = rounded;
             }
         }
-        Value::Array(values) => {
-            for value in values {
-                round(value, rounding);
-            }
-        }
+        Value::Array(values) => values.iter_mut().for_each(|value| round(value, rounding)),
         Value::Object(fields) => {
             for (name, value) in fields {
                 let own = match name.as_str() {

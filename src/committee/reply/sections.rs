@@ -28,8 +28,8 @@ pub fn main_answer(
     let mut told = vec![];
     let mut text = without_own_sections(markdown, request, &mut told);
     if text.is_empty() && !markdown.trim().is_empty() {
-        told =
-            vec!["the main answer is nothing but sections of the service's own: it was kept as plain text".to_owned()];
+        let what = "the main answer is nothing but sections of the service's own";
+        told = vec![format!("{what}: it was kept as plain text")];
         text = markdown.to_owned();
     }
     corrections.append(&mut told);
@@ -111,18 +111,18 @@ fn without_own_sections(markdown: &str, request: &str, told: &mut Vec<String>) -
             && cut.as_ref().is_none_or(|cut| level <= cut.level)
         {
             let own = own_section(text);
-            let asked_for = own.is_some_and(|own| {
-                !COMPUTED.contains(&own) && request.contains(&title(own).to_lowercase())
-            });
-            cut = own.filter(|_| !asked_for).map(|own| Cut::new(own, level));
-            if cut.is_some() {
-                told.push(format!(
-                    "the section \"{text}\" was cut from the main answer: the service renders it"
-                ));
-            } else if asked_for {
-                told.push(format!(
-                    "the section \"{text}\" is the answer's own, as the request wants it: it is set in bold"
-                ));
+            let is_named = |own: &str| request.contains(&title(own).to_lowercase());
+            let asked_for = own.filter(|own| !COMPUTED.contains(own) && is_named(own));
+            cut = own
+                .filter(|_| asked_for.is_none())
+                .map(|own| Cut::new(own, level));
+            let why = match (own, asked_for) {
+                (_, Some(_)) => "is the answer's own, as the request wants it: it is set in bold",
+                (Some(_), None) => "was cut from the main answer: the service renders it",
+                (None, None) => "",
+            };
+            if own.is_some() {
+                told.push(format!("the section \"{text}\" {why}"));
             }
         } else if cut.as_mut().is_some_and(|cut| cut.ends_before(line)) {
             cut = None;
@@ -210,6 +210,12 @@ pub fn plain_line(text: &str) -> String {
     rest.to_owned()
 }
 
+/// Returns the texts as plain lines, without empty ones.
+pub fn plain_lines(texts: &[String]) -> Vec<String> {
+    let lines = texts.iter().map(|text| plain_line(text));
+    lines.filter(|line| !line.is_empty()).collect()
+}
+
 /// Returns the line without the mark at its start, or `None` if it has no mark.
 fn without_mark(line: &str) -> Option<&str> {
     let fence = ["```", "~~~"]
@@ -229,12 +235,7 @@ fn without_mark(line: &str) -> Option<&str> {
 /// Reduces the texts of a draft, except its main answer, to plain lines and removes empty ones.
 /// Fills an empty TL;DR from the main answer.
 pub fn plain_draft(draft: &mut Draft) {
-    let plain = |lines: &mut Vec<String>| {
-        for line in lines.iter_mut() {
-            *line = plain_line(line);
-        }
-        lines.retain(|line| !line.is_empty());
-    };
+    let plain = |lines: &mut Vec<String>| *lines = plain_lines(lines);
     plain(&mut draft.tldr);
     if draft.tldr.is_empty() {
         draft.tldr.push(first_sentence(&draft.main));

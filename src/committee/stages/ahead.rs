@@ -6,32 +6,25 @@
 
 use futures_util::future::{join, join_all};
 
-use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::trim;
-use crate::committee::request_context::RequestContext;
+use crate::committee::request_context::Stage;
 use crate::committee::stages::plan;
 use crate::committee::stages::round_context::RoundContext;
 use crate::config::ProviderKind;
 use crate::domain::{Agent, AskedFirst, CORE_AGENTS, Earmark, Role};
 use crate::journal::step::PlanStep;
-use crate::journal::{
-    DECIDED, Event, Hinted, Planned, RoundStarted, RunContext, Transcript, Trimmed,
-};
+use crate::journal::{DECIDED, Event, Hinted, Planned, RoundStarted, Transcript, Trimmed};
 
 /// Returns the plan of this run. The core agents answer in the meantime, if the policy and the cap
 /// permit it.
 ///
 /// # Errors
 /// Those of [`plan::make`], after the calls in flight have ended; and those of the agents' turns.
-pub async fn plan(
-    run: &RunContext,
-    deps: &Deps,
-    request: &RequestContext,
-    hints: &Hinted,
-) -> Result<Planned, Failure> {
-    let Some(trimmed) = core(run, deps, request).await? else {
-        return plan::make(run, deps, request, hints).await;
+pub async fn plan(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure> {
+    let run = stage.run;
+    let Some(trimmed) = core(stage).await? else {
+        return plan::make(stage, hints).await;
     };
     let started = RoundStarted {
         round: 1,
@@ -40,44 +33,35 @@ pub async fn plan(
         ahead: true,
     };
     run.record(Event::RoundStarted(started)).await?;
-    let provisional = plan::provisional(deps, request, hints);
-    let context = RoundContext::new(run, deps, request, &provisional, trimmed);
+    let provisional = plan::provisional(stage, hints);
+    let context = RoundContext::new(stage, &provisional, trimmed);
     if run.epoch() > 1 {
         // One after the other, so that a stage that ends its process is found: see `RunContext::deaths`.
-        turns(&context, &context.trimmed.agents).await?;
+        turns(&context).await?;
     }
     let planned = async {
         run.release(Earmark::Plan);
-        let planned = plan::make(run, deps, request, hints).await?;
+        let planned = plan::make(stage, hints).await?;
         if !planned.asks_user() {
-            let added = added(&context, &planned).await?;
-            turns(&added, &added.trimmed.agents).await?;
+            turns(&added(&context, &planned).await?).await?;
         }
         Ok(planned)
     };
-    let (planned, answered) = join(planned, turns(&context, &context.trimmed.agents)).await;
+    let (planned, answered) = join(planned, turns(&context)).await;
     answered?;
     planned
 }
 
 /// Returns the panel of the core, if its agents are to be asked now.
-async fn core(
-    run: &RunContext,
-    deps: &Deps,
-    request: &RequestContext,
-) -> Result<Option<Trimmed>, Failure> {
+async fn core(stage: Stage<'_>) -> Result<Option<Trimmed>, Failure> {
+    let run = stage.run;
     if run.recorded(&PlanStep).is_some() {
-        return Ok(None);
-    }
-    let has_begun = Transcript::of(&run.events()).trimmed.is_some();
-    if has_begun {
+        Ok(None)
+    } else if Transcript::of(&run.events()).trimmed.is_some() {
         let none = Default::default();
-        return trim::panel(run, deps, request, &CORE_AGENTS, &none)
-            .await
-            .map(Some);
-    }
-    if is_wanted(run, deps, request) {
-        trim::core_beside_plan(run, deps, request).await
+        trim::panel(stage, &CORE_AGENTS, &none).await.map(Some)
+    } else if is_wanted(stage) {
+        trim::core_beside_plan(stage).await
     } else {
         Ok(None)
     }
@@ -85,16 +69,14 @@ async fn core(
 
 /// True if the policy permits it, and nothing but the plan stands before round 1. The in-process
 /// model answers one call after the other, so it would gain nothing.
-fn is_wanted(run: &RunContext, deps: &Deps, request: &RequestContext) -> bool {
+fn is_wanted(stage: Stage<'_>) -> bool {
+    let Stage { run, deps, request } = stage;
     let is_panel_asked = match run.recall(DECIDED) {
         Some(Event::Decided(decided)) => decided.first == AskedFirst::Panel,
         _ => true,
     };
-    let roles = CORE_AGENTS
-        .map(Role::Agent)
-        .into_iter()
-        .chain([Role::Master]);
-    let mut models = roles.map(|role| deps.role(role));
+    let roles = CORE_AGENTS.map(Role::Agent).into_iter();
+    let mut models = roles.chain([Role::Master]).map(|role| deps.role(role));
     let is_remote = models.all(|model| model.is_some_and(|it| it.kind != ProviderKind::Local));
     let is_covered = deps.policy.speculate.contains(&request.question.mode);
     is_covered && is_panel_asked && is_remote && request.parent.is_none()
@@ -106,25 +88,18 @@ async fn added<'a>(
     context: &RoundContext<'a>,
     planned: &Planned,
 ) -> Result<RoundContext<'a>, Failure> {
-    let RoundContext {
-        run,
-        deps,
-        request,
-        plan,
-        ..
-    } = *context;
-    let wanted = &planned.plan.agents_to_run;
-    let more = trim::more(run, deps, request, wanted, &context.trimmed).await?;
-    let mut trimmed = more.unwrap_or_else(|| context.trimmed.clone());
-    trimmed
-        .agents
-        .retain(|agent| !context.trimmed.agents.contains(agent));
-    Ok(RoundContext::new(run, deps, request, plan, trimmed))
+    let stage = context.stage();
+    let known = &context.trimmed;
+    let more = trim::more(stage, &planned.plan.agents_to_run, known).await?;
+    let mut trimmed = more.unwrap_or_else(|| known.clone());
+    trimmed.agents.retain(|agent| !known.agents.contains(agent));
+    Ok(RoundContext::new(stage, context.plan, trimmed))
 }
 
-/// Runs these agents at once. Their outcomes are in the journal.
-async fn turns(context: &RoundContext<'_>, agents: &[Agent]) -> Result<(), Failure> {
+/// Runs all agents of the context at once. Their outcomes are in the journal.
+async fn turns(context: &RoundContext<'_>) -> Result<(), Failure> {
     let until = context.first_end();
+    let agents: &[Agent] = &context.trimmed.agents;
     let turns = agents.iter().map(|agent| context.first_turn(*agent, until));
     for outcome in join_all(turns).await {
         outcome?;

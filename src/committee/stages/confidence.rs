@@ -10,12 +10,11 @@ const MAX_UNSEEN: f64 = 0.5;
 
 impl From<&Policy> for scoring::Policy {
     fn from(policy: &Policy) -> Self {
+        let weights = policy.role_weights.iter();
         Self {
             thresholds: policy.thresholds,
-            weights: policy
-                .role_weights
-                .iter()
-                .map(|(agent, weight)| (agent.into_str().to_owned(), *weight))
+            weights: weights
+                .map(|(agent, weight)| (agent.to_string(), *weight))
                 .collect(),
             max_conflict_penalty: policy.max_conflict_penalty,
             max_coverage_bonus: policy.max_coverage_bonus,
@@ -36,9 +35,8 @@ pub fn out_of_reach(policy: &Policy, judgement: &Judgement) -> bool {
             applied: measured,
         }
     };
-    let least = leading(judgement)
-        .and_then(|group| group.conflict_penalty)
-        .unwrap_or(judgement.conflict_penalty);
+    let least = leading(judgement).and_then(|group| group.conflict_penalty);
+    let least = least.unwrap_or(judgement.conflict_penalty);
     let highest = Confidence::new(
         judgement.base_score,
         measured(least, policy.max_conflict_penalty),
@@ -63,14 +61,10 @@ fn bounded(judgement: &Judgement, confidence: Confidence) -> Confidence {
 /// Returns the group of final answers with the least penalty; `None` for a request without a final
 /// answer.
 pub fn leading(judgement: &Judgement) -> Option<&AnswerGroup> {
-    let measured = judgement
-        .answer_groups
-        .iter()
-        .filter(|group| group.conflict_penalty.is_some());
-    measured.min_by(|a, b| {
-        let penalty = |group: &AnswerGroup| group.conflict_penalty.unwrap_or(f64::INFINITY);
-        penalty(a).total_cmp(&penalty(b))
-    })
+    let groups = judgement.answer_groups.iter();
+    let measured = groups.filter_map(|group| Some((group.conflict_penalty?, group)));
+    let least = measured.min_by(|(a, _), (b, _)| a.total_cmp(b));
+    least.map(|(_, group)| group)
 }
 
 /// True if a reply gives another final answer than the leading one.
@@ -78,10 +72,13 @@ pub fn is_against_leading(judgement: &Judgement, final_answer: &str) -> bool {
     let Some(leading) = leading(judgement) else {
         return false;
     };
-    let given = scoring::answer_group(&judgement.answer_groups, final_answer);
-    given
-        .and_then(|at| judgement.answer_groups.get(at))
-        .is_none_or(|group| group != leading)
+    group_of(judgement, final_answer).is_none_or(|group| group != leading)
+}
+
+/// Returns the group of reports with this final answer.
+fn group_of<'a>(judgement: &'a Judgement, final_answer: &str) -> Option<&'a AnswerGroup> {
+    let groups = &judgement.answer_groups;
+    groups.get(scoring::answer_group(groups, final_answer)?)
 }
 
 /// Returns the conflict penalty of the answer that the reply gives. It is the policy's maximum if
@@ -91,61 +88,44 @@ fn conflict(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> f6
     if leading(judgement).is_none() {
         return judgement.conflict_penalty;
     }
-    let of = |group: &AnswerGroup| {
-        group
-            .conflict_penalty
-            .unwrap_or(policy.max_conflict_penalty)
+    let most = policy.max_conflict_penalty;
+    let of = |group: &AnswerGroup| group.conflict_penalty.unwrap_or(most);
+    // Without a draft there is only the question.
+    let Some(draft) = draft else {
+        return judgement.conflict_penalty;
     };
-    match draft.map(|draft| {
-        (
-            draft.final_answer.as_deref(),
-            draft.answer_justification.is_some(),
-        )
-    }) {
-        // There is only the question, and no draft.
-        None => judgement.conflict_penalty,
-        // Plain text does not say which answer it gives, so the highest penalty counts.
-        Some((None, _)) => judgement.answer_groups.iter().map(of).fold(0.0, f64::max),
-        Some((Some(answer), justified)) => {
-            let group = scoring::answer_group(&judgement.answer_groups, answer);
-            let group = group.and_then(|at| judgement.answer_groups.get(at));
-            let group = group.filter(|_| justified || !is_against_leading(judgement, answer));
-            group.map_or(policy.max_conflict_penalty, of)
-        }
-    }
+    // Plain text does not say which answer it gives, so the highest penalty counts.
+    let Some(answer) = &draft.final_answer else {
+        return judgement.answer_groups.iter().map(of).fold(0.0, f64::max);
+    };
+    let is_justified = draft.answer_justification.is_some();
+    let group = group_of(judgement, answer);
+    let group = group.filter(|_| is_justified || !is_against_leading(judgement, answer));
+    group.map_or(most, of)
 }
 
 /// Computes c_final. The master's estimates are clamped to the policy's bounds, then limited by the
 /// service's own measurements. A conflict counts at least as measured, and coverage at most as
 /// measured. So the master can never raise the confidence above what was measured.
 pub fn settle(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> Confidence {
-    let estimated = |f: fn(&Draft) -> Option<f64>| draft.and_then(f).filter(|x| x.is_finite());
-    let penalty = estimated(|d| d.conflict_penalty);
-    let bonus = estimated(|d| d.coverage_bonus);
-    let most_penalty = policy.max_conflict_penalty;
-    let most_bonus = policy.max_coverage_bonus;
-    let measured_penalty = conflict(policy, judgement, draft).clamp(0.0, most_penalty);
-    let measured_bonus = judgement.coverage_bonus.clamp(0.0, most_bonus);
-    let conflict_penalty = Terms {
-        estimated: penalty,
-        measured: measured_penalty,
-        applied: penalty.map_or(measured_penalty, |p| {
-            p.clamp(0.0, most_penalty).max(measured_penalty)
-        }),
+    let terms = |estimated: Option<f64>, measured: f64, most: f64, bound: fn(f64, f64) -> f64| {
+        let estimated = estimated.filter(|x| x.is_finite());
+        let measured = measured.clamp(0.0, most);
+        let applied = estimated.map_or(measured, |x| bound(x.clamp(0.0, most), measured));
+        Terms {
+            estimated,
+            measured,
+            applied,
+        }
     };
-    let coverage_bonus = Terms {
-        estimated: bonus,
-        measured: measured_bonus,
-        applied: bonus.map_or(measured_bonus, |b| {
-            b.clamp(0.0, most_bonus).min(measured_bonus)
-        }),
-    };
-    let confidence = Confidence::new(
-        judgement.base_score,
-        conflict_penalty,
-        coverage_bonus,
-        policy.ask_user_threshold,
-    );
+    let penalty = draft.and_then(|draft| draft.conflict_penalty);
+    let measured = conflict(policy, judgement, draft);
+    let penalty = terms(penalty, measured, policy.max_conflict_penalty, f64::max);
+    let bonus = draft.and_then(|draft| draft.coverage_bonus);
+    let measured = judgement.coverage_bonus;
+    let bonus = terms(bonus, measured, policy.max_coverage_bonus, f64::min);
+    let threshold = policy.ask_user_threshold;
+    let confidence = Confidence::new(judgement.base_score, penalty, bonus, threshold);
     bounded(judgement, confidence)
 }
 

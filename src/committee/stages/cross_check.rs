@@ -13,7 +13,6 @@ use crate::committee::call::output::why;
 use crate::committee::call::prompts::{Rendered, set};
 use crate::committee::call::{CallFailure, CallSpec, buy_checked};
 use crate::committee::failure::{CallError, Failure};
-use crate::committee::money::budget::ModelText;
 use crate::committee::money::check_cost::{checkers, max_tokens};
 use crate::committee::output_shapes::CrossCheckReply;
 use crate::committee::stages::round_context::RoundContext;
@@ -64,7 +63,7 @@ pub async fn make(
         run.record(Event::CrossChecked(checked)).await?;
         return Ok(());
     }
-    let checked = match (inherited(context, latest).await?, refusal(context)) {
+    let checked = match (inherited(context, latest), refusal(context)) {
         (Some(checked), _) => checked,
         (None, Some(why)) => CrossChecked {
             passes: vec![],
@@ -77,41 +76,20 @@ pub async fn make(
 }
 
 /// Returns the cross-check of the run that this one continues, if it was about the same reports.
-async fn inherited(
+fn inherited(
     context: &RoundContext<'_>,
     latest: &BTreeMap<Agent, AgentOutcome>,
-) -> Result<Option<CrossChecked>, Failure> {
-    let mode = context.request.question.mode;
-    let Some(parent) = &context.request.parent else {
-        return Ok(None);
-    };
-    let is_same = latest
-        .iter()
-        .filter(|(_, outcome)| outcome.is_answered())
-        .eq(&parent.outcomes);
-    if !is_same || !context.deps.policy.cross_check.covers(mode) {
-        return Ok(None);
+) -> Option<CrossChecked> {
+    let parent = context.request.parent.as_ref()?;
+    let covered = &context.deps.policy.cross_check;
+    let answered = latest.iter().filter(|(_, outcome)| outcome.is_answered());
+    if !covered.covers(context.request.question.mode) || !answered.eq(&parent.outcomes) {
+        return None;
     }
-    let ancestors = context.run.ancestors().await?;
-    let Some((_, entries)) = ancestors.iter().find(|(id, _)| *id == parent.run) else {
-        return Ok(None);
-    };
-    let transcript = Transcript::of_entries(entries);
-    // A later round of that run came after its cross-check.
-    let is_changed = transcript
-        .outcomes
-        .iter()
-        .any(|o| o.round > 1 && o.outcome.is_answered());
-    let checked = transcript
-        .cross_checked
-        .filter(|c| !c.passes.is_empty() && !is_changed);
-    Ok(checked.map(|checked| {
-        let mut checked = CrossChecked::clone(checked);
-        checked
-            .notes
-            .push("taken from the run that this one continues".to_owned());
-        checked
-    }))
+    let mut checked = parent.cross_checked.clone()?;
+    let note = "taken from the run that this one continues";
+    checked.notes.push(note.to_owned());
+    Some(checked)
 }
 
 /// Returns the reason for no cross-check, if there is one.
@@ -136,35 +114,30 @@ async fn passes(
         passes: 1,
         scope: CheckScope::First,
     });
-    let now = Instant::now();
-    let left = context.until.saturating_duration_since(now);
-    let until = if context.plan.rounds > 1 {
-        now + left.mul_f64(TIME_SHARE)
-    } else {
-        context.until
-    };
+    let mut until = context.until;
+    if context.plan.rounds > 1 {
+        let now = Instant::now();
+        until = now + until.saturating_duration_since(now).mul_f64(TIME_SHARE);
+    }
     let reports = written(latest);
-    let roles = checkers(context.deps)
-        .into_iter()
-        .take(usize::from(size.passes));
-    let made = roles.zip([false, true]).map(|(role, reversed)| Pass {
+    let roles = checkers(context.deps).into_iter();
+    let roles = roles.take(usize::from(size.passes)).zip([false, true]);
+    let passes = roles.map(|(role, reversed)| Pass {
         role,
         reversed,
         alone: false,
     });
-    let outcomes =
-        join_all(made.map(|pass| ask_smaller(context, pass, &reports, size.scope, until))).await;
+    let asked = passes.map(|pass| ask_smaller(context, pass, &reports, size.scope, until));
     let mut checked = CrossChecked::default();
-    for outcome in outcomes {
+    for outcome in join_all(asked).await {
         let CrossChecked { passes, notes } = outcome?;
         checked.passes.extend(passes);
         checked.notes.extend(notes);
     }
-    if size.passes < 2 && context.request.question.mode == Mode::Deep && !checked.passes.is_empty()
-    {
-        checked
-            .notes
-            .push("one pass only: the cap or the config has no second one".to_owned());
+    let is_deep = context.request.question.mode == Mode::Deep;
+    if size.passes < 2 && is_deep && !checked.passes.is_empty() {
+        let note = "one pass only: the cap or the config has no second one";
+        checked.notes.push(note.to_owned());
     }
     Ok(checked)
 }
@@ -197,16 +170,14 @@ pub(super) fn is_bought_for_solver(run: &RunContext) -> bool {
 }
 
 fn written(latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<Written<'_>> {
-    latest
-        .iter()
-        .filter_map(|(agent, outcome)| {
-            Some(Written {
-                agent: *agent,
-                tokens: outcome.tokens(),
-                report: outcome.report()?,
-            })
+    let answered = latest.iter().filter_map(|(agent, outcome)| {
+        Some(Written {
+            agent: *agent,
+            tokens: outcome.tokens(),
+            report: outcome.report()?,
         })
-        .collect()
+    });
+    answered.collect()
 }
 
 /// Makes one pass. If the money left does not suffice, makes a smaller one, with only the first
@@ -233,23 +204,15 @@ async fn ask_smaller(
 }
 
 fn told(context: &RoundContext<'_>, pass: Pass, failure: &CallFailure) -> String {
-    if failure.by_deadline
-        && context
-            .until
-            .saturating_duration_since(Instant::now())
-            .is_zero()
-    {
+    if failure.by_deadline && context.until <= Instant::now() {
         return NO_TIME.to_owned();
     }
     if failure.starved {
         return NO_MONEY.to_owned();
     }
     let second = if pass.reversed { " a second time" } else { "" };
-    format!(
-        "the model of {} did not check{second}: {}",
-        pass.role,
-        why(&failure.cause, &failure.detail)
-    )
+    let why = why(&failure.cause, &failure.detail);
+    format!("the model of {} did not check{second}: {why}", pass.role)
 }
 
 async fn ask(
@@ -275,17 +238,13 @@ async fn ask(
         role: pass.role,
         prompt,
         images: &[],
-        model_texts: shown
-            .iter()
-            .map(|shown| ModelText::of(&shown.text(), shown.tokens))
-            .collect(),
+        model_texts: shown.iter().map(Shown::model_text).collect(),
         max_tokens: model.max_tokens,
         answer_tokens: Some(max_tokens(reports.len(), scope)),
         until,
     };
     let check = |reply: &CrossCheckReply| verdicts::problems(reply, &shown);
-    let typed =
-        buy_checked::<CrossCheckReply>(context.run, context.deps, ask, check, |_| None).await?;
+    let typed = buy_checked(context.run, deps, ask, check, |_| None).await?;
     let read = || {
         if !verdicts::problems(&typed.value, &shown).is_empty() {
             return Err(CallFailure::unusable("it gave no verdict on any claim"));
@@ -327,10 +286,9 @@ fn prompt(
 fn step(pass: Pass, scope: CheckScope) -> String {
     let name = if pass.alone { ALONE } else { "cross-check" };
     let reversed = if pass.reversed { "/reversed" } else { "" };
-    let first = if scope == CheckScope::First {
-        "/first"
-    } else {
-        ""
+    let first = match scope {
+        CheckScope::First => "/first",
+        CheckScope::Key => "",
     };
     format!("{name}{reversed}{first}")
 }
@@ -339,13 +297,11 @@ fn step(pass: Pass, scope: CheckScope) -> String {
 fn model_of(run: &RunContext, step: &str) -> Option<String> {
     let events = run.events();
     let calls = Transcript::of(&events).calls;
-    let of_step = |call: &str| {
-        call.strip_prefix(step)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+    let is_of_step = |call: &str| {
+        let rest = call.strip_prefix(step);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
     };
-    let answered = calls
-        .iter()
-        .rev()
-        .find(|call| of_step(&call.sent.call) && call.state() == "answered");
-    answered.map(|call| call.sent.model.clone())
+    let mut answered = calls.iter().rev().filter(|call| call.is_answered());
+    let last = answered.find(|call| is_of_step(&call.sent.call));
+    last.map(|call| call.sent.model.clone())
 }

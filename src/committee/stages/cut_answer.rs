@@ -7,10 +7,10 @@ use crate::committee::call::prompts::set;
 use crate::committee::call::{Salvaged, Typed, buy_checked};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
-use crate::committee::output_shapes::{FinalSynthesis, QuestionOut, SynthesisAudit, SynthesisMeta};
+use crate::committee::output_shapes::{FinalSynthesis, SynthesisMeta};
 use crate::committee::reply::sections::to_last_paragraph;
 use crate::committee::stages::synthesis_input::SynthesisInput;
-use crate::domain::{TaskType, TimeUnit};
+use crate::domain::TaskType;
 use crate::journal::Cut;
 
 /// Returns what a cut synthesis has of its main answer: all of it, or up to the last whole
@@ -23,47 +23,19 @@ pub(super) fn salvaged(task_type: TaskType, text: &str) -> Option<(FinalSynthesi
     } else {
         (to_last_paragraph(written), Salvaged::Beginning)
     };
-    let has_text = !reply_markdown.trim().is_empty();
-    let synthesis = || FinalSynthesis {
+    if reply_markdown.trim().is_empty() {
+        return None;
+    }
+    let synthesis = FinalSynthesis {
         reply_markdown,
-        meta: part(&value, "meta").unwrap_or_else(|| empty_meta(task_type)),
-        audit: part(&value, "audit").unwrap_or_else(empty_audit),
+        meta: part(&value, "meta").unwrap_or_else(|| SynthesisMeta::empty(task_type)),
+        audit: part(&value, "audit").unwrap_or_default(),
     };
-    has_text.then(|| (synthesis(), salvaged))
+    Some((synthesis, salvaged))
 }
 
 fn part<T: DeserializeOwned>(value: &Value, key: &str) -> Option<T> {
     serde_json::from_value(value.get(key)?.clone()).ok()
-}
-
-fn empty_meta(task_type: TaskType) -> SynthesisMeta {
-    SynthesisMeta {
-        task_type,
-        tldr: vec![],
-        final_answer: String::new(),
-        assumptions: vec![],
-        acceptance_tests: vec![],
-        plan_unit: TimeUnit::Hours,
-        plan_steps: vec![],
-        plan_assumptions: vec![],
-        plan_risks: vec![],
-        plan_confidence: 0.0,
-    }
-}
-
-fn empty_audit() -> SynthesisAudit {
-    SynthesisAudit {
-        units_used: vec![],
-        disagreements: vec![],
-        answer_justification: String::new(),
-        conflict_penalty: 0.0,
-        coverage_bonus: 0.0,
-        quarantine_justifications: vec![],
-        fallback_question: QuestionOut {
-            question: String::new(),
-            options: vec![],
-        },
-    }
 }
 
 /// Continues a salvaged synthesis by one call, if the money suffices. Returns the whole, and how its
@@ -78,10 +50,8 @@ pub(super) async fn continued(
     max_words: u32,
 ) -> Result<(Typed<FinalSynthesis>, Option<Cut>), Failure> {
     let is_whole = first.salvaged == Some(Salvaged::MainPart);
-    let (mut values, mut texts) = input
-        .run
-        .compute("asking for the rest of the answer", || input.values())
-        .await?;
+    let asking = "asking for the rest of the answer";
+    let (mut values, mut texts) = input.run.compute(asking, || input.values()).await?;
     let written = first.value.reply_markdown.trim_end();
     texts.push(ModelText::of(written, first.tokens));
     set(&mut values, "max_words", json!(max_words));
@@ -90,7 +60,7 @@ pub(super) async fn continued(
     ask.step = "synthesis/rest".to_owned();
     let salvage = |text: &str| salvaged(input.plan.task_type, text);
     let rest = buy_checked(input.run, input.deps, ask, |_| vec![], salvage).await;
-    let rest: Typed<FinalSynthesis> = match rest {
+    let mut rest: Typed<FinalSynthesis> = match rest {
         // The second call is cut too, so it may have less of the other parts than the first.
         Ok(rest) if is_whole && rest.salvaged.is_some() => return Ok((first, None)),
         Ok(rest) => rest,
@@ -99,30 +69,25 @@ pub(super) async fn continued(
             return Ok((first, (!is_whole).then_some(Cut::EndMissing)));
         }
     };
-    let (reply_markdown, cut) = if is_whole {
-        (written.to_owned(), None)
-    } else {
+    let mut cut = None;
+    let mut reply_markdown = written.to_owned();
+    if !is_whole {
         let added = added(written, &rest.value.reply_markdown);
-        let cut = if added.is_empty() || rest.salvaged == Some(Salvaged::Beginning) {
+        let is_cut = added.is_empty() || rest.salvaged == Some(Salvaged::Beginning);
+        cut = Some(if is_cut {
             Cut::EndMissing
         } else {
             Cut::Continued
-        };
-        (joined(written, added), Some(cut))
+        });
+        reply_markdown = joined(written, added);
+    }
+    rest.value.reply_markdown = reply_markdown;
+    let whole = Typed {
+        value: rest.value,
+        salvaged: rest.salvaged,
+        ..first
     };
-    let value = FinalSynthesis {
-        reply_markdown,
-        ..rest.value
-    };
-    let salvaged = rest.salvaged;
-    Ok((
-        Typed {
-            value,
-            salvaged,
-            ..first
-        },
-        cut,
-    ))
+    Ok((whole, cut))
 }
 
 /// Returns what a continuation adds. A model that begins anew first repeats what was written,

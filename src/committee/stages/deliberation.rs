@@ -2,7 +2,9 @@
 
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::open_claims;
-use crate::domain::{Agent, AgentReport, Disagreement, FailureCause, Judgement, Position, Status};
+use crate::domain::{
+    Agent, AgentReport, Disagreement, FailureCause, Judgement, Position, Score, Status,
+};
 use crate::journal::{AgentOutcome, Trimmed};
 
 /// The result of the rounds.
@@ -14,36 +16,45 @@ pub struct Deliberation {
     pub evidence: Evidence,
 }
 
+/// A report with its score and the tokens that it took.
+#[derive(Clone, Copy)]
+pub struct ScoredReport<'a> {
+    pub agent: Agent,
+    pub report: &'a AgentReport,
+    pub score: &'a Score,
+    pub tokens: u64,
+}
+
 impl Deliberation {
-    /// Returns the agents that answered, with report, score and tokens, in the panel's order.
-    pub fn answered(
-        &self,
-    ) -> impl Iterator<Item = (Agent, &AgentReport, &crate::domain::Score, u64)> {
+    /// Returns the reports of the agents that answered, in the panel's order.
+    pub fn answered(&self) -> impl Iterator<Item = ScoredReport<'_>> {
         self.panel.iter().filter_map(|(agent, outcome)| {
-            let AgentOutcome::Answered { report, tokens, .. } = outcome else {
-                return None;
-            };
-            let score = self.judgement.score_of(*agent)?;
-            Some((*agent, report, score, *tokens))
+            Some(ScoredReport {
+                agent: *agent,
+                report: outcome.report()?,
+                score: self.judgement.score_of(*agent)?,
+                tokens: outcome.tokens(),
+            })
         })
     }
 
+    /// Returns the reports that are not discarded, in the panel's order.
+    pub fn usable(&self) -> Vec<ScoredReport<'_>> {
+        let is_usable = |it: &ScoredReport<'_>| it.score.status != Status::Discard;
+        self.answered().filter(is_usable).collect()
+    }
+
     pub fn with_status(&self, status: Status) -> Vec<Agent> {
-        self.answered()
-            .filter(|(_, _, score, _)| score.status == status)
-            .map(|(agent, ..)| agent)
-            .collect()
+        let of_status = self.answered().filter(|it| it.score.status == status);
+        of_status.map(|it| it.agent).collect()
     }
 
     /// Returns the disagreements in which outputs that are not discarded hold at least two
     /// positions. The positions are worded as those outputs state them. Nothing of a discarded
     /// output is in them.
     pub fn visible_disagreements(&self) -> Vec<(&Disagreement, Vec<Position>)> {
-        let reports: Vec<(Agent, &AgentReport)> = self
-            .answered()
-            .filter(|(_, _, score, _)| score.status != Status::Discard)
-            .map(|(agent, report, ..)| (agent, report))
-            .collect();
+        let usable = self.usable().into_iter();
+        let reports: Vec<_> = usable.map(|it| (it.agent, it.report)).collect();
         open_claims::visible(&self.judgement.disagreements, &reports)
     }
 
@@ -51,9 +62,7 @@ impl Deliberation {
         self.panel
             .iter()
             .filter_map(|(agent, outcome)| match outcome {
-                AgentOutcome::Failed { cause, detail, .. } => {
-                    Some((*agent, cause, detail.as_str()))
-                }
+                AgentOutcome::Failed { cause, detail, .. } => Some((*agent, cause, &**detail)),
                 AgentOutcome::Answered { .. } => None,
             })
     }

@@ -83,10 +83,8 @@ async fn judge(
 ) -> Result<(Option<String>, CrossChecked), Failure> {
     let none = CrossChecked::default();
     let refused = |why: &str| Some(format!("the solver's report is not enough: {why}"));
-    let Some(tokens) = latest.get(&Agent::Solver).and_then(|outcome| {
-        let report = outcome.report();
-        report.map(|_| outcome.tokens())
-    }) else {
+    let solver = latest.get(&Agent::Solver).filter(|it| it.is_answered());
+    let Some(tokens) = solver.map(AgentOutcome::tokens) else {
         return Ok((refused("there is none"), none));
     };
     let run = context.run;
@@ -99,9 +97,7 @@ async fn judge(
         return Ok((refused(&format!("not cross-checked, {why}")), none));
     }
     let is_bought = cross_check::is_bought_for_solver(run);
-    if !is_bought
-        && !trim::has_room_to_check(run, context.deps, context.request, &context.trimmed, tokens)
-    {
+    if !is_bought && !trim::has_room_to_check(context.stage(), &context.trimmed, tokens) {
         let why = "not cross-checked, the cap has no room for that beside the other agents";
         return Ok((refused(why), none));
     }

@@ -8,7 +8,7 @@ use crate::config::Policy;
 use crate::domain::{
     Agent, AgentReport, ClaimVerdict, CrossCheck, Decision, Holds, Mode, Resolution, UnitRef,
 };
-use crate::journal::{AgentOutcome, CrossChecked, Transcript};
+use crate::journal::{CrossChecked, Transcript};
 use crate::text::excerpt;
 
 /// The most findings that the master is shown.
@@ -35,22 +35,16 @@ impl Evidence {
             evidence.take(checked);
         }
         // The cross-check comes before every later round.
-        for finished in transcript
-            .outcomes
-            .iter()
-            .filter(|finished| finished.round > 1)
-        {
-            match (&finished.outcome, &finished.resolved) {
-                (AgentOutcome::Answered { .. }, Some(resolved)) => {
-                    for resolution in &resolved.resolutions {
-                        evidence
-                            .resolutions
-                            .retain(|known| known.claim != resolution.claim);
-                        evidence.resolutions.push(resolution.clone());
-                    }
-                }
-                (AgentOutcome::Answered { .. }, None) => evidence.forget(finished.agent.into_str()),
-                (AgentOutcome::Failed { .. }, _) => {}
+        let later = transcript.outcomes.iter().filter(|it| it.round > 1);
+        for finished in later.filter(|it| it.outcome.is_answered()) {
+            let Some(resolved) = &finished.resolved else {
+                evidence.forget(finished.agent.into_str());
+                continue;
+            };
+            for resolution in &resolved.resolutions {
+                let known = &mut evidence.resolutions;
+                known.retain(|known| known.claim != resolution.claim);
+                known.push(resolution.clone());
             }
         }
         evidence
@@ -58,15 +52,9 @@ impl Evidence {
 
     /// Takes a cross-check in the place of an earlier one.
     pub(super) fn take(&mut self, checked: &CrossChecked) {
-        self.cross_checks = checked
-            .passes
-            .iter()
-            .map(|pass| pass.found.clone())
-            .collect();
-        self.unchecked = self
-            .cross_checks
-            .is_empty()
-            .then(|| checked.notes.join("; "));
+        self.cross_checks = checked.passes.iter().map(|it| it.found.clone()).collect();
+        let is_empty = checked.passes.is_empty();
+        self.unchecked = is_empty.then(|| checked.notes.join("; "));
     }
 
     fn forget(&mut self, agent: &str) {
@@ -77,19 +65,14 @@ impl Evidence {
                 verdict.supported_by.retain(other);
                 verdict.contradicted_by.retain(other);
             }
-            check
-                .same_answers
-                .iter_mut()
-                .for_each(|group| group.retain(other));
+            let answers = check.same_answers.iter_mut();
+            let parts = check.parts.iter_mut().map(|part| &mut part.answered_by);
+            answers.chain(parts).for_each(|names| names.retain(other));
             check.same_answers.retain(|group| group.len() > 1);
-            check
-                .parts
-                .iter_mut()
-                .for_each(|part| part.answered_by.retain(other));
             check.conduct.retain(|conduct| conduct.agent != agent);
         }
-        self.resolutions
-            .retain(|resolution| resolution.claim.agent != agent);
+        let resolutions = &mut self.resolutions;
+        resolutions.retain(|resolution| resolution.claim.agent != agent);
     }
 
     /// Returns the evidence, without cross-checks if the policy turns them off for the mode.
@@ -116,23 +99,19 @@ impl Evidence {
         };
         let resolutions = self.resolutions.iter();
         let conceded = resolutions
-            .filter(|r| is_shown(&r.claim.agent))
-            .map(|resolution| {
-                let did = if resolution.decision == Decision::Concede {
-                    "gave up"
-                } else {
-                    "keeps"
+            .filter(|it| is_shown(&it.claim.agent))
+            .map(|it| {
+                let did = match it.decision {
+                    Decision::Concede => "gave up",
+                    Decision::Keep => "keeps",
                 };
-                let why = why(&resolution.evidence, "without evidence");
-                let (agent, by) = (&resolution.claim.agent, resolution.by.into_str());
-                format!("{agent} {did} {}, by {by}: {why}", resolution.claim)
+                let why = why(&it.evidence, "without evidence");
+                let (claim, by) = (&it.claim, it.by.into_str());
+                format!("{} {did} {claim}, by {by}: {why}", claim.agent)
             });
         let named = |names: &[String], what: &str| {
-            let names: Vec<&str> = names
-                .iter()
-                .map(String::as_str)
-                .filter(|name| is_shown(name))
-                .collect();
+            let names = names.iter().map(String::as_str);
+            let names: Vec<&str> = names.filter(|name| is_shown(name)).collect();
             if names.is_empty() {
                 String::new()
             } else {
@@ -141,37 +120,31 @@ impl Evidence {
         };
         let mut verdicts = merged(&self.cross_checks);
         verdicts.retain(|verdict| is_shown(&verdict.claim.agent));
-        verdicts.sort_by_key(|verdict| {
-            (
-                verdict.contradicted_by.is_empty() && verdict.holds != Holds::No,
-                verdict.holds == Holds::Yes,
-            )
+        verdicts.sort_by_key(|it| {
+            let is_unopposed = it.contradicted_by.is_empty() && it.holds != Holds::No;
+            (is_unopposed, it.holds == Holds::Yes)
         });
-        let told = verdicts.iter().map(|verdict| {
-            let why = why(&verdict.evidence, "no evidence");
-            let holds = match verdict.holds {
+        let told = verdicts.iter().map(|it| {
+            let why = why(&it.evidence, "no evidence");
+            let holds = match it.holds {
                 Holds::Yes => "holds",
                 Holds::No => "does not hold",
                 Holds::Unknown => "is undecided",
             };
-            let contradicted = named(&verdict.contradicted_by, "contradicted by");
-            let supported = named(&verdict.supported_by, "supported by");
-            format!(
-                "{} {holds}, by {}: {why}{contradicted}{supported}",
-                verdict.claim,
-                verdict.by.into_str()
-            )
+            let contradicted = named(&it.contradicted_by, "contradicted by");
+            let supported = named(&it.supported_by, "supported by");
+            let (claim, by) = (&it.claim, it.by.into_str());
+            format!("{claim} {holds}, by {by}: {why}{contradicted}{supported}")
         });
         conceded.chain(told).take(MAX_FINDINGS).collect()
     }
 }
 
 fn why(evidence: &str, none: &str) -> String {
-    let evidence = excerpt(evidence, 200);
-    if evidence.is_empty() {
-        return none.to_owned();
+    match excerpt(evidence, 200) {
+        evidence if evidence.is_empty() => none.to_owned(),
+        evidence => evidence,
     }
-    evidence
 }
 
 /// Merges the verdicts of all passes into one per claim. A claim on which passes differ is
@@ -192,12 +165,11 @@ fn merged(checks: &[CrossCheck]) -> Vec<ClaimVerdict> {
                     (&mut known.supported_by, &verdict.supported_by),
                     (&mut known.contradicted_by, &verdict.contradicted_by),
                 ] {
-                    let new: Vec<String> = more
-                        .iter()
-                        .filter(|name| !names.contains(name))
-                        .cloned()
-                        .collect();
-                    names.extend(new);
+                    for name in more {
+                        if !names.contains(name) {
+                            names.push(name.clone());
+                        }
+                    }
                 }
             }
         }
@@ -209,7 +181,7 @@ fn merged(checks: &[CrossCheck]) -> Vec<ClaimVerdict> {
 mod tests {
     use super::*;
     use crate::domain::{Basis, Obtained, Role};
-    use crate::journal::{AgentFinished, CheckPass, CheckScope, Event, Resolved};
+    use crate::journal::{AgentFinished, AgentOutcome, CheckPass, CheckScope, Event, Resolved};
 
     fn verdict(
         claim: &str,
@@ -228,9 +200,9 @@ mod tests {
         }
     }
 
-    fn checked(claims: Vec<ClaimVerdict>) -> Event {
+    fn checked(claims: &[ClaimVerdict]) -> Event {
         let found = CrossCheck {
-            claims,
+            claims: claims.to_vec(),
             same_answers: vec![vec!["solver".into(), "critic".into()]],
             ..CrossCheck::default()
         };
@@ -249,64 +221,50 @@ mod tests {
         }))
     }
 
-    fn finished(agent: Agent, resolved: Option<Resolved>) -> Event {
-        let outcome = AgentOutcome::Answered {
-            report: AgentReport::empty(agent),
-            obtained: Obtained::Clean,
-            truncated: false,
-            notes: vec![],
-            tokens: 1,
-        };
-        Event::AgentFinished(Box::new(AgentFinished {
-            round: 2,
-            agent,
-            outcome,
-            reused_from: None,
-            resolved,
-        }))
-    }
-
     #[test]
     fn verdicts_on_a_report_that_was_handed_in_anew_no_longer_count() {
-        let claims = vec![
+        let claims = [
             verdict("solver:u1", Holds::Yes, &["critic:u1", "verifier"], &[]),
             verdict("critic:u1", Holds::Yes, &["solver"], &[]),
         ];
-        let anew = [checked(claims.clone()), finished(Agent::Critic, None)];
-        let evidence = Evidence::of(&Transcript::of(&anew));
-        assert_eq!(
-            evidence.cross_checks[0].claims,
-            [verdict("solver:u1", Holds::Yes, &["verifier"], &[])]
-        );
-        assert!(evidence.cross_checks[0].same_answers.is_empty() && evidence.unchecked.is_none());
-        let resolved = Resolved {
+        let evidence = |resolved| {
+            let outcome = AgentOutcome::Answered {
+                report: AgentReport::empty(Agent::Critic),
+                obtained: Obtained::Clean,
+                truncated: false,
+                notes: vec![],
+                tokens: 1,
+            };
+            let finished = Event::AgentFinished(Box::new(AgentFinished {
+                round: 2,
+                agent: Agent::Critic,
+                outcome,
+                reused_from: None,
+                resolved,
+            }));
+            Evidence::of(&Transcript::of(&[checked(&claims), finished]))
+        };
+        let anew = evidence(None);
+        let left = verdict("solver:u1", Holds::Yes, &["verifier"], &[]);
+        assert_eq!(anew.cross_checks[0].claims, [left]);
+        assert!(anew.cross_checks[0].same_answers.is_empty() && anew.unchecked.is_none());
+        let kept = evidence(Some(Resolved {
             obtained: Obtained::Clean,
             resolutions: vec![],
             notes: vec![],
-        };
-        let kept = [
-            checked(claims.clone()),
-            finished(Agent::Critic, Some(resolved)),
-        ];
-        assert_eq!(
-            Evidence::of(&Transcript::of(&kept)).cross_checks[0].claims,
-            claims
-        );
+        }));
+        assert_eq!(kept.cross_checks[0].claims, claims);
     }
 
     #[test]
     fn the_master_reads_contradictions_first_and_nothing_of_outputs_that_it_is_not_shown() {
-        let events = [checked(vec![
+        let events = [checked(&[
             verdict("solver:u1", Holds::Yes, &["verifier"], &[]),
             verdict("solver:u2", Holds::No, &[], &["critic:u2", "verifier:u2"]),
             verdict("critic:u1", Holds::Yes, &["solver"], &[]),
         ])];
-        let reports =
-            [Agent::Solver, Agent::Verifier].map(|agent| (agent, AgentReport::empty(agent)));
-        let reports: Vec<(Agent, &AgentReport)> = reports
-            .iter()
-            .map(|(agent, report)| (*agent, report))
-            .collect();
+        let empty = AgentReport::empty(Agent::Solver);
+        let reports = [Agent::Solver, Agent::Verifier].map(|agent| (agent, &empty));
         let told = Evidence::of(&Transcript::of(&events)).findings(&reports);
         assert_eq!(
             told,

@@ -5,6 +5,7 @@
 use crate::committee::call::CallFailure;
 use crate::committee::failure::Failure;
 use crate::committee::reply::sections;
+use crate::committee::stages::deliberation::ScoredReport;
 use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of};
 use crate::committee::stages::{figures, question_rules};
 use crate::domain::{AgentReport, Status};
@@ -22,32 +23,25 @@ pub async fn of(
     input: &SynthesisInput<'_>,
     failure: &CallFailure,
 ) -> Result<Option<Synthesized>, Failure> {
-    let usable = input.usable();
-    let valid = usable
-        .iter()
-        .find(|(.., score, _)| score.status == Status::Valid);
-    let Some((agent, report, ..)) = valid else {
+    let mut usable = input.usable().into_iter();
+    let valid = usable.find(|it| it.score.status == Status::Valid);
+    let Some(ScoredReport { agent, report, .. }) = valid else {
         return Ok(None);
     };
-    let mut corrections = vec![format!(
-        "{WHY} ({}: {}): the answer is the {agent}'s own report",
-        failure.cause, failure.detail
-    )];
+    let CallFailure { cause, detail, .. } = failure;
+    let why = format!("{WHY} ({cause}: {detail}): the answer is the {agent}'s own report");
+    let mut corrections = vec![why];
     let read = || {
+        let question = &input.request.question.message;
         let barred = input.barred(&[]);
-        sections::main_answer(
-            &text_of(report),
-            &input.request.question.message,
-            &barred,
-            &mut corrections,
-        )
+        sections::main_answer(&text_of(report), question, &barred, &mut corrections)
     };
     let main = input.run.compute("reading the best report", read).await?;
     if main.trim().is_empty() {
         return Ok(None);
     }
     let estimate = figures::of_text(input, &main, &mut corrections).await?;
-    let collect = || input.draft(main, &[(*agent, *report)]);
+    let collect = || input.draft(main, &[(agent, report)]);
     let draft = input.run.compute("collecting assumptions", collect).await?;
     let units = report.units.iter();
     let draft = Draft {
@@ -56,42 +50,30 @@ pub async fn of(
         final_answer: answer_of(report),
         ..draft
     };
-    let question = question_rules::by_rule(input);
-    Ok(Some(Synthesized {
-        draft: Some(draft),
+    let (question, source) = (question_rules::by_rule(input), SynthesisSource::Fallback);
+    Ok(Some(Synthesized::new(
+        Some(draft),
         question,
-        obtained: SynthesisSource::Fallback,
+        source,
         corrections,
-        broken_rules: vec![],
-    }))
+    )))
 }
 
 /// Returns the outcome of a run without an answer: the question by rule, or after an answered
 /// question the statement that it cannot be decided.
 pub(super) fn undecided(input: &SynthesisInput<'_>, obtained: SynthesisSource) -> Synthesized {
-    let text = input.request.rule_texts().undecided.clone();
-    let draft = Draft {
-        tldr: vec![text.clone()],
-        ..Draft::new(input.plan.task_type, text)
-    };
-    Synthesized {
-        draft: (!input.request.may_ask()).then_some(draft),
-        question: question_rules::by_rule(input),
-        obtained,
-        corrections: vec!["no report can be used as the answer".to_owned()],
-        broken_rules: vec![],
-    }
+    let draft = Draft::of_sentence(input.plan.task_type, &input.request.rule_texts().undecided);
+    let draft = (!input.request.may_ask()).then_some(draft);
+    let corrections = vec!["no report can be used as the answer".to_owned()];
+    Synthesized::new(draft, question_rules::by_rule(input), obtained, corrections)
 }
 
 /// Returns the summary, the numbered steps and the reasoning of a report as one text.
 fn text_of(report: &AgentReport) -> String {
+    let summary = report.answer_summary.join(" ");
     let steps = numbered(&report.steps_or_deliverables);
     let gap = if steps.is_empty() { "" } else { "\n" };
-    format!(
-        "{}{gap}{steps}\n\n{}",
-        report.answer_summary.join(" "),
-        report.reasoning
-    )
+    format!("{summary}{gap}{steps}\n\n{}", report.reasoning)
 }
 
 /// Returns the steps of a report as a numbered list that follows on a text.

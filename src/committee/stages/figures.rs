@@ -13,7 +13,7 @@ use crate::committee::reply::estimate;
 use crate::committee::reply::plan_steps::{label, plan_steps};
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::config::OutputForm;
-use crate::domain::{Estimate, Role, TimeUnit, counted};
+use crate::domain::{Estimate, TimeUnit, counted};
 
 /// The same for a model that can give numbers only.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -58,11 +58,9 @@ pub async fn of_synthesis(
     if count == 0 || count == figures {
         return Ok(Some(estimate::of_figures(&given, corrections)));
     }
-    let why = format!(
-        "the plan has {} and the figures {figures}: they were asked for",
-        counted(count, "step", "steps")
-    );
-    corrections.push(why);
+    let steps_of_plan = counted(count, "step", "steps");
+    let why = format!("the plan has {steps_of_plan} and the figures {figures}");
+    corrections.push(format!("{why}: they were asked for"));
     asked_for(input, steps, Some(given), corrections).await
 }
 
@@ -83,10 +81,8 @@ pub async fn of_text(
 
 /// Returns the steps of the plan in a text, computed off the async workers.
 async fn plan_of(input: &SynthesisInput<'_>, main: &str) -> Result<Vec<String>, Failure> {
-    Ok(input
-        .run
-        .compute("finding the plan's steps", || plan_steps(main))
-        .await?)
+    let find = || plan_steps(main);
+    Ok(input.run.compute("finding the plan's steps", find).await?)
 }
 
 /// Asks for a figure for every step of a plan. Where none comes, the figures given earlier are
@@ -98,16 +94,13 @@ async fn asked_for(
     corrections: &mut Vec<String>,
 ) -> Result<Option<Estimate>, Failure> {
     steps.truncate(estimate::MAX_STEPS);
-    let mut values = input
-        .request
-        .values(Some(input.plan.task_type.into_str()), &[]);
+    let task_type = input.plan.task_type.into_str();
+    let mut values = input.request.values(Some(task_type), &[]);
     set(&mut values, "steps", json!(steps));
     let mut ask = input.ask("estimate", values, vec![])?;
-    let form = input
-        .deps
-        .role(Role::Master)
-        .map_or(OutputForm::Json, |master| master.output);
-    let out = match form {
+    // It comes after the synthesis. Some time must be left for finishing the run.
+    ask.until = input.deps.stage_end(input.run, 0.98);
+    let out = match input.stage().master()?.output {
         OutputForm::Json => {
             ask.answer_tokens = Some(900);
             let out = call_json::<EstimateOut>(input.run, input.deps, ask).await;
@@ -119,10 +112,10 @@ async fn asked_for(
             out.map(|typed| in_full(typed.value))
         }
     };
-    let out = out
-        .map(Some)
-        .or_else(|error| error.no_output().map(|_| None))?
-        .filter(estimate::is_plausible);
+    let out = match out {
+        Ok(out) => Some(out).filter(estimate::is_plausible),
+        Err(error) => error.no_output().map(|_| None)?,
+    };
     Ok(Some(estimate::fitted(steps, out, given, corrections)))
 }
 

@@ -18,15 +18,8 @@ use crate::domain::{Agent, AgentReport, Earmark, Judgement, Resolution, Role, Us
 use crate::journal::step::{RoundStep, SkipStep};
 use crate::journal::{AgentOutcome, Event, RoundSkipped, RoundStarted, SkipReason, Transcript};
 
-/// The shares of its first output limit that an agent may use when it reports again.
-const SHARES: [f64; 2] = [1.0, 0.5];
-
-/// What a further round may hold.
-enum Affordable {
-    Part(Open),
-    /// The round is skipped, for this reason.
-    Nothing(SkipReason),
-}
+/// The least share of its first output limit that an agent may use when it reports again.
+const MIN_SHARE: f64 = 0.5;
 
 impl RoundContext<'_> {
     /// Records that a later round begins, or why it is skipped. A decision made before a crash
@@ -35,107 +28,83 @@ impl RoundContext<'_> {
     pub(super) async fn begin(
         &self,
         round: u8,
-        open: Open,
+        mut open: Open,
         heard: &RoundInput<'_>,
         judgement: &Judgement,
     ) -> Result<Option<Open>, Failure> {
-        if self.run.recorded(&SkipStep { round }).is_some() {
+        let run = self.run;
+        if run.recorded(&SkipStep { round }).is_some() {
             return Ok(None);
         }
-        if let Some(started) = self.run.recorded(&RoundStep { round }) {
-            let asked = |agents: Vec<Agent>| {
-                agents
-                    .into_iter()
-                    .filter(|a| started.agents.contains(a))
-                    .collect()
-            };
-            return Ok(Some(Open {
-                holders: asked(open.holders),
-                anew: asked(open.anew),
-            }));
+        if let Some(started) = run.recorded(&RoundStep { round }) {
+            let is_asked = |agent: &Agent| started.agents.contains(agent);
+            open.holders.retain(is_asked);
+            open.anew.retain(is_asked);
+            return Ok(Some(open));
         }
-        let open = match self.affordable(round, open, heard, judgement)? {
-            Affordable::Part(open) => open,
-            Affordable::Nothing(why) => {
-                for skipped in round..=self.plan.rounds {
-                    self.run
-                        .record(Event::RoundSkipped(RoundSkipped {
-                            round: skipped,
-                            why: why.clone(),
-                        }))
-                        .await?;
-                }
-                return Ok(None);
+        if let Some(why) = self.refusal(round, &mut open, heard, judgement)? {
+            for round in round..=self.plan.rounds {
+                let why = why.clone();
+                let skipped = RoundSkipped { round, why };
+                run.record(Event::RoundSkipped(skipped)).await?;
             }
-        };
-        let topics: Vec<&str> = heard
-            .claims
-            .iter()
-            .map(|claim| claim.topic.as_str())
-            .collect();
+            return Ok(None);
+        }
         let why = if open.holders.is_empty() {
             "some core outputs are not VALID".to_owned()
         } else {
-            format!("contested: {}", topics.join(", "))
+            let topics = heard.claims.iter().map(|claim| claim.topic.as_str());
+            format!("contested: {}", topics.collect::<Vec<_>>().join(", "))
         };
-        self.run
-            .record(Event::RoundStarted(RoundStarted {
-                round,
-                agents: open.agents(),
-                why,
-                ahead: false,
-            }))
-            .await?;
+        let started = RoundStarted {
+            round,
+            agents: open.agents(),
+            why,
+            ahead: false,
+        };
+        run.record(Event::RoundStarted(started)).await?;
         Ok(Some(open))
     }
 
-    /// Returns the part of a further round that is needed and fits the time and money left.
-    fn affordable(
+    /// Returns why a further round is not held, if so. Leaves only those agents in `open` that fit
+    /// the money left.
+    fn refusal(
         &self,
         round: u8,
-        open: Open,
+        open: &mut Open,
         heard: &RoundInput<'_>,
         judgement: &Judgement,
-    ) -> Result<Affordable, Failure> {
-        let nothing = |why: &str| Ok(Affordable::Nothing(SkipReason::Other(why.to_owned())));
+    ) -> Result<Option<SkipReason>, Failure> {
+        let other = |why: &str| Ok(Some(SkipReason::Other(why.to_owned())));
         if open.agents().is_empty() {
-            let prose = "what is contested was said in plain text, which has no claims to concede";
-            let contested = judgement.disagreements.iter().any(|d| !d.settled);
-            return if contested {
-                nothing(prose)
-            } else {
-                Ok(Affordable::Nothing(SkipReason::Settled))
-            };
+            if judgement.disagreements.iter().all(|it| it.settled) {
+                return Ok(Some(SkipReason::Settled));
+            }
+            return other(
+                "what is contested was said in plain text, which has no claims to concede",
+            );
         }
         if round > 2 && open.anew.is_empty() && !self.moved(round - 1) {
-            return Ok(Affordable::Nothing(SkipReason::Kept));
+            return Ok(Some(SkipReason::Kept));
         }
-        if self
-            .until
-            .saturating_duration_since(Instant::now())
-            .is_zero()
-        {
-            return nothing("no time is left for it");
+        if self.until <= Instant::now() {
+            return other("no time is left for it");
         }
-        let least = SHARES.last().copied().unwrap_or(1.0);
         let decisions = self.worst_decisions(round, &open.holders, heard)?;
-        let mut worst = decisions + self.worst_reports(&open.anew, least)?;
-        let mut left = self.left_beside_synthesis(&open.anew, least, heard)?;
+        let mut worst = decisions + self.worst_reports(&open.anew, MIN_SHARE)?;
+        let mut left = self.left_beside_synthesis(&open.anew, MIN_SHARE, heard)?;
+        if worst > left && !open.holders.is_empty() {
+            open.anew.clear();
+            (worst, left) = (
+                decisions,
+                self.left_beside_synthesis(&[], MIN_SHARE, heard)?,
+            );
+        }
         if worst <= left {
-            return Ok(Affordable::Part(open));
+            return Ok(None);
         }
-        if !open.holders.is_empty() {
-            (worst, left) = (decisions, self.left_beside_synthesis(&[], least, heard)?);
-            if worst <= left {
-                return Ok(Affordable::Part(Open {
-                    anew: vec![],
-                    ..open
-                }));
-            }
-        }
-        nothing(&format!(
-            "the cap cannot carry it: it may cost {worst}, and {left} is left"
-        ))
+        let why = format!("the cap cannot carry it: it may cost {worst}, and {left} is left");
+        other(&why)
     }
 
     /// Earmarks the money for the synthesis after a round in which these agents report anew, each
@@ -151,7 +120,7 @@ impl RoundContext<'_> {
             outcome.tokens().max(again.map_or(0, u64::from))
         });
         let written = written.collect();
-        let cost = trim::synthesis_cost(self.deps, self.request, &self.trimmed, written)?;
+        let cost = trim::synthesis_cost(self.stage(), &self.trimmed, written)?;
         self.run.earmark(Earmark::Synthesis, cost);
         Ok(self.run.ledger().left())
     }
@@ -175,11 +144,8 @@ impl RoundContext<'_> {
     fn worst_reports(&self, agents: &[Agent], share: f64) -> Result<Usd, Failure> {
         self.worst::<AgentReport>(agents, |agent, model| {
             let limit = self.may_write(agent, share);
-            Ok((
-                self.prompt(agent, model, limit)?,
-                self.images(agent).len(),
-                limit,
-            ))
+            let prompt = self.prompt(agent, model, limit)?;
+            Ok((prompt, self.images(agent).len(), limit))
         })
     }
 
@@ -205,19 +171,13 @@ impl RoundContext<'_> {
     }
 
     /// True if a round changed any report.
-    pub(super) fn moved(&self, round: u8) -> bool {
+    fn moved(&self, round: u8) -> bool {
         let events = self.run.events();
-        let transcript = Transcript::of(&events);
-        let mut of_round = transcript
-            .outcomes
-            .iter()
-            .filter(|finished| finished.round == round);
-        of_round.any(|finished| match (&finished.outcome, &finished.resolved) {
-            (AgentOutcome::Answered { .. }, Some(resolved)) => {
-                resolved.resolutions.iter().any(Resolution::concedes)
-            }
-            (AgentOutcome::Answered { .. }, None) => true,
-            (AgentOutcome::Failed { .. }, _) => false,
+        let outcomes = Transcript::of(&events).outcomes;
+        let mut of_round = outcomes.iter().filter(|it| it.round == round);
+        of_round.any(|finished| match &finished.resolved {
+            Some(resolved) => resolved.resolutions.iter().any(Resolution::concedes),
+            None => finished.outcome.is_answered(),
         })
     }
 
@@ -230,20 +190,16 @@ impl RoundContext<'_> {
         heard: &RoundInput<'_>,
     ) -> Result<Vec<(Agent, AgentOutcome)>, Failure> {
         let decisions = self.worst_decisions(round, &open.holders, heard)?;
-        let mut share = SHARES.last().copied().unwrap_or(1.0);
-        for wanted in SHARES.iter().rev() {
-            let left = self.left_beside_synthesis(&open.anew, *wanted, heard)?;
-            if decisions + self.worst_reports(&open.anew, *wanted)? <= left {
-                share = *wanted;
-            }
+        let mut share = 1.0;
+        let left = self.left_beside_synthesis(&open.anew, share, heard)?;
+        if decisions + self.worst_reports(&open.anew, share)? > left {
+            share = MIN_SHARE;
+            self.left_beside_synthesis(&open.anew, share, heard)?;
         }
-        self.left_beside_synthesis(&open.anew, share, heard)?;
         let turns = open.agents().into_iter().map(|agent| async move {
-            let outcome = match heard
-                .report(agent)
-                .filter(|_| open.holders.contains(&agent))
-            {
-                Some(report) => self.decide(round, agent, report, heard).await?,
+            let earlier = heard.latest.get(&agent).filter(|it| it.is_answered());
+            let outcome = match earlier.filter(|_| open.holders.contains(&agent)) {
+                Some(earlier) => self.decide(round, agent, earlier, heard.claims).await?,
                 None => self.turn(round, agent, share, self.until).await?,
             };
             Ok((agent, outcome))

@@ -39,47 +39,39 @@ impl Open {
     }
 }
 
-/// Returns the agents of a panel that a further round asks. Skips agents whose report was read from
-/// plain text, because it has no typed fields.
+/// Returns the open claims, and the agents of a panel that a further round asks. Skips agents whose
+/// report was read from plain text, because it has no typed fields.
 pub fn open(
     judgement: &Judgement,
     latest: &BTreeMap<Agent, AgentOutcome>,
     panel: &[Agent],
-) -> Open {
+) -> (Vec<Claim>, Open) {
     let claims = claims(judgement, latest);
-    let in_prose = |agent: Agent| {
-        matches!(
-            latest.get(&agent),
-            Some(AgentOutcome::Answered {
-                obtained: Obtained::Text,
-                ..
-            })
-        )
+    let is_typed = |agent: &Agent| {
+        let obtained = latest.get(agent).and_then(AgentOutcome::obtained);
+        obtained != Some(Obtained::Text)
     };
-    let holds = |agent: Agent| {
-        let own = |claim: &Claim| {
-            claim
-                .positions
-                .iter()
-                .any(|p| is_held(claim, p, agent.into_str()))
-        };
+    let holds = |agent: &Agent| {
+        let own = |claim: &Claim| claim.position_of(*agent).is_some();
         claims.iter().any(own)
     };
-    let valid = |agent: Agent| judgement.status_of(agent) == Some(Status::Valid);
-    let asked = || panel.iter().copied().filter(|agent| !in_prose(*agent));
-    Open {
-        holders: asked().filter(|agent| holds(*agent)).collect(),
-        anew: asked()
-            .filter(|agent| agent.is_core() && !valid(*agent) && !holds(*agent))
-            .collect(),
-    }
+    let asked = panel.iter().copied().filter(is_typed);
+    let (holders, mut anew): (Vec<_>, Vec<_>) = asked.partition(holds);
+    let is_valid = |agent: Agent| judgement.status_of(agent) == Some(Status::Valid);
+    anew.retain(|agent| agent.is_core() && !is_valid(*agent));
+    (claims, Open { holders, anew })
 }
 
-/// Returns true if an agent can give up a position, because it states it in its own unit or as its
-/// final answer.
-pub fn is_held(claim: &Claim, position: &Position, agent: &str) -> bool {
-    let named = position.agents.iter().any(|name| name == agent);
-    named && (claim.on_final_answer || !own_units(position, agent).is_empty())
+impl Claim {
+    /// Returns the position that an agent can give up, because it states it in its own unit or as
+    /// its final answer.
+    pub fn position_of(&self, agent: Agent) -> Option<&Position> {
+        let agent = agent.into_str();
+        self.positions.iter().find(|position| {
+            let named = position.agents.iter().any(|name| name == agent);
+            named && (self.on_final_answer || !own_units(position, agent).is_empty())
+        })
+    }
 }
 
 /// Returns the ids, without the agent, of the units in which an agent states a position.
@@ -90,37 +82,24 @@ pub fn own_units(position: &Position, agent: &str) -> Vec<String> {
 
 /// Returns the open claims, at most `MAX_CLAIMS`, with the positions that may be shown.
 pub fn claims(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<Claim> {
-    let open = visible(&judgement.disagreements, &kept(judgement, latest))
-        .into_iter()
-        .filter(|(d, _)| !d.settled);
-    let numbered = open.take(MAX_CLAIMS).enumerate();
-    numbered
-        .map(|(at, (disagreement, positions))| Claim {
+    let is_kept = |agent: Agent| judgement.status_of(agent) != Some(Status::Discard);
+    let kept = latest.iter().filter(|(agent, _)| is_kept(**agent));
+    let kept = kept.filter_map(|(agent, outcome)| Some((*agent, outcome.report()?)));
+    let mut visible = visible(&judgement.disagreements, &kept.collect::<Vec<_>>());
+    visible.retain(|(disagreement, _)| !disagreement.settled);
+    let claim = |(at, (disagreement, mut positions)): (usize, (&Disagreement, Vec<Position>))| {
+        for position in &mut positions {
+            position.text = one_line(&position.text);
+        }
+        Claim {
             id: format!("C{}", at + 1),
             topic: one_line(&disagreement.topic),
             on_final_answer: disagreement.on_final_answer,
-            positions: positions
-                .into_iter()
-                .map(|p| Position {
-                    text: one_line(&p.text),
-                    ..p
-                })
-                .collect(),
-        })
-        .collect()
-}
-
-/// Returns the reports that are not discarded, by agent.
-fn kept<'a>(
-    judgement: &Judgement,
-    latest: &'a BTreeMap<Agent, AgentOutcome>,
-) -> Vec<(Agent, &'a AgentReport)> {
-    let answered = latest
-        .iter()
-        .filter_map(|(agent, outcome)| Some((*agent, outcome.report()?)));
-    let mut reports: Vec<_> = answered.collect();
-    reports.retain(|(agent, _)| judgement.status_of(*agent) != Some(Status::Discard));
-    reports
+            positions,
+        }
+    };
+    let numbered = visible.into_iter().take(MAX_CLAIMS).enumerate();
+    numbered.map(claim).collect()
 }
 
 /// Returns the disagreements that keep two or more positions when only `reports` are considered. A

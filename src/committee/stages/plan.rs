@@ -8,12 +8,11 @@ use serde_json::{Value, json};
 
 use crate::committee::call::prompts::{Rendered, set};
 use crate::committee::call::{CallSpec, call_json};
-use crate::committee::deps::Deps;
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::PLAN_TOKENS;
 use crate::committee::money::trim;
 use crate::committee::output_shapes::OrchestrationPlan;
-use crate::committee::request_context::{RequestContext, for_planning};
+use crate::committee::request_context::{RequestContext, Stage, for_planning};
 use crate::committee::stages::hints::task_type_of;
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{
@@ -21,7 +20,7 @@ use crate::domain::{
     TaskType, counted,
 };
 use crate::journal::step::PlanStep;
-use crate::journal::{Continuation, Hinted, PlanSource, Planned, Reading, RunContext, Transcript};
+use crate::journal::{Continuation, Hinted, PlanSource, Planned, Reading, Transcript};
 use crate::text::{excerpt, one_line};
 
 /// The most characters of an earlier report's summary, and of its assumptions, that the master
@@ -45,45 +44,27 @@ pub struct PlanChoice {
 ///
 /// # Errors
 /// If the master's provider fails.
-pub async fn make(
-    run: &RunContext,
-    deps: &Deps,
-    request: &RequestContext,
-    hints: &Hinted,
-) -> Result<Planned, Failure> {
+pub async fn make(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure> {
     let plan = async {
-        match request
-            .parent
-            .as_ref()
-            .and_then(|parent| parent.planned.as_ref())
-        {
-            Some(planned) => reuse(run, deps, request, hints, planned).await,
-            None => ask_master(run, deps, request, hints).await,
+        let parent = stage.request.parent.as_ref();
+        match parent.and_then(|parent| parent.planned.as_ref()) {
+            Some(planned) => reuse(stage, hints, planned).await,
+            None => ask_master(stage, hints).await,
         }
     };
-    run.step(PlanStep, plan).await
+    stage.run.step(PlanStep, plan).await
 }
 
 /// Returns the parent's plan without the question that the user has answered.
-async fn reuse(
-    run: &RunContext,
-    deps: &Deps,
-    request: &RequestContext,
-    hints: &Hinted,
-    planned: &Planned,
-) -> Result<Planned, Failure> {
-    let has_reports = request
-        .parent
-        .as_ref()
-        .is_some_and(|p| !p.outcomes.is_empty());
-    let json = deps
-        .role(Role::Master)
-        .is_some_and(|m| m.output == OutputForm::Json);
+async fn reuse(stage: Stage<'_>, hints: &Hinted, planned: &Planned) -> Result<Planned, Failure> {
+    let request = stage.request;
+    let parent = request.parent.as_ref();
+    let has_reports = parent.is_some_and(|parent| !parent.outcomes.is_empty());
+    let writes_json = stage.master().is_ok_and(|it| it.output == OutputForm::Json);
     let is_correction = matches!(request.latest, Some(Continuation::Correction { .. }));
     let mut reading = None;
-    if has_reports && json && is_correction {
-        let read = ask_master(run, deps, request, hints).await;
-        match read {
+    if has_reports && writes_json && is_correction {
+        match ask_master(stage, hints).await {
             Ok(read) if read.is_new_request() => return Ok(read),
             Ok(read) => reading = read.reading,
             // Without the reading, fixed rules decide what is reused.
@@ -91,22 +72,15 @@ async fn reuse(
             Err(stopped) => return Err(stopped),
         }
     }
+    let agents = planned.plan.agents_to_run.iter();
     let raw = OrchestrationPlan {
         task_type: planned.plan.task_type,
-        agents_to_run: planned
-            .plan
-            .agents_to_run
-            .iter()
-            .map(|a| a.into_str().to_owned())
-            .collect(),
+        agents_to_run: agents.map(ToString::to_string).collect(),
         rounds: i64::from(planned.plan.rounds),
-        continuation: None,
-        needs_clarification: false,
-        clarification_question: None,
-        output_shape: request.question.mode,
         demands: planned.plan.demands.clone(),
+        ..by_hints(request, hints)
     };
-    let (mut plan, corrections) = bound(&raw, deps, request);
+    let (mut plan, corrections) = bound(&raw, stage);
     match request.choice() {
         Some(Choice::Deeper) => plan.rounds = (plan.rounds + 1).min(MAX_ROUNDS),
         Some(Choice::BestAnswer) => plan.rounds = 1,
@@ -157,23 +131,17 @@ fn earlier(request: &RequestContext) -> Value {
     })
 }
 
-async fn ask_master(
-    run: &RunContext,
-    deps: &Deps,
-    request: &RequestContext,
-    hints: &Hinted,
-) -> Result<Planned, Failure> {
-    let Some(master) = deps.role(Role::Master) else {
-        return Err(Failure::internal("no master is configured"));
-    };
+async fn ask_master(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure> {
+    let Stage { run, deps, request } = stage;
+    let master = stage.master()?;
     // The agents that answer meanwhile have their room already.
     if Transcript::of(&run.events()).trimmed.is_none() {
-        trim::check_room(run, deps, request)?;
+        trim::check_room(stage)?;
     }
     let ask = CallSpec {
         step: "plan".into(),
         role: Role::Master,
-        prompt: prompt(deps, master, request, hints)?,
+        prompt: prompt(stage, master, hints)?,
         images: &[],
         model_texts: vec![],
         max_tokens: master.max_tokens,
@@ -202,7 +170,7 @@ async fn ask_master(
         }
         Err(error) => return Err(Failure::master("plan", &error.no_output()?)),
     };
-    let (plan, mut corrections) = bound(&raw, deps, request);
+    let (plan, mut corrections) = bound(&raw, stage);
     corrections.extend(notes);
     Ok(Planned {
         plan,
@@ -212,19 +180,15 @@ async fn ask_master(
     })
 }
 
-fn prompt(
-    deps: &Deps,
-    master: &RoleModel,
-    request: &RequestContext,
-    hints: &Hinted,
-) -> Result<Rendered, Failure> {
+fn prompt(stage: Stage<'_>, master: &RoleModel, hints: &Hinted) -> Result<Rendered, Failure> {
+    let request = stage.request;
     let task_types = hints.task_types.iter().map(|t| t.into_str().to_owned());
     let signals: Vec<String> = task_types.chain(hints.signals.iter().cloned()).collect();
     let mut values = request.values(None, &signals);
     let question = for_planning(&request.question.message);
     set(&mut values, "question", json!(question));
     set(&mut values, "earlier", earlier(request));
-    Ok(deps.prompts.render(master.prompts, "plan", values)?)
+    Ok(stage.deps.prompts.render(master.prompts, "plan", values)?)
 }
 
 fn from_choice(choice: &PlanChoice, request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {
@@ -238,22 +202,22 @@ fn from_choice(choice: &PlanChoice, request: &RequestContext, hints: &Hinted) ->
 }
 
 /// Returns the plan that the hints alone give.
-pub fn provisional(deps: &Deps, request: &RequestContext, hints: &Hinted) -> Plan {
-    bound(&by_hints(request, hints), deps, request).0
+pub fn provisional(stage: Stage<'_>, hints: &Hinted) -> Plan {
+    bound(&by_hints(stage.request, hints), stage).0
 }
 
 fn by_hints(request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {
     let task_type = task_type_of(hints);
-    let mut agents: Vec<String> = CORE_AGENTS.map(|a| a.into_str().to_owned()).to_vec();
+    let mut agents = CORE_AGENTS.to_vec();
     if task_type == TaskType::TechnicalExecution && request.question.mode != Mode::Ask {
-        agents.push(Agent::Implementer.into_str().into());
+        agents.push(Agent::Implementer);
     }
     if !request.images.is_empty() {
-        agents.push(Agent::Visual.into_str().into());
+        agents.push(Agent::Visual);
     }
     OrchestrationPlan {
         task_type,
-        agents_to_run: agents,
+        agents_to_run: agents.iter().map(ToString::to_string).collect(),
         rounds: 1,
         needs_clarification: false,
         clarification_question: None,
@@ -264,23 +228,21 @@ fn by_hints(request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {
 }
 
 /// Bounds a plan. Returns it with a note on every correction.
-fn bound(raw: &OrchestrationPlan, deps: &Deps, request: &RequestContext) -> (Plan, Vec<String>) {
+fn bound(raw: &OrchestrationPlan, stage: Stage<'_>) -> (Plan, Vec<String>) {
+    let request = stage.request;
     let mut corrections = vec![];
-    let agents = agents_to_run(raw, deps, request, &mut corrections);
+    let agents = agents_to_run(raw, stage, &mut corrections);
     let mode = request.question.mode;
+    let name = mode.into_str();
     let rounds = u8::try_from(raw.rounds.clamp(1, i64::from(mode.max_rounds()))).unwrap_or(1);
     if i64::from(rounds) != raw.rounds {
-        corrections.push(format!(
-            "rounds were set from {} to {rounds}: {} allows it",
-            raw.rounds,
-            mode.into_str()
-        ));
+        let wanted = raw.rounds;
+        let note = format!("rounds were set from {wanted} to {rounds}: {name} allows it");
+        corrections.push(note);
     }
     if raw.output_shape != mode {
-        corrections.push(format!(
-            "outputShape was set to {}, the mode of the request",
-            mode.into_str()
-        ));
+        let note = format!("outputShape was set to {name}, the mode of the request");
+        corrections.push(note);
     }
     let question = raw
         .clarification_question
@@ -290,20 +252,17 @@ fn bound(raw: &OrchestrationPlan, deps: &Deps, request: &RequestContext) -> (Pla
     if raw.needs_clarification && request.is_narration {
         corrections.push("needsClarification was dropped: a narration asks nothing".into());
     } else if raw.needs_clarification && question.is_none() {
-        corrections.push(
-            "needsClarification was dropped: its question is not one with three different options"
-                .into(),
-        );
+        let why = "its question is not one with three different options";
+        corrections.push(format!("needsClarification was dropped: {why}"));
     }
     let mut demands = raw.demands.clone();
     demands.retain(|demand| demand.is_possible());
     demands.truncate(MAX_DEMANDS);
     if demands.len() < raw.demands.len() {
         let dropped = raw.demands.len() - demands.len();
-        corrections.push(format!(
-            "{} dropped: no count keeps them, or more than {MAX_DEMANDS}",
-            counted(dropped, "demand was", "demands were")
-        ));
+        let dropped = counted(dropped, "demand was", "demands were");
+        let why = format!("no count keeps them, or more than {MAX_DEMANDS}");
+        corrections.push(format!("{dropped} dropped: {why}"));
     }
     let plan = Plan {
         task_type: raw.task_type,
@@ -320,10 +279,10 @@ fn bound(raw: &OrchestrationPlan, deps: &Deps, request: &RequestContext) -> (Pla
 /// Returns the agents of a plan that can run, and the core.
 fn agents_to_run(
     raw: &OrchestrationPlan,
-    deps: &Deps,
-    request: &RequestContext,
+    stage: Stage<'_>,
     corrections: &mut Vec<String>,
 ) -> BTreeSet<Agent> {
+    let deps = stage.deps;
     let mut agents: BTreeSet<Agent> = BTreeSet::new();
     for name in &raw.agents_to_run {
         let refused = match name.trim().to_lowercase().parse::<Agent>() {
@@ -334,7 +293,7 @@ fn agents_to_run(
             }
             Ok(agent) if deps.role(Role::Agent(agent)).is_none() => "it has no model in the config",
             Ok(agent) if deps.policy.disabled_agents.contains(&agent) => "it is disabled",
-            Ok(Agent::Visual) if request.images.is_empty() => {
+            Ok(Agent::Visual) if stage.request.images.is_empty() => {
                 "there is no image that could be seen"
             }
             Ok(agent) => {

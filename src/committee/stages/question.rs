@@ -11,16 +11,21 @@ use crate::committee::stages::finish;
 use crate::committee::stages::question_rules::{by_rule, of_text, question_of, unsure};
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::config::OutputForm;
-use crate::domain::{Clarification, Earmark, Obtained, Plan, Role};
+use crate::domain::{Choice, Clarification, Earmark, Gate, Obtained, Plan};
 use crate::journal::step::SynthesisStep;
 use crate::journal::{Draft, SynthesisSource, Synthesized};
 
 /// The longest question, in tokens.
 const QUESTION_TOKENS: u32 = 500;
 
-/// What is wrong with a question that cannot be asked.
-pub(super) const UNUSABLE: &str =
-    "it is asked, because the confidence is too low: give one question and three different options";
+/// Returns what is wrong with a question that cannot be asked.
+pub(super) fn unusable(pointer: &str) -> Problem {
+    let detail = "it is asked, because the confidence is too low: give one question and three different options";
+    Problem {
+        pointer: pointer.into(),
+        detail: detail.into(),
+    }
+}
 
 /// Gets the question alone, without a synthesis.
 ///
@@ -42,13 +47,7 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure
         },
     };
     let question = question.unwrap_or_else(|| ruled(input, &mut corrections));
-    let synthesized = Synthesized {
-        draft: None,
-        question,
-        obtained,
-        corrections,
-        broken_rules: vec![],
-    };
+    let synthesized = Synthesized::new(None, question, obtained, corrections);
     let synthesized = finish::enforce_invariants(input, synthesized).await?;
     let done = Box::new(synthesized);
     Ok(*input.run.record_output(SynthesisStep, done).await?)
@@ -80,63 +79,49 @@ fn ruled(input: &SynthesisInput<'_>, corrections: &mut Vec<String>) -> Clarifica
 
 /// Calls the master for the question alone. A question that cannot be asked is repaired once.
 async fn buy(input: &SynthesisInput<'_>) -> Result<(Option<Clarification>, Obtained), CallError> {
-    let master = input.deps.role(Role::Master);
-    let (values, texts) = input
-        .run
-        .compute("asking for the question", || input.values())
-        .await?;
+    let run = input.run;
+    let asking = "asking for the question";
+    let (values, texts) = run.compute(asking, || input.values()).await?;
     let mut ask = input.ask("question", values, texts)?;
     ask.answer_tokens = Some(QUESTION_TOKENS);
-    let check = |out: &QuestionOut| match question_of(input, out) {
-        Some(_) => vec![],
-        None => vec![Problem {
-            pointer: "/question".into(),
-            detail: UNUSABLE.into(),
-        }],
+    let check = |out: &QuestionOut| {
+        let problem = question_of(input, out).is_none();
+        Vec::from_iter(problem.then(|| unusable("/question")))
     };
     let reading = "reading the question";
-    match master.map_or(OutputForm::Json, |master| master.output) {
+    match input.stage().master()?.output {
         OutputForm::Json => {
-            let typed = buy_checked(input.run, input.deps, ask, check, |_| None).await?;
+            let typed = buy_checked(run, input.deps, ask, check, |_| None).await?;
             let read = || question_of(input, &typed.value);
-            Ok((input.run.compute(reading, read).await?, typed.obtained))
+            Ok((run.compute(reading, read).await?, typed.obtained))
         }
         OutputForm::Text => {
-            let typed = buy_text(input.run, input.deps, ask).await?;
+            let typed = buy_text(run, input.deps, ask).await?;
             let read = || of_text(input, &unquoted(&typed.value));
-            let question = input.run.compute(reading, read).await?;
-            Ok((Some(question), typed.obtained))
+            Ok((Some(run.compute(reading, read).await?), typed.obtained))
         }
     }
 }
 
-/// Returns the plan's own question, for a run in which no agent was called.
-pub fn of_plan(question: &Clarification) -> Synthesized {
-    let corrections = vec!["the master asked before waking any agent".to_owned()];
-    Synthesized {
-        draft: None,
-        question: question.clone(),
-        obtained: SynthesisSource::Plan,
-        corrections,
-        broken_rules: vec![],
-    }
-}
-
-/// Returns the draft of a run that the user's answer stops. The question is not asked.
-pub fn stopped(request: &RequestContext, plan: &Plan) -> Synthesized {
-    let text = request.rule_texts().stopped.clone();
-    let asked = request
-        .parent
-        .as_ref()
-        .and_then(|parent| parent.question.clone());
-    Synthesized {
-        draft: Some(Draft {
-            tldr: vec![text.clone()],
-            ..Draft::new(plan.task_type, text)
-        }),
-        question: asked.unwrap_or_else(|| unsure(request)),
-        obtained: SynthesisSource::Plan,
-        corrections: vec!["the user chose to stop: nothing was bought".to_owned()],
-        broken_rules: vec![],
-    }
+/// Returns the outcome of a run in which no agent is called: the plan's own question, or the user's
+/// choice to stop.
+pub fn without_agents(request: &RequestContext, plan: &Plan) -> Option<(Synthesized, Gate)> {
+    let (draft, question, why, gate) = if let Some(question) = &plan.clarification_question {
+        let why = "the master asked before waking any agent";
+        (None, question.clone(), why, Gate::Ask)
+    } else if request.choice() == Some(Choice::Stop) {
+        let stopped = &request.rule_texts().stopped;
+        let draft = Draft::of_sentence(plan.task_type, stopped);
+        let parent = request.parent.as_ref();
+        // It is not asked again.
+        let asked = parent.and_then(|parent| parent.question.clone());
+        let question = asked.unwrap_or_else(|| unsure(request));
+        let why = "the user chose to stop: nothing was bought";
+        (Some(draft), question, why, Gate::Ship)
+    } else {
+        return None;
+    };
+    let source = SynthesisSource::Plan;
+    let synthesized = Synthesized::new(draft, question, source, vec![why.to_owned()]);
+    Some((synthesized, gate))
 }

@@ -2,6 +2,7 @@
 
 use crate::committee::output_shapes::QuestionOut;
 use crate::committee::request_context::RequestContext;
+use crate::committee::stages::deliberation::ScoredReport;
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::domain::{AnswerGroup, Choice, Clarification, is_question_mark};
 use crate::text::excerpt;
@@ -9,12 +10,9 @@ use crate::text::excerpt;
 /// Returns the model's question without references to discarded outputs; `None` if it is malformed.
 pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Option<Clarification> {
     let discarded = input.discarded();
-    let options: Vec<String> = out
-        .options
-        .iter()
-        .map(|option| discarded.redact(option).into_owned())
-        .collect();
-    Clarification::new(&discarded.redact(&out.question), &options)
+    let redacted = |text: &String| discarded.redact(text).into_owned();
+    let options: Vec<String> = out.options.iter().map(redacted).collect();
+    Clarification::new(&redacted(&out.question), &options)
 }
 
 /// Builds a question from the master's plain text. The question is the text up to the first
@@ -22,12 +20,9 @@ pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Opti
 /// answers differ, or if that text is missing or longer than 200 characters.
 pub(super) fn of_text(input: &SynthesisInput<'_>, text: &str) -> Clarification {
     let ruled = by_rule(input);
-    let words = text
-        .split_inclusive(is_question_mark)
-        .next()
-        .map(str::trim)
-        .filter(|q| q.ends_with(is_question_mark));
-    let words = words.filter(|q| q.chars().count() <= 200 && positions(input).len() < 2);
+    let words = text.split_inclusive(is_question_mark).next().map(str::trim);
+    let is_short = |it: &&str| it.ends_with(is_question_mark) && it.chars().count() <= 200;
+    let words = words.filter(|it| is_short(it) && positions(input).len() < 2);
     let asked = words.and_then(|words| {
         let words = input.discarded().redact(words).into_owned();
         Clarification::new(&words, &ruled.options)
@@ -47,22 +42,20 @@ pub(super) fn of_text(input: &SynthesisInput<'_>, text: &str) -> Clarification {
 pub fn by_rule(input: &SynthesisInput<'_>) -> Clarification {
     let texts = input.request.rule_texts();
     let positions = positions(input);
-    let mut options: Vec<String> = positions
-        .iter()
-        .take(3)
-        .map(|p| texts.position(p))
-        .collect();
-    let mut choices = [Choice::Position; 3];
-    if let ([_, _], [.., last]) = (options.as_slice(), &mut choices) {
+    let positions = positions.iter().take(3);
+    let mut options: Vec<String> = positions.map(|it| texts.position(it)).collect();
+    let mut last = Choice::Position;
+    if options.len() == 2 {
         options.push(texts.none_fits.clone());
-        *last = Choice::Anew;
+        last = Choice::Anew;
     }
-    let contested = Clarification::new(&texts.contested, &options);
-    let contested = contested.map(|question| Clarification {
-        choices: Some(choices),
-        ..question
-    });
-    contested.unwrap_or_else(|| unsure(input.request))
+    match Clarification::new(&texts.contested, &options) {
+        Some(contested) => Clarification {
+            choices: Some([Choice::Position, Choice::Position, last]),
+            ..contested
+        },
+        None => unsure(input.request),
+    }
 }
 
 /// Returns the question how to continue without enough confidence.
@@ -79,30 +72,25 @@ pub(super) fn unsure(request: &RequestContext) -> Clarification {
 /// different final answers, the most supported first, or else the sides of the most severe
 /// disagreement. Fewer than two if nothing is contested.
 fn positions(input: &SynthesisInput<'_>) -> Vec<String> {
-    let usable: Vec<&str> = input
-        .usable()
-        .iter()
-        .map(|(agent, ..)| agent.into_str())
-        .collect();
-    let support = |group: &AnswerGroup| {
-        let agents = group.agents.iter();
-        agents
-            .filter(|agent| usable.contains(&agent.as_str()))
-            .count()
+    let usable = input.usable();
+    let support = |group: &&AnswerGroup| {
+        let is_in = |it: &&ScoredReport<'_>| group.agents.contains(&it.score.agent);
+        usable.iter().filter(is_in).count()
     };
     let groups = input.deliberation.judgement.answer_groups.iter();
     let mut groups: Vec<&AnswerGroup> = groups.filter(|group| support(group) > 0).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(support(group)));
-    let mut positions: Vec<String> = groups
-        .iter()
-        .map(|group| excerpt(&group.answer, 60))
-        .collect();
-    positions.retain(|answer| !answer.is_empty());
-    if positions.len() < 2 {
-        let mut open = input.deliberation.visible_disagreements().into_iter();
-        let sides = open.find(|(disagreement, _)| !disagreement.settled);
-        let sides = sides.into_iter().flat_map(|(_, sides)| sides);
-        positions = sides.map(|side| excerpt(&side.text, 100)).collect();
+    let answers = groups.iter().map(|group| excerpt(&group.answer, 60));
+    let answers: Vec<String> = answers.filter(|answer| !answer.is_empty()).collect();
+    if answers.len() >= 2 {
+        return answers;
     }
-    positions
+    let mut open = input.deliberation.visible_disagreements();
+    open.retain(|(disagreement, _)| !disagreement.settled);
+    let sides = open
+        .into_iter()
+        .next()
+        .into_iter()
+        .flat_map(|(_, sides)| sides);
+    sides.map(|side| excerpt(&side.text, 100)).collect()
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::committee::output_shapes::{DecisionOut, Decisions};
 use crate::committee::request_context::RequestContext;
-use crate::committee::stages::open_claims::{Claim, is_held, own_units};
+use crate::committee::stages::open_claims::{Claim, own_units};
 use crate::domain::{
     Agent, AgentReport, Decision, Obtained, Position, Resolution, Tag, UnitRef, counted,
 };
@@ -37,22 +37,14 @@ pub fn held<'a>(
     claims: &'a [Claim],
 ) -> Vec<Held<'a>> {
     let mut random = request.random(90_000 + u64::from(round) * 100 + agent as u64);
-    let mut held: Vec<Held<'a>> = claims
-        .iter()
-        .filter_map(|claim| {
-            let own = claim
-                .positions
-                .iter()
-                .find(|position| is_held(claim, position, agent.into_str()))?;
-            let mut others: Vec<&Position> = claim
-                .positions
-                .iter()
-                .filter(|p| !std::ptr::eq(*p, own))
-                .collect();
-            others.shuffle(&mut random);
-            (!others.is_empty()).then_some(Held { claim, own, others })
-        })
-        .collect();
+    let mut view = |claim: &'a Claim| {
+        let own = claim.position_of(agent)?;
+        let others = claim.positions.iter();
+        let mut others: Vec<&Position> = others.filter(|p| !std::ptr::eq(*p, own)).collect();
+        others.shuffle(&mut random);
+        (!others.is_empty()).then_some(Held { claim, own, others })
+    };
+    let mut held: Vec<Held<'a>> = claims.iter().filter_map(&mut view).collect();
     held.shuffle(&mut random);
     held
 }
@@ -60,12 +52,9 @@ pub fn held<'a>(
 /// Returns the claims for the prompt.
 pub fn shown(held: &[Held<'_>]) -> Value {
     let claim = |held: &Held<'_>| {
-        let others: Vec<Value> = held
-            .others
-            .iter()
-            .enumerate()
-            .map(|(at, position)| json!({ "letter": letter(at), "text": one_line(&position.text) }))
-            .collect();
+        let others = held.others.iter().enumerate();
+        let other = |(at, it): (usize, &&Position)| json!({ "letter": letter(at), "text": one_line(&it.text) });
+        let others: Vec<Value> = others.map(other).collect();
         json!({ "id": held.claim.id, "topic": held.claim.topic, "own": one_line(&held.own.text), "others": others })
     };
     held.iter().map(claim).collect()
@@ -78,22 +67,19 @@ pub fn max_tokens(held: &[Held<'_>]) -> u32 {
 }
 
 fn letter(at: usize) -> String {
-    u8::try_from(at)
-        .ok()
-        .filter(|at| *at < 26)
-        .map_or_else(|| format!("P{at}"), |at| char::from(b'A' + at).to_string())
+    let letter = u8::try_from(at).ok().filter(|at| *at < 26);
+    letter.map_or_else(|| format!("P{at}"), |at| char::from(b'A' + at).to_string())
 }
 
-/// Returns the report with the agent's concessions applied, and its decisions. A concession without
+/// Applies the agent's concessions to its report, and returns its decisions. A concession without
 /// evidence changes nothing.
 pub fn settle(
-    earlier: &AgentReport,
+    report: &mut AgentReport,
     agent: &str,
     held: &[Held<'_>],
     decisions: &Decisions,
     obtained: Obtained,
-) -> (AgentReport, Resolved) {
-    let mut report = earlier.clone();
+) -> Resolved {
     let mut resolved = Resolved {
         obtained,
         resolutions: vec![],
@@ -108,7 +94,7 @@ pub fn settle(
             }
         };
         let evidence = excerpt(&decision.evidence, EVIDENCE_CHARS);
-        let units = units_of(held, &report, agent);
+        let units = units_of(held, report, agent);
         let resolution = |unit: &String| Resolution {
             claim: UnitRef::new(agent, unit),
             decision: decision.decision,
@@ -121,24 +107,19 @@ pub fn settle(
                 "it concedes \"{}\" without evidence: it stays as it was",
                 held.claim.topic
             )),
-            Some(target) => concede(
-                &mut report,
-                &units,
-                held.claim.on_final_answer,
-                &target.text,
-            ),
+            Some(target) => concede(report, &units, held.claim, &target.text),
             None => {}
         }
     }
-    let unknown = |d: &&DecisionOut| held.iter().all(|held| !is_about(d, held));
-    let unknown = decisions.decisions.iter().filter(unknown).count();
+    let is_unknown = |d: &&DecisionOut| held.iter().all(|held| !is_about(d, held));
+    let unknown = decisions.decisions.iter().filter(is_unknown).count();
     if unknown > 0 {
-        resolved.notes.push(format!(
-            "{} no claim that was shown",
-            counted(unknown, "decision names", "decisions name")
-        ));
+        let unknown = counted(unknown, "decision names", "decisions name");
+        resolved
+            .notes
+            .push(format!("{unknown} no claim that was shown"));
     }
-    (report, resolved)
+    resolved
 }
 
 fn is_about(decision: &DecisionOut, held: &Held<'_>) -> bool {
@@ -177,16 +158,15 @@ fn decided<'a, 'd>(
 /// Returns the position named by a letter: "B", "b)", "position B". If there is only one other
 /// position, returns that one.
 fn position_of<'a>(held: &Held<'a>, to: &str) -> Option<&'a Position> {
-    let words: Vec<&str> = to
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .collect();
-    let named = words
-        .last()
-        .and_then(|word| (0..held.others.len()).find(|at| letter(*at).eq_ignore_ascii_case(word)));
-    match (named, held.others.as_slice()) {
-        (Some(at), others) => others.get(at).copied(),
-        (None, [only]) if words.is_empty() => Some(*only),
+    let words = to.split(|c: char| !c.is_alphanumeric());
+    let last = words.filter(|word| !word.is_empty()).next_back();
+    match (last, held.others.as_slice()) {
+        (Some(last), others) => {
+            let mut lettered = others.iter().enumerate();
+            let named = lettered.find(|(at, _)| letter(*at).eq_ignore_ascii_case(last));
+            named.map(|(_, position)| *position)
+        }
+        (None, [only]) => Some(*only),
         (None, _) => None,
     }
 }
@@ -194,38 +174,30 @@ fn position_of<'a>(held: &Held<'a>, to: &str) -> Option<&'a Position> {
 /// Returns the agent's units that state its position. If a final answer names no unit, returns the
 /// unit tagged as the answer.
 fn units_of(held: &Held<'_>, report: &AgentReport, agent: &str) -> Vec<String> {
-    let named = own_units(held.own, agent);
-    let known = |id: &String| report.units.iter().any(|unit| unit.id == *id);
-    let mut units: Vec<String> = named.into_iter().filter(known).collect();
+    let mut units = own_units(held.own, agent);
+    units.retain(|id| report.units.iter().any(|unit| unit.id == *id));
     if units.is_empty() {
-        let answer = report
+        let mut tagged = report
             .units
             .iter()
-            .find(|unit| unit.tags.contains(&Tag::Answer))
-            .or(report.units.first());
+            .filter(|unit| unit.tags.contains(&Tag::Answer));
+        let answer = tagged.next().or(report.units.first());
         units.extend(answer.map(|unit| unit.id.clone()));
     }
     units
 }
 
-fn concede(report: &mut AgentReport, units: &[String], on_final_answer: bool, text: &str) {
-    for unit in report
-        .units
-        .iter_mut()
-        .filter(|unit| units.contains(&unit.id))
-    {
-        text.clone_into(&mut unit.text);
-    }
-    if on_final_answer {
-        // The summary states the conceded answer.
-        report.answer_summary = vec![text.to_owned()];
-        for unit in report
-            .units
-            .iter_mut()
-            .filter(|unit| unit.tags.contains(&Tag::Answer))
-        {
+/// States the conceded text in these units. If it is the final answer, the summary and the unit
+/// tagged as the answer state it too.
+fn concede(report: &mut AgentReport, units: &[String], claim: &Claim, text: &str) {
+    for unit in &mut report.units {
+        let is_answer = claim.on_final_answer && unit.tags.contains(&Tag::Answer);
+        if is_answer || units.contains(&unit.id) {
             text.clone_into(&mut unit.text);
         }
+    }
+    if claim.on_final_answer {
+        report.answer_summary = vec![text.to_owned()];
     }
 }
 

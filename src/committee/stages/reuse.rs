@@ -141,10 +141,8 @@ fn values_of(text: &str) -> BTreeSet<String> {
 }
 
 fn gives_answer(report: &AgentReport) -> bool {
-    report
-        .units
-        .iter()
-        .any(|unit| unit.tags.contains(&Tag::Answer))
+    let mut units = report.units.iter();
+    units.any(|unit| unit.tags.contains(&Tag::Answer))
 }
 
 /// Returns the contested position that the user chose, if fixed rules made the question.
@@ -196,12 +194,8 @@ fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a s
         let (named, others): (Vec<_>, Vec<_>) =
             disagreement.positions.iter().partition(|p| is_named(p));
         if !named.is_empty() || disagreement.on_final_answer {
-            overruled.extend(
-                others
-                    .iter()
-                    .flat_map(|position| &position.agents)
-                    .map(String::as_str),
-            );
+            let others = others.iter().flat_map(|position| &position.agents);
+            overruled.extend(others.map(String::as_str));
         }
     }
     overruled
@@ -267,7 +261,9 @@ fn point(request: &RequestContext, parent: &Parent) -> BTreeSet<String> {
                 wrong, correction, ..
             }),
             _,
-        ) => format!("{wrong} {correction}"),
+        ) => {
+            format!("{wrong} {correction}")
+        }
         (None, _) => String::new(),
     };
     let shared = words(&request.question.message);
@@ -278,10 +274,8 @@ fn is_about(report: &AgentReport, point: &BTreeSet<String>) -> bool {
     if point.is_empty() {
         return false;
     }
-    let claims = report
-        .units
-        .iter()
-        .map(|u| format!("{} {}", u.topic, u.text));
+    let units = report.units.iter();
+    let claims = units.map(|unit| format!("{} {}", unit.topic, unit.text));
     let assumptions = report.assumptions.iter().cloned();
     claims.chain(assumptions).any(|text| {
         let own = words(&text);
@@ -328,6 +322,12 @@ mod tests {
             disagreements: vec![disagreement],
             ..Judgement::default()
         };
+        let (yes, no) = (texts.position("yes"), texts.position("no"));
+        let question = Clarification {
+            question: texts.contested.clone(),
+            options: [yes, no, texts.none_fits.clone()],
+            choices: Some([Choice::Position, Choice::Position, Choice::Anew]),
+        };
         Parent {
             run: crate::domain::RunId::from_uuid(uuid::Uuid::nil()),
             planned: None,
@@ -336,17 +336,10 @@ mod tests {
                 round: 1,
                 judgement,
             }),
+            cross_checked: None,
             lacking: vec![],
             assumptions: vec![],
-            question: Some(Clarification {
-                question: texts.contested.clone(),
-                options: [
-                    texts.position("yes"),
-                    texts.position("no"),
-                    texts.none_fits.clone(),
-                ],
-                choices: Some([Choice::Position, Choice::Position, Choice::Anew]),
-            }),
+            question: Some(question),
         }
     }
 
@@ -378,13 +371,10 @@ mod tests {
     #[test]
     fn the_point_has_none_of_the_words_of_the_fixed_rules() {
         let (request, parent) = answered("{B} (because seven divides it)", Some('B'));
-        let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
-        let point = |(request, parent)| super::point(&request, &parent);
-        assert_eq!(
-            point((request, parent)),
-            words(&["because", "seven", "divides"])
-        );
-        assert_eq!(point(answered("{B}", Some('B'))), words(&[]));
+        let expected = ["because", "seven", "divides"].map(str::to_owned);
+        assert_eq!(point(&request, &parent), BTreeSet::from(expected));
+        let (request, parent) = answered("{B}", Some('B'));
+        assert_eq!(point(&request, &parent), BTreeSet::new());
     }
 
     #[test]

@@ -9,10 +9,10 @@ use crate::committee::call::prompts::{Rendered, set};
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget;
-use crate::committee::request_context::RequestContext;
+use crate::committee::request_context::{RequestContext, Stage};
 use crate::committee::stages::open_claims::Claim;
 use crate::config::RoleModel;
-use crate::domain::{Agent, AgentReport, Plan, Role};
+use crate::domain::{Agent, Plan, Role};
 use crate::journal::{AgentOutcome, RunContext, Trimmed};
 use crate::llm::Image;
 
@@ -40,20 +40,9 @@ pub(super) struct RoundInput<'a> {
     pub claims: &'a [Claim],
 }
 
-impl<'a> RoundInput<'a> {
-    pub(super) fn report(&self, agent: Agent) -> Option<&'a AgentReport> {
-        self.latest.get(&agent)?.report()
-    }
-}
-
 impl<'a> RoundContext<'a> {
-    pub(super) fn new(
-        run: &'a RunContext,
-        deps: &'a Deps,
-        request: &'a RequestContext,
-        plan: &'a Plan,
-        trimmed: Trimmed,
-    ) -> Self {
+    pub(super) fn new(stage: Stage<'a>, plan: &'a Plan, trimmed: Trimmed) -> Self {
+        let Stage { run, deps, request } = stage;
         Self {
             run,
             deps,
@@ -64,6 +53,10 @@ impl<'a> RoundContext<'a> {
         }
     }
 
+    pub(super) fn stage(&self) -> Stage<'a> {
+        Stage::new(self.run, self.deps, self.request)
+    }
+
     /// Returns when the first round must be over.
     pub(super) fn first_end(&self) -> Instant {
         if self.trimmed.cross_check.is_some() {
@@ -72,9 +65,7 @@ impl<'a> RoundContext<'a> {
             self.until
         }
     }
-}
 
-impl RoundContext<'_> {
     /// Renders the prompt for an agent's report, which has this output limit in tokens.
     pub(super) fn prompt(
         &self,
@@ -83,16 +74,11 @@ impl RoundContext<'_> {
         limit: u32,
     ) -> Result<Rendered, Failure> {
         let mut values = self.request.values(None, &[]);
-        set(
-            &mut values,
-            "max_words",
-            json!(model.words_in(limit, REPORT_KEYS_TOKENS)),
-        );
+        let max_words = model.words_in(limit, REPORT_KEYS_TOKENS);
+        set(&mut values, "max_words", json!(max_words));
         set(&mut values, "images", json!(self.images(agent).len()));
-        Ok(self
-            .deps
-            .prompts
-            .render(model.prompts, agent.into_str(), values)?)
+        let prompts = &self.deps.prompts;
+        Ok(prompts.render(model.prompts, agent.into_str(), values)?)
     }
 
     pub(super) fn images(&self, agent: Agent) -> &[Image] {

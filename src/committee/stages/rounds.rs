@@ -7,10 +7,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
-use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::trim;
-use crate::committee::request_context::RequestContext;
+use crate::committee::request_context::Stage;
 use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::judge::judge;
@@ -28,15 +27,11 @@ use crate::journal::{
 /// # Errors
 /// If no core agent gave any output, if the cap has no room for even one agent, or if the database
 /// fails.
-pub async fn rounds(
-    run: &RunContext,
-    deps: &Deps,
-    request: &RequestContext,
-    plan: &Plan,
-) -> Result<Deliberation, Failure> {
-    let split = reuse::split(request, &plan.agents_to_run);
-    let trimmed = trim::panel(run, deps, request, &split.asked, &split.reused).await?;
-    let mut context = RoundContext::new(run, deps, request, plan, trimmed);
+pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failure> {
+    let run = stage.run;
+    let split = reuse::split(stage.request, &plan.agents_to_run);
+    let trimmed = trim::panel(stage, &split.asked, &split.reused).await?;
+    let mut context = RoundContext::new(stage, plan, trimmed);
     if let Some(latest) = escalation::solver_alone(&context, &split).await? {
         cross_check::make(&context, &latest).await?;
         let judgement = judge(&context, 1).await?;
@@ -44,10 +39,10 @@ pub async fn rounds(
     }
     let mut latest = context.first_round(&split).await?;
     loop {
-        let first_end = deps.stage_end(run, FIRST_END);
+        let first_end = stage.deps.stage_end(run, FIRST_END);
         let has_time = Instant::now() + longest_report(run) < first_end;
         let added = if has_time { &split.asked[..] } else { &[] };
-        let Some(more) = trim::more(run, deps, request, added, &context.trimmed).await? else {
+        let Some(more) = trim::more(stage, added, &context.trimmed).await? else {
             break;
         };
         context.trimmed = more;
@@ -60,12 +55,8 @@ pub async fn rounds(
     cross_check::make(&context, &latest).await?;
     let mut judgement = judge(&context, 1).await?;
     for round in 2..=plan.rounds {
-        let find = || {
-            (
-                open_claims::claims(&judgement, &latest),
-                open_claims::open(&judgement, &latest, &context.trimmed.agents),
-            )
-        };
+        let panel = &context.trimmed.agents;
+        let find = || open_claims::open(&judgement, &latest, panel);
         let (claims, open) = run.compute("finding what is contested", find).await?;
         let heard = RoundInput {
             latest: &latest,
@@ -126,15 +117,14 @@ impl RoundContext<'_> {
         let why = if split.reused.is_empty() {
             "every agent answers independently".to_owned()
         } else {
-            let names = asked
-                .iter()
-                .map(Agent::into_str)
-                .collect::<Vec<_>>()
-                .join(", ");
-            format!(
-                "the user's answer touches {}; the rest is reused",
-                if names.is_empty() { "none" } else { &names }
-            )
+            let names: Vec<&str> = asked.iter().map(Agent::into_str).collect();
+            let names = if names.is_empty() {
+                vec!["none"]
+            } else {
+                names
+            };
+            let names = names.join(", ");
+            format!("the user's answer touches {names}; the rest is reused")
         };
         let started = RoundStarted {
             round: 1,

@@ -23,8 +23,8 @@ pub(super) fn answer_problem(
     } else if justification.trim().is_empty() && confidence::is_against_leading(judgement, answer) {
         let leading = excerpt(&leading.answer, 60);
         Some(format!(
-            "it is not the answer of most reports, \"{leading}\": give that one, or say in answerJustification what \
-             calculation, source or wording shows it to be wrong"
+            "it is not the answer of most reports, \"{leading}\": give that one, or say in \
+             answerJustification what calculation, source or wording shows it to be wrong"
         ))
     } else {
         None
@@ -50,67 +50,53 @@ pub(super) fn justifications_of(
 
 /// Returns the problems of a synthesis beyond its schema.
 pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -> Vec<Problem> {
+    let FinalSynthesis { meta, audit, .. } = synthesis;
+    let problem = |pointer: &str, detail: &str| Problem {
+        pointer: pointer.into(),
+        detail: detail.into(),
+    };
     let mut problems = vec![];
     if synthesis.reply_markdown.trim().is_empty() {
-        problems.push(Problem {
-            pointer: "/replyMarkdown".into(),
-            detail: "the main answer is empty".into(),
-        });
+        problems.push(problem("/replyMarkdown", "the main answer is empty"));
     }
     if closing_request(&synthesis.reply_markdown).is_some() {
-        problems.push(Problem {
-            pointer: "/replyMarkdown".into(),
-            detail: "it ends in a question or an offer to the user, who cannot answer: end with the answer; \
-                     put a text that was asked for, such as a post or a mail, into a block quote"
-                .into(),
-        });
+        let detail = "it ends in a question or an offer to the user, who cannot answer: end with the \
+                      answer; put a text that was asked for, such as a post or a mail, into a block quote";
+        problems.push(problem("/replyMarkdown", detail));
     }
-    if would_ask(input, &estimates(input, synthesis))
-        && question_rules::question_of(input, &synthesis.audit.fallback_question).is_none()
-    {
-        problems.push(Problem {
-            pointer: "/audit/fallbackQuestion".into(),
-            detail: question::UNUSABLE.into(),
-        });
+    // Only these parts decide about c_final.
+    let estimates = Draft {
+        conflict_penalty: Some(audit.conflict_penalty),
+        coverage_bonus: Some(audit.coverage_bonus),
+        final_answer: Some(one_line(&meta.final_answer)),
+        answer_justification: non_empty(&audit.answer_justification),
+        ..Draft::new(input.plan.task_type, String::new())
+    };
+    let question = question_rules::question_of(input, &audit.fallback_question);
+    if question.is_none() && would_ask(input, &estimates) {
+        problems.push(question::unusable("/audit/fallbackQuestion"));
     }
-    let answer = answer_problem(
-        input,
-        &synthesis.meta.final_answer,
-        &synthesis.audit.answer_justification,
-    );
-    problems.extend(answer.map(|detail| Problem {
-        pointer: "/meta/finalAnswer".into(),
-        detail,
-    }));
-    for agent in input.without_reason(&justifications_of(input, &synthesis.audit)) {
+    let answer = answer_problem(input, &meta.final_answer, &audit.answer_justification);
+    problems.extend(answer.map(|detail| problem("/meta/finalAnswer", &detail)));
+    for agent in input.without_reason(&justifications_of(input, audit)) {
         let prefix = format!("{agent}:");
-        let mut listed = synthesis.audit.units_used.iter();
+        let mut listed = audit.units_used.iter();
         let own = input.units_of(agent);
         if listed.any(|id| id.trim().starts_with(&prefix))
             || shown_texts(synthesis).any(|text| !own.references(text).is_empty())
         {
-            problems.push(Problem {
-                pointer: "/audit/quarantineJustifications".into(),
-                detail: format!(
-                    "the output of {agent}, which is QUARANTINE, is used without a justification"
-                ),
-            });
+            let detail = format!(
+                "the output of {agent}, which is QUARANTINE, is used without a justification"
+            );
+            problems.push(problem("/audit/quarantineJustifications", &detail));
         }
     }
     problems
 }
 
-/// Returns a draft with only those parts of a synthesis that c_final depends on.
-fn estimates(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -> Draft {
-    let FinalSynthesis { meta, audit, .. } = synthesis;
-    let why = one_line(&audit.answer_justification);
-    Draft {
-        conflict_penalty: Some(audit.conflict_penalty),
-        coverage_bonus: Some(audit.coverage_bonus),
-        final_answer: Some(one_line(&meta.final_answer)),
-        answer_justification: Some(why).filter(|why| !why.is_empty()),
-        ..Draft::new(input.plan.task_type, String::new())
-    }
+/// Returns a text on one line, if it is not empty.
+pub(super) fn non_empty(text: &str) -> Option<String> {
+    Some(one_line(text)).filter(|text| !text.is_empty())
 }
 
 /// True if the gate would ask with this draft.
@@ -142,26 +128,21 @@ pub(super) fn known_units(
     justified: &[Justification],
     corrections: &mut Vec<String>,
 ) -> Vec<String> {
-    let mut known = vec![];
+    let usable = input.usable();
+    let mut known: Vec<String> = vec![];
     for id in cited.iter().map(|id| id.trim()) {
         let (agent, unit) = id.split_once(':').unwrap_or(("", id));
-        let found = input
-            .usable()
-            .into_iter()
-            .find(|(a, ..)| a.into_str() == agent);
-        let exists = found.is_some_and(|(_, report, ..)| report.units.iter().any(|u| u.id == unit));
-        let quarantined = found.is_some_and(|(.., score, _)| score.status == Status::Quarantine);
-        let allowed = !quarantined || justified.iter().any(|j| j.agent.into_str() == agent);
-        if exists && allowed {
-            if !known.iter().any(|k| k == id) {
-                known.push(id.to_owned());
+        let found = usable.iter().find(|it| it.agent.into_str() == agent);
+        let found = found.filter(|it| it.report.units.iter().any(|own| own.id == unit));
+        let is_justified = |agent| justified.iter().any(|it| it.agent == agent);
+        match found {
+            None => corrections.push("a cited unit was dropped: no usable output has it".into()),
+            Some(it) if it.score.status == Status::Quarantine && !is_justified(it.agent) => {
+                let why = "is quarantined and unjustified: it does not count as a source";
+                corrections.push(format!("unit {id} {why}"));
             }
-        } else if exists {
-            corrections.push(format!(
-                "unit {id} is quarantined and unjustified: it does not count as a source"
-            ));
-        } else {
-            corrections.push("a cited unit was dropped: no usable output has it".into());
+            Some(_) if known.iter().any(|other| other == id) => {}
+            Some(_) => known.push(id.to_owned()),
         }
     }
     known
@@ -172,12 +153,14 @@ pub(super) fn known_units(
 /// it was shown.
 pub(super) fn shown_quarantine(input: &SynthesisInput<'_>) -> Vec<Justification> {
     let why = "a plain-text master is shown every draft that is not discarded, ranked by Cred";
-    let quarantined = input.deliberation.with_status(Status::Quarantine);
-    quarantined
-        .into_iter()
-        .map(|agent| Justification {
-            agent,
-            why: why.to_owned(),
-        })
-        .collect()
+    let quarantined = input
+        .deliberation
+        .with_status(Status::Quarantine)
+        .into_iter();
+    let why = why.to_owned();
+    let justify = |agent| Justification {
+        agent,
+        why: why.clone(),
+    };
+    quarantined.map(justify).collect()
 }

@@ -10,8 +10,9 @@ use crate::committee::money::budget::{self, ModelText};
 use crate::committee::reply::assumptions;
 use crate::committee::reply::redaction::Redactor;
 use crate::committee::reply::sections;
-use crate::committee::request_context::RequestContext;
-use crate::committee::stages::deliberation::Deliberation;
+use crate::committee::request_context::{RequestContext, Stage};
+use crate::committee::stages::deliberation::{Deliberation, ScoredReport};
+use crate::config::RoleModel;
 use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status, Tag};
 use crate::journal::{DisagreementNote, Draft, Justification, RunContext, Synthesized};
 use crate::text::{excerpt, one_line};
@@ -29,23 +30,28 @@ pub struct SynthesisInput<'a> {
 }
 
 impl<'a> SynthesisInput<'a> {
-    /// Returns the outputs that are not discarded, with agent, report, score and tokens, the
-    /// highest `Cred` first.
-    pub fn usable(&self) -> Vec<(Agent, &'a AgentReport, &'a crate::domain::Score, u64)> {
-        let mut usable: Vec<_> = self
-            .deliberation
-            .answered()
-            .filter(|(_, _, score, _)| score.status != Status::Discard)
-            .collect();
-        usable.sort_by(|a, b| b.2.cred.total_cmp(&a.2.cred));
+    pub fn stage(&self) -> Stage<'a> {
+        Stage::new(self.run, self.deps, self.request)
+    }
+
+    /// Returns the outputs that are not discarded, the highest `Cred` first.
+    pub fn usable(&self) -> Vec<ScoredReport<'a>> {
+        let mut usable = self.deliberation.usable();
+        usable.sort_by(|a, b| b.score.cred.total_cmp(&a.score.cred));
         usable
+    }
+
+    /// Returns the reports of the usable outputs.
+    pub fn reports(&self) -> Vec<(Agent, &'a AgentReport)> {
+        let usable = self.usable().into_iter();
+        usable.map(|it| (it.agent, it.report)).collect()
     }
 
     /// Returns the redactor for references to the outputs that `which` selects.
     fn redactor(&self, which: impl Fn(Agent, Status) -> bool) -> Redactor {
         let answered = self.deliberation.answered();
-        let selected = answered.filter(|(agent, _, score, _)| which(*agent, score.status));
-        Redactor::new(selected.map(|(agent, report, ..)| (agent.into_str(), report)))
+        let selected = answered.filter(|it| which(it.agent, it.score.status));
+        Redactor::new(selected.map(|it| (it.agent.into_str(), it.report)))
     }
 
     /// Returns the redactor for references to discarded outputs.
@@ -67,73 +73,52 @@ impl<'a> SynthesisInput<'a> {
 
     /// Returns the quarantined agents without a justification for the use of their outputs.
     pub fn without_reason(&self, justified: &[Justification]) -> Vec<Agent> {
-        let quarantined = self.deliberation.with_status(Status::Quarantine);
+        let mut quarantined = self.deliberation.with_status(Status::Quarantine);
+        quarantined.retain(|agent| justified.iter().all(|it| it.agent != *agent));
         quarantined
-            .into_iter()
-            .filter(|agent| !justified.iter().any(|j| j.agent == *agent))
-            .collect()
     }
 
     /// Returns the units that a text refers to, as "agent:unit id", in order and with repetitions.
     pub fn units_named(&self, text: &str) -> Vec<String> {
-        let usable = self.usable().into_iter();
-        let units: Vec<String> = usable
-            .flat_map(|(agent, r, ..)| r.units.iter().map(move |u| format!("{agent}:{}", u.id)))
-            .collect();
+        let reports = self.reports().into_iter();
+        let units = reports.flat_map(|(agent, report)| qualified(agent, report).units);
+        let units: Vec<String> = units.map(|unit| unit.id).collect();
         let named = self.redactor(|_, status| status != Status::Discard);
         let known = |name: &&str| units.iter().find(|unit| unit.eq_ignore_ascii_case(name));
-        let references = named.references(text).into_iter();
-        references
-            .filter_map(|name| known(&name).cloned())
-            .collect()
+        let references = named.references(text);
+        references.iter().filter_map(known).cloned().collect()
     }
 
     /// Returns the values of the master's prompts, and those parts of them that models wrote.
     pub fn values(&self) -> (Value, Vec<ModelText>) {
-        let mut values = self
-            .request
-            .values(Some(self.plan.task_type.into_str()), &[]);
+        let task_type = self.plan.task_type.into_str();
+        let mut values = self.request.values(Some(task_type), &[]);
         let mut texts = vec![];
-        let outputs: Vec<Value> = self
-            .usable()
-            .into_iter()
-            .map(|(agent, report, score, tokens)| {
-                let report_json = qualified(agent, report).for_models();
-                texts.push(ModelText::of(&report_json, tokens));
-                let axes: Vec<String> = score
-                    .axes
-                    .iter()
-                    .map(|(axis, s)| format!("{} {:.0}", axis.into_str(), s.points))
-                    .collect();
-                json!({
-                    "agent": agent.into_str(),
-                    "status": score.status.into_str(),
-                    "cred": format!("{:.2}", score.cred),
-                    "axes": axes.join(", "),
-                    "report_json": report_json,
-                })
+        let output = |it: ScoredReport<'_>| {
+            let report_json = qualified(it.agent, it.report).for_models();
+            texts.push(ModelText::of(&report_json, it.tokens));
+            let axes = it.score.axes.iter();
+            let axes = axes.map(|(axis, it)| format!("{} {:.0}", axis.into_str(), it.points));
+            json!({
+                "agent": it.agent.into_str(),
+                "status": it.score.status.into_str(),
+                "cred": format!("{:.2}", it.score.cred),
+                "axes": axes.collect::<Vec<_>>().join(", "),
+                "report_json": report_json,
             })
-            .collect();
-        set(&mut values, "outputs", json!(outputs));
-        let disagreements: Vec<Value> = self
-            .visible_disagreements()
-            .into_iter()
+        };
+        let outputs = self.usable().into_iter().map(output).collect();
+        set(&mut values, "outputs", outputs);
+        let disagreements = self.visible_disagreements().into_iter();
+        let disagreements = disagreements
             .map(|(topic, positions)| json!({ "topic": topic, "positions": positions }))
             .collect();
-        set(&mut values, "disagreements", json!(disagreements));
-        let reports: Vec<(Agent, &AgentReport)> =
-            self.usable().iter().map(|(a, r, ..)| (*a, *r)).collect();
-        set(
-            &mut values,
-            "findings",
-            json!(self.deliberation.evidence.findings(&reports)),
-        );
-        let missing: Vec<String> = self
-            .deliberation
-            .failed()
-            .map(|(agent, cause, _)| format!("{agent}: {cause}"))
-            .collect();
-        set(&mut values, "missing", json!(missing));
+        set(&mut values, "disagreements", disagreements);
+        let findings = self.deliberation.evidence.findings(&self.reports());
+        set(&mut values, "findings", json!(findings));
+        let failed = self.deliberation.failed();
+        let missing = failed.map(|(agent, cause, _)| format!("{agent}: {cause}"));
+        set(&mut values, "missing", missing.collect());
         (values, texts)
     }
 
@@ -142,40 +127,34 @@ impl<'a> SynthesisInput<'a> {
     /// then the disagreements by severity. At most [`MAX_DISAGREEMENTS`] with 3 positions each,
     /// because the money earmarked for the synthesis is limited.
     fn visible_disagreements(&self) -> Vec<(String, Vec<String>)> {
-        let usable = self.usable();
+        let reports = self.reports();
         let topic = |topic: &str| {
-            let mut units = usable.iter().flat_map(|(_, report, ..)| &report.units);
-            let known = ["final answer", "claims"].contains(&topic)
+            let mut units = reports.iter().flat_map(|(_, report)| &report.units);
+            let is_known = ["final answer", "claims"].contains(&topic)
                 || units.any(|unit| unit.topic.trim().eq_ignore_ascii_case(topic));
             // The topic may come from a discarded output, which the master must not see.
-            if known {
-                topic.to_owned()
+            let shown = if is_known { topic } else { "a contested point" };
+            shown.to_owned()
+        };
+        let position = |position: Position| {
+            let text = excerpt(&position.text, 160);
+            let mut named: Vec<String> = position.units.iter().map(ToString::to_string).collect();
+            if named.is_empty() {
+                named = position.agents;
+            }
+            named.truncate(6);
+            if named.is_empty() {
+                text
             } else {
-                "a contested point".to_owned()
+                format!("{text} ({})", named.join(", "))
             }
         };
-        let told = |(d, positions): (&Disagreement, Vec<Position>)| {
-            let shown = positions.into_iter().map(|p| {
-                let text = excerpt(&p.text, 160);
-                let mut named: Vec<String> = p.units.iter().map(ToString::to_string).collect();
-                if named.is_empty() {
-                    named = p.agents;
-                }
-                named.truncate(6);
-                if named.is_empty() {
-                    text
-                } else {
-                    format!("{text} ({})", named.join(", "))
-                }
-            });
-            (topic(&d.topic), shown.take(3).collect())
+        let told = |(disagreement, positions): (&Disagreement, Vec<Position>)| {
+            let positions = positions.into_iter().take(3).map(position);
+            (topic(&disagreement.topic), positions.collect())
         };
-        self.deliberation
-            .visible_disagreements()
-            .into_iter()
-            .take(MAX_DISAGREEMENTS)
-            .map(told)
-            .collect()
+        let visible = self.deliberation.visible_disagreements().into_iter();
+        visible.take(MAX_DISAGREEMENTS).map(told).collect()
     }
 
     /// Returns the specification of a call to the master for this step.
@@ -188,35 +167,34 @@ impl<'a> SynthesisInput<'a> {
         values: Value,
         model_texts: Vec<ModelText>,
     ) -> Result<CallSpec<'static>, Failure> {
-        let Some(master) = self.deps.role(Role::Master) else {
-            return Err(Failure::internal("no master is configured"));
-        };
-        let given = budget::given(&self.deliberation.trimmed.max_tokens, Role::Master);
+        let master = self.stage().master()?;
         Ok(CallSpec {
             step: step.to_owned(),
             role: Role::Master,
             prompt: self.deps.prompts.render(master.prompts, step, values)?,
             images: &[],
             model_texts,
-            max_tokens: given.unwrap_or(master.limit_in(self.request.question.mode)),
+            max_tokens: self.max_tokens(master),
             answer_tokens: None,
-            // The estimate comes after the synthesis. Some time must be left for finishing the run.
-            until: self
-                .deps
-                .stage_end(self.run, if step == "estimate" { 0.98 } else { 0.93 }),
+            until: self.deps.stage_end(self.run, 0.93),
         })
+    }
+
+    /// Returns the output limit of the master's synthesis.
+    pub fn max_tokens(&self, master: &RoleModel) -> u32 {
+        let given = budget::given(&self.deliberation.trimmed.max_tokens, Role::Master);
+        given.unwrap_or(master.limit_in(self.request.question.mode))
     }
 
     /// Returns a draft that the service itself completes: its main answer, and nothing that only a
     /// structured synthesis states. The assumptions are those of the given reports.
     pub fn draft(&self, main: String, reports: &[(Agent, &AgentReport)]) -> Draft {
         let stated = assumptions::of_reports(reports);
-        let (assumptions, assumptions_left_out) =
-            assumptions::ledger(&stated, reports, self.request);
+        let (assumptions, left_out) = assumptions::ledger(&stated, reports, self.request);
         Draft {
             tldr: vec![sections::first_sentence(&main)],
             assumptions,
-            assumptions_left_out,
+            assumptions_left_out: left_out,
             disagreements: self.detected(),
             ..Draft::new(self.plan.task_type, main)
         }
@@ -243,10 +221,8 @@ fn qualified(agent: Agent, report: &AgentReport) -> AgentReport {
 
 /// Returns the text of the first unit that a report tags as its answer, on one line.
 pub(super) fn answer_of(report: &AgentReport) -> Option<String> {
-    let unit = report
-        .units
-        .iter()
-        .find(|unit| unit.tags.contains(&Tag::Answer))?;
+    let mut units = report.units.iter();
+    let unit = units.find(|unit| unit.tags.contains(&Tag::Answer))?;
     Some(one_line(&unit.text)).filter(|answer| !answer.is_empty())
 }
 
@@ -257,8 +233,7 @@ pub(super) fn clean(input: &SynthesisInput<'_>, synthesized: &mut Synthesized) {
     };
     sections::plain_draft(draft);
     let barred = input.barred(&draft.quarantine_justifications);
-    barred.redact_draft(
-        synthesized,
-        "references to discarded or unjustified quarantined outputs were removed from the draft",
-    );
+    let correction =
+        "references to discarded or unjustified quarantined outputs were removed from the draft";
+    barred.redact_draft(synthesized, correction);
 }

@@ -5,23 +5,20 @@ use serde_json::json;
 use crate::committee::call::prompts::{set, unquoted};
 use crate::committee::call::{CallFailure, Typed, buy_checked, buy_text};
 use crate::committee::failure::Failure;
-use crate::committee::money::budget::{self, ModelText};
-use crate::committee::output_shapes::{
-    DisagreementOut, EstimateOut, FinalSynthesis, SynthesisAudit, SynthesisMeta,
-};
+use crate::committee::money::budget::ModelText;
+use crate::committee::output_shapes::{EstimateOut, FinalSynthesis};
 use crate::committee::reply::assumptions;
 use crate::committee::reply::plan_steps::plan_steps;
 use crate::committee::reply::sections::{self, to_last_paragraph};
 use crate::committee::stages::cut_answer::{continued, salvaged};
 use crate::committee::stages::synthesis_checks::{
-    answer_problem, justifications_of, known_units, problems, shown_quarantine, would_ask,
+    answer_problem, justifications_of, known_units, non_empty, problems, shown_quarantine,
+    would_ask,
 };
 use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of, clean};
 use crate::committee::stages::{fallback_answer, figures, finish, question, question_rules};
-use crate::config::OutputForm;
-use crate::domain::{
-    Agent, AgentReport, AssumptionKind, Clarification, Earmark, Estimate, FailureCause, Mode, Role,
-};
+use crate::config::{OutputForm, RoleModel};
+use crate::domain::{AgentReport, AssumptionKind, Earmark, FailureCause, Mode};
 use crate::journal::step::SynthesisStep;
 use crate::journal::{Cut, DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
 use crate::scoring;
@@ -42,10 +39,7 @@ const MAX_ENTRIES: usize = 100;
 /// If the master fails and the run cannot finish without it.
 pub async fn write(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
     let write = async {
-        let Some(master) = input.deps.role(Role::Master) else {
-            return Err(Failure::internal("no master is configured"));
-        };
-        let mut synthesized = match master.output {
+        let mut synthesized = match input.stage().master()?.output {
             _ if !input.request.may_ask() && input.usable().is_empty() => {
                 let nothing = SynthesisSource::Failed(FailureCause::EmptyOutput);
                 fallback_answer::undecided(input, nothing)
@@ -53,22 +47,21 @@ pub async fn write(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
             OutputForm::Json => write_json(input).await?,
             OutputForm::Text => write_text(input).await?,
         };
+        let clean = || clean(input, &mut synthesized);
         input
             .run
-            .compute_text("cleaning the synthesis", || clean(input, &mut synthesized))
+            .compute_text("cleaning the synthesis", clean)
             .await?;
         let synthesized = finish::enforce_invariants(input, synthesized).await?;
-        Ok(Box::new(synthesized))
+        Ok::<_, Failure>(Box::new(synthesized))
     };
     Ok(*input.run.step(SynthesisStep, write).await?)
 }
 
 async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
-    let (mut values, texts) = input
-        .run
-        .compute_text("asking for the synthesis", || input.values())
-        .await?;
-    let max_words = max_words(input);
+    let asking = "asking for the synthesis";
+    let (mut values, texts) = input.run.compute_text(asking, || input.values()).await?;
+    let max_words = max_words(input, input.stage().master()?);
     set(&mut values, "max_words", json!(max_words));
     set(&mut values, "written", json!(""));
     let ask = input.ask("synthesis", values, texts)?;
@@ -87,16 +80,11 @@ async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
 
 /// Returns the words that the master is told to write: what fits into its output limit beside the
 /// other parts of the synthesis.
-fn max_words(input: &SynthesisInput<'_>) -> u32 {
-    let mode = input.request.question.mode;
-    let given = budget::given(&input.deliberation.trimmed.max_tokens, Role::Master);
-    let words = input.deps.role(Role::Master).map_or(ASK_WORDS, |master| {
-        master.words_in(given.unwrap_or(master.limit_in(mode)), REST_TOKENS)
-    });
-    if mode == Mode::Ask {
-        words.min(ASK_WORDS)
-    } else {
-        words
+fn max_words(input: &SynthesisInput<'_>, master: &RoleModel) -> u32 {
+    let words = master.words_in(input.max_tokens(master), REST_TOKENS);
+    match input.request.question.mode {
+        Mode::Ask => words.min(ASK_WORDS),
+        Mode::Audit | Mode::Deep => words,
     }
 }
 
@@ -106,22 +94,12 @@ async fn instead(
     input: &SynthesisInput<'_>,
     failure: &CallFailure,
 ) -> Result<Synthesized, Failure> {
-    let found = if failure.is_recoverable() {
-        fallback_answer::of(input, failure).await?
-    } else {
-        None
-    };
-    if let Some(found) = found {
-        return Ok(found);
-    }
     if !failure.is_recoverable() {
         return Err(Failure::master("synthesis", failure));
     }
-    let cause = failure.cause.clone();
-    Ok(fallback_answer::undecided(
-        input,
-        SynthesisSource::Failed(cause),
-    ))
+    let source = SynthesisSource::Failed(failure.cause.clone());
+    let found = fallback_answer::of(input, failure).await?;
+    Ok(found.unwrap_or_else(|| fallback_answer::undecided(input, source)))
 }
 
 /// Gets plain text from the master as the main answer. Fixed rules make the rest.
@@ -129,13 +107,12 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     let task_type = input.plan.task_type;
     let mut values = input.request.values(Some(task_type.into_str()), &[]);
     let usable = input.usable().into_iter();
-    let (drafts, texts): (Vec<String>, Vec<ModelText>) = usable
-        .map(|(_, report, _, tokens)| {
-            let draft = gist(report);
-            let text = ModelText::of(&draft, tokens);
-            (draft, text)
-        })
-        .unzip();
+    let (drafts, tokens): (Vec<String>, Vec<u64>) =
+        usable.map(|it| (gist(it.report), it.tokens)).unzip();
+    let texts = drafts.iter().zip(tokens);
+    let texts = texts
+        .map(|(draft, tokens)| ModelText::of(draft, tokens))
+        .collect();
     set(&mut values, "drafts", json!(drafts));
     let ask = input.ask("synthesis", values, texts)?;
     input.run.release(Earmark::Synthesis);
@@ -143,16 +120,13 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         Ok(typed) => typed,
         Err(error) => return instead(input, &error.no_output()?).await,
     };
-    let reports = reports(input);
     let mut corrections =
         vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
     let read = || {
-        let text = unquoted(&typed.value);
-        let text = if typed.truncated {
-            to_last_paragraph(&text)
-        } else {
-            text
-        };
+        let mut text = unquoted(&typed.value);
+        if typed.truncated {
+            text = to_last_paragraph(&text);
+        }
         let question = &input.request.question.message;
         sections::main_answer(&text, question, &input.discarded(), &mut corrections)
     };
@@ -172,20 +146,11 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         quarantine_justifications: shown_quarantine(input),
         final_answer: answer_of(&report),
         cut: typed.truncated.then_some(Cut::EndMissing),
-        ..input.draft(main, &reports)
+        ..input.draft(main, &input.reports())
     };
-    Ok(Synthesized {
-        draft: Some(draft),
-        question: question_rules::by_rule(input),
-        obtained: SynthesisSource::Model(typed.obtained),
-        corrections,
-        broken_rules: vec![],
-    })
-}
-
-fn reports<'a>(input: &SynthesisInput<'a>) -> Vec<(Agent, &'a AgentReport)> {
-    let usable = input.usable().into_iter();
-    usable.map(|(agent, report, ..)| (agent, report)).collect()
+    let source = SynthesisSource::Model(typed.obtained);
+    let question = question_rules::by_rule(input);
+    Ok(Synthesized::new(Some(draft), question, source, corrections))
 }
 
 async fn complete(
@@ -196,22 +161,17 @@ async fn complete(
     let is_blank = typed.salvaged.is_some();
     let noted = |note: &String| format!("the synthesis's JSON: {note}");
     let mut corrections: Vec<String> = typed.notes.iter().map(noted).collect();
-    let FinalSynthesis {
-        reply_markdown,
-        meta,
-        audit,
-    } = bounded(typed.value);
+    let synthesis = bounded(typed.value);
+    let FinalSynthesis { meta, audit, .. } = &synthesis;
     let read = || {
-        let justifications = justifications_of(input, &audit);
+        let justifications = justifications_of(input, audit);
         let barred = input.barred(&justifications);
-        let question = &input.request.question.message;
-        let main = sections::main_answer(&reply_markdown, question, &barred, &mut corrections);
+        let (text, question) = (&synthesis.reply_markdown, &input.request.question.message);
+        let main = sections::main_answer(text, question, &barred, &mut corrections);
         (justifications, main)
     };
-    let (justifications, main) = input
-        .run
-        .compute_text("reading the main answer", read)
-        .await?;
+    let reading = "reading the main answer";
+    let (justifications, main) = input.run.compute_text(reading, read).await?;
     if main.trim().is_empty() {
         return instead(input, &CallFailure::unusable("the main answer is empty")).await;
     }
@@ -223,44 +183,29 @@ async fn complete(
         plan_confidence: meta.plan_confidence,
     };
     let estimate = figures::of_synthesis(input, given, &main, &mut corrections).await?;
-    let obtained = SynthesisSource::Model(typed.obtained);
-    let draft = || {
-        let unjustified = answer_problem(input, &meta.final_answer, &audit.answer_justification);
-        let parts = Parts {
-            main,
-            meta,
-            audit,
-            justifications,
-            estimate,
-        };
-        let (mut draft, question) = parts.assemble(input, &mut corrections);
-        draft.cut = cut;
+    let complete = || {
+        let mut draft = draft_of(input, &synthesis, main, justifications, &mut corrections);
+        (draft.estimate, draft.cut) = (estimate, cut);
         if is_blank {
             // Nothing of these was written.
             (draft.conflict_penalty, draft.coverage_bonus) = (None, None);
             draft.final_answer = draft.final_answer.filter(|answer| !answer.is_empty());
         }
-        let penalised =
-            |detail| format!("the reply's final answer bears the largest penalty: {detail}");
-        corrections.extend(unjustified.map(penalised));
+        let unjustified = answer_problem(input, &meta.final_answer, &audit.answer_justification);
+        let why = "the reply's final answer bears the largest penalty";
+        corrections.extend(unjustified.map(|detail| format!("{why}: {detail}")));
+        let question = question_rules::question_of(input, &audit.fallback_question);
         (draft, question)
     };
-    let (draft, question) = input
-        .run
-        .compute_text("completing the draft", draft)
-        .await?;
+    let completing = "completing the draft";
+    let (draft, question) = input.run.compute_text(completing, complete).await?;
     let question = match question {
         Some(question) => question,
         None if would_ask(input, &draft) => question::instead(input, &mut corrections).await?,
         None => question_rules::by_rule(input),
     };
-    Ok(Synthesized {
-        draft: Some(draft),
-        question,
-        obtained,
-        corrections,
-        broken_rules: vec![],
-    })
+    let source = SynthesisSource::Model(typed.obtained);
+    Ok(Synthesized::new(Some(draft), question, source, corrections))
 }
 
 /// Returns a synthesis with at most [`MAX_ENTRIES`] in each list.
@@ -281,74 +226,46 @@ fn bounded(mut synthesis: FinalSynthesis) -> FinalSynthesis {
     synthesis
 }
 
-/// The parts of a structured synthesis, after its main answer is cut and its estimate completed.
-struct Parts {
+/// Returns the draft of a structured synthesis after its main answer is cut, without an estimate.
+fn draft_of(
+    input: &SynthesisInput<'_>,
+    FinalSynthesis { meta, audit, .. }: &FinalSynthesis,
     main: String,
-    meta: SynthesisMeta,
-    audit: SynthesisAudit,
     justifications: Vec<Justification>,
-    estimate: Option<Estimate>,
-}
-
-impl Parts {
-    fn assemble(
-        self,
-        input: &SynthesisInput<'_>,
-        corrections: &mut Vec<String>,
-    ) -> (Draft, Option<Clarification>) {
-        let Self {
-            main,
-            meta,
-            audit,
-            justifications,
-            estimate,
-        } = self;
-        let mut cited = audit.units_used.clone();
-        cited.extend(input.units_named(&main));
-        let units_used = known_units(input, &cited, &justifications, corrections);
-        let mut tldr = plain_lines(&meta.tldr);
-        tldr.truncate(3);
-        if tldr.is_empty() {
-            tldr.push(sections::first_sentence(&main));
-        }
-        let question = question_rules::question_of(input, &audit.fallback_question);
-        let note = |d: &DisagreementOut| DisagreementNote {
-            topic: one_line(&d.topic),
-            summary: one_line(&d.summary),
-        };
-        let mut disagreements: Vec<_> = audit.disagreements.iter().map(note).collect();
-        if disagreements.is_empty() {
-            disagreements = input.detected();
-        }
-        let stated = meta.assumptions.iter().map(|a| (a.text.clone(), a.kind));
-        let stated: Vec<(String, AssumptionKind)> = stated.collect();
-        let (assumptions, assumptions_left_out) =
-            assumptions::ledger(&stated, &reports(input), input.request);
-        let draft = Draft {
-            task_type: meta.task_type,
-            tldr,
-            main,
-            acceptance_tests: plain_lines(&meta.acceptance_tests),
-            assumptions,
-            assumptions_left_out,
-            estimate,
-            cut: None,
-            units_used,
-            disagreements,
-            quarantine_justifications: justifications,
-            conflict_penalty: Some(audit.conflict_penalty),
-            coverage_bonus: Some(audit.coverage_bonus),
-            final_answer: Some(one_line(&meta.final_answer)),
-            answer_justification: Some(one_line(&audit.answer_justification))
-                .filter(|why| !why.is_empty()),
-        };
-        (draft, question)
+    corrections: &mut Vec<String>,
+) -> Draft {
+    let mut cited = audit.units_used.clone();
+    cited.extend(input.units_named(&main));
+    let mut tldr = sections::plain_lines(&meta.tldr);
+    tldr.truncate(3);
+    if tldr.is_empty() {
+        tldr.push(sections::first_sentence(&main));
     }
-}
-
-fn plain_lines(lines: &[String]) -> Vec<String> {
-    let lines = lines.iter().map(|line| sections::plain_line(line));
-    lines.filter(|line| !line.is_empty()).collect()
+    let disagreements = audit.disagreements.iter().map(|it| DisagreementNote {
+        topic: one_line(&it.topic),
+        summary: one_line(&it.summary),
+    });
+    let mut disagreements: Vec<_> = disagreements.collect();
+    if disagreements.is_empty() {
+        disagreements = input.detected();
+    }
+    let stated = meta.assumptions.iter().map(|it| (it.text.clone(), it.kind));
+    let stated: Vec<(String, AssumptionKind)> = stated.collect();
+    let (assumptions, left_out) = assumptions::ledger(&stated, &input.reports(), input.request);
+    Draft {
+        tldr,
+        acceptance_tests: sections::plain_lines(&meta.acceptance_tests),
+        assumptions,
+        assumptions_left_out: left_out,
+        units_used: known_units(input, &cited, &justifications, corrections),
+        disagreements,
+        quarantine_justifications: justifications,
+        conflict_penalty: Some(audit.conflict_penalty),
+        coverage_bonus: Some(audit.coverage_bonus),
+        final_answer: Some(one_line(&meta.final_answer)),
+        answer_justification: non_empty(&audit.answer_justification),
+        ..Draft::new(meta.task_type, main)
+    }
 }
 
 /// Returns the first sentence of a text. For a bare list of steps, names the first and the last

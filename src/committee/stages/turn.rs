@@ -10,8 +10,9 @@ use crate::committee::call::prompts::{Rendered, set, unquoted};
 use crate::committee::call::{CallFailure, CallSpec, Typed, buy_text, call_json};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::output_shapes::Decisions;
+use crate::committee::stages::open_claims::Claim;
 use crate::committee::stages::resolve::{self, Held};
-use crate::committee::stages::round_context::{RoundContext, RoundInput};
+use crate::committee::stages::round_context::RoundContext;
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{Agent, AgentReport, Earmark, Role};
 use crate::journal::step::AgentStep;
@@ -96,25 +97,17 @@ impl RoundContext<'_> {
             answer_tokens: None,
             until,
         };
-        let written = match model.output {
-            OutputForm::Json => call_json::<AgentReport>(self.run, self.deps, ask).await,
-            OutputForm::Text => match buy_text(self.run, self.deps, ask).await {
-                Ok(typed) => {
-                    let message = self.request.full_text();
-                    let read = || {
-                        scoring::report_from_text(
-                            agent.into_str(),
-                            &message,
-                            &unquoted(&typed.value),
-                        )
-                    };
-                    let report = self.run.compute(&format!("reading {step}"), read).await?;
-                    Ok(typed.map(|_| report))
-                }
-                Err(error) => Err(error),
-            },
+        let typed = match model.output {
+            OutputForm::Json => call_json::<AgentReport>(self.run, self.deps, ask).await?,
+            OutputForm::Text => {
+                let typed = buy_text(self.run, self.deps, ask).await?;
+                let message = self.request.full_text();
+                let text = unquoted(&typed.value);
+                let read = || scoring::report_from_text(agent.into_str(), &message, &text);
+                let report = self.run.compute(&format!("reading {step}"), read).await?;
+                typed.map(|_| report)
+            }
         };
-        let typed = written?;
         Ok(AgentOutcome::Answered {
             report: clean(typed.value, self.deps.policy.llm_confidence_ceiling),
             obtained: typed.obtained,
@@ -135,23 +128,20 @@ impl RoundContext<'_> {
         &self,
         round: u8,
         agent: Agent,
-        report: &AgentReport,
-        heard: &RoundInput<'_>,
+        earlier: &AgentOutcome,
+        claims: &[Claim],
     ) -> Result<AgentOutcome, Failure> {
         if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
             return Ok(finished.outcome);
         }
         let model = self.model(agent)?;
-        let held = resolve::held(self.request, round, agent, heard.claims);
+        let held = resolve::held(self.request, round, agent, claims);
+        let render = || self.resolve_prompt(model, &held);
+        let rendering = "rendering contested claims";
         let ask = CallSpec {
             step: format!("r{round}/resolve/{agent}"),
             role: Role::Agent(agent),
-            prompt: self
-                .run
-                .compute("rendering contested claims", || {
-                    self.resolve_prompt(model, &held)
-                })
-                .await??,
+            prompt: self.run.compute(rendering, render).await??,
             images: &[],
             model_texts: vec![],
             max_tokens: model.max_tokens,
@@ -160,10 +150,9 @@ impl RoundContext<'_> {
         };
         let (outcome, resolved) = match call_json::<Decisions>(self.run, self.deps, ask).await {
             Ok(typed) => {
-                let settle = || resolved(agent, report, heard, &held, &typed);
-                self.run
-                    .compute(&format!("settling r{round}/{agent}"), settle)
-                    .await?
+                let settle = || resolved(agent, earlier.clone(), &held, &typed);
+                let settling = format!("settling r{round}/{agent}");
+                self.run.compute(&settling, settle).await?
             }
             Err(error) => (failed(error.no_output()?), None),
         };
@@ -202,24 +191,22 @@ impl RoundContext<'_> {
 /// Returns the earlier outcome with the agent's concessions applied, and its decisions.
 fn resolved(
     agent: Agent,
-    report: &AgentReport,
-    heard: &RoundInput<'_>,
+    mut outcome: AgentOutcome,
     held: &[Held<'_>],
     typed: &Typed<Decisions>,
 ) -> (AgentOutcome, Option<Resolved>) {
-    let (report, resolved) =
-        resolve::settle(report, agent.into_str(), held, &typed.value, typed.obtained);
-    let mut outcome = heard.latest.get(&agent).cloned();
-    if let Some(AgentOutcome::Answered {
-        report: earlier, ..
-    }) = &mut outcome
-    {
-        *earlier = report;
+    let mut resolved = None;
+    if let AgentOutcome::Answered { report, .. } = &mut outcome {
+        let agent = agent.into_str();
+        resolved = Some(resolve::settle(
+            report,
+            agent,
+            held,
+            &typed.value,
+            typed.obtained,
+        ));
     }
-    let outcome = outcome.filter(AgentOutcome::is_answered);
-    let outcome =
-        outcome.unwrap_or_else(|| failed(CallFailure::unusable("there is no earlier report")));
-    (outcome, Some(resolved))
+    (outcome, resolved)
 }
 
 pub(super) async fn finished(

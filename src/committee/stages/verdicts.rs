@@ -8,6 +8,7 @@ use conclave_lenient_json::Problem;
 use rand::seq::SliceRandom;
 use serde_json::{Value, json};
 
+use crate::committee::money::budget::ModelText;
 use crate::committee::money::check_cost::{CLAIM_BYTES, SUMMARY_BYTES, claims_of};
 use crate::committee::output_shapes::{CrossCheckReply, VerdictOut};
 use crate::committee::request_context::RequestContext;
@@ -38,37 +39,34 @@ pub struct Shown<'a> {
     /// With their ids, "R1.1", "R1.2", ...
     claims: Vec<(String, &'a Unit)>,
     /// Tokens of the whole report.
-    pub tokens: u64,
+    tokens: u64,
 }
 
 impl Shown<'_> {
     pub fn value(&self) -> Value {
-        let claims: Vec<Value> = self
-            .claims
-            .iter()
-            .map(|(id, unit)| {
-                let tags: Vec<&str> = unit.tags.iter().map(Tag::into_str).collect();
-                let tags = if tags.is_empty() {
-                    "no tag".to_owned()
-                } else {
-                    tags.join(", ")
-                };
-                json!({ "id": id, "tags": tags, "text": line(&unit.text, CLAIM_BYTES) })
-            })
-            .collect();
+        let claim = |(id, unit): &(String, &Unit)| {
+            let tags: Vec<&str> = unit.tags.iter().map(Tag::into_str).collect();
+            let tags = if tags.is_empty() {
+                vec!["no tag"]
+            } else {
+                tags
+            };
+            json!({ "id": id, "tags": tags.join(", "), "text": line(&unit.text, CLAIM_BYTES) })
+        };
+        let claims: Vec<Value> = self.claims.iter().map(claim).collect();
         json!({ "label": self.label, "summary": self.summary, "claims": claims })
     }
 
-    /// Returns the model-written text of it.
-    pub fn text(&self) -> String {
+    /// Returns the bound of the text that a model wrote.
+    pub fn model_text(&self) -> ModelText {
         let claims = self
             .claims
             .iter()
             .map(|(_, unit)| line(&unit.text, CLAIM_BYTES));
-        std::iter::once(self.summary.clone())
+        let lines: Vec<String> = std::iter::once(self.summary.clone())
             .chain(claims)
-            .collect::<Vec<_>>()
-            .join("\n")
+            .collect();
+        ModelText::of(&lines.join("\n"), self.tokens)
     }
 }
 
@@ -109,10 +107,8 @@ pub fn shown<'a>(
 /// If a report tags none, returns its first unit.
 fn key_units(report: &AgentReport, scope: CheckScope) -> Vec<&Unit> {
     let tagged = |tag: Tag| {
-        report
-            .units
-            .iter()
-            .filter(move |unit| unit.tags.contains(&tag))
+        let units = report.units.iter();
+        units.filter(move |unit| unit.tags.contains(&tag))
     };
     let keys = tagged(Tag::Key).filter(|unit| !unit.tags.contains(&Tag::Answer));
     let mut units: Vec<&Unit> = tagged(Tag::Answer).chain(keys).collect();
@@ -141,11 +137,10 @@ pub fn problems(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Problem> {
         return vec![];
     }
     let detail =
-        "there is no verdict on any claim that was given: name each by its id, such as R1.1"
-            .to_owned();
+        "there is no verdict on any claim that was given: name each by its id, such as R1.1";
     vec![Problem {
         pointer: "/claims".into(),
-        detail,
+        detail: detail.into(),
     }]
 }
 
@@ -156,11 +151,9 @@ pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> (CrossCheck, Vec<St
     let mut agents = |labels: &[String]| -> Vec<String> {
         let mut named: Vec<String> = vec![];
         for label in labels {
-            match report_of(shown, label) {
-                Some(shown) if named.iter().all(|known| known != shown.agent.into_str()) => {
-                    named.push(shown.agent.into_str().to_owned());
-                }
-                Some(_) => {}
+            match report_of(shown, label).map(|it| it.agent.to_string()) {
+                Some(agent) if named.contains(&agent) => {}
+                Some(agent) => named.push(agent),
                 None => dropped.unknown += 1,
             }
         }
@@ -168,12 +161,9 @@ pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> (CrossCheck, Vec<St
     };
     let same_answers = reply.same_answers.iter().map(|group| agents(group));
     let same_answers = same_answers.filter(|group| group.len() > 1).collect();
-    let parts = reply
-        .parts
-        .iter()
-        .filter(|part| !part.part.trim().is_empty())
-        .take(MAX_PARTS);
+    let parts = reply.parts.iter().filter(|it| !it.part.trim().is_empty());
     let parts = parts
+        .take(MAX_PARTS)
         .map(|part| PartAnswered {
             part: excerpt(&part.part, PART_CHARS),
             answered_by: agents(&part.answered_by),
@@ -269,11 +259,8 @@ fn verdict(
     let mut supported_by = named(&out.supported_by);
     // A report that is named on both sides does not support.
     let agent_of = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
-    supported_by.retain(|name| {
-        !contradicted_by
-            .iter()
-            .any(|other| agent_of(other) == agent_of(name))
-    });
+    let against: Vec<String> = contradicted_by.iter().map(|name| agent_of(name)).collect();
+    supported_by.retain(|name| !against.contains(&agent_of(name)));
     ClaimVerdict {
         claim: UnitRef::new(holder.agent.into_str(), &unit.id),
         supported_by,
@@ -286,14 +273,11 @@ fn verdict(
 
 /// Returns the claim of an id such as "R1.2".
 fn claim_of<'a, 'b>(shown: &'a [Shown<'b>], id: &str) -> Option<(&'a Shown<'b>, &'b Unit)> {
-    let id = id.trim();
-    shown.iter().find_map(|shown| {
-        let (_, unit) = shown
-            .claims
-            .iter()
-            .find(|(own, _)| own.eq_ignore_ascii_case(id))?;
-        Some((shown, *unit))
-    })
+    let claims = shown
+        .iter()
+        .flat_map(|it| it.claims.iter().map(move |claim| (it, claim)));
+    let mut named = claims.filter(|(_, (own, _))| own.eq_ignore_ascii_case(id.trim()));
+    named.next().map(|(shown, (_, unit))| (shown, *unit))
 }
 
 /// Returns the report of a label such as "R1", or of one of its claims.
@@ -316,20 +300,17 @@ struct Dropped {
 
 impl Dropped {
     fn notes(&self, without_verdict: usize) -> Vec<String> {
-        let count = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
-        [
-            count(
-                self.unknown,
-                "names of claims or reports that were not shown were dropped",
-            ),
-            count(
-                self.own,
-                "names of reports beside their own claims were dropped",
-            ),
-            count(without_verdict, "claims were left without a verdict"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        let unknown = "names of claims or reports that were not shown were dropped";
+        let own = "names of reports beside their own claims were dropped";
+        let missing = "claims were left without a verdict";
+        let counts = [
+            (self.unknown, unknown),
+            (self.own, own),
+            (without_verdict, missing),
+        ];
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+        counts
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect()
     }
 }

@@ -1,22 +1,18 @@
+use Agent::{Critic, Editor, Implementer, Solver, Verifier};
+
 use super::*;
 use crate::config::{OutputForm, PromptSet};
 use crate::domain::{Effort, Price, Rate, Traits};
 
-fn flat(input: f64, output: f64, cache_read: Option<f64>) -> Option<Price> {
-    Some(Price {
-        rate: Rate::new(input, output, cache_read, None),
-        long: None,
-    })
-}
+const INPUT: InputBound = InputBound {
+    stable: 100,
+    volatile: 0,
+};
 
-fn model(max_tokens: u32, price: Option<Price>) -> RoleModel {
+fn model(max_tokens: u32, rate: Option<Rate>) -> RoleModel {
     RoleModel {
         provider: "p".into(),
-        kind: if price.is_some() {
-            ProviderKind::Openai
-        } else {
-            ProviderKind::Local
-        },
+        kind: ProviderKind::Openai,
         model: "m".into(),
         max_tokens,
         effort: None,
@@ -24,264 +20,179 @@ fn model(max_tokens: u32, price: Option<Price>) -> RoleModel {
         traits: Traits::unknown(),
         output: OutputForm::Json,
         prompts: PromptSet::Full,
-        price,
+        price: rate.map(|rate| Price { rate, long: None }),
         retires: None,
         fallback: None,
     }
 }
 
-fn fitted(cap: f64, roles: &[Agent]) -> Option<Fitted> {
-    let model = model(1000, flat(0.0, 10.0, None));
-    let input = InputBound {
-        stable: 100,
-        volatile: 0,
-    };
-    let agents: Vec<Wanted<'_>> = roles
-        .iter()
-        .map(|a| Wanted {
-            role: Role::Agent(*a),
-            model: &model,
-            limit: model.max_tokens,
-            input,
-        })
-        .collect();
-    let synthesis = Wanted {
-        role: Role::Master,
-        model: &model,
-        limit: model.max_tokens,
-        input,
-    };
-    fit(
-        &agents,
-        &synthesis,
-        &WantedCheck::none(),
-        Usd::from_dollars(cap),
-    )
+/// Returns a model of which a token of output costs 0.00001 USD, and input nothing.
+fn priced(max_tokens: u32) -> RoleModel {
+    model(max_tokens, Some(Rate::new(0.0, 10.0, None, None)))
 }
 
-fn wanted_of(role: Role, model: &RoleModel, input: InputBound) -> Wanted<'_> {
+fn wanted(role: Role, model: &RoleModel) -> Wanted<'_> {
     Wanted {
         role,
         model,
         limit: model.max_tokens,
-        input,
+        input: INPUT,
     }
 }
 
-#[test]
-fn what_fits_is_left_alone() {
-    use Agent::{Critic, Solver, Verifier};
-    let fitted = fitted(0.04, &[Solver, Critic, Verifier]).unwrap();
-    assert!(fitted.trimmed.left_out.is_empty());
-    assert_eq!(fitted.held, Usd::from_dollars(0.01));
+/// Fits agents of 1000 tokens each and a synthesis under a cap in USD, with a cross-check of each
+/// size at its price.
+fn fitted(cap: f64, agents: &[Agent], checks: &[(CheckScope, f64)]) -> Option<Fitted> {
+    let model = priced(1000);
+    let agents = agents
+        .iter()
+        .map(|agent| wanted(Role::Agent(*agent), &model));
+    let agents: Vec<Wanted<'_>> = agents.collect();
+    fit_of(cap, &agents, &wanted(Role::Master, &model), checks)
+}
+
+fn fit_of(
+    cap: f64,
+    agents: &[Wanted<'_>],
+    synthesis: &Wanted<'_>,
+    checks: &[(CheckScope, f64)],
+) -> Option<Fitted> {
+    let cost = |_: &[(Role, u32)], size: CheckSize| {
+        let own = checks.iter().find(|(scope, _)| *scope == size.scope);
+        Usd::from_dollars(own.unwrap().1)
+    };
+    let size = |(scope, _): &(CheckScope, f64)| CheckSize {
+        passes: 1,
+        scope: *scope,
+    };
+    let check = WantedCheck {
+        sizes: checks.iter().map(size).collect(),
+        cost: &cost,
+    };
+    fit(agents, synthesis, &check, Usd::from_dollars(cap))
 }
 
 #[test]
 fn the_answer_shrinks_first_then_optional_agents_go_then_the_critic() {
-    use Agent::{Critic, Editor, Implementer, Solver, Verifier};
     let all = [Solver, Critic, Verifier, Editor, Implementer];
-    assert_eq!(fitted(0.06, &all).unwrap().trimmed.agents, all);
+    for (cap, kept, held) in [
+        (0.06, 5, 0.01),
+        (0.046, 4, 0.006),
+        (0.036, 3, 0.006),
+        (0.01, 1, 0.005),
+    ] {
+        let fitted = fitted(cap, &all, &[]).unwrap();
+        assert_eq!(fitted.trimmed.agents, all[..kept], "{cap}");
+        assert_eq!(fitted.held, Usd::from_dollars(held), "{cap}");
+        assert_eq!(fitted.trimmed.left_out.len(), all.len() - kept, "{cap}");
+    }
     assert_eq!(
-        fitted(0.046, &all).unwrap().trimmed.agents,
-        [Solver, Critic, Verifier, Editor]
-    );
-    assert_eq!(
-        fitted(0.036, &all).unwrap().trimmed.agents,
-        [Solver, Critic, Verifier]
-    );
-    assert_eq!(
-        fitted(0.026, &all).unwrap().trimmed.agents,
+        fitted(0.026, &all, &[]).unwrap().trimmed.agents,
         [Solver, Verifier]
     );
-    assert_eq!(fitted(0.01, &all).unwrap().trimmed.agents, [Solver]);
-    assert_eq!(fitted(0.009, &all), None);
+    assert_eq!(fitted(0.009, &all, &[]), None);
 }
 
 #[test]
 fn the_cross_check_goes_after_the_optional_agents_and_before_the_critic() {
-    use Agent::{Critic, Editor, Solver, Verifier};
-    let model = model(1000, flat(0.0, 10.0, None));
-    let input = InputBound {
-        stable: 100,
-        volatile: 0,
-    };
-    let wanted = |role| wanted_of(role, &model, input);
-    let agents = [Solver, Critic, Verifier, Editor].map(|agent| wanted(Role::Agent(agent)));
-    let [whole, first] =
-        [CheckScope::Key, CheckScope::First].map(|scope| CheckSize { passes: 1, scope });
-    let cost = |_: &[(Role, u32)], size: CheckSize| {
-        Usd::from_dollars(if size == whole { 0.006 } else { 0.003 })
-    };
-    let check = WantedCheck {
-        sizes: vec![whole, first],
-        cost: &cost,
-    };
-    let fitted = |cap: f64| {
+    let (key, first) = (CheckScope::Key, CheckScope::First);
+    for (cap, expected) in [
+        (0.056, (4, Some(key), 0)),
+        // The answer shrinks first.
+        (0.052, (4, Some(key), 0)),
+        // The optional agent goes before the cross-check.
+        (0.045, (3, Some(key), 1)),
+        (0.039, (3, Some(first), 2)),
+        (0.036, (3, None, 1)),
+        (0.026, (2, None, 2)),
+    ] {
+        let all = [Solver, Critic, Verifier, Editor];
+        let fitted = fitted(cap, &all, &[(key, 0.006), (first, 0.003)]).unwrap();
         let Trimmed {
             agents,
             cross_check,
             left_out,
             ..
-        } = fit(
-            &agents,
-            &wanted(Role::Master),
-            &check,
-            Usd::from_dollars(cap),
-        )
-        .unwrap()
-        .trimmed;
-        (agents.len(), cross_check, left_out.len())
-    };
-    assert_eq!(fitted(0.056), (4, Some(whole), 0));
-    assert_eq!(
-        fitted(0.052),
-        (4, Some(whole), 0),
-        "the answer shrinks first"
-    );
-    assert_eq!(
-        fitted(0.045),
-        (3, Some(whole), 1),
-        "the optional agent goes before it"
-    );
-    assert_eq!(fitted(0.039), (3, Some(first), 2));
-    assert_eq!(fitted(0.036), (3, None, 1));
-    assert_eq!(fitted(0.026), (2, None, 2));
+        } = fitted.trimmed;
+        let scope = cross_check.map(|size| size.scope);
+        assert_eq!((agents.len(), scope, left_out.len()), expected, "{cap}");
+    }
 }
 
 #[test]
 fn what_the_critic_leaves_carries_the_cross_check_of_the_others() {
-    use Agent::{Critic, Solver, Verifier};
-    let (cheap, dear) = (
-        model(600, flat(0.0, 10.0, None)),
-        model(1000, flat(0.0, 10.0, None)),
-    );
-    let input = InputBound {
-        stable: 100,
-        volatile: 0,
-    };
-    let wanted = |role, model| wanted_of(role, model, input);
-    let agents = [(Solver, &cheap), (Critic, &dear), (Verifier, &cheap)]
-        .map(|(agent, model)| wanted(Role::Agent(agent), model));
-    let first = CheckSize {
-        passes: 1,
-        scope: CheckScope::First,
-    };
-    let cost = |_: &[(Role, u32)], _| Usd::from_dollars(0.003);
-    let check = WantedCheck {
-        sizes: vec![first],
-        cost: &cost,
-    };
-    let fitted = |cap: f64| {
-        let fitted = fit(
-            &agents,
-            &wanted(Role::Master, &dear),
-            &check,
-            Usd::from_dollars(cap),
-        )
-        .unwrap();
-        (
-            fitted.trimmed.agents,
-            fitted.trimmed.cross_check,
-            fitted.held + fitted.check,
-        )
-    };
-    let (three, two) = (vec![Solver, Critic, Verifier], vec![Solver, Verifier]);
-    assert_eq!(
-        fitted(0.0304),
-        (three.clone(), Some(first), Usd::from_dollars(0.008))
-    );
-    assert_eq!(fitted(0.0275), (three, None, Usd::from_dollars(0.005)));
-    assert_eq!(
-        fitted(0.0204),
-        (two.clone(), Some(first), Usd::from_dollars(0.008))
-    );
-    assert_eq!(fitted(0.0175), (two, None, Usd::from_dollars(0.005)));
+    let (cheap, dear) = (priced(600), priced(1000));
+    let agents = [(Solver, &cheap), (Critic, &dear), (Verifier, &cheap)];
+    let agents = agents.map(|(agent, model)| wanted(Role::Agent(agent), model));
+    let synthesis = wanted(Role::Master, &dear);
+    for (cap, kept, is_checked, held) in [
+        (0.0304, 3, true, 0.008),
+        (0.0275, 3, false, 0.005),
+        (0.0204, 2, true, 0.008),
+        (0.0175, 2, false, 0.005),
+    ] {
+        let fitted = fit_of(cap, &agents, &synthesis, &[(CheckScope::First, 0.003)]).unwrap();
+        let Trimmed {
+            agents,
+            cross_check,
+            ..
+        } = fitted.trimmed;
+        assert_eq!(
+            (agents.len(), cross_check.is_some()),
+            (kept, is_checked),
+            "{cap}"
+        );
+        assert_eq!(fitted.held + fitted.check, Usd::from_dollars(held), "{cap}");
+    }
 }
 
 #[test]
 fn the_answer_shrinks_so_that_the_hold_carries_a_repetition_after_a_crash() {
-    use Agent::{Critic, Solver, Verifier};
-    let cheap = model(100, flat(0.0, 10.0, None));
-    let dear = model(1000, flat(0.0, 10.0, None));
-    let input = InputBound {
-        stable: 100,
-        volatile: 0,
-    };
-    let wanted = |role, model| wanted_of(role, model, input);
+    let (cheap, dear) = (priced(100), priced(1000));
     let agents = [Solver, Critic, Verifier].map(|agent| wanted(Role::Agent(agent), &dear));
-    let fitted = fit(
-        &agents,
-        &wanted(Role::Master, &cheap),
-        &WantedCheck::none(),
-        Usd::from_dollars(0.036),
-    )
-    .unwrap();
+    let synthesis = wanted(Role::Master, &cheap);
+    let fitted = fit_of(0.036, &agents, &synthesis, &[]).unwrap();
     assert_eq!(fitted.trimmed.agents, [Solver, Critic, Verifier]);
-    assert!(
-        panel_cost(&agents, &fitted.trimmed.max_tokens) + fitted.held <= Usd::from_dollars(0.036)
-    );
-    assert!(
-        fitted.held >= least(&agents[0], &wanted(Role::Master, &cheap)),
-        "{fitted:?}"
-    );
+    let spent = panel_cost(&agents, &fitted.trimmed.max_tokens) + fitted.held;
+    assert!(spent <= Usd::from_dollars(0.036));
+    assert!(fitted.held >= least(&agents[0], &synthesis), "{fitted:?}");
 }
 
 #[test]
-fn the_in_process_model_costs_nothing() {
-    let input = InputBound {
-        stable: 1_000_000,
-        volatile: 0,
-    };
-    assert_eq!(worst_case(&model(100, None), input, 100), None);
-}
-
-#[test]
-fn a_text_counts_its_bytes_or_those_of_its_normal_form() {
-    assert_eq!((text_bound("the cat"), text_bound("qxzvkjwq")), (7, 8));
-    assert_eq!(
-        (text_bound("\u{e9}"), text_bound("日"), text_bound("🦀")),
-        (2, 3, 4)
-    );
+fn a_text_counts_its_bytes_or_those_of_its_normal_form_and_model_text_its_own_tokens() {
+    for (text, bound) in [
+        ("the cat", 7),
+        ("qxzvkjwq", 8),
+        ("\u{e9}", 2),
+        ("日", 3),
+        ("🦀", 4),
+    ] {
+        assert_eq!(text_bound(text), bound, "{text}");
+    }
     assert_eq!(text_bound("\u{fdfa}"), 33);
-}
-
-#[test]
-fn model_text_counts_by_its_own_tokens() {
     let text = "word ".repeat(800);
-    let bound = text_bound(&text);
-    let known = InputBound::new(0, bound + 100, &[ModelText::of(&text, 1000)], 0);
+    let bound = InputBound::new(0, text_bound(&text) + 100, &[ModelText::of(&text, 1000)], 0);
     assert_eq!(
-        known,
-        InputBound {
-            stable: OVERHEAD_TOKENS,
-            volatile: 100 + 1300
-        }
+        (bound.stable, bound.volatile),
+        (OVERHEAD_TOKENS, 100 + 1300)
     );
-    assert_eq!(
-        InputBound::new(1900, 0, &[], 1).total(),
-        1000 + IMAGE_TOKENS + OVERHEAD_TOKENS
-    );
+    let image = InputBound::new(1900, 0, &[], 1);
+    assert_eq!(image.total(), 1000 + IMAGE_TOKENS + OVERHEAD_TOKENS);
 }
 
 #[test]
-fn cache_writes_are_in_the_worst_case() {
+fn cache_writes_are_in_the_worst_case_and_the_in_process_model_costs_nothing() {
+    let gpt = model(0, Some(Rate::new(1.0, 0.0, Some(0.1), None)));
     let claude = RoleModel {
         kind: ProviderKind::Anthropic,
-        ..model(0, flat(1.0, 0.0, Some(0.1)))
+        ..gpt.clone()
     };
     let input = InputBound {
         stable: 1000,
         volatile: 1000,
     };
-    assert_eq!(
-        worst_case(&claude, input, 0).unwrap().amount,
-        Usd::for_tokens(1000, 2.25)
-    );
-    let gpt = model(0, flat(1.0, 0.0, Some(0.1)));
-    assert_eq!(
-        worst_case(&gpt, input, 0).unwrap().amount,
-        Usd::for_tokens(1000, 2.5)
-    );
+    assert_eq!(worst_cost(&claude, input, 0), Usd::for_tokens(1000, 2.25));
+    assert_eq!(worst_cost(&gpt, input, 0), Usd::for_tokens(1000, 2.5));
     let usage = BilledTokens {
         input: 10,
         cache_read: 100,
@@ -292,6 +203,7 @@ fn cache_writes_are_in_the_worst_case() {
         cost(&claude, &usage),
         Usd::from_nanos(10_000 + 10_000 + 25_000)
     );
+    assert_eq!(worst_case(&model(100, None), input, 100), None);
 }
 
 #[test]
@@ -300,7 +212,9 @@ fn a_thinking_model_is_not_shrunk_to_less_than_its_thinking_needs() {
         effort: Some(Effort::Low),
         ..model(2000, None)
     };
-    assert_eq!(thinking.least_tokens(), 382);
-    assert_eq!(thinking.limit_for(700), 1044);
+    assert_eq!(
+        (thinking.least_tokens(), thinking.limit_for(700)),
+        (382, 1044)
+    );
     assert_eq!(model(2000, None).limit_for(700), 700);
 }

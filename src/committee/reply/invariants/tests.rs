@@ -5,12 +5,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::committee::reply::{render, sections};
 use crate::domain::{
-    Agent, Axes, BudgetMeta, Clarification, Confidence, EstimateStep, Invalidation, Judgement,
-    Meta, Obtained, Plan, Score, Status, TaskType, Terms, TimeUnit, Unit,
+    Agent, BudgetMeta, Clarification, Confidence, Estimate, EstimateStep, Invalidation, Meta,
+    Obtained, Status, TaskType, Terms, TimeUnit, Unit,
 };
-use crate::journal::{
-    AgentFinished, CallSent, Event, PlanSource, Planned, Scored, SynthesisSource, Synthesized,
-};
+use crate::journal::{Event, SynthesisSource, Synthesized};
 
 const LONG: &str = "The volume has to be backed up before the container is replaced, or else all of its data is gone.";
 
@@ -36,23 +34,22 @@ fn estimate_of(steps: usize, by_rule: bool) -> Estimate {
     }
 }
 
+fn synthesis(draft: &Draft) -> Synthesized {
+    let source = SynthesisSource::Model(Obtained::Clean);
+    Synthesized::new(Some(draft.clone()), question(), source, vec![])
+}
+
 fn written(draft: &Draft) -> Event {
-    let question = question();
-    Event::Synthesized(Box::new(Synthesized {
-        draft: Some(draft.clone()),
-        question,
-        obtained: SynthesisSource::Model(Obtained::Clean),
-        corrections: vec![],
-        broken_rules: vec![],
-    }))
+    Event::Synthesized(Box::new(synthesis(draft)))
 }
 
 fn question() -> Clarification {
-    Clarification::new(
-        "Which one?",
-        &["A one".into(), "B two".into(), "C three".into()],
-    )
-    .unwrap()
+    let options = ["A one".into(), "B two".into(), "C three".into()];
+    Clarification::new("Which one?", &options).unwrap()
+}
+
+fn event(kind: &str, data: Value) -> Event {
+    serde_json::from_value(json!({ "kind": kind, "data": data })).unwrap()
 }
 
 fn finished(agent: Agent, id: &str, text: &str) -> Event {
@@ -66,65 +63,39 @@ fn finished(agent: Agent, id: &str, text: &str) -> Event {
         units: vec![unit],
         ..AgentReport::empty(agent)
     };
-    let outcome = AgentOutcome::Answered {
-        report,
-        obtained: Obtained::Clean,
-        truncated: false,
-        notes: vec![],
-        tokens: 1,
-    };
-    Event::AgentFinished(Box::new(AgentFinished {
-        round: 1,
-        agent,
-        outcome,
-        reused_from: None,
-        resolved: None,
-    }))
+    let outcome = json!({ "type": "answered", "report": report, "obtained": "clean",
+                          "truncated": false, "notes": [], "tokens": 1 });
+    event(
+        "agent_finished",
+        json!({ "round": 1, "agent": agent, "outcome": outcome }),
+    )
 }
 
 fn scored(round: u8, agent: Agent, status: Status) -> Event {
-    let score = Score {
-        agent: agent.into_str().into(),
-        axes: Axes::default(),
-        cred: 0.8,
-        status,
-    };
-    let judgement = Judgement {
-        scores: vec![score],
-        ..Judgement::default()
-    };
-    Event::Scored(Box::new(Scored { round, judgement }))
+    let axis = json!({ "points": 0.0, "fromCode": 0.0, "features": [] });
+    let axes = json!({ "coherence": axis, "alignment": axis, "verifiability": axis,
+                       "signalDensity": axis, "compliance": axis });
+    let score = json!({ "agent": agent, "axes": axes, "cred": 0.8, "status": status });
+    let judgement = json!({ "scores": [score], "disagreements": [], "answerGroups": [],
+                            "baseScore": 0.0, "conflictPenalty": 0.0, "coverageBonus": 0.0,
+                            "parts": [], "covered": [] });
+    event("scored", json!({ "round": round, "judgement": judgement }))
 }
 
 fn plan(question: Option<Clarification>) -> Event {
-    let plan = Plan {
-        task_type: TaskType::Mixed,
-        agents_to_run: vec![Agent::Solver],
-        rounds: 1,
-        needs_clarification: question.is_some(),
-        clarification_question: question,
-        output_shape: Mode::Ask,
-        demands: vec![],
-    };
-    Event::Planned(Planned {
-        plan,
-        obtained: PlanSource::Model(Obtained::Clean),
-        corrections: vec![],
-        reading: None,
-    })
+    let plan = json!({ "taskType": "MIXED", "agentsToRun": ["solver"], "rounds": 1,
+                       "needsClarification": question.is_some(),
+                       "clarificationQuestion": question, "outputShape": "ask" });
+    event(
+        "planned",
+        json!({ "plan": plan, "obtained": "clean", "corrections": [] }),
+    )
 }
 
 fn sent(call: &str) -> Event {
-    Event::CallSent(CallSent {
-        call: call.into(),
-        role: crate::domain::Role::Master,
-        provider: "p".into(),
-        model: "m".into(),
-        reserved: None,
-        max_tokens: 1,
-        effort: None,
-        prompt_hash: String::new(),
-    })
+    let sent = json!({ "call": call, "role": "master", "provider": "p", "model": "m",
+                       "reserved": null, "maxTokens": 1, "promptHash": "" });
+    event("call_sent", sent)
 }
 
 fn reply_of(outcome: Outcome, text: String) -> Reply {
@@ -152,18 +123,26 @@ fn answered(draft: &Draft, notes: &[String]) -> Reply {
     reply_of(Outcome::Answered, render::answer(draft, &confidence, notes))
 }
 
-fn broken(reply: &Reply, events: &[Event], threshold: f64, secrets: &[&str]) -> Vec<&'static str> {
-    let violations = check(&InvariantInput {
+fn violations(
+    reply: &Reply,
+    events: &[Event],
+    (mode, threshold): (Mode, f64),
+    secrets: &[&str],
+) -> Vec<Violation> {
+    check(&InvariantInput {
         reply,
-        mode: Mode::Ask,
+        mode,
         run: &Transcript::of(events),
         chain_fault: None,
         threshold,
         secrets,
-    });
-    violations
-        .into_iter()
-        .map(|violation| violation.rule)
+    })
+}
+
+fn broken(reply: &Reply, events: &[Event], threshold: f64, secrets: &[&str]) -> Vec<&'static str> {
+    let violations = violations(reply, events, (Mode::Ask, threshold), secrets).into_iter();
+    let rules = violations.map(|violation| violation.rule);
+    rules
         .filter(|rule| !rule.starts_with("plan and agent"))
         .collect()
 }
@@ -254,21 +233,12 @@ fn a_discarded_unit_is_found_in_text_and_audit() {
     ];
     let rules = |text: &str, audit: Value| {
         let mut reply = answered(&draft_of("It is 4."), &[]);
-        reply.text.push_str(&format!(
-            "\n{}\n\n{text}\n",
-            crate::committee::reply::headings::AUDIT
-        ));
+        reply.text.push_str(&format!("\n{AUDIT}\n\n{text}\n"));
         reply.audit = Some(audit);
-        let input = InvariantInput {
-            reply: &reply,
-            mode: Mode::Audit,
-            run: &Transcript::of(&events),
-            chain_fault: None,
-            threshold: 0.7,
-            secrets: &[],
-        };
-        let rules = check(&input).into_iter().map(|violation| violation.rule);
-        rules.filter(|rule| rule.starts_with("DISCARD")).count()
+        let violations = violations(&reply, &events, (Mode::Audit, 0.7), &[]).into_iter();
+        violations
+            .filter(|it| it.rule.starts_with("DISCARD"))
+            .count()
     };
     assert_eq!(rules("critic: DISCARD", json!({ "agents": ["critic"] })), 0);
     assert_eq!(rules("see critic:vim and critic:u12", json!({})), 0);
@@ -319,9 +289,7 @@ fn a_redacted_draft_breaks_no_rule() {
     draft.estimate = Some(estimate);
     draft.tldr = vec!["critic:u1".into()];
     draft.acceptance_tests = vec!["It is as critic:u1 says".into()];
-    let Event::Synthesized(mut synthesized) = written(&draft) else {
-        panic!("not written")
-    };
+    let mut synthesized = synthesis(&draft);
     redactor.redact_draft(&mut synthesized, "redacted");
     assert_eq!(synthesized.corrections.last().unwrap(), "redacted");
     let redacted = synthesized.draft.clone().unwrap();
@@ -355,21 +323,10 @@ fn a_violation_holds_nothing_of_the_reply() {
         Outcome::Clarification,
         "My private words? And more?\nA) x".into(),
     );
-    let exhibit = InvariantInput {
-        reply: &reply,
-        mode: Mode::Ask,
-        run: &Transcript::default(),
-        chain_fault: None,
-        threshold: 0.9,
-        secrets: &[],
-    };
-    let violations = check(&exhibit);
+    let violations = violations(&reply, &[], (Mode::Ask, 0.9), &[]);
     assert_eq!(violations.len(), 2);
-    assert!(
-        violations
-            .iter()
-            .all(|violation| !violation.to_string().contains("private"))
-    );
+    let is_told = |it: &Violation| it.to_string().contains("private");
+    assert!(!violations.iter().any(is_told));
 }
 
 #[test]
@@ -401,41 +358,14 @@ fn a_question_before_any_judgement_needs_no_threshold() {
 }
 
 /// Pieces that, put together, look like the service's own sections, open blocks, or end them.
+const PIECES: &str = "## TL;DR|## Assumptions|Confidence|---|## Confidence|0.80\
+    |## Execution time estimate|## Audit appendix|```|~~~~|```sh|<!--|-->|<pre>\
+    |- a|1. Install it|2. Run it|3. Check it|> b|    c|||Text.|TL;DR: x\
+    |**Assumptions:** y|`|critic:u1|(critic:u1)|## Plan|**Steps**\
+    |- Total: O_total=1, M_total=1, P_total=1, E_total=1|[a]: b";
+
 fn pieces() -> impl Strategy<Value = String> {
-    let piece = prop::sample::select(vec![
-        "## TL;DR",
-        "## Assumptions",
-        "Confidence",
-        "---",
-        "## Confidence",
-        "0.80",
-        "## Execution time estimate",
-        "## Audit appendix",
-        "```",
-        "~~~~",
-        "```sh",
-        "<!--",
-        "-->",
-        "<pre>",
-        "- a",
-        "1. Install it",
-        "2. Run it",
-        "3. Check it",
-        "> b",
-        "    c",
-        "",
-        "",
-        "Text.",
-        "TL;DR: x",
-        "**Assumptions:** y",
-        "`",
-        "critic:u1",
-        "(critic:u1)",
-        "## Plan",
-        "**Steps**",
-        "- Total: O_total=1, M_total=1, P_total=1, E_total=1",
-        "[a]: b",
-    ]);
+    let piece = prop::sample::select(PIECES.split('|').collect::<Vec<_>>());
     prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.join("\n"))
 }
 
@@ -447,7 +377,7 @@ proptest! {
         let mut draft = draft_of(&sections::main_answer(&main, "", &discarded, &mut vec![]));
         draft.tldr = lines.iter().map(|line| sections::plain_line(line)).filter(|l| !l.is_empty()).collect();
         draft.acceptance_tests.clone_from(&lines);
-        let Event::Synthesized(mut synthesized) = written(&draft) else { panic!("not written") };
+        let mut synthesized = synthesis(&draft);
         sections::plain_draft(synthesized.draft.as_mut().unwrap());
         discarded.redact_draft(&mut synthesized, "redacted");
         let mut draft = synthesized.draft.clone().unwrap();

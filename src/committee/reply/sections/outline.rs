@@ -70,10 +70,9 @@ impl Outline {
 
     /// Returns the first heading that starts in a range of bytes.
     pub fn heading_in(&self, range: &Range<usize>) -> Option<&Heading> {
-        let at = self
-            .headings
-            .partition_point(|heading| heading.range.start < range.start);
-        self.headings
+        let headings = &self.headings;
+        let at = headings.partition_point(|heading| heading.range.start < range.start);
+        headings
             .get(at)
             .filter(|heading| heading.range.start < range.end)
     }
@@ -93,17 +92,15 @@ pub fn closed(markdown: &str) -> String {
     if !is_open(markdown) {
         return markdown.to_owned();
     }
-    let fence = Outline::of(markdown)
+    let outline = Outline::of(markdown);
+    let block = outline
         .blocks
         .last()
-        .and_then(|block| markdown.get(block.clone()))
-        .map_or("", |block| {
-            let block = block.trim_start();
-            let mark = if block.starts_with('~') { '~' } else { '`' };
-            block
-                .get(..block.len() - block.trim_start_matches(mark).len())
-                .unwrap_or("")
-        });
+        .and_then(|it| markdown.get(it.clone()));
+    let block = block.unwrap_or_default().trim_start();
+    let mark = if block.starts_with('~') { '~' } else { '`' };
+    let fence = block.len() - block.trim_start_matches(mark).len();
+    let fence = block.get(..fence).unwrap_or_default();
     let ends = [
         fence,
         "-->",
@@ -115,14 +112,10 @@ pub fn closed(markdown: &str) -> String {
         "]]>",
         ">",
     ];
-    let closed = ends
-        .iter()
-        .filter(|end| !end.is_empty())
-        .map(|end| format!("{markdown}\n{end}"));
-    closed
-        .into_iter()
-        .find(|text| !is_open(text))
-        .unwrap_or_else(|| markdown.replace('<', "\\<"))
+    let ends = ends.iter().filter(|end| !end.is_empty());
+    let mut closed = ends.map(|end| format!("{markdown}\n{end}"));
+    let closed = closed.find(|text| !is_open(text));
+    closed.unwrap_or_else(|| markdown.replace('<', "\\<"))
 }
 
 /// Returns true if a heading appended to the text would not be parsed as a heading.
@@ -155,18 +148,20 @@ mod tests {
     use super::*;
 
     fn headings(markdown: &str) -> Vec<String> {
-        Outline::of(markdown)
-            .headings
-            .into_iter()
-            .map(|h| format!("{} {}", h.level, h.text))
+        let headings = Outline::of(markdown).headings.into_iter();
+        headings
+            .map(|it| format!("{} {}", it.level, it.text))
             .collect()
     }
 
     #[test]
-    fn headings_are_what_a_parser_takes_for_headings() {
+    fn headings_are_what_a_parser_takes_for_headings_and_demoted_ones_are_bold_lines() {
         let text =
             "## A **b** `c` ##\n\nD\n---\n\n```\n## E\n```\n\n    ## F\n\n> ## G\n\n- ## H\n\n#I\n";
         assert_eq!(headings(text), ["2 A b `c`", "2 D"]);
+        let all = |text| demoted(text, |_| true);
+        assert_eq!(all("# A\nx\n\nB\n---\ny"), "**A**\n\nx\n\n**B**\n\ny");
+        assert_eq!(headings(&all("x\n## A\n---")), [""; 0]);
     }
 
     #[test]
@@ -191,17 +186,5 @@ mod tests {
         for text in ["", "plain", "```\nx\n```", "- ```\n  x"] {
             assert_eq!(closed(text), text);
         }
-    }
-
-    #[test]
-    fn demoted_headings_are_bold_lines() {
-        assert_eq!(
-            demoted("# A\nx\n\nB\n---\ny", |_| true),
-            "**A**\n\nx\n\n**B**\n\ny"
-        );
-        assert_eq!(
-            headings(&demoted("x\n## A\n---", |_| true)),
-            Vec::<String>::new()
-        );
     }
 }

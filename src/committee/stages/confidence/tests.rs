@@ -34,118 +34,91 @@ fn draft(final_answer: Option<&str>, justification: Option<&str>) -> Draft {
     }
 }
 
-fn penalty(groups: &[(&str, f64)], draft: &Draft) -> f64 {
-    settle(&policy(), &judgement(groups, true), Some(draft))
-        .conflict_penalty
-        .applied
+fn settled(groups: &[(&str, f64)], cross_checked: bool, draft: &Draft) -> Confidence {
+    settle(&policy(), &judgement(groups, cross_checked), Some(draft))
 }
 
 #[test]
 fn c_final_belongs_to_the_answer_that_the_reply_gives() {
     let split = [("10", 0.05), ("5", 0.4)];
-    assert_eq!(penalty(&split, &draft(Some("10"), None)), 0.05);
-    assert_eq!(
-        penalty(&split, &draft(Some("5"), Some("1.05 + 0.05 = 1.10"))),
-        0.4
-    );
-    assert_eq!(
-        penalty(&split, &draft(Some("5"), None)),
-        0.6,
-        "no reason is given against the leading answer"
-    );
-    assert_eq!(
-        penalty(&split, &draft(Some("7"), Some("because"))),
-        0.6,
-        "no agent gave it"
-    );
-    assert_eq!(
-        penalty(&split, &draft(Some(""), None)),
-        0.6,
-        "the reply says that it has no answer"
-    );
-    assert_eq!(
-        penalty(&split, &draft(None, None)),
-        0.4,
-        "plain text does not say which one"
-    );
-    assert_eq!(
-        penalty(&[], &draft(Some("5"), None)),
-        0.0,
-        "an open request has none to compare"
-    );
+    for (groups, answer, justification, penalty) in [
+        (&split[..], Some("10"), None, 0.05),
+        (&split, Some("5"), Some("1.05 + 0.05 = 1.10"), 0.4),
+        // No reason is given against the leading answer.
+        (&split, Some("5"), None, 0.6),
+        // No agent gave it.
+        (&split, Some("7"), Some("because"), 0.6),
+        // The reply says that it has no answer.
+        (&split, Some(""), None, 0.6),
+        // Plain text does not say which one.
+        (&split, None, None, 0.4),
+        // An open request has none to compare.
+        (&[], Some("5"), None, 0.0),
+    ] {
+        let settled = settled(groups, true, &draft(answer, justification));
+        assert_eq!(
+            settled.conflict_penalty.applied, penalty,
+            "{answer:?} {justification:?}"
+        );
+    }
 }
 
 #[test]
 fn the_masters_estimates_only_lower() {
-    let groups = [("10", 0.05)];
     let cautious = Draft {
         conflict_penalty: Some(0.3),
         coverage_bonus: Some(0.01),
         ..draft(Some("10"), None)
     };
-    let confidence = settle(&policy(), &judgement(&groups, true), Some(&cautious));
-    assert_eq!(
-        (
-            confidence.conflict_penalty.applied,
-            confidence.coverage_bonus.applied
-        ),
-        (0.3, 0.01)
-    );
-    let bold = settle(
-        &policy(),
-        &judgement(&groups, true),
-        Some(&draft(Some("10"), None)),
-    );
-    assert_eq!(
-        (bold.conflict_penalty.applied, bold.coverage_bonus.applied),
-        (0.05, 0.05)
-    );
+    for (draft, expected) in [
+        (cautious, (0.3, 0.01)),
+        (draft(Some("10"), None), (0.05, 0.05)),
+    ] {
+        let settled = settled(&[("10", 0.05)], true, &draft);
+        let applied = (
+            settled.conflict_penalty.applied,
+            settled.coverage_bonus.applied,
+        );
+        assert_eq!(applied, expected);
+    }
 }
 
 #[test]
 fn an_open_request_without_a_cross_check_is_bounded_and_an_answer_is_not() {
-    let c_final = |groups: &[(&str, f64)], checked| {
-        settle(
-            &policy(),
-            &judgement(groups, checked),
-            Some(&draft(Some("10"), None)),
-        )
-        .c_final
-    };
-    assert!((c_final(&[], true) - 0.85).abs() < 1e-9);
-    assert_eq!(c_final(&[], false), 0.75);
-    assert!((c_final(&[("10", 0.0)], false) - 0.85).abs() < 1e-9);
+    for (groups, is_checked, expected) in [
+        (&[][..], true, 0.85),
+        (&[], false, 0.75),
+        (&[("10", 0.0)], false, 0.85),
+    ] {
+        let c_final = settled(groups, is_checked, &draft(Some("10"), None)).c_final;
+        assert!((c_final - expected).abs() < 1e-9, "{groups:?} {c_final}");
+    }
 }
 
 #[test]
 fn the_synthesis_is_bought_if_any_answer_may_reach_the_threshold() {
-    assert!(!out_of_reach(
-        &policy(),
-        &judgement(&[("5", 0.4), ("10", 0.05)], true)
-    ));
-    assert!(out_of_reach(
-        &policy(),
-        &judgement(&[("5", 0.4), ("10", 0.3)], true)
-    ));
-    let asks = settle(
-        &policy(),
-        &judgement(&[("10", 0.3)], true),
-        Some(&draft(Some("10"), None)),
-    );
-    assert_eq!(asks.gate(true), Gate::Ask);
-}
-
-#[test]
-fn a_bound_of_c_final_below_the_threshold_is_out_of_reach_too() {
-    let unseen = Judgement {
-        rests_on_unseen: true,
-        ..judgement(&[("10", 0.0)], true)
-    };
-    assert!(out_of_reach(&policy(), &unseen));
     let strict = Policy {
         ask_user_threshold: 0.8,
         ..policy()
     };
-    assert!(out_of_reach(&strict, &judgement(&[], false)));
-    assert!(!out_of_reach(&strict, &judgement(&[], true)));
+    let unseen = Judgement {
+        rests_on_unseen: true,
+        ..judgement(&[("10", 0.0)], true)
+    };
+    for (policy, judgement, expected) in [
+        (
+            policy(),
+            judgement(&[("5", 0.4), ("10", 0.05)], true),
+            false,
+        ),
+        (policy(), judgement(&[("5", 0.4), ("10", 0.3)], true), true),
+        // A bound of c_final below the threshold is out of reach too.
+        (policy(), unseen, true),
+        (strict.clone(), judgement(&[], false), true),
+        (strict, judgement(&[], true), false),
+    ] {
+        assert_eq!(out_of_reach(&policy, &judgement), expected, "{judgement:?}");
+    }
+    let asks = settled(&[("10", 0.3)], true, &draft(Some("10"), None));
+    assert_eq!(asks.gate(true), Gate::Ask);
 }

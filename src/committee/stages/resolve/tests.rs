@@ -2,16 +2,15 @@ use super::*;
 use crate::committee::output_shapes::Ground;
 use crate::domain::Unit;
 
-fn unit(id: &str, text: &str, tags: &[Tag]) -> Unit {
-    Unit {
+const WHY: &str = "31 + 30 = 61";
+
+fn earlier() -> AgentReport {
+    let unit = |id: &str, text: &str, tags: &[Tag]| Unit {
         id: id.into(),
         topic: "days".into(),
         text: text.into(),
         tags: tags.to_vec(),
-    }
-}
-
-fn earlier() -> AgentReport {
+    };
     AgentReport {
         answer_summary: vec!["The answer is 60.".into()],
         reasoning: "2 * 30 = 60".into(),
@@ -35,86 +34,58 @@ fn position(text: &str, agent: &str, unit: Option<&str>) -> Position {
     }
 }
 
+/// Returns the contested answer and a contested detail.
 fn claims() -> [Claim; 2] {
-    let claim = |id: &str, on_final_answer, positions| Claim {
+    let claim = |id: &str, on_final_answer, own, other| Claim {
         id: id.into(),
         topic: format!("topic of {id}"),
         on_final_answer,
-        positions,
+        positions: vec![own, other],
     };
+    let answer = (
+        position("60", "critic", None),
+        position("61", "solver", Some("u1")),
+    );
+    let own = position("March has 30 days.", "critic", Some("u2"));
+    let other = position("March has 31 days.", "solver", Some("u2"));
     [
-        claim(
-            "C1",
-            true,
-            vec![
-                position("60", "critic", None),
-                position("61", "solver", Some("u1")),
-            ],
-        ),
-        claim(
-            "C2",
-            false,
-            vec![
-                position("March has 30 days.", "critic", Some("u2")),
-                position("March has 31 days.", "solver", Some("u2")),
-            ],
-        ),
+        claim("C1", true, answer.0, answer.1),
+        claim("C2", false, own, other),
     ]
 }
 
-fn held(claims: &[Claim]) -> Vec<Held<'_>> {
-    let held = |claim| {
-        let Claim { positions, .. }: &Claim = claim;
-        Held {
-            claim,
-            own: &positions[0],
-            others: positions[1..].iter().collect(),
-        }
-    };
-    claims.iter().map(held).collect()
-}
-
-fn decision(claim: &str, decision: Decision, to: &str, evidence: &str) -> DecisionOut {
-    let (claim, to, evidence) = (claim.into(), to.into(), evidence.into());
-    DecisionOut {
-        claim,
-        decision,
-        to,
-        by: Ground::Calculation,
-        evidence,
-    }
-}
-
-fn settled(decisions: Vec<DecisionOut>) -> (AgentReport, Resolved) {
+/// Applies decisions, each with its claim, the letter that it concedes to, and its evidence.
+fn settled(decisions: &[(&str, Option<&str>, &str)]) -> (AgentReport, Resolved) {
     let claims = claims();
-    settle(
-        &earlier(),
-        "critic",
-        &held(&claims),
-        &Decisions { decisions },
-        Obtained::Clean,
-    )
+    let held = claims.each_ref().map(|claim| Held {
+        claim,
+        own: &claim.positions[0],
+        others: vec![&claim.positions[1]],
+    });
+    let decision = |(claim, to, evidence): &(&str, Option<&str>, &str)| DecisionOut {
+        claim: (*claim).into(),
+        decision: to.map_or(Decision::Keep, |_| Decision::Concede),
+        to: to.unwrap_or_default().into(),
+        by: Ground::Calculation,
+        evidence: (*evidence).into(),
+    };
+    let decisions = Decisions {
+        decisions: decisions.iter().map(decision).collect(),
+    };
+    let mut report = earlier();
+    let resolved = settle(&mut report, "critic", &held, &decisions, Obtained::Clean);
+    (report, resolved)
 }
-
-const WHY: &str = "31 + 30 = 61";
 
 #[test]
 fn only_a_conceded_claim_changes() {
-    let (report, resolved) = settled(vec![
-        decision("C1", Decision::Concede, "A", WHY),
-        decision("C2", Decision::Keep, "", WHY),
-    ]);
+    let (report, resolved) = settled(&[("C1", Some("A"), WHY), ("C2", None, WHY)]);
     let texts: Vec<&str> = report.units.iter().map(|unit| unit.text.as_str()).collect();
     assert_eq!(texts, ["61", "March has 30 days.", "2025 is no leap year."]);
-    assert_eq!(
-        (report.answer_summary, report.reasoning),
-        (vec!["61".to_owned()], earlier().reasoning)
-    );
-    let told: Vec<(String, bool)> = resolved
-        .resolutions
-        .iter()
-        .map(|r| (r.claim.to_string(), r.concedes()))
-        .collect();
+    assert_eq!(report.answer_summary, ["61"]);
+    assert_eq!(report.reasoning, earlier().reasoning);
+    let told = |r: &Resolution| (r.claim.to_string(), r.concedes());
+    let told: Vec<_> = resolved.resolutions.iter().map(told).collect();
     assert_eq!(
         told,
         [
@@ -124,52 +95,41 @@ fn only_a_conceded_claim_changes() {
     );
     assert_eq!(resolved.notes, [""; 0]);
 
-    let (report, _) = settled(vec![
-        decision("c1", Decision::Keep, "", ""),
-        decision("C2", Decision::Concede, "position A", WHY),
-    ]);
-    assert_eq!(
-        (report.units[0].text.as_str(), report.units[1].text.as_str()),
-        ("60", "March has 31 days.")
-    );
+    let (report, _) = settled(&[("c1", None, ""), ("C2", Some("position A"), WHY)]);
+    assert_eq!(report.units[0].text, "60");
+    assert_eq!(report.units[1].text, "March has 31 days.");
     assert_eq!(report.answer_summary, earlier().answer_summary);
 }
 
 #[test]
 fn what_names_no_evidence_no_position_or_no_claim_changes_nothing() {
     for decisions in [
-        vec![],
-        vec![
-            decision("C1", Decision::Concede, "A", " "),
-            decision("C2", Decision::Keep, "", ""),
-        ],
-        vec![
-            decision("C1", Decision::Concede, "Q", WHY),
-            decision("C2", Decision::Keep, "", ""),
-        ],
-        vec![decision("C9", Decision::Concede, "A", WHY)],
-        vec![
-            decision("C1", Decision::Concede, "A", WHY),
-            decision("C1", Decision::Keep, "", WHY),
-        ],
+        &[][..],
+        &[("C1", Some("A"), " "), ("C2", None, "")],
+        &[("C1", Some("Q"), WHY), ("C2", None, "")],
+        &[("C9", Some("A"), WHY)],
+        &[("C1", Some("A"), WHY), ("C1", None, WHY)],
     ] {
-        let (report, resolved) = settled(decisions.clone());
+        let (report, resolved) = settled(decisions);
         assert_eq!(report, earlier(), "{decisions:?}");
-        assert!(
-            resolved.resolutions.iter().all(|r| !r.concedes()) && !resolved.notes.is_empty(),
-            "{resolved:?}"
-        );
+        let concedes = resolved.resolutions.iter().any(Resolution::concedes);
+        assert!(!concedes && !resolved.notes.is_empty(), "{resolved:?}");
     }
 }
 
 #[test]
 fn an_agent_without_a_unit_of_its_own_in_a_detail_holds_nothing() {
-    let [answer, detail] = claims();
-    assert!(is_held(&answer, &answer.positions[0], "critic"));
-    assert!(
-        is_held(&detail, &detail.positions[0], "critic")
-            && !is_held(&detail, &detail.positions[0], "verifier")
+    let [answer, mut detail] = claims();
+    assert_eq!(
+        answer.position_of(Agent::Critic),
+        Some(&answer.positions[0])
     );
-    let alone = position("March has 30 days.", "verifier", None);
-    assert!(!is_held(&detail, &alone, "verifier"));
+    assert_eq!(
+        detail.position_of(Agent::Critic),
+        Some(&detail.positions[0])
+    );
+    detail
+        .positions
+        .push(position("March has 30 days.", "verifier", None));
+    assert_eq!(detail.position_of(Agent::Verifier), None);
 }

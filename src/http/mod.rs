@@ -71,7 +71,18 @@ fn guarded() -> [Routes; 5] {
             api::act::confirm,
             api::act::about_confirm,
         );
-    let tools = Routes::needing(Requirement::Scope(Scope::Tools))
+    let tools = tools(Routes::needing(Requirement::Scope(Scope::Tools)));
+    let any = Routes::needing(Requirement::AnyToken).get(
+        "/metrics",
+        api::metrics::metrics,
+        api::metrics::about_metrics,
+    );
+    [chat, reads, act, tools, any]
+}
+
+/// Adds the routes of tool plans.
+fn tools(routes: Routes) -> Routes {
+    routes
         .post("/api/plans", api::plans::post, api::plans::about_post)
         .post(
             "/api/plans/quote",
@@ -93,13 +104,12 @@ fn guarded() -> [Routes; 5] {
             "/api/executions/{id}/undo",
             api::plans::undo,
             api::plans::about_undo,
-        );
-    let any = Routes::needing(Requirement::AnyToken).get(
-        "/metrics",
-        api::metrics::metrics,
-        api::metrics::about_metrics,
-    );
-    [chat, reads, act, tools, any]
+        )
+}
+
+/// Returns the routes of tool plans for a command in the same process, which needs no token.
+pub fn tools_here(app: Arc<App>) -> Router {
+    tools(Routes::open()).into_router(&app).with_state(app)
 }
 
 /// Returns the routes that require no token. They reveal nothing about any run.

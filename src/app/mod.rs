@@ -54,7 +54,7 @@ pub use answer::read_answer;
 pub use auth::{Access, Admitted, Refused, Requirement, Token, includes, is_active};
 pub use client_rate::ClientRate;
 pub use feedback::{FeedbackRefused, Noted, give_feedback};
-pub use plans::{Authorization, AuthorizedSteps, Authorizing, PlanInput};
+pub use plans::Authorization;
 pub use problems::{FieldProblem, ProblemList};
 pub use request::{ActionInput, ActionRequest, ChatInput, ChatRequest, RequestIds};
 pub use spending::Spent;

@@ -1,7 +1,5 @@
 //! Accepts requests for tool plans and authorizations, and shows plans and executions.
 
-use std::sync::Arc;
-
 use metrics::counter;
 use serde_json::{Value, json};
 
@@ -11,10 +9,10 @@ use crate::domain::{
     Context, EvidenceFocus, Question, Role, RunId, Source, ToolPlan, Usd, User, fingerprint,
 };
 use crate::journal::{
-    self, Accepted, AuthorizationMode, Authorized, Event, Rejection, RejectionKind, RunRow,
-    RunState, ToolIntake,
+    Accepted, AuthorizationMode, Authorized, Event, Rejection, RejectionKind, RunRow, RunState,
+    ToolIntake,
 };
-use crate::tools::answers::{ExecutionState, ExecutionView, PlanState, PlanView};
+use crate::tools::answers::{AuthorizeMode, ExecutionState, ExecutionView, PlanState, PlanView};
 use crate::tools::validate::validate;
 use crate::tools::view;
 use crate::tools::{self, Tool, Toolbox};
@@ -22,28 +20,10 @@ use crate::tools::{self, Tool, Toolbox};
 /// How often a request is planned again after its plan failed.
 const MAX_PLANS: u32 = 100;
 
-/// A request for a plan, as a client sent it.
-#[derive(Debug, Clone)]
-pub struct PlanInput {
-    pub source: Source,
-    pub user: User,
-    pub context: Context,
-    pub message: String,
-    pub focus: EvidenceFocus,
-}
+/// An execution of a plan with its events.
+type Execution = (RunRow, Vec<Event>);
 
-/// What a user authorizes.
-#[derive(Debug, Clone)]
-pub enum AuthorizedSteps {
-    /// The next step; if an id is given, it must be that step's.
-    Step(Option<String>),
-    /// All steps that are left.
-    Plan,
-    /// All steps of a plan that the user changed. `None` if it is missing, which is rejected.
-    Modified(Option<Box<ToolPlan>>),
-}
-
-/// An authorization, as a client sent it.
+/// What a user authorizes, as a client sent it.
 #[derive(Debug, Clone)]
 pub struct Authorization {
     pub plan: RunId,
@@ -51,20 +31,16 @@ pub struct Authorization {
     pub user: User,
     /// Default: that of the plan.
     pub context: Option<Context>,
-    pub steps: AuthorizedSteps,
-}
-
-/// The outcome of an authorization.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Authorizing {
-    Started(Submitted),
-    /// The plan that the user changed is rejected.
-    Rejected(Box<Rejection>),
+    pub mode: AuthorizeMode,
+    /// With the mode `step`: if it is given, it must be the next step.
+    pub step_id: Option<String>,
+    /// With the mode `modified`: the plan as the user changed it.
+    pub changed: Option<ToolPlan>,
 }
 
 impl App {
-    fn tools(&self) -> Result<&Arc<Toolbox>, Rejected> {
-        self.toolbox.as_ref().ok_or(Rejected::ToolsOff)
+    fn tools(&self) -> Result<&Toolbox, Rejected> {
+        self.toolbox.as_deref().ok_or(Rejected::ToolsOff)
     }
 
     /// Accepts a request for a plan. The same request with the same evidence, tools, prompts and
@@ -74,22 +50,20 @@ impl App {
     /// [`Rejected`].
     pub async fn plan_tools(
         &self,
-        input: PlanInput,
+        input: ActionInput,
+        focus: EvidenceFocus,
         ids: RequestIds,
     ) -> Result<Submitted, Rejected> {
-        let (question, focus, evidence) = self.plan_request(input).await?;
+        let (question, focus, evidence) = self.plan_request(input, focus).await?;
         let fixed = self.plan_key(&question, &focus, &evidence);
         let intake = ToolIntake::Plan { focus, evidence };
         let mut key = format!("plan:{fixed}");
         for number in 2..MAX_PLANS {
-            let Some((known, _)) = self.store.by_key(&key).await? else {
+            let Some((run, _)) = self.store.by_key(&key).await? else {
                 break;
             };
-            if self.can_join(known).await? {
-                return Ok(Submitted {
-                    run: known,
-                    joined: true,
-                });
+            if self.can_join(run).await? {
+                return Ok(Submitted { run, joined: true });
             }
             key = format!("plan:{fixed}#{number}");
         }
@@ -102,8 +76,12 @@ impl App {
     ///
     /// # Errors
     /// [`Rejected`].
-    pub async fn quote_plan(&self, input: PlanInput) -> Result<Quote, Rejected> {
-        let (question, focus, evidence) = self.plan_request(input).await?;
+    pub async fn quote_plan(
+        &self,
+        input: ActionInput,
+        focus: EvidenceFocus,
+    ) -> Result<Quote, Rejected> {
+        let (question, focus, evidence) = self.plan_request(input, focus).await?;
         let (deps, cap) = (&self.committee, self.config.policy.tools_max);
         let priced = || tools::quote(deps, &question.message, (&focus, &evidence), cap);
         let quote = self.compute(priced).await;
@@ -113,42 +91,28 @@ impl App {
     /// Checks the rules of a request for a plan, and reads its evidence.
     async fn plan_request(
         &self,
-        input: PlanInput,
+        input: ActionInput,
+        focus: EvidenceFocus,
     ) -> Result<(Question, EvidenceFocus, Value), Rejected> {
         self.tools()?;
-        let PlanInput {
-            source,
-            user,
-            context,
-            message,
-            focus,
-        } = input;
-        let action = ActionInput {
-            source,
-            user,
-            context,
-            message,
-        };
         let limits = &self.config.policy.limits;
-        let parsed = ActionRequest::parse(action, limits, &self.committee.secrets);
-        let question = parsed
-            .map_err(|problems| count(Rejected::Invalid(problems)))?
-            .into_question();
-        let focus = EvidenceFocus {
-            file: focus
-                .file
-                .map(|file| tools::normalised(&self.redacted(&file))),
-            diagnostic: focus
-                .diagnostic
-                .map(|code| self.redacted(&code).into_owned()),
-        };
+        let parsed = ActionRequest::parse(input, limits, &self.committee.secrets);
+        let parsed = parsed.map_err(|problems| count(Rejected::Invalid(problems)))?;
+        let file = focus
+            .file
+            .map(|file| tools::normalised(&self.redacted(&file)));
+        let diagnostic = focus
+            .diagnostic
+            .map(|code| self.redacted(&code).into_owned());
+        let focus = EvidenceFocus { file, diagnostic };
         let evidence = self.store.tool_evidence(&focus).await?;
-        Ok((question, focus, evidence))
+        Ok((parsed.into_question(), focus, evidence))
     }
 
     /// True if a stored plan can still be executed. One that failed, that was halted, or that was
     /// rejected for the state of files then is made anew.
     async fn can_join(&self, plan: RunId) -> Result<bool, Rejected> {
+        use RejectionKind::{ForbiddenOperation, PreconditionFailed};
         let row = self.store.run(plan).await?;
         if row.is_some_and(|row| matches!(row.state, RunState::Failed | RunState::Cancelled)) {
             return Ok(false);
@@ -156,23 +120,17 @@ impl App {
         let Some(view) = self.tool_plan(plan).await? else {
             return Ok(true);
         };
-        let rests_on_files = |rejection: &Rejection| {
-            matches!(
-                rejection.kind,
-                RejectionKind::PreconditionFailed | RejectionKind::ForbiddenOperation
-            )
-        };
-        Ok(view.state != PlanState::Halted && !view.rejection.as_ref().is_some_and(rests_on_files))
+        let kind = view.rejection.map(|rejection| rejection.kind);
+        let rests_on_files = matches!(kind, Some(PreconditionFailed | ForbiddenOperation));
+        Ok(view.state != PlanState::Halted && !rests_on_files)
     }
 
     /// Returns the fingerprint of all that decides a plan.
     fn plan_key(&self, question: &Question, focus: &EvidenceFocus, evidence: &Value) -> String {
         let model = self.committee.roles.get(&Role::Master);
         let model = model.map(|model| model.model.clone()).unwrap_or_default();
-        let catalog: Vec<Value> = Tool::ALL
-            .iter()
-            .map(|tool| json!([tool.name(), tool.schema()]))
-            .collect();
+        let described = |tool: &Tool| json!([tool.name(), tool.schema()]);
+        let catalog: Vec<Value> = Tool::ALL.iter().map(described).collect();
         let parts = json!([
             question.source,
             question.user.id,
@@ -220,82 +178,83 @@ impl App {
         })
     }
 
-    /// Starts the execution of steps that the plan's own user authorized, each step once.
+    async fn begin_execution(
+        &self,
+        question: Question,
+        authorized: Authorized,
+        key: String,
+        cap: Usd,
+    ) -> Result<Submitted, Rejected> {
+        let body_hash = fingerprint(&[json!(authorized).to_string().as_bytes()]);
+        let intake = ToolIntake::Execution(Box::new(authorized));
+        let cap = (cap, RequestIds::default());
+        self.begin_tools(question, intake, (key, body_hash), cap)
+            .await
+    }
+
+    /// Starts the execution of steps that the plan's own user authorized, each step once. Returns
+    /// the rejection of a plan that the user changed.
     ///
     /// # Errors
     /// [`Rejected::NoSuchPlan`] also for another user's plan, [`Rejected::PlanClosed`] if the plan
     /// waits for no such authorization.
-    pub async fn authorize(&self, given: Authorization) -> Result<Authorizing, Rejected> {
-        let toolbox = Arc::clone(self.tools()?);
+    pub async fn authorize(
+        &self,
+        given: Authorization,
+    ) -> Result<Result<Submitted, Box<Rejection>>, Rejected> {
+        let toolbox = self.tools()?;
+        let closed = |why| Err(Rejected::PlanClosed(why));
         let (events, executions) = self.plan_events(given.plan).await?;
-        let question = own_question(&events, &given)?;
+        let question = own_question(&events, (given.source, given.user), given.context)?;
         if executions.iter().any(|(row, _)| !row.state.is_terminal()) {
-            return Err(Rejected::PlanClosed(
-                "an execution of the plan is under way",
-            ));
+            return closed("an execution of the plan is under way");
         }
         let Some(known) = view::plan_view(given.plan, &events, &executions) else {
-            return Err(Rejected::PlanClosed("the plan is not finished yet"));
+            return closed("the plan is not finished yet");
         };
         match known.state {
             PlanState::Proposed | PlanState::Underway => {}
-            PlanState::Rejected => return Err(Rejected::PlanClosed("the plan was rejected")),
-            PlanState::Completed => return Err(Rejected::PlanClosed("all steps are executed")),
-            PlanState::Halted => {
-                return Err(Rejected::PlanClosed("a step failed, which halts the plan"));
-            }
+            PlanState::Rejected => return closed("the plan was rejected"),
+            PlanState::Completed => return closed("all steps are executed"),
+            PlanState::Halted => return closed("a step failed, which halts the plan"),
         }
-        let next = known.next_step.clone().unwrap_or_default();
-        let content = executions
-            .iter()
-            .rev()
-            .find_map(|(_, events)| view::authorized(events))
-            .map_or_else(
-                || known.plan.clone(),
-                |authorized| authorized.content.clone(),
-            );
+        let next = known.next_step.unwrap_or_default();
+        let mut content = known.modified.map_or(known.plan, |modified| modified.plan);
         let mut changes = vec![];
-        let (mode, content, steps) = match given.steps {
-            AuthorizedSteps::Step(Some(step)) if step != next => {
-                return Err(Rejected::PlanClosed("it is not the next step"));
+        let ids = |plan: &ToolPlan| plan.steps.iter().map(|it| it.step_id.clone()).collect();
+        let (mode, steps) = match given.mode {
+            AuthorizeMode::Step if given.step_id.is_some_and(|step| step != next) => {
+                return closed("it is not the next step");
             }
-            AuthorizedSteps::Step(_) => (AuthorizationMode::Step, content, vec![next.clone()]),
-            AuthorizedSteps::Plan => {
-                let steps = from(&content, &next);
-                (AuthorizationMode::Plan, content, steps)
+            AuthorizeMode::Step => (AuthorizationMode::Step, vec![next]),
+            AuthorizeMode::Plan => {
+                let all: Vec<String> = ids(&content);
+                let left = all.into_iter().skip_while(|id| *id != next).collect();
+                (AuthorizationMode::Plan, left)
             }
-            AuthorizedSteps::Modified(None) => {
-                return Ok(Authorizing::Rejected(Box::new(Rejection {
-                    kind: RejectionKind::InvalidPlan,
-                    step_id: None,
-                    message: "The changed plan is missing".to_owned(),
-                    help: Value::Null,
-                })));
+            AuthorizeMode::Modified if !executions.is_empty() => {
+                return closed("a plan can be changed before its first step only");
             }
-            AuthorizedSteps::Modified(Some(mut modified)) => {
-                if !executions.is_empty() {
-                    return Err(Rejected::PlanClosed(
-                        "a plan can be changed before its first step only",
-                    ));
-                }
-                modified.plan_id = given.plan.to_string();
-                let modified = Box::new(self.without_secrets(&tools::completed(*modified))?);
-                let (plan, evidence) = (modified.clone(), known.evidence.clone());
-                let own = Arc::clone(&toolbox);
-                match self.compute(move || validate(&plan, &evidence, &own)).await {
-                    Ok(checked) => changes = tools::changes(&checked, &toolbox).await,
-                    Err(rejection) => return Ok(Authorizing::Rejected(rejection)),
-                }
-                let steps = modified
-                    .steps
-                    .iter()
-                    .map(|step| step.step_id.clone())
-                    .collect();
-                (AuthorizationMode::Modified, *modified, steps)
+            AuthorizeMode::Modified => {
+                let Some(changed) = given.changed else {
+                    return Ok(Err(Box::new(Rejection {
+                        kind: RejectionKind::InvalidPlan,
+                        step_id: None,
+                        message: "The changed plan is missing".to_owned(),
+                        help: Value::Null,
+                    })));
+                };
+                let plan_id = given.plan.to_string();
+                content =
+                    self.without_secrets(&tools::completed(ToolPlan { plan_id, ..changed }))?;
+                let checked = self.compute(|| validate(&content, &known.evidence, toolbox));
+                changes = match checked.await {
+                    Ok(steps) => tools::changes(&steps).await,
+                    Err(rejection) => return Ok(Err(rejection)),
+                };
+                (AuthorizationMode::Modified, ids(&content))
             }
         };
-        // All authorizations at one time contend for one key, so a step is executed once.
-        let key = format!("execution:{}#{}", given.plan, executions.len());
         let authorized = Authorized {
             plan: given.plan,
             mode,
@@ -306,11 +265,11 @@ impl App {
             undoes: None,
             restores: vec![],
         };
-        let body_hash = fingerprint(&[json!(authorized).to_string().as_bytes()]);
-        let intake = ToolIntake::Execution(Box::new(authorized));
-        let cap = (self.config.policy.tools_max, RequestIds::default());
-        let started = self.begin_tools(question, intake, (key, body_hash), cap);
-        Ok(Authorizing::Started(started.await?))
+        // All authorizations at one time contend for one key, so a step is executed once.
+        let key = format!("execution:{}#{}", given.plan, executions.len());
+        let cap = self.config.policy.tools_max;
+        let begun = self.begin_execution(question, authorized, key, cap);
+        Ok(Ok(begun.await?))
     }
 
     /// Starts taking back the changes of an execution, by the user of its plan, once.
@@ -324,20 +283,10 @@ impl App {
         user: User,
     ) -> Result<Submitted, Rejected> {
         self.tools()?;
-        let events = events_of(&*self.store, execution).await?;
-        let undone = view::authorized(&events)
-            .cloned()
-            .ok_or(Rejected::NoSuchPlan)?;
-        let of_plan = events_of(&*self.store, undone.plan).await?;
-        let given = Authorization {
-            plan: undone.plan,
-            source,
-            user,
-            context: None,
-            steps: AuthorizedSteps::Plan,
-        };
-        let question = own_question(&of_plan, &given)?;
-        let undone_plan = undone.plan;
+        let events = self.events_of(execution).await?;
+        let undone = view::authorized(&events).ok_or(Rejected::NoSuchPlan)?;
+        let (of_plan, executions) = self.plan_events(undone.plan).await?;
+        let question = own_question(&of_plan, (source, user), None)?;
         let row = self.store.run(execution).await?;
         if row.is_none_or(|row| !row.state.is_terminal()) {
             return Err(Rejected::PlanClosed("the execution has not ended"));
@@ -352,21 +301,17 @@ impl App {
             changes: vec![],
             undoes: Some(execution),
             restores,
-            ..undone
+            ..undone.clone()
         };
-        let body_hash = fingerprint(&[json!(authorized).to_string().as_bytes()]);
         // An undo that did not complete can be tried again.
-        let (_, executions) = self.plan_events(undone_plan).await?;
         let tried = executions.iter().filter(|(row, events)| {
             row.state.is_terminal()
-                && view::authorized(events).is_some_and(|a| a.undoes == Some(execution))
+                && view::authorized(events).is_some_and(|it| it.undoes == Some(execution))
                 && view::execution_state(events) != ExecutionState::Completed
         });
         let key = format!("undo:{execution}#{}", tried.count());
-        let intake = ToolIntake::Execution(Box::new(authorized));
         // It buys nothing.
-        let cap = (Usd::ZERO, RequestIds::default());
-        self.begin_tools(question, intake, (key, body_hash), cap)
+        self.begin_execution(question, authorized, key, Usd::ZERO)
             .await
     }
 
@@ -391,21 +336,15 @@ impl App {
     /// # Errors
     /// [`Rejected::NoSuchPlan`], or if the database does not answer.
     pub async fn execution(&self, id: RunId) -> Result<ExecutionView, Rejected> {
-        let events = events_of(&*self.store, id).await?;
-        let plan = view::authorized(&events).map(|authorized| authorized.plan);
-        let of_plan = match plan {
-            Some(plan) => events_of(&*self.store, plan).await?,
-            None => return Err(Rejected::NoSuchPlan),
-        };
+        let events = self.events_of(id).await?;
+        let authorized = view::authorized(&events).ok_or(Rejected::NoSuchPlan)?;
+        let of_plan = self.events_of(authorized.plan).await?;
         view::execution_view(id, &events, &of_plan).ok_or(Rejected::NoSuchPlan)
     }
 
     /// Returns the events of a plan, and its executions with theirs, oldest first.
-    async fn plan_events(
-        &self,
-        id: RunId,
-    ) -> Result<(Vec<Event>, Vec<(RunRow, Vec<Event>)>), Rejected> {
-        let events = events_of(&*self.store, id).await?;
+    async fn plan_events(&self, id: RunId) -> Result<(Vec<Event>, Vec<Execution>), Rejected> {
+        let events = self.events_of(id).await?;
         let is_plan = |event: &Event| {
             matches!(event, Event::Accepted(accepted)
                 if matches!(accepted.tools, Some(ToolIntake::Plan { .. })))
@@ -415,40 +354,33 @@ impl App {
         }
         let mut executions = vec![];
         for row in self.store.executions(id).await? {
-            let events = events_of(&*self.store, row.id).await?;
+            let events = self.events_of(row.id).await?;
             executions.push((row, events));
         }
         Ok((events, executions))
     }
-}
 
-async fn events_of(store: &dyn journal::Store, run: RunId) -> Result<Vec<Event>, journal::Error> {
-    let entries = store.entries(run, 0).await?;
-    Ok(entries.into_iter().map(|entry| entry.event).collect())
-}
-
-/// Returns the ids of the steps from one on.
-fn from(plan: &ToolPlan, first: &str) -> Vec<String> {
-    let steps = plan.steps.iter().map(|step| step.step_id.clone());
-    steps.skip_while(|id| id != first).collect()
+    async fn events_of(&self, run: RunId) -> Result<Vec<Event>, Rejected> {
+        let entries = self.store.entries(run, 0).await?;
+        Ok(entries.into_iter().map(|entry| entry.event).collect())
+    }
 }
 
 /// Returns the question of the execution: the plan's request by its own user.
-fn own_question(events: &[Event], given: &Authorization) -> Result<Question, Rejected> {
+fn own_question(
+    events: &[Event],
+    (source, user): (Source, User),
+    context: Option<Context>,
+) -> Result<Question, Rejected> {
     let asked = events.iter().find_map(|event| match event {
-        Event::Accepted(accepted) => Some(&accepted.question),
+        Event::Accepted(accepted) => Some(accepted.question.clone()),
         _ => None,
     });
     let asked = asked.ok_or(Rejected::NoSuchPlan)?;
-    let same_guild = given
-        .context
-        .as_ref()
-        .is_none_or(|context| context.guild_id == asked.context.guild_id);
-    if asked.source != given.source || asked.user.id != given.user.id || !same_guild {
+    let guild = &asked.context.guild_id;
+    let is_there = context.is_none_or(|context| context.guild_id == *guild);
+    if asked.source != source || asked.user.id != user.id || !is_there {
         return Err(Rejected::NoSuchPlan);
     }
-    Ok(Question {
-        user: given.user.clone(),
-        ..asked.clone()
-    })
+    Ok(Question { user, ..asked })
 }

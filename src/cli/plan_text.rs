@@ -14,38 +14,32 @@ const MAX_LINES: usize = 40;
 
 /// Draws a plan.
 pub(super) fn plan(view: &PlanView) -> String {
+    let plan = &view.plan;
     let mut lines = vec!["Proposed Plan:".to_owned(), RULE.to_owned()];
-    lines.extend(steps(&view.plan, &view.changes));
+    lines.extend(steps(plan, &view.changes));
     lines.push(RULE.to_owned());
-    lines.extend(evidence(&view.plan, &view.evidence));
-    let steps = &view.plan.steps;
-    let confirms = if steps.iter().any(|step| step.requires_confirmation) {
-        "Yes (modifies files)"
-    } else {
-        "No"
+    lines.extend(evidence(plan, &view.evidence));
+    let confirms = match plan.steps.iter().any(|step| step.requires_confirmation) {
+        true => "Yes (modifies files)",
+        false => "No",
     };
     lines.push(format!("Requires confirmation: {confirms}"));
     if let Some(modified) = &view.modified {
         lines.push(format!("Executed instead, as changed by {}:", modified.by));
-        lines.extend(self::steps(&modified.plan, &modified.changes));
+        lines.extend(steps(&modified.plan, &modified.changes));
     }
     for execution in &view.executions {
-        let state = words(execution.state);
-        lines.push(format!("Execution: {} ({state})", execution.execution_id));
+        let (id, state) = (&execution.execution_id, words(execution.state));
+        lines.push(format!("Execution: {id} ({state})"));
     }
     lines.push(format!("Plan: {}", view.plan_id));
     lines.join("\n")
 }
 
-/// Draws the question whether a step is to be executed.
-pub(super) fn asked(step: &PlanStep, view: &PlanView) -> String {
-    let steps = &view.plan.steps;
-    let before = steps.iter().take_while(|it| it.step_id != step.step_id);
-    let number = before.count() + 1;
-    let mut lines = vec![
-        String::new(),
-        format!("Step {number} of {}: {}", steps.len(), step.tool),
-    ];
+/// Draws the question whether a step, by its number from 0, is to be executed.
+pub(super) fn asked(number: usize, step: &PlanStep, view: &PlanView) -> String {
+    let (number, all) = (number + 1, view.plan.steps.len());
+    let mut lines = vec![format!("\nStep {number} of {all}: {}", step.tool)];
     lines.extend(arguments(step));
     lines.extend(changes(step, &view.changes).map(|paths| format!("\nThis will MODIFY {paths}.")));
     lines.join("\n")
@@ -55,22 +49,16 @@ pub(super) fn asked(step: &PlanStep, view: &PlanView) -> String {
 pub(super) fn execution(view: &ExecutionView) -> String {
     let mut lines = vec![format!("Result: {}", words(view.state)), RULE.to_owned()];
     for step in &view.steps {
-        match &step.error {
-            Some(error) => lines.push(format!("{} failed:\n{error}", step.step_id)),
-            None => lines.push(format!(
-                "{} ({}):\n{}",
-                step.step_id,
-                step.tool,
-                step.output.trim_end()
-            )),
-        }
-        for change in &step.changed {
-            lines.push(format!("  changed: {}", change.path));
-        }
+        let (id, tool) = (&step.step_id, &step.tool);
+        lines.push(match &step.error {
+            Some(error) => format!("{id} failed:\n{error}"),
+            None => format!("{id} ({tool}):\n{}", step.output.trim_end()),
+        });
+        let changed = step.changed.iter();
+        lines.extend(changed.map(|change| format!("  changed: {}", change.path)));
     }
     if let Some(explanation) = &view.explanation {
-        lines.push(RULE.to_owned());
-        lines.push(explanation.text.clone());
+        lines.extend([RULE.to_owned(), explanation.text.clone()]);
     }
     lines.push(RULE.to_owned());
     lines.push(format!("Execution: {}", view.execution_id));
@@ -79,50 +67,41 @@ pub(super) fn execution(view: &ExecutionView) -> String {
 
 /// Draws an execution with all that led to it.
 pub(super) fn reconstructed(view: &ExecutionView) -> String {
-    let mut lines = vec![
-        format!("Plan: {}", view.plan_id),
-        "What the model read:".to_owned(),
-        RULE.to_owned(),
-        view.prompt.input.trim_end().to_owned(),
-        RULE.to_owned(),
-        format!(
-            "Prompts: {}; model: {}",
-            view.prompt.prompts_hash,
-            view.prompt.model.as_deref().unwrap_or("none")
+    let (prompt, authorization) = (&view.prompt, &view.authorization);
+    let model = prompt.model.as_deref().unwrap_or("none");
+    let what = match &authorization.undoes {
+        Some(undone) => format!("the undo of {undone}"),
+        None => format!(
+            "{} ({})",
+            authorization.mode,
+            authorization.steps.join(", ")
         ),
-        String::new(),
-        "Authorized Plan:".to_owned(),
-        RULE.to_owned(),
+    };
+    let mut lines = vec![
+        format!("Plan: {}\nWhat the model read:\n{RULE}", view.plan_id),
+        format!("{}\n{RULE}", prompt.input.trim_end()),
+        format!("Prompts: {}; model: {model}", prompt.prompts_hash),
+        format!("\nAuthorized Plan:\n{RULE}"),
     ];
     lines.extend(steps(&view.plan, &[]));
     lines.push(RULE.to_owned());
     lines.extend(evidence(&view.plan, &view.evidence));
-    let authorization = &view.authorization;
-    let steps = authorization.steps.join(", ");
-    let what = match &authorization.undoes {
-        Some(undone) => format!("the undo of {undone}"),
-        None => format!("{} ({steps})", authorization.mode),
-    };
-    lines.push(format!("Authorized: {what} by {}", authorization.by));
-    lines.push(String::new());
+    lines.push(format!("Authorized: {what} by {}\n", authorization.by));
     lines.push(execution(view));
-    if let Some(explanation) = &view.explanation {
-        let rejected = explanation.rejected.iter();
-        lines.extend(rejected.map(|why| format!("Rejected explanation: {why}")));
-    }
+    let rejected = view.explanation.iter().flat_map(|it| &it.rejected);
+    lines.extend(rejected.map(|why| format!("Rejected explanation: {why}")));
     lines.join("\n")
 }
 
 /// Returns the rejection with what helps to mend the plan.
 pub(super) fn rejection(rejection: &Rejection) -> String {
     let Rejection { message, help, .. } = rejection;
-    if let Some(tools) = help.get("tools").and_then(Value::as_array) {
-        let tools: Vec<&str> = tools.iter().filter_map(Value::as_str).collect();
-        return format!("{message}\nAvailable tools: {}", tools.join(", "));
-    }
+    let tools = help["tools"].as_array().map_or(&[][..], Vec::as_slice);
+    let tools: Vec<&str> = tools.iter().filter_map(Value::as_str).collect();
     match help.get("schema") {
         Some(schema) => format!("{message}\nSchema: {schema}"),
-        None => message.clone(),
+        None if tools.is_empty() => message.clone(),
+        None => format!("{message}\nAvailable tools: {}", tools.join(", ")),
     }
 }
 
@@ -157,8 +136,7 @@ fn evidence(plan: &ToolPlan, evidence: &Value) -> Vec<String> {
     let mut lines = vec![format!("Evidence cited: {}", cited.join(", "))];
     for (name, what) in QUERIES {
         if cited.iter().any(|it| it == name) && !is_empty(evidence, name) {
-            let rows = evidence.get(name).unwrap_or(&Value::Null);
-            lines.push(format!("  {name} ({what}): {rows}"));
+            lines.push(format!("  {name} ({what}): {}", evidence[name]));
         }
     }
     lines
@@ -168,25 +146,18 @@ fn evidence(plan: &ToolPlan, evidence: &Value) -> Vec<String> {
 fn arguments(step: &PlanStep) -> Vec<String> {
     let mut lines = vec![];
     for (name, value) in &step.arguments {
-        let text = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
+        let text = value.as_str().map_or(value.to_string(), str::to_owned);
         if !text.contains('\n') {
             lines.push(format!("  {name}: {text}"));
             continue;
         }
         lines.push(format!("  {name}:"));
-        lines.extend(
-            text.lines()
-                .take(MAX_LINES)
-                .map(|line| format!("    | {line}")),
-        );
+        let shown = text.lines().take(MAX_LINES);
+        lines.extend(shown.map(|line| format!("    | {line}")));
         let more = text.lines().count().saturating_sub(MAX_LINES);
         if more > 0 {
-            lines.push(format!(
-                "    and {more} more lines ({} bytes in all)",
-                text.len()
-            ));
+            let bytes = text.len();
+            lines.push(format!("    and {more} more lines ({bytes} bytes in all)"));
         }
     }
     lines

@@ -1,7 +1,7 @@
 //! `conclave quote`: prints the price of a question before it is asked.
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::ask::refused;
 use super::exit::{Done, Exit, fail, failing};
@@ -10,7 +10,7 @@ use crate::app::{App, ChatInput};
 use crate::clock::Clock;
 use crate::committee::Quote;
 use crate::config::{self, Env};
-use crate::domain::{Context, Mode, Salience, Source, User, counted};
+use crate::domain::{Context, Mode, Salience, Source, Usd, User, counted};
 
 #[derive(Debug, Args)]
 pub(super) struct QuoteArguments {
@@ -57,23 +57,40 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
         Exit::Usage
     })?;
     let quote = app.quote(&chat);
-    print(&quote, "", arguments.json)
+    print(&quote, arguments.json)
 }
 
-/// Prints a price, or fails if the cap has no room. `of_cap` says what the cap is for.
-pub(super) fn print(quote: &Quote, of_cap: &str, as_json: bool) -> Done {
+/// Prints a price, or fails if the cap has no room.
+fn print(quote: &Quote, as_json: bool) -> Done {
     if let Some(why) = quote.no_room() {
         return Err(fail(Exit::Budget, why));
     }
-    if as_json {
-        let body = json!({ "capUsd": quote.cap.dollars(), "expectedUsd": quote.expected.dollars(),
-                           "worstUsd": quote.worst.dollars(), "calls": quote.calls });
-        say(format_args!("{body}"));
-    } else {
-        let calls = counted(quote.calls, "call", "calls");
-        say(format_args!("expected  {} for {calls}", quote.expected));
-        say(format_args!("at worst  {}", quote.worst));
-        say(format_args!("cap       {}{of_cap}", quote.cap));
-    }
+    let body = json!({ "capUsd": quote.cap.dollars(), "expectedUsd": quote.expected.dollars(),
+                       "worstUsd": quote.worst.dollars(), "calls": quote.calls });
+    print_body(&body, "", as_json);
     Ok(())
+}
+
+/// Prints a price as the API gives it. `of_cap` says what the cap is for.
+pub(super) fn print_body(body: &Value, of_cap: &str, as_json: bool) {
+    if as_json {
+        say(format_args!("{body}"));
+        return;
+    }
+    let usd = |name: &str| {
+        let dollars = body.get(name).and_then(Value::as_f64);
+        Usd::from_dollars(dollars.unwrap_or_default())
+    };
+    let calls = body
+        .get("calls")
+        .and_then(Value::as_u64)
+        .unwrap_or_default();
+    let calls = counted(
+        usize::try_from(calls).unwrap_or(usize::MAX),
+        "call",
+        "calls",
+    );
+    say(format_args!("expected  {} for {calls}", usd("expectedUsd")));
+    say(format_args!("at worst  {}", usd("worstUsd")));
+    say(format_args!("cap       {}{of_cap}", usd("capUsd")));
 }

@@ -144,10 +144,17 @@ async fn answer(env: &Env, server: &str, request: RequestBuilder) -> Result<Valu
 async fn read(response: Response) -> Result<Value, Exit> {
     let status = response.status();
     let answer: Value = response.json().await.unwrap_or_default();
-    if status.is_success() {
-        Ok(answer)
-    } else {
-        Err(refused(status.as_u16(), &answer))
+    outcome(status.as_u16(), answer)
+}
+
+/// Returns the body of a response if it is no problem.
+///
+/// # Errors
+/// As [`post`].
+pub(super) fn outcome(status: u16, answer: Value) -> Result<Value, Exit> {
+    match status {
+        200..=299 => Ok(answer),
+        _ => Err(refused(status, &answer)),
     }
 }
 

@@ -64,7 +64,18 @@ fn guarded() -> [Routes; 5] {
             act::confirm,
             act::about_confirm,
         );
-    let tools = Routes::needing(Requirement::Scope(Scope::Tools))
+    let tools = tools(Routes::needing(Requirement::Scope(Scope::Tools)));
+    let any = Routes::needing(Requirement::AnyToken).get(
+        "/metrics",
+        metrics::metrics,
+        metrics::about_metrics,
+    );
+    [questions, reads, actions, tools, any]
+}
+
+/// Adds the routes of tool plans.
+fn tools(routes: Routes) -> Routes {
+    routes
         .post("/api/plans", plans::post, plans::about_post)
         .post("/api/plans/quote", plans::quote, plans::about_quote)
         .get("/api/plans/{id}", plans::show, plans::about_get)
@@ -78,13 +89,12 @@ fn guarded() -> [Routes; 5] {
             plans::execution,
             plans::about_execution,
         )
-        .post("/api/executions/{id}/undo", plans::undo, plans::about_undo);
-    let any = Routes::needing(Requirement::AnyToken).get(
-        "/metrics",
-        metrics::metrics,
-        metrics::about_metrics,
-    );
-    [questions, reads, actions, tools, any]
+        .post("/api/executions/{id}/undo", plans::undo, plans::about_undo)
+}
+
+/// Returns the routes of tool plans for a command in the same process, which needs no token.
+pub fn tools_here(app: Arc<App>) -> Router {
+    tools(Routes::open()).into_router(&app).with_state(app)
 }
 
 /// Returns the routes that require no token. They reveal nothing about any run.

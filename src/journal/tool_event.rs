@@ -119,57 +119,75 @@ pub struct StepStarted {
     pub before: Vec<FileBefore>,
 }
 
-/// A file that a step changed, by the SHA-256 of its contents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A changed file, by the SHA-256 of its contents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "ChangeView")]
 pub struct FileChange {
     pub path: String,
-    /// `None` if the file was created.
+    /// Null if the file was created.
     pub before: Option<String>,
-    /// `None` if the file is gone.
+    /// Null if the file is gone.
     pub after: Option<String>,
-    /// The old content, if the begin of the step does not have it.
+    /// The old content, if the begin of the step does not have it. Clients do not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub old: Option<String>,
 }
 
 /// A step ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "StepView")]
 pub struct StepFinished {
     pub step_id: String,
     pub tool: String,
     pub ok: bool,
-    /// What the tool printed.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default)]
     pub output: String,
-    /// The same as data.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub value: Value,
     /// The tool's error, word for word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub error: Option<String>,
     /// True if the process died while the step was under way.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub in_doubt: bool,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub changed: Vec<FileChange>,
+    /// The output as data.
+    #[serde(default)]
+    pub value: Value,
     /// The files that the step read or changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
     pub files: Vec<String>,
     /// The codes of the diagnostics in the output, once for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
     pub codes: Vec<String>,
 }
 
+impl StepFinished {
+    /// The end of a step without output. Without an error it is a success.
+    pub fn new(step_id: &str, tool: &str, error: Option<String>) -> Self {
+        Self {
+            step_id: step_id.to_owned(),
+            tool: tool.to_owned(),
+            ok: error.is_none(),
+            error,
+            ..Self::default()
+        }
+    }
+}
+
 /// The explanation of an execution.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "ExplanationView")]
 pub struct Explained {
     pub text: String,
     pub source: ExplanationSource,
-    /// What was wrong with the model's texts, one sentence for each.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// What was wrong with the model's texts.
+    #[serde(default)]
     pub rejected: Vec<String>,
 }
 

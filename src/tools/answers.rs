@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::ToolPlan;
-use crate::journal::{ExplanationSource, Rejection};
+use crate::journal::{Explained, Rejection, StepFinished};
 
 /// A plan, as a model proposed it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -96,8 +96,8 @@ pub struct ExecutionView {
     /// The plan as it was authorized.
     pub plan: ToolPlan,
     pub authorization: AuthorizationView,
-    pub steps: Vec<StepView>,
-    pub explanation: Option<ExplanationView>,
+    pub steps: Vec<StepFinished>,
+    pub explanation: Option<Explained>,
     /// What the explanation cost. The tools cost nothing.
     pub budget: BudgetView,
 }
@@ -143,38 +143,22 @@ pub struct AuthorizationView {
     pub undoes: Option<String>,
 }
 
+/// What a user authorizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthorizeMode {
+    /// One step.
+    Step,
+    /// All steps that are left.
+    Plan,
+    /// All steps of the given plan.
+    Modified,
+}
+
+/// The outcome of an authorization: the execution, or why the changed plan is rejected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct StepView {
-    pub step_id: String,
-    pub tool: String,
-    pub ok: bool,
-    pub output: String,
-    /// The tool's error, word for word.
-    pub error: Option<String>,
-    /// True if the process died while the step was under way.
-    pub in_doubt: bool,
-    pub changed: Vec<ChangeView>,
-    /// The output as data.
-    pub value: Value,
-}
-
-/// A changed file, by the SHA-256 of its contents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ChangeView {
-    pub path: String,
-    /// Null if the file was created.
-    pub before: Option<String>,
-    /// Null if the file is gone.
-    pub after: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ExplanationView {
-    pub text: String,
-    pub source: ExplanationSource,
-    /// What was wrong with the model's texts.
-    pub rejected: Vec<String>,
+pub struct AuthorizedBody {
+    pub execution: Option<ExecutionView>,
+    pub rejection: Option<Rejection>,
 }

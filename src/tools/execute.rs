@@ -1,153 +1,166 @@
 //! Executes the steps that a user authorized, in order. A failure halts. Nothing is tried again.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde_json::Value;
+
+use super::call::Toolbox;
 use super::explain;
-use super::output::ToolError;
-use super::run::{blocking, changes, run as run_tool};
-use super::step_end::{cleaned, ended, failed, in_doubt, unfinished};
-use super::toolbox::Toolbox;
+use super::output::{MAX_TEXT_BYTES, Output, Why, bounded};
+use super::tool::Step;
 use super::undo::undo;
-use super::validate::{CheckedStep, parse, precondition};
+use super::validate::parse;
 use super::view;
+use super::workspace::{changed, hash};
 use crate::committee::{Deps, Failure};
 use crate::journal::{
-    ActionOutcome, Authorized, Ending, Event, FileBefore, RunContext, StepFinished, StepStarted,
-    Stop, ToolIntake, step_finished_key, step_started_key,
+    ActionOutcome, Authorized, Ending, Event, FileBefore, FileChange, RunContext, StepFinished,
+    StepStarted, Stop, ToolIntake, step_finished_key, step_started_key,
 };
 use crate::llm::without_secrets;
 
 /// Returns the ending of an execution.
 ///
 /// # Errors
-/// [`Failure`] if the run must stop.
+/// [`Failure`] if tools are off, or the run must stop.
 pub async fn execute(
     run: &RunContext,
     deps: &Deps,
-    toolbox: &Toolbox,
+    toolbox: Option<&Toolbox>,
     deadline: Duration,
 ) -> Result<Ending, Failure> {
-    let authorized = authorized(run)?;
+    let toolbox = Toolbox::required(toolbox)?;
+    let Some(authorized) = authorized(run) else {
+        return Err(Failure::internal("the run executes no plan"));
+    };
     let all_ok = if authorized.undoes.is_some() {
         undo(run, deps, toolbox, &authorized).await?
     } else {
-        let all_ok = perform_all(run, deps, toolbox, &authorized).await?;
+        let all_ok = perform_all(run, deps, &steps(&authorized, toolbox)?).await?;
         explain::explain(run, deps, deadline).await?;
         all_ok
     };
-    Ok(Ending::Acted {
-        outcome: if all_ok {
-            ActionOutcome::Executed
-        } else {
-            ActionOutcome::Declined
-        },
-        response: view::execution(run.id(), &run.events().to_vec()),
-    })
+    let outcome = match all_ok {
+        true => ActionOutcome::Executed,
+        false => ActionOutcome::Declined,
+    };
+    let response = view::execution(run.id(), &run.events().to_vec());
+    Ok(Ending::Acted { outcome, response })
 }
 
-fn authorized(run: &RunContext) -> Result<Authorized, Failure> {
-    match run.accepted().tools.clone() {
-        Some(ToolIntake::Execution(authorized)) => Ok(*authorized),
-        Some(ToolIntake::Plan { .. }) | None => Err(Failure::internal("the run executes no plan")),
+fn authorized(run: &RunContext) -> Option<Authorized> {
+    match run.accepted().tools.clone()? {
+        ToolIntake::Execution(authorized) => Some(*authorized),
+        ToolIntake::Plan { .. } => None,
     }
 }
 
-/// Performs the authorized steps until one fails. Returns true if all are done.
-async fn perform_all(
-    run: &RunContext,
-    deps: &Deps,
-    toolbox: &Toolbox,
-    authorized: &Authorized,
-) -> Result<bool, Failure> {
-    // The authorization checked the plan. Its conditions are checked again before each step.
-    for step in checked(authorized).map_err(|why| Failure::internal(&why))? {
-        if !perform(run, deps, toolbox, &step).await?.ok {
+/// Returns the authorized steps. The authorization checked the plan; its conditions are checked
+/// again before each step.
+fn steps(authorized: &Authorized, toolbox: &Toolbox) -> Result<Vec<Step>, Failure> {
+    let mut plan = authorized.content.clone();
+    plan.steps
+        .retain(|step| authorized.steps.contains(&step.step_id));
+    parse(&plan, toolbox).map_err(|rejection| Failure::internal(&rejection.message))
+}
+
+/// Performs steps until one fails. Returns true if all are done. A step with a recorded end is not
+/// performed; one that was under way when the process died is not repeated: it is in doubt.
+async fn perform_all(run: &RunContext, deps: &Deps, steps: &[Step]) -> Result<bool, Failure> {
+    for step in steps {
+        if let Some(Event::StepFinished(finished)) = run.recall(&step_finished_key(&step.step_id)) {
+            if finished.ok {
+                continue;
+            }
+            return Ok(false);
+        }
+        let (before, finished) = match run.recall(&step_started_key(&step.step_id)) {
+            Some(Event::StepStarted(started)) => doubted(step, started.before).await,
+            _ => perform(run, deps, step).await?,
+        };
+        if !record(run, deps, &before, finished).await? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// Returns the authorized steps of the plan.
-fn checked(authorized: &Authorized) -> Result<Vec<CheckedStep>, String> {
-    let mut plan = authorized.content.clone();
-    plan.steps
-        .retain(|step| authorized.steps.contains(&step.step_id));
-    parse(&plan).map_err(|rejection| rejection.message)
-}
-
-/// Performs a step, or returns its recorded end. A step that was under way when the process died
-/// is not repeated: it is in doubt.
+/// Returns the end of a step, with the files that it was to change before it.
 async fn perform(
     run: &RunContext,
     deps: &Deps,
-    toolbox: &Toolbox,
-    step: &CheckedStep,
-) -> Result<StepFinished, Failure> {
-    if let Some(Event::StepFinished(finished)) = run.recall(&step_finished_key(&step.step_id)) {
-        return Ok(*finished);
+    step: &Step,
+) -> Result<(Vec<FileBefore>, StepFinished), Failure> {
+    let tool = step.tool;
+    let halted = |why| Ok((vec![], ended(step, Some(why))));
+    let own = step.clone();
+    if let Err(error) = step.call.blocking(move |_| own.check()).await {
+        return halted(error.of("Precondition failed"));
     }
-    let known = run.recall(&step_started_key(&step.step_id));
-    let finished = if let Some(Event::StepStarted(started)) = known {
-        doubted(toolbox, step, &started).await
-    } else if let Err(why) = prepared(toolbox, step).await {
-        failed(step, &why)
-    } else {
-        let before = before(toolbox, step).await;
-        if let Some(file) = before.iter().find(|file| has_secret(file, deps)) {
-            let why = format!(
-                "{} failed: '{}' contains a secret of this service, which the journal must not keep",
-                step.tool, file.path
-            );
-            failed(step, &why)
-        } else {
-            let started = StepStarted {
-                step_id: step.step_id.clone(),
-                tool: step.tool.name().to_owned(),
-                before,
-            };
-            run.record(Event::StepStarted(started.clone())).await?;
-            let (workspace, programs) = (&toolbox.workspace, &toolbox.programs);
-            match run_tool(step.tool, &step.arguments, workspace, programs).await {
-                // It may still take effect.
-                Err(error @ ToolError::Unfinished { .. }) => StepFinished {
-                    error: Some(error.to_string()),
-                    ..doubted(toolbox, step, &started).await
-                },
-                result => ended(step, &started, result),
+    let before = before(step).await;
+    let has_secret = |file: &&FileBefore| file.content.as_ref().is_some_and(|it| leaks(it, deps));
+    if let Some(FileBefore { path, .. }) = before.iter().find(has_secret) {
+        return halted(format!(
+            "{tool} failed: '{path}' contains a secret of this service, which the journal must not keep"
+        ));
+    }
+    let started = StepStarted {
+        step_id: step.step_id.clone(),
+        tool: tool.name().to_owned(),
+        before: before.clone(),
+    };
+    run.record(Event::StepStarted(started)).await?;
+    let (output, error) = match step.run().await {
+        Ok(output) => (output, None),
+        Err(error) => {
+            let words = Some(error.of(&format!("{tool} failed")));
+            // It may still take effect.
+            if error.why == Why::Unfinished {
+                let (before, finished) = doubted(step, before).await;
+                return Ok((
+                    before,
+                    StepFinished {
+                        error: words,
+                        ..finished
+                    },
+                ));
             }
+            let changed = error.changed;
+            (
+                Output {
+                    changed,
+                    ..Output::default()
+                },
+                words,
+            )
         }
     };
-    let finished = Event::StepFinished(Box::new(cleaned(finished, deps)));
-    match run.record(finished).await? {
-        Event::StepFinished(finished) => Ok(*finished),
-        _ => Err(Failure::internal(
-            "the journal has another event of the step",
-        )),
-    }
-}
-
-fn has_secret(file: &FileBefore, deps: &Deps) -> bool {
-    let is_secret = |text: &String| without_secrets(text, &deps.secrets) != text.as_str();
-    file.content.as_ref().is_some_and(is_secret)
-}
-
-/// Checks what has to hold before a step, where blocking is allowed.
-async fn prepared(toolbox: &Toolbox, step: &CheckedStep) -> Result<(), String> {
-    let (own, programs) = (step.clone(), toolbox.programs.clone());
-    let checked = blocking(step.tool, &toolbox.workspace, move |workspace| {
-        Ok(precondition(&own, workspace, &programs).map_err(|failed| failed.to_string()))
-    });
-    checked.await.map_err(|error| error.to_string())?
+    let listed = output.value.get("diagnostics").and_then(Value::as_array);
+    let listed = listed.into_iter().flatten();
+    let codes = listed.filter_map(|it| Some(it.get("code")?.as_str()?.to_owned()));
+    let codes: BTreeSet<String> = codes.collect();
+    let mut files = step.files();
+    files.extend(output.changed.iter().map(|change| change.path.clone()));
+    files.sort();
+    files.dedup();
+    let finished = StepFinished {
+        output: output.text,
+        value: output.value,
+        codes: codes.into_iter().collect(),
+        changed: output.changed,
+        files,
+        ..ended(step, error)
+    };
+    Ok((before, finished))
 }
 
 /// Reads the files that a step will change. One that cannot be read is left out.
-async fn before(toolbox: &Toolbox, step: &CheckedStep) -> Vec<FileBefore> {
-    let paths = changes(step.tool, &step.arguments, &toolbox.workspace).await;
-    let paths = paths.unwrap_or_default();
-    let read = blocking(step.tool, &toolbox.workspace, move |workspace| {
+async fn before(step: &Step) -> Vec<FileBefore> {
+    let paths = step.changes().await.unwrap_or_default();
+    let read = step.call.blocking(|call| {
         let files = paths.into_iter().filter_map(|path| {
-            let content = workspace.content_before(&path).ok()?;
+            let content = call.workspace().content_before(&path).ok()?;
             Some(FileBefore { path, content })
         });
         Ok(files.collect())
@@ -155,16 +168,84 @@ async fn before(toolbox: &Toolbox, step: &CheckedStep) -> Vec<FileBefore> {
     read.await.unwrap_or_default()
 }
 
-/// Reports a step that began and has no recorded end.
-async fn doubted(toolbox: &Toolbox, step: &CheckedStep, started: &StepStarted) -> StepFinished {
-    let (own, owned) = (step.clone(), started.clone());
-    let checked = blocking(step.tool, &toolbox.workspace, move |workspace| {
-        Ok(in_doubt(workspace, &own, &owned))
+fn ended(step: &Step, error: Option<String>) -> StepFinished {
+    StepFinished {
+        files: step.files(),
+        ..StepFinished::new(&step.step_id, step.tool.name(), error)
+    }
+}
+
+/// Records the end of a step without secrets of the service, and without NUL, which not every
+/// database can store. Old contents are left out if the start of the step has them. Returns true if
+/// the step succeeded.
+pub async fn record(
+    run: &RunContext,
+    deps: &Deps,
+    before: &[FileBefore],
+    mut finished: StepFinished,
+) -> Result<bool, Stop> {
+    for FileChange { path, old, .. } in &mut finished.changed {
+        let is_kept =
+            |it: &FileBefore, old: &str| it.path == *path && it.content.as_deref() == Some(old);
+        old.take_if(|old| leaks(old, deps) || before.iter().any(|it| is_kept(it, old)));
+    }
+    let clean = |text: &str| {
+        let text = bounded(text.to_owned(), MAX_TEXT_BYTES);
+        without_secrets(&text, &deps.secrets).replace('\0', "\u{fffd}")
+    };
+    finished.error = finished.error.as_deref().map(clean);
+    finished.output = without_secrets(&finished.output, &deps.secrets).replace('\0', "\u{fffd}");
+    // Data that cannot be stored so is left out; its text remains.
+    let data = finished.value.to_string();
+    finished.value = match data.contains("\\u0000") {
+        true => Value::Null,
+        false => serde_json::from_str(&without_secrets(&data, &deps.secrets)).unwrap_or_default(),
+    };
+    let recorded = run.record(Event::StepFinished(Box::new(finished))).await?;
+    Ok(matches!(recorded, Event::StepFinished(finished) if finished.ok))
+}
+
+/// True if a text contains a secret of the service.
+fn leaks(text: &str, deps: &Deps) -> bool {
+    without_secrets(text, &deps.secrets) != text
+}
+
+/// Reports a step that began and has no recorded end, with the state of its files.
+async fn doubted(step: &Step, before: Vec<FileBefore>) -> (Vec<FileBefore>, StepFinished) {
+    // What a step with contents writes is known. Other content was written by another program.
+    let written = step.call.arguments.get("contents").map(|text| hash(text));
+    let files = before.clone();
+    let compared = step.call.blocking(move |call| {
+        let (mut states, mut changes) = (vec![], vec![]);
+        for FileBefore { path, content } in files {
+            let state = match call.workspace().content_before(&path) {
+                Err(_) => "cannot be read",
+                Ok(now) if now == content => "is unchanged",
+                Ok(now) if written.is_some() && now.as_deref().map(hash) != written => {
+                    "has other content than before and than was to be written"
+                }
+                Ok(now) => {
+                    changes.push(changed(&path, content, now.as_deref()));
+                    "has changed"
+                }
+            };
+            states.push(format!("'{path}' {state}"));
+        }
+        Ok((states, changes))
     });
-    checked.await.unwrap_or_else(|error| StepFinished {
+    let (mut states, changed) = compared
+        .await
+        .unwrap_or_else(|error| (vec![error.message], vec![]));
+    if states.is_empty() {
+        states.push("it changes no file by name".to_owned());
+    }
+    let what = "The step was interrupted while it was under way; it was not repeated";
+    let finished = StepFinished {
         in_doubt: true,
-        ..failed(step, &error.to_string())
-    })
+        changed,
+        ..ended(step, Some(format!("{what}: {}", states.join(", "))))
+    };
+    (before, finished)
 }
 
 /// Records an end for a step that is under way when its run is stopped, for example by a user or a
@@ -177,21 +258,22 @@ pub async fn settle(run: &RunContext, deps: &Deps, toolbox: Option<&Toolbox>) ->
     let Some(started) = view::open_step(&events) else {
         return Ok(());
     };
-    let steps = authorized(run).map(|authorized| checked(&authorized).unwrap_or_default());
-    let steps = steps.unwrap_or_default();
-    let step = steps.iter().find(|step| step.step_id == started.step_id);
-    let finished = match (step, toolbox) {
-        (Some(step), Some(toolbox)) => doubted(toolbox, step, started).await,
-        _ => StepFinished {
-            in_doubt: true,
-            ..unfinished(
-                &started.step_id,
-                &started.tool,
-                "The step was interrupted while it was under way; the state of its files is not known",
+    let authorized = authorized(run);
+    let steps = authorized.and_then(|authorized| steps(&authorized, toolbox?).ok());
+    let mut steps = steps.unwrap_or_default().into_iter();
+    let (before, finished) = match steps.find(|step| step.step_id == started.step_id) {
+        Some(step) => doubted(&step, started.before.clone()).await,
+        None => {
+            let why = "The step was interrupted while it was under way; the state of its files is not known";
+            let ended = StepFinished::new(&started.step_id, &started.tool, Some(why.to_owned()));
+            (
+                vec![],
+                StepFinished {
+                    in_doubt: true,
+                    ..ended
+                },
             )
-        },
+        }
     };
-    let finished = Event::StepFinished(Box::new(cleaned(finished, deps)));
-    run.record(finished).await?;
-    Ok(())
+    record(run, deps, &before, finished).await.map(drop)
 }

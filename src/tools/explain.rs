@@ -53,65 +53,62 @@ pub async fn explain(run: &RunContext, deps: &Deps, deadline: Duration) -> Resul
     let events = run.events().to_vec();
     let steps: Vec<StepFinished> = view::finished_steps(&events).into_iter().cloned().collect();
     let until = run.started() + deadline.saturating_sub(MARGIN);
-    let evidence = view::authorized(&events)
-        .map(|authorized| authorized.evidence.clone())
-        .unwrap_or_default();
-    let asked = input(&run.accepted().question.message, &steps, &evidence);
     let mut rejected = vec![];
-    let is_long = |step: &StepFinished| {
-        let error = step.error.as_deref().unwrap_or_default();
-        error.chars().count() > MAX_ERROR_CHARS
+    let stated = stated(run, deps, &steps, until, &mut rejected).await?;
+    let (text, source) = stated.unwrap_or_else(|| (raw(&steps), ExplanationSource::Output));
+    let explained = Explained {
+        text,
+        source,
+        rejected,
     };
-    let has_time = Instant::now() < until;
-    let prompts = if steps.iter().any(is_long) || !has_time {
+    run.record(Event::Explained(explained)).await?;
+    Ok(())
+}
+
+/// Returns a text of the model that passed the screen. Why others did not is added to `rejected`.
+async fn stated(
+    run: &RunContext,
+    deps: &Deps,
+    steps: &[StepFinished],
+    until: Instant,
+    rejected: &mut Vec<String>,
+) -> Result<Option<(String, ExplanationSource)>, Failure> {
+    let errors = steps.iter().filter_map(|step| step.error.as_deref());
+    let is_long = |error: &str| error.chars().count() > MAX_ERROR_CHARS;
+    if errors.clone().any(is_long) || Instant::now() >= until {
         rejected.push("the model was not asked: an error is too long to be repeated word for word, or no time was left".to_owned());
-        vec![]
-    } else {
-        vec![
-            (PROMPT, ExplanationSource::Model),
-            (RESTATED, ExplanationSource::Restated),
-        ]
-    };
-    let mut explained = None;
-    for (step, source) in prompts {
-        let appendix = match rejected.last() {
-            None => String::new(),
-            Some(why) => format!("\nYour last text was rejected:\n{why}\nState it again."),
-        };
+        return Ok(None);
+    }
+    let events = run.events().to_vec();
+    let evidence = view::authorized(&events).map(|authorized| authorized.evidence.clone());
+    let evidence = evidence.unwrap_or_default();
+    let errors: Vec<&str> = errors.collect();
+    let asked = input(&run.accepted().question.message, steps, &evidence);
+    for (step, source) in [
+        (PROMPT, ExplanationSource::Model),
+        (RESTATED, ExplanationSource::Restated),
+    ] {
+        let again = |why| format!("\nYour last text was rejected:\n{why}\nState it again.");
         let consultation = Consultation {
             step,
-            appendix,
+            appendix: rejected.last().map(again).unwrap_or_default(),
             ..consultation(&asked, until)
         };
         let text = match consult::<Explanation>(run, deps, consultation).await {
             Ok((Explanation { explanation }, _)) => explanation.trim().to_owned(),
             Err(CallError::NoOutput(failed)) => {
                 rejected.push(format!("the model gave no text ({})", failed.cause));
-                break;
+                return Ok(None);
             }
             Err(CallError::Stopped(failure)) => return Err(failure),
         };
-        let found = run
-            .compute("screening an explanation", || {
-                objections(&text, &asked, &steps, &evidence)
-            })
-            .await?;
-        match found {
-            None => {
-                explained = Some((text, source));
-                break;
-            }
+        let screened = || objections(&text, &asked, &errors, &evidence);
+        match run.compute("screening an explanation", screened).await? {
+            None => return Ok(Some((text, source))),
             Some(why) => rejected.push(why),
         }
     }
-    let (text, source) = explained.unwrap_or_else(|| (raw(&steps), ExplanationSource::Output));
-    run.record(Event::Explained(Explained {
-        text,
-        source,
-        rejected,
-    }))
-    .await?;
-    Ok(())
+    Ok(None)
 }
 
 /// Returns the call that writes the explanation.
@@ -129,35 +126,20 @@ pub fn consultation(asked: &str, until: Instant) -> Consultation<'_> {
 }
 
 /// Returns why a text is rejected; `None` if it is not.
-pub(super) fn objections(
-    text: &str,
-    asked: &str,
-    steps: &[StepFinished],
-    evidence: &Value,
-) -> Option<String> {
+pub fn objections(text: &str, asked: &str, errors: &[&str], evidence: &Value) -> Option<String> {
     if text.is_empty() {
         return Some("Response is empty".to_owned());
     }
-    let errors: Vec<&str> = steps
-        .iter()
-        .filter_map(|step| step.error.as_deref())
-        .collect();
-    let found = screen::screen(text, &errors, &[asked]);
-    if !found.is_empty() {
-        return Some(screen::message(&found));
+    if let Some(finding) = screen::screen(text, errors, &[asked]) {
+        return Some(finding.message());
     }
-    if is_foreign(text) {
-        return Some(
-            "Response is not in English, the only language that can be screened".to_owned(),
-        );
+    // The screen reads English only.
+    let language = whatlang::detect(text);
+    if language.is_some_and(|it| it.is_reliable() && it.lang() != whatlang::Lang::Eng) {
+        let why = "Response is not in English, the only language that can be screened";
+        return Some(why.to_owned());
     }
     citations::objection(text, evidence)
-}
-
-/// True if a text is surely not English. The screen reads English only.
-fn is_foreign(text: &str) -> bool {
-    let found = whatlang::detect(text);
-    found.is_some_and(|found| found.is_reliable() && found.lang() != whatlang::Lang::Eng)
 }
 
 /// Returns what the model reads of the steps.

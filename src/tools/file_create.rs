@@ -1,26 +1,22 @@
 //! `file_create`: creates a text file that does not exist yet.
 
-use serde_json::json;
+use super::call::{Run, Spec};
+use super::file_write::{PARAMETERS, written};
+use super::output::quoted;
+use super::workspace::Before;
 
-use super::arguments::Arguments;
-use super::file_error::FileError;
-use super::output::ToolOutput;
-use super::path::quoted;
-use super::workspace::Workspace;
-
-pub fn run(arguments: &Arguments, workspace: &Workspace) -> Result<ToolOutput, FileError> {
-    let contents = arguments.required("contents");
-    let change = workspace.create(arguments.required("path"), contents)?;
-    let text = format!(
-        "Created {} with {} bytes.",
-        quoted(&change.path),
-        contents.len()
-    );
-    let value = json!({
-        "path": change.path,
-        "bytes": contents.len(),
-        "before_hash": change.before_hash,
-        "after_hash": change.after_hash,
-    });
-    Ok(ToolOutput::new(text, value).with_changes(vec![change]))
-}
+pub const SPEC: Spec = Spec {
+    description: "Create a text file in an existing folder. The file must not exist.",
+    parameters: PARAMETERS,
+    is_mutating: true,
+    check: |call| call.workspace().check_free(call.argument("path")),
+    run: Run::Files(|call| {
+        let path = quoted(call.argument("path"));
+        let bytes = call.argument("contents").len();
+        written(
+            call,
+            Before::Nothing,
+            format!("Created {path} with {bytes} bytes."),
+        )
+    }),
+};

@@ -1,28 +1,58 @@
 //! `file_glob`: lists files whose path matches a glob, by ripgrep's libraries.
 
-use std::ops::ControlFlow;
+use std::ops::ControlFlow::{Break, Continue};
 
 use globset::{GlobBuilder, GlobMatcher};
+use rustix::fs::FileType;
 use serde_json::json;
 
-use super::arguments::Arguments;
-use super::output::{ToolError, ToolOutput};
-use super::path::one_line;
-use super::tool::Tool;
-use super::walk::Walk;
-use super::workspace::Workspace;
+use super::call::{Call, Parameter, Role, Run, Spec, parameter};
+use super::folder::not_text;
+use super::output::{Output, ToolError, listing, one_line, quoted};
+use super::walk::walk;
 
 /// Upper bound of listed files.
-pub const MAX_FILES: usize = 5_000;
+const MAX_FILES: usize = 5_000;
 
-const TOOL: Tool = Tool::FileGlob;
+pub const ROOT: Parameter = parameter(
+    "root",
+    Role::Path,
+    "Folder or file to look in; '.' is the whole workspace.",
+);
 
-pub fn run(arguments: &Arguments, workspace: &Workspace) -> Result<ToolOutput, ToolError> {
-    let root = arguments.required("root");
-    let matcher = matcher(TOOL, arguments.required("pattern"))?;
-    let mut paths = Vec::new();
-    let mut more = false;
-    let mut walk = Walk::run(workspace, root, &mut |found| {
+pub const SPEC: Spec = Spec {
+    description: "List files under a folder by a glob relative to that folder. '*' does not cross '/', '**' does. Files that .gitignore names and hidden files are left out.",
+    parameters: &[
+        parameter(
+            "pattern",
+            Role::Text,
+            "Glob relative to the root, such as '**/*.rs'.",
+        ),
+        ROOT,
+    ],
+    is_mutating: false,
+    check: root_exists,
+    run: Run::Files(run),
+};
+
+/// Checks that the argument `root` is a file or a folder.
+pub fn root_exists(call: &Call) -> Result<(), ToolError> {
+    let root = call.argument("root");
+    match call.workspace().kind(root)? {
+        Some(FileType::Directory | FileType::RegularFile) => Ok(()),
+        Some(kind) => Err(not_text(root, kind)),
+        None => Err(ToolError::other(format!(
+            "root {} does not exist",
+            quoted(root)
+        ))),
+    }
+}
+
+fn run(call: &Call) -> Result<Output, ToolError> {
+    let root = call.argument("root");
+    let matcher = matcher(call.argument("pattern"))?;
+    let mut paths = vec![];
+    let notes = walk(call.workspace(), root, &mut |found| {
         let relative = match found.path.strip_prefix(root) {
             _ if root == "." => found.path,
             Some("") | None => found.name,
@@ -30,49 +60,27 @@ pub fn run(arguments: &Arguments, workspace: &Workspace) -> Result<ToolOutput, T
         };
         if matcher.is_match(relative) {
             if paths.len() >= MAX_FILES {
-                more = true;
-                return ControlFlow::Break(());
+                return Break(format!("stopped after {MAX_FILES} files"));
             }
             paths.push(found.path.to_owned());
         }
-        ControlFlow::Continue(())
-    })
-    .map_err(ToolError::file(TOOL))?;
-    if more {
-        walk.note(&format!("stopped after {MAX_FILES} files"));
-    }
-    let text = listing(
-        paths.iter().map(|path| one_line(path)),
-        "No files match.",
-        &walk.notes,
-    );
-    let value = json!({ "count": paths.len(), "paths": paths, "notes": walk.notes });
-    Ok(ToolOutput::new(text, value))
+        Continue(None)
+    })?;
+    let lines = paths.iter().map(|path| one_line(path));
+    let text = listing(lines, "No files match.", &notes);
+    let value = json!({ "count": paths.len(), "paths": paths, "notes": notes });
+    Ok(Output::new(text, value))
 }
 
 /// Compiles a glob in which `*` and `?` do not match a slash.
-pub(super) fn matcher(tool: Tool, pattern: &str) -> Result<GlobMatcher, ToolError> {
+pub fn matcher(pattern: &str) -> Result<GlobMatcher, ToolError> {
     let glob = GlobBuilder::new(pattern.strip_prefix("./").unwrap_or(pattern))
         .literal_separator(true)
         .build()
-        .map_err(|error| ToolError::Pattern {
-            tool,
-            pattern: pattern.to_owned(),
-            reason: error.kind().to_string(),
-        })?;
+        .map_err(|error| invalid(pattern, &error.kind().to_string()))?;
     Ok(glob.compile_matcher())
 }
 
-/// One line for each item, `none` if there are none, then the notes in brackets.
-pub(super) fn listing(
-    items: impl IntoIterator<Item = String>,
-    none: &str,
-    notes: &[String],
-) -> String {
-    let mut lines: Vec<String> = items.into_iter().collect();
-    if lines.is_empty() {
-        lines.push(none.to_owned());
-    }
-    lines.extend(notes.iter().map(|note| format!("[{note}]")));
-    lines.join("\n")
+pub fn invalid(pattern: &str, reason: &str) -> ToolError {
+    ToolError::other(format!("invalid pattern {}: {reason}", quoted(pattern)))
 }

@@ -2,19 +2,26 @@
 
 use serde_json::json;
 
-use super::arguments::Arguments;
-use super::file_error::FileError;
-use super::output::ToolOutput;
-use super::workspace::{Workspace, hash};
+use super::call::{Call, Role, Run, Spec, parameter};
+use super::output::{Output, ToolError};
+use super::workspace::hash;
 
-pub fn run(arguments: &Arguments, workspace: &Workspace) -> Result<ToolOutput, FileError> {
-    let path = arguments.required("path");
-    let text = workspace.read(path)?;
-    let value = json!({
-        "path": path,
-        "bytes": text.len(),
-        "lines": text.lines().count(),
-        "hash": hash(&text),
-    });
-    Ok(ToolOutput::new(text, value))
+pub const SPEC: Spec = Spec {
+    description: "Read a text file of at most 1 MiB.",
+    parameters: &[parameter(
+        "path",
+        Role::File,
+        "Path of the file, relative to the workspace.",
+    )],
+    is_mutating: false,
+    check: |call| call.workspace().read(call.argument("path")).map(drop),
+    run: Run::Files(run),
+};
+
+fn run(call: &Call) -> Result<Output, ToolError> {
+    let path = call.argument("path");
+    let text = call.workspace().read(path)?;
+    let (bytes, lines) = (text.len(), text.lines().count());
+    let value = json!({ "path": path, "bytes": bytes, "lines": lines, "hash": hash(&text) });
+    Ok(Output::new(text, value))
 }

@@ -1,133 +1,108 @@
 //! `file_search`: lists lines that match a regular expression, by ripgrep's libraries.
 
 use std::io::{self, Read};
-use std::ops::ControlFlow;
+use std::ops::ControlFlow::{Break, Continue};
 use std::time::Instant;
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::arguments::Arguments;
-use super::file_glob::listing;
-use super::output::{ToolError, ToolOutput, bounded};
-use super::path::one_line;
-use super::tool::Tool;
-use super::walk::{Found, MAX_TIME, Walk};
-use super::workspace::Workspace;
+use super::call::{Call, Role, Run, Spec, parameter};
+use super::file_glob::{ROOT, invalid, root_exists};
+use super::output::{Output, ToolError, bounded, listing, one_line};
+use super::walk::{Found, out_of_time, walk};
 
 /// Upper bound of matching lines.
-pub const MAX_MATCHES: usize = 1_000;
+const MAX_MATCHES: usize = 1_000;
 /// Upper bound of the size of a searched file, in bytes.
-pub const MAX_SEARCHED_BYTES: u64 = 8 << 20;
+const MAX_SEARCHED_BYTES: usize = 8 << 20;
 /// Upper bound of the shown part of a line, in bytes.
-pub const MAX_LINE_BYTES: usize = 400;
+const MAX_LINE_BYTES: usize = 400;
 /// Upper bound of a compiled expression, in bytes.
 const MAX_EXPRESSION_BYTES: usize = 1 << 20;
 
-const TOOL: Tool = Tool::FileSearch;
+pub const SPEC: Spec = Spec {
+    description: "Search the lines of files under a folder by a regular expression (Rust syntax). Files that .gitignore names, hidden files and binary files are left out.",
+    parameters: &[
+        parameter(
+            "pattern",
+            Role::Text,
+            "Regular expression, matched within one line.",
+        ),
+        ROOT,
+    ],
+    is_mutating: false,
+    check: root_exists,
+    run: Run::Files(run),
+};
 
-#[derive(Debug, Serialize)]
-struct SearchMatch {
-    path: String,
-    line: u64,
-    text: String,
-}
+/// Path, line number and text.
+type Match = (String, u64, String);
 
-pub fn run(arguments: &Arguments, workspace: &Workspace) -> Result<ToolOutput, ToolError> {
-    let matcher = matcher(arguments.required("pattern"))?;
+fn run(call: &Call) -> Result<Output, ToolError> {
+    let matcher = matcher(call.argument("pattern"))?;
     let mut searcher = SearcherBuilder::new()
         .line_number(true)
         .binary_detection(BinaryDetection::quit(0))
-        .heap_limit(usize::try_from(MAX_SEARCHED_BYTES).ok())
+        .heap_limit(Some(MAX_SEARCHED_BYTES))
         .build();
-    let deadline = Instant::now()
-        .checked_add(MAX_TIME)
-        .unwrap_or_else(Instant::now);
-    let (mut matches, mut notes, mut searched) = (Vec::new(), Vec::new(), 0_usize);
-    let walk = Walk::run(workspace, arguments.required("root"), &mut |found| {
-        let note = match search(&mut searcher, &matcher, found, deadline, &mut matches) {
-            Ok(()) => None,
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Some(format!(
-                "files above {MAX_SEARCHED_BYTES} bytes are left out"
-            )),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                Some(format!("stopped after {} s", MAX_TIME.as_secs()))
+    let (mut matches, mut searched) = (vec![], 0_usize);
+    let notes = walk(call.workspace(), call.argument("root"), &mut |found| {
+        searched += 1;
+        match search(&mut searcher, &matcher, found, &mut matches) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Break(out_of_time()),
+            _ if matches.len() > MAX_MATCHES => {
+                matches.truncate(MAX_MATCHES);
+                Break(format!("stopped after {MAX_MATCHES} matches"))
             }
-            Err(_) => Some("some files could not be read".to_owned()),
-        };
-        notes.extend(note);
-        searched = searched.saturating_add(1);
-        if matches.len() > MAX_MATCHES || Instant::now() >= deadline {
-            return ControlFlow::Break(());
+            Ok(()) => Continue(None),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Continue(Some(format!(
+                "files above {MAX_SEARCHED_BYTES} bytes are left out"
+            ))),
+            Err(_) => Continue(Some("some files could not be read".to_owned())),
         }
-        ControlFlow::Continue(())
-    });
-    let mut walk = walk.map_err(ToolError::file(TOOL))?;
-    if matches.len() > MAX_MATCHES {
-        matches.truncate(MAX_MATCHES);
-        notes.push(format!("stopped after {MAX_MATCHES} matches"));
-    }
-    for note in notes {
-        walk.note(&note);
-    }
-    let text = listing(
-        matches
-            .iter()
-            .map(|it| format!("{}:{}: {}", one_line(&it.path), it.line, it.text)),
-        "No matches.",
-        &walk.notes,
-    );
-    let value = json!({
-        "count": matches.len(),
-        "searched": searched,
-        "matches": matches,
-        "notes": walk.notes,
-    });
-    Ok(ToolOutput::new(text, value))
+    })?;
+    let line = |(path, line, text): &Match| format!("{}:{line}: {text}", one_line(path));
+    let text = listing(matches.iter().map(line), "No matches.", &notes);
+    let row = |(path, line, text): &Match| json!({ "path": path, "line": line, "text": text });
+    let rows: Vec<Value> = matches.iter().map(row).collect();
+    let value =
+        json!({ "count": rows.len(), "searched": searched, "matches": rows, "notes": notes });
+    Ok(Output::new(text, value))
 }
 
-pub(super) fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
-    RegexMatcherBuilder::new()
+pub fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
+    let built = RegexMatcherBuilder::new()
         .line_terminator(Some(b'\n'))
         .size_limit(MAX_EXPRESSION_BYTES)
-        .build(pattern)
-        .map_err(|error| ToolError::Pattern {
-            tool: TOOL,
-            pattern: pattern.to_owned(),
-            reason: error.to_string(),
-        })
+        .build(pattern);
+    built.map_err(|error| invalid(pattern, &error.to_string()))
 }
 
 fn search(
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
     found: &Found<'_>,
-    deadline: Instant,
-    matches: &mut Vec<SearchMatch>,
+    matches: &mut Vec<Match>,
 ) -> io::Result<()> {
     let file = found.folder.open_file(found.name)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Ok(());
     }
-    if metadata.len() > MAX_SEARCHED_BYTES {
+    if metadata.len() > MAX_SEARCHED_BYTES as u64 {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     let reader = Timed {
-        file: file.take(MAX_SEARCHED_BYTES),
-        deadline,
+        file: file.take(MAX_SEARCHED_BYTES as u64),
+        deadline: found.deadline,
     };
     let sink = Lossy(|line, text| {
         let text = one_line(&text.trim_end().replace('\t', "    "));
         let text = bounded(text, MAX_LINE_BYTES).replace('\n', " ");
-        matches.push(SearchMatch {
-            path: found.path.to_owned(),
-            line,
-            text,
-        });
+        matches.push((found.path.to_owned(), line, text));
         Ok(matches.len() <= MAX_MATCHES)
     });
     searcher.search_reader(matcher, reader, sink)

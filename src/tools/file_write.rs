@@ -2,25 +2,47 @@
 
 use serde_json::json;
 
-use super::arguments::Arguments;
-use super::file_error::FileError;
-use super::output::ToolOutput;
-use super::path::quoted;
-use super::workspace::Workspace;
+use super::call::{Call, Parameter, Role, Run, Spec, parameter};
+use super::output::{Output, ToolError, quoted};
+use super::workspace::Before;
 
-pub fn run(arguments: &Arguments, workspace: &Workspace) -> Result<ToolOutput, FileError> {
-    let contents = arguments.required("contents");
-    let change = workspace.write(arguments.required("path"), contents)?;
-    let text = format!(
-        "Wrote {} bytes to {}.",
-        contents.len(),
-        quoted(&change.path)
-    );
-    let value = json!({
-        "path": change.path,
-        "bytes": contents.len(),
-        "before_hash": change.before_hash,
-        "after_hash": change.after_hash,
-    });
-    Ok(ToolOutput::new(text, value).with_changes(vec![change]))
+pub const PARAMETERS: &[Parameter] = &[
+    parameter(
+        "path",
+        Role::Changed,
+        "Path of the file, relative to the workspace.",
+    ),
+    parameter(
+        "contents",
+        Role::Contents,
+        "The whole new content of the file, at most 1 MiB.",
+    ),
+];
+
+pub const SPEC: Spec = Spec {
+    description: "Replace the whole content of an existing text file.",
+    parameters: PARAMETERS,
+    is_mutating: true,
+    check: |call| call.changeable_exists(call.argument("path")),
+    run: Run::Files(|call| {
+        let path = quoted(call.argument("path"));
+        let bytes = call.argument("contents").len();
+        written(
+            call,
+            Before::Anything,
+            format!("Wrote {bytes} bytes to {path}."),
+        )
+    }),
+};
+
+/// Puts the contents at the path.
+pub fn written(call: &Call, before: Before<'_>, text: String) -> Result<Output, ToolError> {
+    let (path, contents) = (call.argument("path"), call.argument("contents"));
+    let change = call.workspace().change(path, before, Some(contents))?;
+    let value = json!({ "path": path, "bytes": contents.len(), "before_hash": change.before,
+                        "after_hash": change.after });
+    Ok(Output {
+        changed: vec![change],
+        ..Output::new(text, value)
+    })
 }

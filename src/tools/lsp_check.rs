@@ -6,39 +6,40 @@
 //! `rust-toolchain.toml`, also those above the workspace. Check only a workspace that is trusted.
 //! A `Cargo.lock` that cargo writes is reported as a change.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use rustix::fs::FileType;
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::arguments::Arguments;
-use super::cargo_project::manifest_of;
-use super::file_error::FileError;
-use super::file_glob::listing;
-use super::output::{Change, ToolError, ToolOutput, bounded};
-use super::path::{join, one_line, quoted};
-use super::process::{self, Finished, Invocation, Limits, MAX_PROGRAM_TIME};
-use super::programs::Programs;
-use super::run::blocking;
-use super::tool::Tool;
-use super::workspace::Workspace;
+use super::call::{Call, Role, Run, Spec, parameter};
+use super::output::{Output, ToolError, Why, bounded, listing, one_line, quoted};
+use super::path::{folders_above, join};
+use super::programs::Finished;
+use super::workspace::{Workspace, changed};
 use crate::domain::counted;
+use crate::journal::FileChange;
 
 /// Upper bound of listed diagnostics.
-pub const MAX_DIAGNOSTICS: usize = 200;
-
+const MAX_DIAGNOSTICS: usize = 200;
 /// Upper bound of one diagnostic's text.
 const MAX_DIAGNOSTIC_BYTES: usize = 8 << 10;
 
-const TOOL: Tool = Tool::LspCheck;
-const LIMITS: Limits = Limits {
-    time: MAX_PROGRAM_TIME,
-    output: 16 << 20,
-    memory: 8 << 30,
-    file: 2 << 30,
+pub const SPEC: Spec = Spec {
+    description: "Run 'cargo check' on a Cargo project and list its errors and warnings.",
+    parameters: &[parameter(
+        "path",
+        Role::Path,
+        "A folder or file of the Cargo project; '.' is the workspace.",
+    )],
+    is_mutating: false,
+    check,
+    run: Run::Program(|call| Box::pin(run(call))),
 };
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
 struct Diagnostic {
     file: Option<String>,
     line: u64,
@@ -50,235 +51,174 @@ struct Diagnostic {
     rendered: String,
 }
 
-/// What is used of a line of `cargo check --message-format=json`.
-#[derive(Deserialize)]
-struct Line {
-    reason: String,
-    message: Option<Message>,
+fn check(call: &Call) -> Result<(), ToolError> {
+    call.programs().installed("cargo")?;
+    let path = call.argument("path");
+    if call.workspace().kind(path)?.is_none() {
+        return Err(ToolError::other(format!("{} does not exist", quoted(path))));
+    }
+    manifest_of(call.workspace(), path).map(drop)
 }
 
-#[derive(Deserialize)]
-struct Message {
-    message: String,
-    level: String,
-    code: Option<Code>,
-    #[serde(default)]
-    spans: Vec<Span>,
-    rendered: Option<String>,
+/// The path of the nearest `Cargo.toml` at or above `path`, inside the workspace.
+pub fn manifest_of(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
+    let mut folders = folders_above(path);
+    if workspace.kind(path)? == Some(FileType::Directory) {
+        folders.insert(0, path);
+    }
+    for folder in folders {
+        let manifest = join(folder, "Cargo.toml");
+        if workspace.kind(&manifest)? == Some(FileType::RegularFile) {
+            return Ok(manifest);
+        }
+    }
+    Err(ToolError::other(format!(
+        "{} is not in a Cargo project",
+        quoted(path)
+    )))
 }
 
-#[derive(Deserialize)]
-struct Code {
-    code: String,
-}
-
-#[derive(Deserialize)]
-struct Span {
-    file_name: String,
-    line_start: u64,
-    column_start: u64,
-    is_primary: bool,
-}
-
-pub async fn run(
-    arguments: &Arguments,
-    workspace: &Workspace,
-    programs: &Programs,
-) -> Result<ToolOutput, ToolError> {
-    let Some(cargo) = &programs.cargo else {
-        return Err(ToolError::program(TOOL, "'cargo' is not installed"));
-    };
-    let path = arguments.required("path").to_owned();
-    let manifest = blocking(TOOL, workspace, move |workspace| manifest(workspace, &path)).await?;
-    let project = project_folder(cargo, &manifest, programs).await?;
-    let root = workspace.root();
-    let inside = project.strip_prefix(root).ok().and_then(Path::to_str);
+async fn run(call: Call) -> Result<Output, ToolError> {
+    let manifest = call.blocking(|call| {
+        let found = manifest_of(call.workspace(), call.argument("path"))?;
+        call.workspace().real_path(&found)
+    });
+    let manifest = manifest.await?;
+    let find = ["locate-project", "--workspace", "--message-format=plain"];
+    let found = cargo(&call, &find, &manifest, None).await?;
+    if !found.success {
+        return Err(ToolError::other(found.stderr));
+    }
+    // The folder in which cargo starts rustc, to which file names in diagnostics are relative.
+    let project = PathBuf::from(String::from_utf8_lossy(&found.stdout).trim());
+    let project = project.parent().unwrap_or(Path::new("/")).to_owned();
     // Cargo would build and write the lock file there.
-    let inside = inside.map(str::to_owned).ok_or_else(|| {
+    let inside = project.strip_prefix(call.workspace().root()).ok();
+    let Some(inside) = inside.and_then(Path::to_str) else {
         let folder = quoted(&project.display().to_string());
-        ToolError::program(
-            TOOL,
-            &format!("its Cargo workspace {folder} is outside of the workspace"),
-        )
-    })?;
-    let lock = join(if inside.is_empty() { "." } else { &inside }, "Cargo.lock");
-    let before = read_lock(workspace, lock.clone()).await?;
-    let target = programs.target_dir.clone();
-    let target = target.unwrap_or_else(|| project.join("target").join("conclave-check"));
-    let mut arguments = vec![
-        "check".into(),
-        "--message-format=json".into(),
-        "--quiet".into(),
-    ];
-    arguments.extend([
+        return Err(ToolError::other(format!(
+            "its Cargo workspace {folder} is outside of the workspace"
+        )));
+    };
+    let lock = join(if inside.is_empty() { "." } else { inside }, "Cargo.lock");
+    let read = || {
+        let lock = lock.clone();
+        call.blocking(move |call| match call.workspace().read(&lock) {
+            // Cargo would write through such a link.
+            Err(error) if error.why == Why::Forbidden => Err(error),
+            // A lock file that an undo could not put back is left to cargo.
+            read => Ok(read.ok()),
+        })
+    };
+    let before = read().await?;
+    let check = ["check", "--message-format=json", "--quiet"];
+    let target = project.join("target").join("conclave-check");
+    let ended = cargo(&call, &check, &manifest, Some(target)).await;
+    let after = read().await?;
+    let changed = match before == after {
+        true => vec![],
+        false => vec![changed(&lock, before, after.as_deref())],
+    };
+    let report = ended.and_then(|finished| report(&finished, inside, &changed));
+    match report {
+        Ok(output) => Ok(Output { changed, ..output }),
+        Err(error) => Err(ToolError { changed, ..error }),
+    }
+}
+
+async fn cargo(
+    call: &Call,
+    arguments: &[&str],
+    manifest: &Path,
+    target: Option<PathBuf>,
+) -> Result<Finished, ToolError> {
+    let mut all: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+    all.extend([
         "--color=never".into(),
         "--manifest-path".into(),
-        manifest.clone().into(),
+        manifest.into(),
     ]);
-    arguments.extend(["--target-dir".into(), target.into()]);
-    let ended = start(cargo, arguments, &manifest, programs).await;
-    let after = read_lock(workspace, lock.clone()).await?;
-    let changed = if before == after {
-        vec![]
-    } else {
-        vec![Change::new(&lock, before, after.as_deref())]
-    };
-    match ended {
-        Ok(finished) => report(&finished, &inside, changed),
-        Err(error) => Err(error.with_changes(changed)),
+    if let Some(target) = target {
+        all.extend(["--target-dir".into(), target.into()]);
     }
+    let folder = manifest.parent().unwrap_or(Path::new("/"));
+    call.programs().run("cargo", all, folder).await
 }
 
-fn manifest(workspace: &Workspace, path: &str) -> Result<PathBuf, ToolError> {
-    let found = manifest_of(workspace, path).map_err(ToolError::file(TOOL))?;
-    let found = found.ok_or_else(|| {
-        ToolError::program(TOOL, &format!("{} is not in a Cargo project", quoted(path)))
-    })?;
-    workspace.real_path(&found).map_err(ToolError::file(TOOL))
-}
-
-/// The folder in which cargo starts rustc, to which file names in diagnostics are relative.
-async fn project_folder(
-    cargo: &Path,
-    manifest: &Path,
-    programs: &Programs,
-) -> Result<PathBuf, ToolError> {
-    let mut arguments = vec!["locate-project".into(), "--workspace".into()];
-    arguments.extend(["--message-format=plain".into(), "--color=never".into()]);
-    arguments.extend(["--manifest-path".into(), manifest.into()]);
-    let found = start(cargo, arguments, manifest, programs).await?;
-    if !found.success {
-        return Err(ToolError::program(
-            TOOL,
-            &String::from_utf8_lossy(&found.stderr),
-        ));
-    }
-    let path = String::from_utf8_lossy(&found.stdout).trim().to_owned();
-    Ok(Path::new(&path)
-        .parent()
-        .unwrap_or(Path::new("/"))
-        .to_owned())
-}
-
-async fn start(
-    cargo: &Path,
-    arguments: Vec<std::ffi::OsString>,
-    manifest: &Path,
-    programs: &Programs,
-) -> Result<Finished, ToolError> {
-    let folder = manifest.parent().unwrap_or(Path::new("/")).to_owned();
-    let environment = &programs.environment;
-    let invocation = Invocation {
-        program: cargo,
-        arguments,
-        folder,
-        environment,
-        limits: LIMITS,
-    };
-    process::run(&invocation)
-        .await
-        .map_err(ToolError::process(TOOL))
-}
-
-async fn read_lock(workspace: &Workspace, lock: String) -> Result<Option<String>, ToolError> {
-    blocking(TOOL, workspace, move |workspace| {
-        match workspace.read(&lock) {
-            Ok(text) => Ok(Some(text)),
-            // A lock file that an undo could not put back is left to cargo.
-            Err(FileError::Missing(_) | FileError::TooLarge { .. }) => Ok(None),
-            Err(error) => Err(ToolError::file(TOOL)(error)),
-        }
-    })
-    .await
-}
-
-fn report(
-    finished: &Finished,
-    project: &str,
-    changed: Vec<Change>,
-) -> Result<ToolOutput, ToolError> {
+fn report(finished: &Finished, project: &str, changed: &[FileChange]) -> Result<Output, ToolError> {
     let mut diagnostics = diagnostics(&finished.stdout, project);
     let count = |level: &str| diagnostics.iter().filter(|it| it.level == level).count();
     let (errors, warnings) = (count("error"), count("warning"));
     if !finished.success && errors == 0 {
         // Not the code is wrong but the manifest, the lock file, a build script or the machine.
-        let failed = ToolError::program(TOOL, &String::from_utf8_lossy(&finished.stderr));
-        return Err(failed.with_changes(changed));
+        return Err(ToolError::other(finished.stderr.clone()));
     }
-    let mut notes: Vec<String> = changed
+    let notes = changed
         .iter()
-        .map(|it| format!("cargo changed {}", one_line(&it.path)))
-        .collect();
+        .map(|it| format!("cargo changed {}", one_line(&it.path)));
+    let mut notes: Vec<String> = notes.collect();
     if diagnostics.len() > MAX_DIAGNOSTICS {
         notes.push(format!(
             "only the first {MAX_DIAGNOSTICS} diagnostics are listed"
         ));
         diagnostics.truncate(MAX_DIAGNOSTICS);
     }
-    let summary = format!(
-        "{}, {}.",
-        counted(errors, "error", "errors"),
-        counted(warnings, "warning", "warnings")
-    );
+    let errors_are = counted(errors, "error", "errors");
+    let warnings_are = counted(warnings, "warning", "warnings");
     let items = diagnostics
         .iter()
         .map(|it| it.rendered.trim_end().to_owned());
-    let text = listing(std::iter::once(summary).chain(items), "", &notes);
-    let value = json!({
-        "errors": errors,
-        "warnings": warnings,
-        "diagnostics": diagnostics,
-        "notes": notes,
-    });
-    Ok(ToolOutput::new(text, value).with_changes(changed))
+    let items = std::iter::once(format!("{errors_are}, {warnings_are}.")).chain(items);
+    let text = listing(items, "", &notes);
+    let value = json!({ "errors": errors, "warnings": warnings, "diagnostics": diagnostics, "notes": notes });
+    Ok(Output::new(text, value))
 }
 
 /// The diagnostics of all crates, sorted and once each; cargo prints them as crates finish.
 fn diagnostics(stdout: &[u8], project: &str) -> Vec<Diagnostic> {
-    let mut diagnostics: Vec<Diagnostic> = String::from_utf8_lossy(stdout)
+    let stdout = String::from_utf8_lossy(stdout);
+    let lines = stdout
         .lines()
-        .filter_map(|line| serde_json::from_str::<Line>(line).ok())
-        .filter(|line| line.reason == "compiler-message")
-        .filter_map(|line| line.message)
-        // Such as "aborting due to 2 previous errors", which counts as an error of its own.
-        .filter(|it| !it.spans.is_empty() || it.code.is_some() || !is_summary(&it.message))
-        .map(|message| diagnostic(message, project))
-        .collect();
-    diagnostics.sort();
-    diagnostics.dedup();
-    diagnostics
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let found = lines.filter_map(|line| diagnostic(&line, project));
+    let found: BTreeSet<Diagnostic> = found.collect();
+    found.into_iter().collect()
 }
 
-fn is_summary(message: &str) -> bool {
-    message.starts_with("aborting due to ")
-        || message.starts_with("For more information about")
-        || message.starts_with("Some errors have detailed explanations")
-        || (message.contains("warning") && message.ends_with("emitted"))
-}
-
-fn diagnostic(message: Message, project: &str) -> Diagnostic {
-    let span = message.spans.iter().find(|span| span.is_primary);
-    let file = span.map(|span| {
-        if project.is_empty() || span.file_name.starts_with('/') {
-            span.file_name.clone()
-        } else {
-            join(project, &span.file_name)
-        }
-    });
-    let level = match message.level.as_str() {
-        level if level.starts_with("error") => "error".to_owned(),
-        level => level.to_owned(),
-    };
-    Diagnostic {
-        line: span.map_or(0, |span| span.line_start),
-        column: span.map_or(0, |span| span.column_start),
-        file,
-        level,
-        code: message.code.map(|code| code.code),
-        rendered: bounded(
-            message.rendered.unwrap_or_else(|| message.message.clone()),
-            MAX_DIAGNOSTIC_BYTES,
-        ),
-        message: bounded(message.message, MAX_DIAGNOSTIC_BYTES),
+/// Reads a line of `cargo check --message-format=json`.
+fn diagnostic(line: &Value, project: &str) -> Option<Diagnostic> {
+    let line = line
+        .get("message")
+        .filter(|_| line["reason"] == "compiler-message")?;
+    let text = |of: &Value, name: &str| of.get(name)?.as_str().map(str::to_owned);
+    let (message, code) = (text(line, "message")?, text(&line["code"], "code"));
+    let spans = line["spans"].as_array().map_or(&[][..], Vec::as_slice);
+    // Such as "aborting due to 2 previous errors", which counts as an error of its own.
+    let begins = [
+        "aborting due to ",
+        "For more information about",
+        "Some errors have detailed",
+    ];
+    let is_summary = begins.iter().any(|begin| message.starts_with(begin))
+        || (message.contains("warning") && message.ends_with("emitted"));
+    if is_summary && spans.is_empty() && code.is_none() {
+        return None;
     }
+    let span = spans.iter().find(|span| span["is_primary"] == true);
+    let place = |name: &str| span.and_then(|span| span[name].as_u64()).unwrap_or(0);
+    let file = span.and_then(|span| text(span, "file_name"));
+    let level = text(line, "level")?;
+    let rendered = text(line, "rendered").unwrap_or_else(|| message.clone());
+    Some(Diagnostic {
+        file: file.map(|name| match name.starts_with('/') || project.is_empty() {
+            true => name,
+            false => join(project, &name),
+        }),
+        line: place("line_start"),
+        column: place("column_start"),
+        level: level.split(':').next().unwrap_or_default().to_owned(),
+        code,
+        message: bounded(message, MAX_DIAGNOSTIC_BYTES),
+        rendered: bounded(rendered, MAX_DIAGNOSTIC_BYTES),
+    })
 }

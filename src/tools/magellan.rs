@@ -2,32 +2,23 @@
 //!
 //! Magellan runs on the real path of `codegraph.db` in the workspace root, outside of the
 //! capabilities of `Workspace`. The index tells what it saw when it was last updated: these tools do
-//! not update it. `magellan refs` lists calls only; the export has every reference.
+//! not update it. `magellan refs` lists calls only; the export has every reference. References are
+//! indexed by name: symbols of the same name are not told apart.
 
-use std::time::Duration;
-
+use rustix::fs::FileType;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
-use super::output::ToolError;
-use super::path::{normalise, quoted};
-use super::process::{self, Invocation, Limits};
-use super::programs::Programs;
-use super::run::blocking;
-use super::tool::Tool;
-use super::workspace::Workspace;
+use super::call::{Call, Parameter, Role, parameter};
+use super::output::{Output, ToolError, listing, one_line};
+use super::path::normalise;
 
 /// The database of the index, in the workspace root.
 pub const DATABASE: &str = "codegraph.db";
 /// Upper bound of listed rows.
-pub const MAX_ROWS: usize = 1_000;
+const MAX_ROWS: usize = 1_000;
 
-const LIMITS: Limits = Limits {
-    time: Duration::from_secs(60),
-    output: 64 << 20,
-    memory: 4 << 30,
-    file: 1 << 30,
-};
+pub const SYMBOL_NAME: Parameter = parameter("name", Role::Text, "Name of the symbol.");
 
 /// What is used of an export. Paths are relative to the workspace where they lie in it.
 #[derive(Debug, Deserialize)]
@@ -42,7 +33,7 @@ pub struct IndexedFile {
     pub path: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct Symbol {
     pub file: String,
     pub start_line: u64,
@@ -52,7 +43,7 @@ pub struct Symbol {
     pub display_fqn: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct Reference {
     pub file: String,
     pub start_line: u64,
@@ -61,62 +52,40 @@ pub struct Reference {
     pub referenced_symbol: String,
 }
 
-/// Exports the index, sorted.
-pub async fn index(
-    tool: Tool,
-    workspace: &Workspace,
-    programs: &Programs,
-) -> Result<Index, ToolError> {
-    let Some(magellan) = &programs.magellan else {
-        return Err(ToolError::program(tool, "'magellan' is not installed"));
-    };
-    let database = blocking(tool, workspace, move |workspace| {
-        workspace.real_path(DATABASE).map_err(ToolError::file(tool))
-    })
-    .await?;
-    // Without this, magellan asks a service of the user that may have another index open.
-    let mut environment = programs.environment.clone();
-    environment.push(("MAGELLAN_LOCAL".into(), "1".into()));
-    let invocation = Invocation {
-        program: magellan,
-        arguments: vec![
-            "export".into(),
-            "--db".into(),
-            database.into(),
-            "--format".into(),
-            "json".into(),
-        ],
-        folder: workspace.root().to_owned(),
-        environment: &environment,
-        limits: LIMITS,
-    };
-    let finished = process::run(&invocation)
-        .await
-        .map_err(ToolError::process(tool))?;
-    if !finished.success {
-        return Err(ToolError::program(
-            tool,
-            &String::from_utf8_lossy(&finished.stderr),
-        ));
+/// Checks that there is an index, and a program that reads it.
+pub fn check(call: &Call) -> Result<(), ToolError> {
+    call.programs().installed("magellan")?;
+    match call.workspace().kind(DATABASE)? {
+        Some(FileType::RegularFile) => Ok(()),
+        _ => Err(ToolError::other(format!("{DATABASE} does not exist"))),
     }
-    let mut index: Index = parse(tool, &finished.stdout)?;
-    let local = |path: &mut String| {
-        if let Some(inside) = workspace
-            .root()
-            .to_str()
-            .and_then(|root| path.strip_prefix(root))
-        {
+}
+
+/// Exports the index, sorted.
+pub async fn index(call: &Call) -> Result<Index, ToolError> {
+    let database = call
+        .blocking(|call| call.workspace().real_path(DATABASE))
+        .await?;
+    let mut arguments = vec!["export".into(), "--db".into(), database.into()];
+    arguments.extend(["--format".into(), "json".into()]);
+    let root = call.workspace().root();
+    let finished = call.programs().run("magellan", arguments, root).await?;
+    if !finished.success {
+        return Err(ToolError::other(finished.stderr));
+    }
+    let mut index: Index = serde_json::from_slice(&finished.stdout).map_err(|error| {
+        ToolError::other(format!("unexpected output of 'magellan export': {error}"))
+    })?;
+    let files = index.files.iter_mut().map(|it| &mut it.path);
+    let files = files.chain(index.symbols.iter_mut().map(|it| &mut it.file));
+    for path in files.chain(index.references.iter_mut().map(|it| &mut it.file)) {
+        let inside = root.to_str().and_then(|root| path.strip_prefix(root));
+        if let Some(inside) = inside {
             *path = inside.trim_start_matches('/').to_owned();
         } else if let Ok(normal) = normalise(path) {
             *path = normal;
         }
-    };
-    index.files.iter_mut().for_each(|it| local(&mut it.path));
-    index.symbols.iter_mut().for_each(|it| local(&mut it.file));
-    index
-        .references
-        .iter_mut()
-        .for_each(|it| local(&mut it.file));
+    }
     index.symbols.sort();
     index.symbols.dedup();
     index.references.sort();
@@ -124,22 +93,41 @@ pub async fn index(
     Ok(index)
 }
 
-fn parse<T: DeserializeOwned>(tool: Tool, stdout: &[u8]) -> Result<T, ToolError> {
-    serde_json::from_slice(stdout).map_err(|error| {
-        ToolError::program(
-            tool,
-            &format!("unexpected output of 'magellan export': {error}"),
-        )
-    })
+/// Rows as text and data, at most [`MAX_ROWS`]. `what` names them in the plural.
+pub fn rows<T>(
+    what: &str,
+    mut found: Vec<T>,
+    line: impl Fn(&T) -> String,
+    row: impl Fn(&T) -> Value,
+) -> Output {
+    let (all, mut notes) = (found.len(), vec![]);
+    if all > MAX_ROWS {
+        notes.push(format!(
+            "only the first {MAX_ROWS} of {all} {what} are listed"
+        ));
+        found.truncate(MAX_ROWS);
+    }
+    let lines = found.iter().map(|it| one_line(&line(it)));
+    let text = listing(lines, &format!("No {what}."), &notes);
+    let rows: Vec<Value> = found.iter().map(row).collect();
+    let count = rows.len();
+    Output::new(text, json!({ "count": count, what: rows, "notes": notes }))
 }
 
-/// Fails if a file is not in the index.
-pub fn check_indexed(tool: Tool, index: &Index, file: &str) -> Result<(), ToolError> {
-    if index.files.iter().any(|it| it.path == file) {
-        return Ok(());
-    }
-    Err(ToolError::program(
-        tool,
-        &format!("{} is not indexed in {DATABASE}", quoted(file)),
-    ))
+/// The references as text and data.
+pub fn references(mut index: Index, is_meant: impl Fn(&Reference) -> bool) -> Output {
+    index.references.retain(is_meant);
+    let place = |it: &Reference| (it.start_line, it.start_col + 1);
+    rows(
+        "references",
+        index.references,
+        |it| {
+            let (line, column) = place(it);
+            format!("{}:{line}:{column}: {}", it.file, it.referenced_symbol)
+        },
+        |it| {
+            let (line, column) = place(it);
+            json!({ "file": it.file, "line": line, "column": column, "name": it.referenced_symbol })
+        },
+    )
 }

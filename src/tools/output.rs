@@ -1,157 +1,117 @@
-//! What a tool returns: bounded text, data, the changed files with their old content, or an error.
+//! What a tool returns, or why it failed. The words are shown to users as they are.
+
+use std::fmt::Write as _;
+use std::io;
 
 use serde_json::Value;
 
-use super::file_error::FileError;
-use super::path::{ForbiddenOperation, quoted};
-use super::process::ProcessError;
-use super::tool::Tool;
-use super::workspace::hash;
+use crate::journal::FileChange;
 
 /// Upper bound of the text of an output, in bytes; the note of what is left out comes on top.
 pub const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// Upper bound of an output as data, in bytes of JSON. Beyond it there is only the text.
-pub const MAX_VALUE_BYTES: usize = 256 << 10;
+const MAX_VALUE_BYTES: usize = 256 << 10;
 
 /// The result of one step.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolOutput {
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Output {
     /// What the user and the model see.
     pub text: String,
     /// The same as data, without file contents.
     pub value: Value,
-    pub changed: Vec<Change>,
+    pub changed: Vec<FileChange>,
 }
 
-/// A changed file, with what an undo needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    pub path: String,
-    /// The old content; `None`: the file did not exist.
-    pub before: Option<String>,
-    /// SHA-256 of the old content.
-    pub before_hash: Option<String>,
-    /// SHA-256 of the new content; `None`: the file is gone.
-    pub after_hash: Option<String>,
-}
-
-impl ToolOutput {
+impl Output {
     /// Makes an output without changes; a text that is too long is cut, and says so.
-    #[must_use]
     pub fn new(text: String, value: Value) -> Self {
+        let is_long = value.to_string().len() > MAX_VALUE_BYTES;
         Self {
             text: bounded(text, MAX_TEXT_BYTES),
-            value: if value.to_string().len() > MAX_VALUE_BYTES {
-                Value::Null
-            } else {
-                value
-            },
-            changed: Vec::new(),
-        }
-    }
-
-    #[must_use]
-    pub fn with_changes(self, changed: Vec<Change>) -> Self {
-        Self { changed, ..self }
-    }
-}
-
-impl Change {
-    #[must_use]
-    pub fn new(path: &str, before: Option<String>, after: Option<&str>) -> Self {
-        let before_hash = before.as_deref().map(hash);
-        Self {
-            path: path.to_owned(),
-            before,
-            before_hash,
-            after_hash: after.map(hash),
+            value: if is_long { Value::Null } else { value },
+            changed: vec![],
         }
     }
 }
 
-/// A step that failed. The display text reaches the user as it is.
-#[derive(Debug, thiserror::Error)]
-pub enum ToolError {
-    #[error(transparent)]
-    Forbidden(#[from] ForbiddenOperation),
-    #[error("{tool} failed: {source}")]
-    File { tool: Tool, source: FileError },
-    #[error("{tool} failed: invalid pattern {}: {reason}", quoted(pattern))]
-    Pattern {
-        tool: Tool,
-        pattern: String,
-        reason: String,
-    },
-    #[error("{tool} failed: {source}")]
-    Process { tool: Tool, source: ProcessError },
-    /// The program ran and reported a failure, in its own words.
-    #[error("{tool} failed: {message}")]
-    Program {
-        tool: Tool,
-        message: String,
-        changed: Vec<Change>,
-    },
+/// The kind of a failure, where it decides something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// No plan may do this, whatever the user confirms.
+    Forbidden,
+    Missing,
+    FolderMissing,
+    Exists,
     /// A file operation hangs in the system. It may still take effect.
-    #[error("{tool} failed: no result within {seconds} s; its effect is not known")]
-    Unfinished { tool: Tool, seconds: u64 },
+    Unfinished,
+    Other,
+}
+
+/// Why a path, a condition, a file operation or a program failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    pub why: Why,
+    pub message: String,
+    /// Files that changed all the same.
+    pub changed: Vec<FileChange>,
 }
 
 impl ToolError {
-    /// Files that the failed step changed all the same.
-    #[must_use]
-    pub fn changed(&self) -> &[Change] {
-        match self {
-            Self::Program { changed, .. } => changed,
-            Self::Forbidden(_)
-            | Self::File { .. }
-            | Self::Pattern { .. }
-            | Self::Process { .. }
-            | Self::Unfinished { .. } => &[],
+    pub fn new(why: Why, message: impl Into<String>) -> Self {
+        Self {
+            why,
+            message: message.into(),
+            changed: vec![],
         }
     }
 
-    /// Adds the files that the failed step changed.
-    #[must_use]
-    pub(super) fn with_changes(self, changed: Vec<Change>) -> Self {
-        match self {
-            Self::Program { tool, message, .. } => Self::Program {
-                tool,
-                message,
-                changed,
-            },
-            Self::Process { tool, source } if !changed.is_empty() => Self::Program {
-                tool,
-                message: source.to_string(),
-                changed,
-            },
-            other => other,
+    pub fn other(message: impl Into<String>) -> Self {
+        Self::new(Why::Other, message)
+    }
+
+    /// Refuses a path: it `does` something that is not allowed.
+    pub fn forbidden(path: &str, does: &str) -> Self {
+        let message = format!("Operation not allowed: path {} {does}", quoted(path));
+        Self::new(Why::Forbidden, message)
+    }
+
+    pub fn missing(path: &str) -> Self {
+        Self::new(
+            Why::Missing,
+            format!("file {} does not exist", quoted(path)),
+        )
+    }
+
+    pub fn exists(path: &str) -> Self {
+        Self::new(Why::Exists, format!("file {} already exists", quoted(path)))
+    }
+
+    /// Names the error of a system call on `path`.
+    pub fn io(path: &str, action: &str, error: impl Into<io::Error>) -> Self {
+        let error = error.into();
+        match error.kind() {
+            // So cap-std reports a path that leaves its folder.
+            io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+                Self::forbidden(path, "leaves the workspace")
+            }
+            io::ErrorKind::NotFound => Self::missing(path),
+            io::ErrorKind::AlreadyExists => Self::exists(path),
+            _ => Self::other(format!("cannot {action} {}: {error}", quoted(path))),
         }
     }
 
-    pub(super) fn file(tool: Tool) -> impl Fn(FileError) -> Self {
-        move |source| match source {
-            FileError::Forbidden(refusal) => Self::Forbidden(refusal),
-            source => Self::File { tool, source },
-        }
-    }
-
-    pub(super) fn process(tool: Tool) -> impl Fn(ProcessError) -> Self {
-        move |source| Self::Process { tool, source }
-    }
-
-    pub(super) fn program(tool: Tool, message: &str) -> Self {
-        let message = bounded(message.trim().to_owned(), MAX_TEXT_BYTES);
-        Self::Program {
-            tool,
-            message,
-            changed: Vec::new(),
+    /// The message after what failed, such as `file_read failed`. A refusal stands for itself.
+    pub fn of(&self, what: &str) -> String {
+        match self.why {
+            Why::Forbidden => self.message.clone(),
+            _ => format!("{what}: {}", self.message),
         }
     }
 }
 
 /// Cuts a text to `limit` bytes, at a character, and says how much is left out.
-#[must_use]
 pub fn bounded(mut text: String, limit: usize) -> String {
     let all = text.len();
     if all > limit {
@@ -162,13 +122,30 @@ pub fn bounded(mut text: String, limit: usize) -> String {
     text
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_text_is_cut_at_a_character_and_says_so() {
-        assert_eq!(bounded("häh".to_owned(), 2), "h\n[3 of 4 bytes left out]");
-        assert_eq!(bounded("häh".to_owned(), 4), "häh");
+/// One line for each item, `none` if there are none, then the notes in brackets.
+pub fn listing(items: impl IntoIterator<Item = String>, none: &str, notes: &[String]) -> String {
+    let mut lines: Vec<String> = items.into_iter().collect();
+    if lines.is_empty() {
+        lines.push(none.to_owned());
     }
+    lines.extend(notes.iter().map(|note| format!("[{note}]")));
+    lines.join("\n")
+}
+
+/// Returns the text in single quotes and on one line.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", one_line(text))
+}
+
+/// Escapes control characters, so that the text stays on one line.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            let _ = write!(line, "{}", character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line
 }

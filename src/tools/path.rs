@@ -3,51 +3,31 @@
 //! These are checks of text only. `Workspace` resolves a path through directory handles, so a
 //! symbolic link cannot lead out of the workspace either.
 
-use std::fmt::Write as _;
-
-/// An operation that no plan may do, whatever the user confirms.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ForbiddenOperation {
-    /// The path is absolute, has more `..` than folders, or follows a link to the outside.
-    #[error("Operation not allowed: path {} leaves the workspace", quoted(.0))]
-    LeavesWorkspace(String),
-    /// The path stays inside as text, but `..` after a symbolic link means another folder.
-    #[error("Operation not allowed: path {} contains '..'", quoted(.0))]
-    ContainsParent(String),
-    /// Hooks and configuration in `.git` are programs that run later.
-    #[error("Operation not allowed: path {} is inside a '.git' folder", quoted(.0))]
-    InsideGit(String),
-}
+use super::output::ToolError;
 
 /// Returns `path` without `.`, empty parts and a final slash; the workspace itself is `.`.
 ///
 /// The backslash is an ordinary character of a name, as everywhere on Unix.
 ///
 /// # Errors
-/// `ForbiddenOperation` if the path is absolute or contains `..`.
-pub fn normalise(path: &str) -> Result<String, ForbiddenOperation> {
+/// Forbidden if the path is absolute, or contains `..`, which means another folder after a link.
+pub fn normalise(path: &str) -> Result<String, ToolError> {
+    let leaves = || ToolError::forbidden(path, "leaves the workspace");
     if path.starts_with('/') {
-        return Err(ForbiddenOperation::LeavesWorkspace(path.to_owned()));
+        return Err(leaves());
     }
-    let (mut parts, mut depth, mut has_parent) = (Vec::new(), 0_usize, false);
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                has_parent = true;
-                let Some(above) = depth.checked_sub(1) else {
-                    return Err(ForbiddenOperation::LeavesWorkspace(path.to_owned()));
-                };
-                depth = above;
-            }
-            name => {
-                depth = depth.saturating_add(1);
-                parts.push(name);
-            }
+    let (mut parts, mut depth, mut has_parent) = (vec![], 0_usize, false);
+    for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        if part == ".." {
+            has_parent = true;
+            depth = depth.checked_sub(1).ok_or_else(leaves)?;
+        } else {
+            depth = depth.saturating_add(1);
+            parts.push(part);
         }
     }
     if has_parent {
-        return Err(ForbiddenOperation::ContainsParent(path.to_owned()));
+        return Err(ToolError::forbidden(path, "contains '..'"));
     }
     Ok(if parts.is_empty() {
         ".".to_owned()
@@ -56,22 +36,23 @@ pub fn normalise(path: &str) -> Result<String, ForbiddenOperation> {
     })
 }
 
-/// Refuses a path that a tool may read but not change.
+/// As [`normalise`], for a path that is to be changed: hooks and settings in `.git` are programs
+/// that run later.
 ///
 /// # Errors
-/// `ForbiddenOperation::InsideGit` if a part of the path is `.git`.
-pub fn check_changeable(path: &str) -> Result<(), ForbiddenOperation> {
+/// Also forbidden if a part of the path is `.git`.
+pub fn changeable(path: &str) -> Result<String, ToolError> {
+    let path = normalise(path)?;
     if path
         .split('/')
         .any(|part| part.eq_ignore_ascii_case(".git"))
     {
-        return Err(ForbiddenOperation::InsideGit(path.to_owned()));
+        return Err(ToolError::forbidden(&path, "is inside a '.git' folder"));
     }
-    Ok(())
+    Ok(path)
 }
 
 /// Joins a folder and a name; the folder `.` adds nothing.
-#[must_use]
 pub fn join(folder: &str, name: &str) -> String {
     match (folder, name) {
         (".", _) => name.to_owned(),
@@ -81,42 +62,18 @@ pub fn join(folder: &str, name: &str) -> String {
 }
 
 /// Splits a path into its folder and its last name.
-#[must_use]
 pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or((".", path))
 }
 
 /// Returns the folder of a path and every folder above it, the workspace (`.`) last.
-#[must_use]
-pub fn folders_above(path: &str) -> Vec<String> {
-    let mut folders = Vec::new();
-    let mut rest = path;
+pub fn folders_above(path: &str) -> Vec<&str> {
+    let (mut folders, mut rest) = (vec![], path);
     while rest != "." {
         rest = split(rest).0;
-        folders.push(rest.to_owned());
+        folders.push(rest);
     }
     folders
-}
-
-/// Returns the text in single quotes, with control characters escaped, so that it stays on one
-/// line.
-#[must_use]
-pub fn quoted(text: &str) -> String {
-    format!("'{}'", one_line(text))
-}
-
-/// Escapes control characters, so that the text stays on one line.
-#[must_use]
-pub fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() {
-            let _ = write!(line, "{}", character.escape_default());
-        } else {
-            line.push(character);
-        }
-    }
-    line
 }
 
 #[cfg(test)]
@@ -124,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_normalised() {
+    fn paths_are_normalised_or_forbidden_in_fixed_words() {
         for (given, expected) in [
             ("src/lib.rs", "src/lib.rs"),
             ("./src//lib.rs", "src/lib.rs"),
@@ -133,49 +90,24 @@ mod tests {
             ("./", "."),
             ("...", "..."),
             ("a\\..\\b", "a\\..\\b"),
+            ("../x", "path '../x' leaves the workspace"),
+            ("a/../../x", "path 'a/../../x' leaves the workspace"),
+            ("/etc/passwd", "path '/etc/passwd' leaves the workspace"),
+            ("a/../b", "path 'a/../b' contains '..'"),
+            ("../a\nb", "path '../a\\nb' leaves the workspace"),
+            (
+                "a/.GIT/config",
+                "path 'a/.GIT/config' is inside a '.git' folder",
+            ),
+            (".gitignore", ".gitignore"),
         ] {
-            assert_eq!(normalise(given).unwrap(), expected, "{given}");
+            let found = changeable(given).unwrap_or_else(|error| error.message);
+            assert_eq!(
+                found.trim_start_matches("Operation not allowed: "),
+                expected
+            );
         }
-    }
-
-    #[test]
-    fn paths_that_leave_the_workspace_are_forbidden_in_fixed_words() {
-        for (given, expected) in [
-            (
-                "../x",
-                "Operation not allowed: path '../x' leaves the workspace",
-            ),
-            (
-                "a/../../x",
-                "Operation not allowed: path 'a/../../x' leaves the workspace",
-            ),
-            (
-                "/etc/passwd",
-                "Operation not allowed: path '/etc/passwd' leaves the workspace",
-            ),
-            (
-                "a/../b",
-                "Operation not allowed: path 'a/../b' contains '..'",
-            ),
-            (
-                "../a\nb",
-                "Operation not allowed: path '../a\\nb' leaves the workspace",
-            ),
-        ] {
-            assert_eq!(normalise(given).unwrap_err().to_string(), expected);
-        }
-    }
-
-    #[test]
-    fn git_folders_are_not_changeable() {
-        assert!(check_changeable("a/.GIT/config").is_err());
-        assert!(check_changeable(".gitignore").is_ok());
-    }
-
-    #[test]
-    fn folders_above_end_with_the_workspace() {
         assert_eq!(folders_above("a/b/c"), ["a/b", "a", "."]);
-        assert_eq!(folders_above("c"), ["."]);
         assert!(folders_above(".").is_empty());
     }
 }

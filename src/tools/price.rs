@@ -21,35 +21,28 @@ pub fn quote(
     (focus, evidence): (&EvidenceFocus, &Value),
     cap: Usd,
 ) -> Result<Quote, Failure> {
+    // No call is made, so its time does not matter.
+    let now = Instant::now();
     let asked = propose::input(request, focus, evidence);
-    let plan = |length| consultation_price(deps, propose::consultation(&asked, now()), length);
+    let plan = |length| consultation_price(deps, propose::consultation(&asked, now), length);
     let explanation = |chars: usize, length| {
-        let outputs = "x".repeat(chars);
-        let asked = explain::input(request, &[], evidence) + &outputs;
-        consultation_price(deps, explain::consultation(&asked, now()), length)
+        let asked = explain::input(request, &[], evidence) + &"x".repeat(chars);
+        consultation_price(deps, explain::consultation(&asked, now), length)
     };
     let least = plan(Length::Least)?;
-    if least > cap {
-        return Ok(Quote {
-            cap,
-            expected: least,
-            worst: least,
-            calls: 0,
-        });
+    let (mut expected, mut worst, mut calls) = (least, least, 0);
+    if least <= cap {
+        let longest = explanation(explain::MAX_OUTPUT_CHARS, Length::Full)?;
+        let usual = explanation(USUAL_OUTPUT_CHARS, Length::Usual)?;
+        expected = plan(Length::Usual)?.min(cap) + usual.min(cap);
+        // A rejected explanation is restated once.
+        worst = plan(Length::Full)?.min(cap) + (longest + longest).min(cap);
+        calls = 2;
     }
-    let explained = explanation(USUAL_OUTPUT_CHARS, Length::Usual)?.min(cap);
-    let longest = explanation(explain::MAX_OUTPUT_CHARS, Length::Full)?;
-    // A rejected explanation is restated once.
-    let restated = (longest + longest).min(cap);
     Ok(Quote {
         cap,
-        expected: plan(Length::Usual)?.min(cap) + explained,
-        worst: plan(Length::Full)?.min(cap) + restated,
-        calls: 2,
+        expected,
+        worst,
+        calls,
     })
-}
-
-/// No call is made, so its time does not matter.
-fn now() -> Instant {
-    Instant::now()
 }

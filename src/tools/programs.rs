@@ -1,74 +1,246 @@
-//! The programs that tools start, and the environment that they see.
+//! The programs that tools start. Each runs to its end, under limits. A shell sets the limits and is
+//! replaced by the program; it never sees an argument as text of its own.
+//!
+//! The program leads a process group of its own. The group is killed when the program ends, when a
+//! limit is passed and when the future is dropped, so grandchildren end too. A grandchild that
+//! makes itself a new group escapes that; the limits on memory and processor time still hold for it.
+//! Limits hold for each process by itself, not for their sum.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
-/// Variables that a program gets besides `PATH` and `LANG=C`, if they are set.
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::output::{MAX_TEXT_BYTES, ToolError, bounded};
+
+/// How long output is awaited after the program ended.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Variables that a program gets besides `PATH` and the fixed ones, if they are set.
 const PASSED_ON: [&str; 3] = ["HOME", "CARGO_HOME", "RUSTUP_HOME"];
 
-/// Programs as found once; `None`: not installed.
-#[derive(Debug, Clone, Default)]
+/// What a program may use.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Time from start to end; also the processor time of each process.
+    pub time: Duration,
+    /// Bytes of standard output, and of standard error.
+    pub output: usize,
+    /// Address space of each process, in bytes.
+    pub memory: u64,
+    /// Size of each written file, in bytes.
+    pub file: u64,
+}
+
+/// The time is less than [`super::EXECUTION_DEADLINE`].
+const LIMITS: Limits = Limits {
+    time: Duration::from_secs(270),
+    output: 64 << 20,
+    memory: 8 << 30,
+    file: 2 << 30,
+};
+
+/// Programs as found once.
+#[derive(Debug, Clone)]
 pub struct Programs {
-    pub splice: Option<PathBuf>,
-    pub magellan: Option<PathBuf>,
-    pub cargo: Option<PathBuf>,
+    pub found: BTreeMap<&'static str, PathBuf>,
     /// The whole environment of every program.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where `cargo check` builds; `None`: `target/conclave-check` of the project.
-    pub target_dir: Option<PathBuf>,
+    pub limits: Limits,
+}
+
+/// A program that ended by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    pub success: bool,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
 }
 
 impl Programs {
     /// Looks programs up by a variable reader such as `std::env::var_os`.
-    #[must_use]
     pub fn find(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let path = variable("PATH").unwrap_or_default();
-        let mut environment = vec![("PATH".into(), path.clone()), ("LANG".into(), "C".into())];
+        let found = ["splice", "magellan", "cargo"].into_iter();
+        let found = found.filter_map(|name| Some((name, executable(name, &path)?)));
+        // Without the last one, magellan asks a service of the user that may have another index open.
+        let fixed = [("LANG", "C"), ("MAGELLAN_LOCAL", "1")];
+        let mut environment = vec![("PATH".into(), path.clone())];
+        environment.extend(fixed.map(|(name, value)| (name.into(), value.into())));
         for name in PASSED_ON {
             environment.extend(variable(name).map(|value| (name.into(), value)));
         }
         Self {
-            splice: executable("splice", &path),
-            magellan: executable("magellan", &path),
-            cargo: executable("cargo", &path),
+            found: found.collect(),
             environment,
-            target_dir: None,
+            limits: LIMITS,
         }
+    }
+
+    /// Returns where a program is.
+    ///
+    /// # Errors
+    /// If it is not installed.
+    pub fn installed(&self, name: &str) -> Result<&Path, ToolError> {
+        let path = self.found.get(name).map(PathBuf::as_path);
+        path.ok_or_else(|| ToolError::other(format!("'{name}' is not installed")))
+    }
+
+    /// Runs a program. Dropping the future kills it.
+    ///
+    /// # Errors
+    /// If it is not installed, passes a limit or is ended by a signal; an exit code other than 0 is
+    /// not an error here.
+    pub async fn run(
+        &self,
+        name: &str,
+        arguments: Vec<OsString>,
+        folder: &Path,
+    ) -> Result<Finished, ToolError> {
+        let program = self.installed(name)?;
+        let failed = |what: &str| ToolError::other(format!("'{name}' {what} and was stopped"));
+        let io = |action: &str, error: io::Error| {
+            ToolError::other(format!("cannot {action} '{name}': {error}"))
+        };
+        let mut child = self
+            .start(program, arguments, folder)
+            .map_err(|error| io("start", error))?;
+        let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+        let (mut stdout, mut stderr) = (vec![], vec![]);
+        let work = self.wait(&mut child, &group, (&mut stdout, &mut stderr));
+        let ended = timeout(self.limits.time, work).await;
+        group.kill();
+        let status = match ended {
+            Ok(Ok(status)) => status,
+            Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
+                let limit = self.limits.output;
+                return Err(failed(&format!("wrote more than {limit} bytes")));
+            }
+            Ok(Err(error)) => return Err(io("run", error)),
+            Err(_) => {
+                let seconds = self.limits.time.as_secs_f64();
+                return Err(failed(&format!("did not end within {seconds} s")));
+            }
+        };
+        let stderr = String::from_utf8_lossy(&stderr).trim().to_owned();
+        let stderr = bounded(stderr, MAX_TEXT_BYTES);
+        if let Some(signal) = status.signal() {
+            let said = if stderr.is_empty() { "" } else { ": " };
+            let message = format!("'{name}' was ended by signal {signal}{said}{stderr}");
+            return Err(ToolError::other(message));
+        }
+        Ok(Finished {
+            success: status.success(),
+            stdout,
+            stderr,
+        })
+    }
+
+    fn start(&self, program: &Path, arguments: Vec<OsString>, folder: &Path) -> io::Result<Child> {
+        // Else the shell would be started, and say so in words of its own.
+        program.metadata()?;
+        let seconds = self.limits.time.as_secs() + 1;
+        let (blocks, kib) = (self.limits.file / 512, self.limits.memory / 1024);
+        Command::new("/bin/sh")
+            .args(["-c", LIMITED, "sh"])
+            .args([seconds, blocks, kib].map(|limit| limit.to_string()))
+            .arg(program)
+            .args(arguments)
+            .current_dir(folder)
+            .env_clear()
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+    }
+
+    /// Waits for the end of a program, and collects what it writes.
+    async fn wait(
+        &self,
+        child: &mut Child,
+        group: &Group,
+        (stdout, stderr): (&mut Vec<u8>, &mut Vec<u8>),
+    ) -> io::Result<ExitStatus> {
+        let limit = self.limits.output;
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        let output = async { tokio::try_join!(read(out, stdout, limit), read(err, stderr, limit)) };
+        tokio::pin!(output);
+        let status = tokio::select! {
+            output = &mut output => {
+                output?;
+                return child.wait().await;
+            }
+            status = child.wait() => status?,
+        };
+        // Grandchildren hold the pipes open.
+        group.kill();
+        if let Ok(output) = timeout(GRACE, output).await {
+            output?;
+        }
+        Ok(status)
+    }
+}
+
+/// Sets the limits, which the program inherits: seconds of processor time, 512-byte blocks of a
+/// file, KiB of memory.
+const LIMITED: &str = r#"ulimit -c 0 && ulimit -t "$1" && ulimit -f "$2" && ulimit -v "$3" || exit 127
+shift 3
+exec "$@""#;
+
+/// Kills the group when dropped.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn kill(&self) {
+        if let Some(leader) = self.0 {
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Reads a pipe to its end.
+///
+/// # Errors
+/// `FileTooLarge` if more than the limit comes.
+async fn read(
+    pipe: Option<impl AsyncRead + Unpin>,
+    into: &mut Vec<u8>,
+    limit: usize,
+) -> io::Result<()> {
+    let Some(pipe) = pipe else { return Ok(()) };
+    pipe.take(limit as u64 + 1).read_to_end(into).await?;
+    match into.len() > limit {
+        true => Err(io::ErrorKind::FileTooLarge.into()),
+        false => Ok(()),
     }
 }
 
 /// Only absolute folders count: a relative one would mean another program in each folder.
 fn executable(name: &str, path: &OsStr) -> Option<PathBuf> {
+    let is_executable = |file: &PathBuf| {
+        file.metadata()
+            .is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
     std::env::split_paths(path)
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(name))
-        .find(|file| is_executable(file))
-}
-
-fn is_executable(file: &Path) -> bool {
-    file.metadata()
-        .is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_are_found_in_absolute_folders_and_see_few_variables() {
-        let programs = Programs::find(|name| match name {
-            "PATH" => Some("bin:/bin".into()),
-            "HOME" => Some("/home/x".into()),
-            _ => None,
-        });
-        assert_eq!((programs.splice, programs.magellan), (None, None));
-        let names: Vec<_> = programs.environment.iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["PATH", "LANG", "HOME"]);
-        assert_eq!(
-            executable("sh", OsStr::new("bin:/bin")),
-            Some("/bin/sh".into())
-        );
-        assert_eq!(executable("sh", OsStr::new("bin:.")), None);
-    }
+        .find(is_executable)
 }

@@ -9,10 +9,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::run as tools_run;
-use super::tool::Tool;
-use super::toolbox::Toolbox;
-use super::validate::{CheckedStep, QUERIES, is_empty, validate};
+use super::call::Toolbox;
+use super::tool::{Step, Tool};
+use super::validate::{QUERIES, is_empty, validate};
 use super::view;
 use crate::committee::{CallError, Consultation, Deps, Failure, consult};
 use crate::domain::{EvidenceFocus, PlanIntent, PlanStep, Role, ToolPlan};
@@ -59,13 +58,14 @@ static READER: LazyLock<Schema> = LazyLock::new(|| Schema::new(SCHEMA.clone()));
 /// Returns the ending of a run that proposes a plan.
 ///
 /// # Errors
-/// [`Failure`] if the model gives no plan, or the run must stop.
+/// [`Failure`] if the model gives no plan, tools are off, or the run must stop.
 pub async fn propose(
     run: &RunContext,
     deps: &Deps,
-    toolbox: &Toolbox,
+    toolbox: Option<&Toolbox>,
     deadline: Duration,
 ) -> Result<Ending, Failure> {
+    let toolbox = Toolbox::required(toolbox)?;
     let Some(ToolIntake::Plan { focus, evidence }) = run.accepted().tools.clone() else {
         return Err(Failure::internal("the run asks for no plan"));
     };
@@ -78,11 +78,10 @@ pub async fn propose(
         Err(CallError::Stopped(failure)) => return Err(failure),
     };
     let plan = named(draft, run.id().to_string());
-    let checked = run
-        .compute("checking a plan", || validate(&plan, &evidence, toolbox))
-        .await?;
+    let check = || validate(&plan, &evidence, toolbox);
+    let checked = run.compute("checking a plan", check).await?;
     let changes = match &checked {
-        Ok(steps) => changes(steps, toolbox).await,
+        Ok(steps) => changes(steps).await,
         Err(_) => vec![],
     };
     let planned = ToolPlanned {
@@ -91,16 +90,14 @@ pub async fn propose(
         rejection: checked.err().map(|rejection| *rejection),
     };
     run.record(Event::ToolPlanned(Box::new(planned))).await?;
-    let events = run.events().to_vec();
-    let outcome = match view::planned(&events) {
-        Some(ToolPlanned {
-            rejection: None, ..
-        }) => ActionOutcome::Offered,
-        _ => ActionOutcome::Declined,
-    };
+    let view = view::plan_view(run.id(), &run.events().to_vec(), &[]);
+    let is_offered = view.as_ref().is_some_and(|view| view.rejection.is_none());
     Ok(Ending::Acted {
-        outcome,
-        response: view::plan(run.id(), &events, &[]),
+        outcome: match is_offered {
+            true => ActionOutcome::Offered,
+            false => ActionOutcome::Declined,
+        },
+        response: json!(view),
     })
 }
 
@@ -119,12 +116,12 @@ pub fn consultation(question: &str, until: Instant) -> Consultation<'_> {
 }
 
 /// Returns the steps that change files, with the paths.
-pub async fn changes(steps: &[CheckedStep], toolbox: &Toolbox) -> Vec<(String, Vec<String>)> {
+pub async fn changes(steps: &[Step]) -> Vec<(String, Vec<String>)> {
     let mut changes = vec![];
-    for step in steps.iter().filter(|step| step.tool.is_mutating()) {
+    for step in steps.iter().filter(|step| step.tool.spec().is_mutating) {
         // A splice plan that an earlier step writes cannot be read yet.
-        let paths = tools_run::changes(step.tool, &step.arguments, &toolbox.workspace).await;
-        changes.push((step.step_id.clone(), paths.unwrap_or_default()));
+        let paths = step.changes().await.unwrap_or_default();
+        changes.push((step.step_id.clone(), paths));
     }
     changes
 }
@@ -149,8 +146,8 @@ fn named(draft: Draft, plan_id: String) -> ToolPlan {
 /// changes files.
 pub fn completed(mut plan: ToolPlan) -> ToolPlan {
     for step in &mut plan.steps {
-        let is_mutating = step.tool.parse().is_ok_and(Tool::is_mutating);
-        step.requires_confirmation |= is_mutating;
+        let tool = step.tool.parse::<Tool>();
+        step.requires_confirmation |= tool.is_ok_and(|tool| tool.spec().is_mutating);
         step.arguments.retain(|_, value| !value.is_null());
     }
     plan
@@ -158,15 +155,13 @@ pub fn completed(mut plan: ToolPlan) -> ToolPlan {
 
 /// Returns what the model reads: the request, its context and the summaries of the evidence.
 pub fn input(request: &str, focus: &EvidenceFocus, evidence: &Value) -> String {
-    let none = || "none".to_owned();
-    let file = focus.file.clone().unwrap_or_else(none);
-    let diagnostic = focus.diagnostic.clone().unwrap_or_else(none);
-    let mut text = format!(
+    let file = focus.file.as_deref().unwrap_or("none");
+    let diagnostic = focus.diagnostic.as_deref().unwrap_or("none");
+    let summaries = summaries(evidence);
+    format!(
         "User request: {request}\n\nContext:\n- Current file: {file}\n- Current diagnostic: {diagnostic}\n\n\
-         Evidence summary (read-only):\n"
-    );
-    text.push_str(&summaries(evidence));
-    text
+         Evidence summary (read-only):\n{summaries}"
+    )
 }
 
 /// Returns the summaries of the evidence, one line for each query.
@@ -185,12 +180,9 @@ pub fn summaries(evidence: &Value) -> String {
 /// Returns the catalog of the tools, which ends the stable part of the prompt.
 fn tools() -> String {
     let line = |tool: &Tool| {
-        let schema = tool.schema();
-        format!(
-            "- {tool}: {} Arguments: {}",
-            tool.description(),
-            schema.get("properties").unwrap_or(&Value::Null)
-        )
+        let (what, schema) = (tool.spec().description, tool.schema());
+        let properties = schema.get("properties").unwrap_or(&Value::Null);
+        format!("- {tool}: {what} Arguments: {properties}")
     };
     Tool::ALL.iter().map(line).collect::<Vec<_>>().join("\n")
 }

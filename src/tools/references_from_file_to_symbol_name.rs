@@ -1,26 +1,37 @@
 //! `references_from_file_to_symbol_name`: the indexed references to a name that one file contains.
 
-use super::arguments::Arguments;
-use super::magellan::{check_indexed, index};
-use super::output::{ToolError, ToolOutput};
-use super::programs::Programs;
-use super::references_to_symbol_name::output;
-use super::tool::Tool;
-use super::workspace::Workspace;
+use super::call::{Call, Role, Run, Spec, parameter};
+use super::magellan::{self, DATABASE, SYMBOL_NAME, index, references};
+use super::output::{Output, ToolError, quoted};
 
-const TOOL: Tool = Tool::ReferencesFromFileToSymbolName;
+pub const SPEC: Spec = Spec {
+    description: "List the indexed references to a symbol that one file contains.",
+    parameters: &[
+        parameter(
+            "file",
+            Role::File,
+            "Path of the source file, relative to the workspace.",
+        ),
+        SYMBOL_NAME,
+    ],
+    is_mutating: false,
+    check: |call| {
+        magellan::check(call)?;
+        call.workspace().read(call.argument("file")).map(drop)
+    },
+    run: Run::Program(|call| Box::pin(run(call))),
+};
 
-pub async fn run(
-    arguments: &Arguments,
-    workspace: &Workspace,
-    programs: &Programs,
-) -> Result<ToolOutput, ToolError> {
-    let (file, name) = (arguments.required("file"), arguments.required("name"));
-    let index = index(TOOL, workspace, programs).await?;
-    check_indexed(TOOL, &index, file)?;
-    let found = index
-        .references
-        .into_iter()
-        .filter(|it| it.file == file && it.referenced_symbol == name);
-    Ok(output(found.collect()))
+async fn run(call: Call) -> Result<Output, ToolError> {
+    let (file, name) = (call.argument("file"), call.argument("name"));
+    let index = index(&call).await?;
+    if !index.files.iter().any(|it| it.path == file) {
+        let file = quoted(file);
+        return Err(ToolError::other(format!(
+            "{file} is not indexed in {DATABASE}"
+        )));
+    }
+    Ok(references(index, |it| {
+        it.file == file && it.referenced_symbol == name
+    }))
 }

@@ -3,7 +3,6 @@
 
 use serde_json::{Map, Value};
 
-use super::arguments::Arguments;
 use super::tool::Tool;
 use super::{explain, file_glob, file_search, propose};
 use crate::committee::routines::Routine;
@@ -14,12 +13,10 @@ pub const ROUTINES: &[Routine] = &[
         for tool in Tool::ALL {
             let names = tool.parameters().iter().map(|it| it.name.to_owned());
             let given: Map<String, Value> = names.map(|name| (name, Value::from(text))).collect();
-            drop(Arguments::parse(tool, &given));
+            drop(tool.arguments(&given));
         }
     }),
-    ("tool argument: glob", |text| {
-        drop(file_glob::matcher(Tool::FileGlob, text));
-    }),
+    ("tool argument: glob", |text| drop(file_glob::matcher(text))),
     ("tool argument: pattern", |text| {
         drop(file_search::matcher(text));
     }),

@@ -4,49 +4,38 @@
 //! rejects likelihood, causes, risk, policy, and tool errors in other words. It reads English
 //! only, and it does not check that a stated fact is true.
 //!
-//! The patterns are in `screen.tsv`. They see the model's own words: `screen/own_words.rs` hides
-//! code, names and quotations first.
+//! The patterns are in `screen.tsv`. They see the model's own words: `own_words.rs` hides code,
+//! names and quotations first.
 
-mod own_words;
-#[cfg(test)]
-mod corpus;
-#[cfg(test)]
-mod tests;
-
-use own_words::OwnWords;
-use regex::{Captures, Regex, RegexBuilder, RegexSet, RegexSetBuilder};
-use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::sync::LazyLock;
 
-/// What an explanation must not contain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+use regex::{Captures, Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use strum::{Display, EnumString};
+
+use super::own_words::OwnWords;
+
+/// What an explanation must not contain, as the table and messages name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString)]
 pub enum Disallowed {
     /// A figure or a word for how likely or certain something is.
+    #[strum(serialize = "confidence", to_string = "confidence score")]
     Confidence,
     /// A claim that one thing made another happen. Order in time is allowed.
+    #[strum(serialize = "causal", to_string = "causal language")]
     Causal,
     /// A judgement of danger or safety.
+    #[strum(serialize = "risk", to_string = "risk assessment")]
     Risk,
     /// A rule, a ban or advice on how to work.
+    #[strum(serialize = "policy", to_string = "policy statement")]
     Policy,
     /// A tool failed, and the text lacks the words of its error.
+    #[strum(to_string = "reworded tool error (its exact words are missing)")]
     RewordedError,
 }
 
-impl Disallowed {
-    /// The name for messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Confidence => "confidence score",
-            Self::Causal => "causal language",
-            Self::Risk => "risk assessment",
-            Self::Policy => "policy statement",
-            Self::RewordedError => "reworded tool error (its exact words are missing)",
-        }
-    }
-}
-
-/// One reason to reject a text.
+/// A reason to reject a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub kind: Disallowed,
@@ -54,51 +43,38 @@ pub struct Finding {
     pub quote: String,
 }
 
-/// Returns what `text` must not contain: first missing tool errors, then the rest in text order.
+impl Finding {
+    /// The fixed rejection message.
+    pub fn message(&self) -> String {
+        format!(
+            "Response contains disallowed element: {}\n\
+             Permitted: evidence summaries, tool output, explanations\n\
+             Rejected: '{}'\n\
+             Correct format: 'Q1 shows 2/3 prior attempts succeeded'",
+            self.kind, self.quote
+        )
+    }
+}
+
+/// Returns the first thing that `text` must not contain; missing tool errors come before the rest.
 ///
 /// `errors` are the errors of failed tools; each must be in `text` up to whitespace. `verbatim` are
 /// the outputs and errors of the tools, the user's request and file names: what a text quotes from
 /// them is not the model's own words. If `verbatim` is empty, every quotation counts as one.
-pub fn screen(text: &str, errors: &[&str], verbatim: &[&str]) -> Vec<Finding> {
-    let mut findings = missing_errors(text, errors);
-    let own = OwnWords::of(text, verbatim);
-    for clause in own.clauses() {
-        findings.extend(PATTERNS.findings(text, &own, clause));
+pub fn screen(text: &str, errors: &[&str], verbatim: &[&str]) -> Option<Finding> {
+    let one_spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let spaced = one_spaced(text);
+    let mut errors = errors.iter().map(|error| one_spaced(error));
+    if let Some(quote) = errors.find(|error| !spaced.contains(error.as_str())) {
+        let kind = Disallowed::RewordedError;
+        return Some(Finding { kind, quote });
     }
-    findings
-}
-
-/// The fixed rejection message, with the kind and quote of the first finding. It is empty if
-/// there is none.
-pub fn message(findings: &[Finding]) -> String {
-    let Some(first) = findings.first() else {
-        return String::new();
-    };
-    format!(
-        "Response contains disallowed element: {}\n\
-         Permitted: evidence summaries, tool output, explanations\n\
-         Rejected: '{}'\n\
-         Correct format: 'Q1 shows 2/3 prior attempts succeeded'",
-        first.kind.name(),
-        first.quote
-    )
-}
-
-fn missing_errors(text: &str, errors: &[&str]) -> Vec<Finding> {
-    let text = one_spaced(text);
-    errors
-        .iter()
-        .map(|error| one_spaced(error))
-        .filter(|error| !text.contains(error.as_str()))
-        .map(|quote| Finding {
-            kind: Disallowed::RewordedError,
-            quote,
-        })
-        .collect()
-}
-
-fn one_spaced(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let own = OwnWords::of(text, verbatim);
+    own.clauses().into_iter().find_map(|(start, end)| {
+        let (from, to, kind) = PATTERNS.first(own.plain(start, end))?;
+        let quote = own.original(text, start + from, start + to).to_owned();
+        Some(Finding { kind, quote })
+    })
 }
 
 /// The compiled lines of `screen.tsv`.
@@ -110,18 +86,18 @@ struct Patterns {
     allowed: Option<Regex>,
 }
 
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::of(&rows(TABLE)));
+static TABLE: &str = include_str!("screen.tsv");
+const MAX_SET_BYTES: usize = 32 << 20;
+
 impl Patterns {
     /// Skips a line that does not compile; a test holds that all do.
     fn of(rows: &[Row]) -> Self {
-        let rejected: Vec<(Disallowed, Regex)> = rows
-            .iter()
-            .filter_map(|row| Some((row.kind?, compile(&row.pattern).ok()?)))
-            .collect();
-        let allowed: Vec<&str> = rows
-            .iter()
-            .filter(|row| row.kind.is_none())
-            .map(|row| row.pattern.as_str())
-            .collect();
+        let rejected = rows.iter();
+        let rejected = rejected.filter_map(|row| Some((row.kind?, compile(&row.pattern)?)));
+        let rejected: Vec<(Disallowed, Regex)> = rejected.collect();
+        let allowed = rows.iter().filter(|row| row.kind.is_none());
+        let allowed: Vec<&str> = allowed.map(|row| row.pattern.as_str()).collect();
         let set = RegexSetBuilder::new(rejected.iter().map(|(_, regex)| regex.as_str()))
             .unicode(false)
             .size_limit(MAX_SET_BYTES)
@@ -130,54 +106,25 @@ impl Patterns {
         Self {
             set: set.unwrap_or_default(),
             rejected,
-            allowed: compile(&allowed.join("|")).ok(),
+            allowed: compile(&allowed.join("|")),
         }
     }
 
-    /// Findings in one clause, in text order. Of overlapping findings the first is kept.
-    fn findings(&self, text: &str, own: &OwnWords, clause: (usize, usize)) -> Vec<Finding> {
-        let words = self.hide_allowed(own.clause_text(clause));
-        let mut hits: Vec<(usize, usize, Disallowed)> = self
-            .set
-            .matches(&words)
-            .iter()
-            .filter_map(|index| self.rejected.get(index))
-            .filter_map(|(kind, regex)| {
-                regex
-                    .find(&words)
-                    .map(|hit| (hit.start(), hit.end(), *kind))
-            })
-            .collect();
-        hits.sort_by_key(|&(start, end, _)| (start, std::cmp::Reverse(end)));
-        let mut kept_to = 0;
-        hits.retain(|&(start, end, _)| {
-            let keep = start >= kept_to;
-            if keep {
-                kept_to = end;
-            }
-            keep
-        });
-        let (offset, _) = clause;
-        hits.into_iter()
-            .map(|(start, end, kind)| Finding {
-                kind,
-                quote: own.original(text, offset + start, offset + end).to_owned(),
-            })
-            .collect()
-    }
-
-    /// Hides the parts that only decline a claim. Lengths stay the same.
-    fn hide_allowed<'t>(&self, words: &'t str) -> Cow<'t, str> {
+    /// Returns the first and longest match in a clause, with its place.
+    fn first(&self, clause: &str) -> Option<(usize, usize, Disallowed)> {
+        // Parts that only decline a claim are hidden. Lengths stay the same.
         let hide = |found: &Captures<'_>| "x".repeat(found.get(0).map_or(0, |part| part.len()));
-        self.allowed
-            .as_ref()
-            .map_or(Cow::Borrowed(words), |allow| allow.replace_all(words, hide))
+        let allowed = self.allowed.as_ref();
+        let words = allowed.map_or(clause.into(), |it| it.replace_all(clause, hide));
+        let hits = self.set.matches(&words).into_iter();
+        let hits = hits.filter_map(|index| self.rejected.get(index));
+        let hits = hits.filter_map(|(kind, regex)| {
+            let hit = regex.find(&words)?;
+            Some((hit.start(), hit.end(), *kind))
+        });
+        hits.min_by_key(|&(start, end, _)| (start, Reverse(end)))
     }
 }
-
-static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::of(&rows(TABLE)));
-static TABLE: &str = include_str!("screen.tsv");
-const MAX_SET_BYTES: usize = 32 << 20;
 
 /// One pattern line of `screen.tsv`.
 struct Row {
@@ -190,49 +137,159 @@ struct Row {
 }
 
 fn rows(table: &'static str) -> Vec<Row> {
-    let mut names: Vec<(String, String)> = Vec::new();
-    let mut rows = Vec::new();
+    let mut names: Vec<(String, String)> = vec![];
+    let mut rows = vec![];
     for line in table.lines().filter(|line| !line.starts_with('#')) {
-        let mut fields = line.split('\t');
+        let mut fields = line.splitn(3, '\t');
         let (Some(kind), Some(second), Some(third)) = (fields.next(), fields.next(), fields.next())
         else {
             continue;
         };
-        let kind = match kind {
-            "define" => {
-                names.push((
-                    format!("{{{second}}}"),
-                    format!("(?:{})", expand(third, &names)),
-                ));
-                continue;
-            }
-            "allow" => None,
-            "confidence" => Some(Disallowed::Confidence),
-            "causal" => Some(Disallowed::Causal),
-            "risk" => Some(Disallowed::Risk),
-            "policy" => Some(Disallowed::Policy),
-            _ => continue,
+        let expanded = |pattern: &str| {
+            let start = pattern.to_owned();
+            let names = names.iter();
+            names.fold(start, |pattern, (name, part)| pattern.replace(name, part))
         };
-        rows.push(Row {
-            kind,
-            pattern: expand(second, &names),
-            example: third,
-        });
+        if kind == "define" {
+            let part = format!("(?:{})", expanded(third));
+            names.push((format!("{{{second}}}"), part));
+        } else {
+            rows.push(Row {
+                kind: kind.parse().ok(),
+                pattern: expanded(second),
+                example: third,
+            });
+        }
     }
     rows
 }
 
-fn expand(pattern: &str, names: &[(String, String)]) -> String {
-    names
-        .iter()
-        .fold(pattern.to_owned(), |pattern, (name, part)| {
-            pattern.replace(name, part)
-        })
+/// Patterns see lower-case ASCII and match whole words.
+fn compile(pattern: &str) -> Option<Regex> {
+    let whole = format!(r"\b(?:{pattern})\b");
+    RegexBuilder::new(&whole).unicode(false).build().ok()
 }
 
-/// Patterns see lower-case ASCII and match whole words.
-fn compile(pattern: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(&format!(r"\b(?:{pattern})\b"))
-        .unicode(false)
-        .build()
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn kind(text: &str, errors: &[&str], verbatim: &[&str]) -> Option<Disallowed> {
+        screen(text, errors, verbatim).map(|finding| finding.kind)
+    }
+
+    #[test]
+    fn every_line_of_the_table_is_read_and_decides_its_example() {
+        let lines = TABLE.lines();
+        let lines = lines.filter(|line| !line.starts_with('#') && !line.starts_with("define"));
+        assert_eq!(rows(TABLE).len(), lines.count());
+        assert_eq!(PATTERNS.set.len(), PATTERNS.rejected.len());
+        for row in rows(TABLE) {
+            assert!(compile(&row.pattern).is_some(), "{}", row.pattern);
+            assert_eq!(kind(row.example, &[], &[]), row.kind, "{}", row.example);
+        }
+    }
+
+    #[test]
+    fn quotations_of_the_tools_are_not_the_models_claims() {
+        let stale = "note: this might be caused by a stale index\nhelp: see risk.rs";
+        let error = "Symbol 'bar'\n  not found";
+        let asked = "Is the patch safe to merge?\nerror: required because of `T`";
+        for (verbatim, errors, rows) in [
+            (
+                &[stale][..],
+                &[][..],
+                "- | The tool says \"this might be caused by a stale index\".
+                - | The tool says \"note: this might ... a stale index\".
+                - | It printed this might be caused by a stale index to stderr.
+                - | See risk.rs, `cause_of` and policy::risky.",
+            ),
+            (
+                &[asked],
+                &[],
+                "confidence | In short: \"the change is probably fine\".
+                confidence | It `might be stale` now.
+                risk | The patch is safe to merge.
+                causal | It failed because of the index.",
+            ),
+            (
+                &[],
+                &[],
+                "- | Searching for \"because\" gave 9 matches.
+                - | ```\\nthis might fail\\n```\\nis the output.
+                causal | The log does not say what the cause is, but the rename caused it.",
+            ),
+            (
+                &[error],
+                &[error],
+                "- | splice_patch failed: Symbol 'bar' not found
+                reworded tool error (its exact words are missing) | The symbol wasn't found.",
+            ),
+        ] {
+            for row in rows.lines() {
+                let (expected, text) = row.trim().split_once(" | ").unwrap();
+                let text = text.replace("\\n", "\n");
+                let expected = expected.parse::<Disallowed>().ok();
+                assert_eq!(kind(&text, errors, verbatim), expected, "{text}");
+            }
+        }
+        assert_eq!(kind("Done.", &[" \n"], &[]), None);
+    }
+
+    #[test]
+    fn the_message_quotes_the_words_of_the_text() {
+        let quote = |text: &str| screen(text, &[], &[]).unwrap().quote;
+        assert_eq!(quote("Naïve **PROBABLY**\n\nyes."), "PROBABLY");
+        assert_eq!(quote("It isn’t\n  safe to merge."), "isn’t\n  safe to");
+        let finding = screen("This is 90% likely to succeed.", &[], &[]).unwrap();
+        let lines = [
+            "Response contains disallowed element: confidence score",
+            "Permitted: evidence summaries, tool output, explanations",
+            "Rejected: '90% likely'",
+            "Correct format: 'Q1 shows 2/3 prior attempts succeeded'",
+        ];
+        assert_eq!(finding.message(), lines.join("\n"));
+    }
+
+    /// The sentences were labelled by others than the author of the patterns.
+    #[test]
+    fn labelled_sentences_are_told_apart() {
+        let corpus = include_str!("../../tests/fixtures/explanations.tsv");
+        for set in ["seen", "unseen"] {
+            let (mut caught, mut missed, mut wronged, mut good) = (0.0, 0.0, 0.0, 0.0);
+            for line in corpus.lines().skip(1) {
+                let columns: Vec<&str> = line.split('\t').collect();
+                let [own, label, _, text] = columns[..] else {
+                    panic!("{line}");
+                };
+                match (label, screen(text, &[], &[]).is_none()) {
+                    _ if own != set => {}
+                    ("bad", false) => caught += 1.0,
+                    ("bad", true) => missed += 1.0,
+                    (_, false) => wronged += 1.0,
+                    (_, true) => good += 1.0,
+                }
+            }
+            let (precision, recall) = (caught / (caught + wronged), caught / (caught + missed));
+            let all = caught + missed + wronged + good;
+            println!("{set}: {all} sentences, precision {precision:.3}, recall {recall:.3}");
+            assert!(precision >= 0.9 && recall >= 0.7, "{set}");
+        }
+    }
+
+    #[test]
+    fn hostile_texts_take_linear_time() {
+        screen("warm up", &[], &[]);
+        let output = "a b c d e f g h\n".repeat(8000);
+        let parts = "because |\"|`|“|``` `a` | '|a. |\n|patch |error |a b c |%|not say what |the |\u{3000}|a\"b` |x|I |no |'a “b` ";
+        for part in parts.split('|') {
+            let text = part.repeat(65_536 / part.len());
+            let start = Instant::now();
+            screen(&text, &[&text], &[&output]);
+            let time = start.elapsed();
+            assert!(time < Duration::from_secs(2), "{part:?} took {time:?}");
+        }
+    }
 }

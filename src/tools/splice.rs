@@ -6,28 +6,18 @@
 //! outrun. Only the named files are watched and can be put back; splice also keeps a log under
 //! `.splice` in the workspace.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::cargo_project::manifest_of;
-use super::file_error::FileError;
-use super::output::{Change, MAX_TEXT_BYTES, ToolError, ToolOutput, bounded};
-use super::path::{check_changeable, join, normalise, quoted, split};
-use super::precondition::PreconditionFailed;
-use super::process::{self, Finished, Invocation, Limits, MAX_PROGRAM_TIME, ProcessError};
-use super::programs::Programs;
-use super::run::blocking;
-use super::tool::Tool;
-use super::workspace::Workspace;
-
-const LIMITS: Limits = Limits {
-    time: MAX_PROGRAM_TIME,
-    output: 4 << 20,
-    memory: 8 << 30,
-    file: 2 << 30,
-};
+use super::call::Call;
+use super::lsp_check::manifest_of;
+use super::output::{MAX_TEXT_BYTES, Output, ToolError, bounded, quoted};
+use super::path::{changeable, join, normalise, split};
+use super::programs::Finished;
+use super::workspace::changed;
 
 /// Splice opens this beside each source file. Symbols of an earlier run in it have old positions.
 const GRAPH_FILES: [&str; 3] = [
@@ -51,225 +41,131 @@ struct Step {
     with: String,
 }
 
-/// A file that splice may change, with its content before.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Watched {
-    path: String,
-    before: Option<String>,
-}
-
-/// What is used of a line that splice prints.
-#[derive(Deserialize)]
-struct Report {
-    message: Option<String>,
-    error: Option<Failure>,
-}
-
-#[derive(Deserialize)]
-struct Failure {
-    message: String,
-    hint: Option<String>,
-    #[serde(default)]
-    diagnostics: Vec<Finding>,
-}
-
-#[derive(Deserialize)]
-struct Finding {
-    level: String,
-    message: String,
-    file: Option<String>,
-    line: Option<u64>,
-    column: Option<u64>,
-    code: Option<String>,
-}
-
-/// The files that a plan file changes, sorted. As for splice, the paths in the plan are relative
-/// to its folder; they must not contain `..`.
-pub fn files_of_plan(
-    workspace: &Workspace,
-    plan_file: &str,
-) -> Result<Vec<String>, PreconditionFailed> {
-    let text = workspace.read(plan_file)?;
-    let plan: Plan = serde_json::from_str(&text).map_err(|error| {
-        PreconditionFailed::Plan(format!(
-            "{} is not a splice plan: {error}",
-            quoted(plan_file)
-        ))
-    })?;
-    let local = |path: &str| {
-        let path = normalise(path).map_err(PreconditionFailed::Forbidden)?;
-        Ok::<_, PreconditionFailed>(join(split(plan_file).0, &path))
-    };
-    let mut files = Vec::new();
+/// The files that the plan file of a call changes, sorted. As for splice, the paths in the plan are
+/// relative to its folder; they must not contain `..`.
+pub fn files_of_plan(call: &Call) -> Result<Vec<String>, ToolError> {
+    let (workspace, plan_file) = (call.workspace(), call.argument("file"));
+    let named = quoted(plan_file);
+    let plan: Plan = serde_json::from_str(&workspace.read(plan_file)?)
+        .map_err(|error| ToolError::other(format!("{named} is not a splice plan: {error}")))?;
+    let folder = split(plan_file).0;
+    let mut files = vec![];
     for step in &plan.steps {
-        let file = local(&step.file)?;
-        check_changeable(&file).map_err(PreconditionFailed::Forbidden)?;
-        workspace.real_path(&local(&step.with)?)?;
-        files.push(file);
+        files.push(join(folder, &changeable(&step.file)?));
+        workspace.real_path(&join(folder, &normalise(&step.with)?))?;
     }
     files.sort();
     files.dedup();
     if files.len() > MAX_FILES {
-        return Err(PreconditionFailed::Plan(format!(
-            "{} changes {} files; at most {MAX_FILES} are allowed",
-            quoted(plan_file),
-            files.len()
+        let count = files.len();
+        return Err(ToolError::other(format!(
+            "{named} changes {count} files; at most {MAX_FILES} are allowed"
         )));
     }
     Ok(files)
 }
 
-/// The error of a tool for a plan that cannot be used.
-pub fn plan_error(tool: Tool, error: PreconditionFailed) -> ToolError {
-    match error {
-        PreconditionFailed::Forbidden(refusal) => refusal.into(),
-        PreconditionFailed::File(source) => ToolError::File { tool, source },
-        PreconditionFailed::Plan(message) => ToolError::program(tool, &message),
-        other => ToolError::program(tool, &other.to_string()),
-    }
-}
-
-/// Refuses a file beside which something has the name of splice's temporary file. Splice 3.1.1 would
-/// write through a link of that name, out of the workspace.
-fn not_planted(tool: Tool, workspace: &Workspace, file: &str) -> Result<(), ToolError> {
-    let (folder, name) = split(file);
-    let temporary = join(folder, &format!(".{name}.patch.tmp"));
-    if workspace.is_free(&temporary) {
-        return Ok(());
-    }
-    Err(ToolError::program(
-        tool,
-        &format!(
-            "{} exists: splice would write through it",
-            quoted(&temporary)
-        ),
-    ))
-}
-
-/// Runs splice and reports which of `files` it changed, also when it fails.
+/// Runs splice with paths of files, and reports which of `files` it changed, also when it fails.
 pub async fn run(
-    tool: Tool,
-    arguments: Vec<OsString>,
+    call: &Call,
+    options: Vec<OsString>,
+    paths: &[(&'static str, &str)],
     files: Vec<String>,
-    workspace: &Workspace,
-    programs: &Programs,
-) -> Result<ToolOutput, ToolError> {
-    let Some(splice) = &programs.splice else {
-        return Err(ToolError::program(tool, "'splice' is not installed"));
-    };
-    let watched = blocking(tool, workspace, move |workspace| {
-        for file in &files {
-            not_planted(tool, workspace, file)?;
+) -> Result<Output, ToolError> {
+    let named: Vec<_> = paths
+        .iter()
+        .map(|(name, path)| (*name, (*path).to_owned()))
+        .collect();
+    let prepared = call.blocking(move |call| {
+        let mut options = options;
+        for (name, path) in named {
+            options.extend([name.into(), call.workspace().real_path(&path)?.into()]);
         }
-        contents(tool, workspace, files)
-    })
-    .await?;
-    let invocation = Invocation {
-        program: splice,
-        arguments,
-        folder: workspace.root().to_owned(),
-        environment: &programs.environment,
-        limits: LIMITS,
-    };
-    let ended = process::run(&invocation).await;
-    let changed = blocking(tool, workspace, move |workspace| {
-        Ok(changes(workspace, watched))
-    })
-    .await?;
-    report(tool, ended, changed)
+        Ok((options, contents(call, files)?))
+    });
+    let (options, watched) = prepared.await?;
+    let root = call.workspace().root();
+    let ended = call.programs().run("splice", options, root).await;
+    let compared = call.blocking(move |call| {
+        let changes = watched.into_iter().filter_map(|(path, before)| {
+            call.workspace().remove_siblings(&path, &GRAPH_FILES);
+            let after = call.workspace().read(&path).ok();
+            (after != before).then(|| changed(&path, before, after.as_deref()))
+        });
+        Ok(changes.collect::<Vec<_>>())
+    });
+    // A file may be half written also if splice was stopped: say so through the changes.
+    let changed = compared.await?;
+    let paths: Vec<&str> = changed.iter().map(|it| it.path.as_str()).collect();
+    match ended.and_then(|finished| report(&finished, &paths)) {
+        Ok(output) => Ok(Output { changed, ..output }),
+        Err(error) => Err(ToolError { changed, ..error }),
+    }
 }
 
 /// The contents before splice runs. Every file must be one that an undo can put back.
 fn contents(
-    tool: Tool,
-    workspace: &Workspace,
+    call: &Call,
     files: Vec<String>,
-) -> Result<Vec<Watched>, ToolError> {
-    let failed = ToolError::file(tool);
-    let mut watched = Vec::new();
+) -> Result<BTreeMap<String, Option<String>>, ToolError> {
+    let workspace = call.workspace();
+    let mut watched = BTreeMap::new();
     for path in files {
-        workspace.remove_siblings(&path, &GRAPH_FILES);
-        workspace.real_path(&path).map_err(&failed)?;
-        let before = workspace.content_before(&path).map_err(&failed)?;
-        if before.is_none() {
-            return Err(failed(FileError::Missing(path)));
+        let (folder, name) = split(&path);
+        let temporary = join(folder, &format!(".{name}.patch.tmp"));
+        // Splice 3.1.1 would write through a link of the name of its temporary file.
+        if workspace.check_free(&temporary).is_err() {
+            let temporary = quoted(&temporary);
+            let why = format!("{temporary} exists: splice would write through it");
+            return Err(ToolError::other(why));
         }
+        workspace.remove_siblings(&path, &GRAPH_FILES);
+        workspace.real_path(&path)?;
+        let before = workspace.content_before(&path)?;
         // Cargo may write the lock file of the project.
-        if let Some(manifest) = manifest_of(workspace, &path).map_err(&failed)? {
+        if let Ok(manifest) = manifest_of(workspace, &path) {
             let lock = join(split(&manifest).0, "Cargo.lock");
             if let Ok(before) = workspace.content_before(&lock) {
-                watched.push(Watched { path: lock, before });
+                watched.insert(lock, before);
             }
         }
-        watched.push(Watched { path, before });
+        watched.insert(path, before);
     }
-    watched.sort();
-    watched.dedup();
     Ok(watched)
 }
 
-fn changes(workspace: &Workspace, watched: Vec<Watched>) -> Vec<Change> {
-    let changed = |it: Watched| {
-        workspace.remove_siblings(&it.path, &GRAPH_FILES);
-        let after = workspace.read(&it.path).ok();
-        (after != it.before).then(|| Change::new(&it.path, it.before, after.as_deref()))
-    };
-    watched.into_iter().filter_map(changed).collect()
-}
-
-fn report(
-    tool: Tool,
-    ended: Result<Finished, ProcessError>,
-    changed: Vec<Change>,
-) -> Result<ToolOutput, ToolError> {
-    let finished = match ended {
-        Ok(finished) => finished,
-        // The file may be half written: say so through the changes.
-        Err(source) => return Err(ToolError::process(tool)(source).with_changes(changed)),
-    };
+fn report(finished: &Finished, paths: &[&str]) -> Result<Output, ToolError> {
     let stdout = String::from_utf8_lossy(&finished.stdout).trim().to_owned();
-    let stderr = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
+    let stderr = &finished.stderr;
     if !finished.success {
-        let message = if stderr.is_empty() { &stdout } else { &stderr };
-        return Err(ToolError::program(tool, &words_of(message)).with_changes(changed));
+        let message = if stderr.is_empty() { &stdout } else { stderr };
+        let words = bounded(words_of(message), MAX_TEXT_BYTES);
+        return Err(ToolError::other(words.trim()));
     }
-    let paths: Vec<&str> = changed.iter().map(|it| it.path.as_str()).collect();
     let text = words_of(&stdout);
-    let value = json!({
-        "success": true,
-        "changed_files": paths,
-        "stdout": bounded(stdout, MAX_TEXT_BYTES),
-        "stderr": bounded(stderr, MAX_TEXT_BYTES),
-    });
-    Ok(ToolOutput::new(text, value).with_changes(changed))
+    let stdout = bounded(stdout, MAX_TEXT_BYTES);
+    let value =
+        json!({ "success": true, "changed_files": paths, "stdout": stdout, "stderr": stderr });
+    Ok(Output::new(text, value))
 }
 
 /// Splice's own words: each line as it is, but of a line of JSON the texts in it.
 fn words_of(output: &str) -> String {
-    let mut lines = Vec::new();
+    let mut lines = vec![];
     for line in output.lines() {
-        match serde_json::from_str::<Report>(line) {
-            Ok(Report {
-                error: Some(error), ..
-            }) => {
-                lines.push(error.message);
-                lines.extend(error.hint);
-                lines.extend(error.diagnostics.iter().map(|it| {
-                    let code = it
-                        .code
-                        .as_deref()
-                        .map(|it| format!("[{it}]"))
-                        .unwrap_or_default();
-                    let (line, column) = (it.line.unwrap_or(0), it.column.unwrap_or(0));
-                    let file = it.file.as_deref().unwrap_or("?");
-                    format!("{file}:{line}:{column}: {}{code}: {}", it.level, it.message)
-                }));
-            }
-            Ok(Report {
-                message: Some(message),
-                ..
-            }) => lines.push(message),
-            Ok(_) | Err(_) => lines.push(line.to_owned()),
+        let report: Value = serde_json::from_str(line).unwrap_or_default();
+        let text = |of: &Value, name: &str| of.get(name)?.as_str().map(str::to_owned);
+        let error = report.get("error").unwrap_or(&Value::Null);
+        let said = text(error, "message").or_else(|| text(&report, "message"));
+        lines.push(said.unwrap_or_else(|| line.to_owned()));
+        lines.extend(text(error, "hint"));
+        for it in error["diagnostics"].as_array().into_iter().flatten() {
+            let place = [&it["file"], &it["line"], &it["column"]];
+            let [file, row, column] = place.map(|part| part.to_string().replace('"', ""));
+            let [level, message] =
+                ["level", "message"].map(|name| text(it, name).unwrap_or_default());
+            let code = text(it, "code").map_or(String::new(), |code| format!("[{code}]"));
+            lines.push(format!("{file}:{row}:{column}: {level}{code}: {message}"));
         }
     }
     lines.join("\n")

@@ -1,45 +1,69 @@
 //! `splice_patch`: replaces one symbol of a source file by the content of another file.
 
-use super::arguments::Arguments;
-use super::output::{ToolError, ToolOutput};
-use super::programs::Programs;
-use super::run::blocking;
+use super::call::{Call, Role, Run, Spec, parameter};
+use super::lsp_check::manifest_of;
+use super::output::{Output, ToolError, quoted};
 use super::splice;
-use super::tool::Tool;
-use super::workspace::Workspace;
 
-const TOOL: Tool = Tool::SplicePatch;
+pub const SPEC: Spec = Spec {
+    description: "Replace one symbol of a source file by the content of another file.",
+    parameters: &[
+        parameter(
+            "file",
+            Role::Changed,
+            "Path of the source file, relative to the workspace.",
+        ),
+        parameter("symbol", Role::Text, "Name of the symbol that is replaced."),
+        parameter(
+            "kind",
+            Role::Optional,
+            "Kind of the symbol, such as 'fn', 'struct' or 'enum'.",
+        ),
+        parameter(
+            "with",
+            Role::Path,
+            "Path of the file that holds the replacement.",
+        ),
+    ],
+    is_mutating: true,
+    check,
+    run: Run::Program(|call| Box::pin(run(call))),
+};
 
-pub async fn run(
-    arguments: &Arguments,
-    workspace: &Workspace,
-    programs: &Programs,
-) -> Result<ToolOutput, ToolError> {
-    let file = arguments.required("file").to_owned();
-    let (source, with) = (file.clone(), arguments.required("with").to_owned());
-    let (source, with) = blocking(TOOL, workspace, move |workspace| {
-        let real = |path: &str| workspace.real_path(path).map_err(ToolError::file(TOOL));
-        Ok((real(&source)?, real(&with)?))
-    })
-    .await?;
-    // `--name=value` keeps a symbol that begins with a dash from being read as an option.
-    let mut options = vec!["patch".into(), "--file".into(), source.into()];
-    options.push(format!("--symbol={}", arguments.required("symbol")).into());
-    if let Some(kind) = arguments.get("kind").and_then(kind_option) {
-        options.push(format!("--kind={kind}").into());
+fn check(call: &Call) -> Result<(), ToolError> {
+    call.programs().installed("splice")?;
+    let file = call.argument("file");
+    call.changeable_exists(file)?;
+    call.workspace().read(call.argument("with"))?;
+    manifest_of(call.workspace(), file)?;
+    // The name as a whole word. Whether it is a definition, splice finds out.
+    let symbol = call.argument("symbol");
+    let name = symbol.rsplit("::").next().unwrap_or(symbol);
+    let text = call.workspace().read(file)?;
+    let mut words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    if words.any(|word| word == name) {
+        return Ok(());
     }
-    options.extend(["--with".into(), with.into()]);
-    splice::run(TOOL, options, vec![file], workspace, programs).await
+    let (symbol, file) = (quoted(symbol), quoted(file));
+    Err(ToolError::other(format!(
+        "symbol {symbol} does not exist in {file}"
+    )))
 }
 
-/// Splice spells kinds out where Rust uses keywords. Splice 3.1 finds no function under any kind
-/// (it looks for `fn` among symbols of kind `function`), so for functions only the name counts;
-/// splice refuses a name that is ambiguous.
-fn kind_option(kind: &str) -> Option<&str> {
-    match kind {
-        "fn" | "function" => None,
-        "mod" => Some("module"),
-        "type" => Some("type-alias"),
-        other => Some(other),
+async fn run(call: Call) -> Result<Output, ToolError> {
+    let (file, with) = (call.argument("file"), call.argument("with"));
+    // `--name=value` keeps a symbol that begins with a dash from being read as an option.
+    let symbol = format!("--symbol={}", call.argument("symbol"));
+    let mut options = vec!["patch".into(), symbol.into()];
+    // Splice spells kinds out where Rust uses keywords. Splice 3.1 finds no function under any kind
+    // (it looks for `fn` among symbols of kind `function`), so for functions only the name counts;
+    // splice refuses a name that is ambiguous.
+    match call.argument("kind") {
+        "" | "fn" | "function" => {}
+        "mod" => options.push("--kind=module".into()),
+        "type" => options.push("--kind=type-alias".into()),
+        other => options.push(format!("--kind={other}").into()),
     }
+    let paths = [("--file", file), ("--with", with)];
+    splice::run(&call, options, &paths, vec![file.to_owned()]).await
 }

@@ -2,27 +2,36 @@
 //!
 //! Splice stops at the first step that fails and keeps the earlier ones.
 
-use super::arguments::Arguments;
-use super::output::{ToolError, ToolOutput};
-use super::programs::Programs;
-use super::run::{blocking, changes};
+use super::call::{Call, Role, Run, Spec, parameter};
+use super::lsp_check::manifest_of;
+use super::output::{Output, ToolError};
 use super::splice;
-use super::tool::Tool;
-use super::workspace::Workspace;
 
-const TOOL: Tool = Tool::SplicePlan;
+pub const SPEC: Spec = Spec {
+    description: "Perform the replacements of a splice plan file.",
+    parameters: &[parameter(
+        "file",
+        Role::File,
+        "Path of the splice plan file.",
+    )],
+    is_mutating: true,
+    check,
+    run: Run::Program(|call| Box::pin(run(call))),
+};
 
-pub async fn run(
-    arguments: &Arguments,
-    workspace: &Workspace,
-    programs: &Programs,
-) -> Result<ToolOutput, ToolError> {
-    let files = changes(TOOL, arguments, workspace).await?;
-    let plan = arguments.required("file").to_owned();
-    let plan = blocking(TOOL, workspace, move |workspace| {
-        workspace.real_path(&plan).map_err(ToolError::file(TOOL))
-    })
-    .await?;
-    let options = vec!["plan".into(), "--file".into(), plan.into()];
-    splice::run(TOOL, options, files, workspace, programs).await
+fn check(call: &Call) -> Result<(), ToolError> {
+    call.programs().installed("splice")?;
+    let file = call.argument("file");
+    call.workspace().read(file)?;
+    manifest_of(call.workspace(), file)?;
+    let files = splice::files_of_plan(call)?;
+    files
+        .iter()
+        .try_for_each(|changed| call.changeable_exists(changed))
+}
+
+async fn run(call: Call) -> Result<Output, ToolError> {
+    let files = call.blocking(splice::files_of_plan).await?;
+    let paths = [("--file", call.argument("file"))];
+    splice::run(&call, vec!["plan".into()], &paths, files).await
 }

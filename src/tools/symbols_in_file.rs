@@ -1,62 +1,42 @@
 //! `symbols_in_file`: the indexed symbols of the files that match a path or glob.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::arguments::Arguments;
-use super::file_glob::{listing, matcher};
-use super::magellan::{MAX_ROWS, Symbol, index};
-use super::output::{ToolError, ToolOutput};
-use super::path::one_line;
-use super::programs::Programs;
-use super::tool::Tool;
-use super::workspace::Workspace;
+use super::call::{Call, Role, Run, Spec, parameter};
+use super::file_glob::matcher;
+use super::magellan::{Symbol, check, index, rows};
+use super::output::{Output, ToolError};
 
-const TOOL: Tool = Tool::SymbolsInFile;
+pub const SPEC: Spec = Spec {
+    description: "List the indexed symbols of the files that match a path pattern.",
+    parameters: &[parameter(
+        "pattern",
+        Role::Text,
+        "Path of an indexed file, or a glob such as 'src/**/*.rs'.",
+    )],
+    is_mutating: false,
+    check,
+    run: Run::Program(|call| Box::pin(run(call))),
+};
 
-pub async fn run(
-    arguments: &Arguments,
-    workspace: &Workspace,
-    programs: &Programs,
-) -> Result<ToolOutput, ToolError> {
-    let pattern = arguments.required("pattern");
-    let matcher = matcher(TOOL, pattern)?;
-    let index = index(TOOL, workspace, programs).await?;
-    let mut symbols = index.symbols;
+async fn run(call: Call) -> Result<Output, ToolError> {
+    let pattern = call.argument("pattern");
+    let matcher = matcher(pattern)?;
+    let mut symbols = index(&call).await?.symbols;
     symbols.retain(|it| it.file == pattern || matcher.is_match(&it.file));
-    let mut notes = Vec::new();
-    if symbols.len() > MAX_ROWS {
-        notes.push(format!(
-            "only the first {MAX_ROWS} of {} symbols are listed",
-            symbols.len()
-        ));
-        symbols.truncate(MAX_ROWS);
-    }
-    let text = listing(symbols.iter().map(line), "No symbols.", &notes);
-    let rows: Vec<Value> = symbols.iter().map(row).collect();
-    let value = json!({ "count": rows.len(), "symbols": rows, "notes": notes });
-    Ok(ToolOutput::new(text, value))
-}
-
-fn line(symbol: &Symbol) -> String {
-    let kind = symbol.kind_normalized.as_deref().unwrap_or("symbol");
-    let name = symbol
-        .display_fqn
-        .as_deref()
-        .or(symbol.name.as_deref())
-        .unwrap_or("?");
-    one_line(&format!(
-        "{}:{}: {kind} {name}",
-        symbol.file, symbol.start_line
-    ))
-}
-
-fn row(symbol: &Symbol) -> Value {
-    json!({
-        "file": symbol.file,
-        "line": symbol.start_line,
-        "end_line": symbol.end_line,
-        "name": symbol.name,
-        "kind": symbol.kind_normalized,
-        "full_name": symbol.display_fqn,
-    })
+    let line = |it: &Symbol| {
+        let kind = it.kind_normalized.as_deref().unwrap_or("symbol");
+        let name = it.display_fqn.as_deref().or(it.name.as_deref());
+        format!(
+            "{}:{}: {kind} {}",
+            it.file,
+            it.start_line,
+            name.unwrap_or("?")
+        )
+    };
+    let row = |it: &Symbol| {
+        json!({ "file": it.file, "line": it.start_line, "end_line": it.end_line, "name": it.name,
+                "kind": it.kind_normalized, "full_name": it.display_fqn })
+    };
+    Ok(rows("symbols", symbols, line, row))
 }

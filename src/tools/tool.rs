@@ -1,10 +1,23 @@
-//! The eleven tools as data: names, parameters, JSON schemas, effects. `run` performs them.
+//! The catalog of the tools, and the steps that use them.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use strum::{Display, EnumString, IntoStaticStr};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-use super::arguments::Arguments;
+use super::call::{Call, Parameter, Role, Run, Spec, Toolbox};
+use super::folder::MAX_FILE_BYTES;
+use super::output::{Output, ToolError, quoted};
+use super::path::{changeable, normalise};
+use super::{
+    file_create, file_glob, file_read, file_search, file_write, lsp_check,
+    references_from_file_to_symbol_name, references_to_symbol_name, splice, splice_patch,
+    splice_plan, symbols_in_file,
+};
+
+/// Upper bound of an argument other than file contents, in bytes.
+pub const MAX_ARGUMENT_BYTES: usize = 4096;
 
 /// A tool that a plan step names.
 #[derive(
@@ -13,14 +26,12 @@ use super::arguments::Arguments;
     Copy,
     PartialEq,
     Eq,
-    PartialOrd,
-    Ord,
-    Hash,
     Serialize,
     Deserialize,
     Display,
     EnumString,
     IntoStaticStr,
+    VariantArray,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -38,44 +49,9 @@ pub enum Tool {
     LspCheck,
 }
 
-/// What a parameter holds; it decides how the argument is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// A path inside the workspace; normalised.
-    Path,
-    /// Text that is not empty, such as a pattern or a symbol.
-    Text,
-    /// The contents of a file; may be empty.
-    Contents,
-}
-
-/// One parameter of a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parameter {
-    pub name: &'static str,
-    /// The type as the tool's signature writes it: `String`, `PathBuf` or `Option<String>`.
-    pub kind: &'static str,
-    pub required: bool,
-    pub role: Role,
-    /// What the planner is told about it.
-    pub description: &'static str,
-}
-
 impl Tool {
     /// All tools, in the order in which users and models see them.
-    pub const ALL: [Self; 11] = [
-        Self::FileRead,
-        Self::FileWrite,
-        Self::FileCreate,
-        Self::FileSearch,
-        Self::FileGlob,
-        Self::SplicePatch,
-        Self::SplicePlan,
-        Self::SymbolsInFile,
-        Self::ReferencesToSymbolName,
-        Self::ReferencesFromFileToSymbolName,
-        Self::LspCheck,
-    ];
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
 
     /// The name in plans, such as `file_read`.
     #[must_use]
@@ -83,249 +59,264 @@ impl Tool {
         self.into()
     }
 
-    /// The parameters, in the order in which problems are reported.
-    #[must_use]
-    pub const fn parameters(self) -> &'static [Parameter] {
+    pub(super) const fn spec(self) -> &'static Spec {
         match self {
-            Self::FileRead => &[FILE_PATH],
-            Self::FileWrite | Self::FileCreate => &[FILE_PATH, CONTENTS],
-            Self::FileSearch => &[REGEX, ROOT],
-            Self::FileGlob => &[GLOB, ROOT],
-            Self::SplicePatch => &[SOURCE_FILE, SYMBOL, KIND, WITH],
-            Self::SplicePlan => &[PLAN_FILE],
-            Self::SymbolsInFile => &[INDEXED_FILES],
-            Self::ReferencesToSymbolName => &[SYMBOL_NAME],
-            Self::ReferencesFromFileToSymbolName => &[SOURCE_FILE, SYMBOL_NAME],
-            Self::LspCheck => &[PROJECT_PATH],
+            Self::FileRead => &file_read::SPEC,
+            Self::FileWrite => &file_write::SPEC,
+            Self::FileCreate => &file_create::SPEC,
+            Self::FileSearch => &file_search::SPEC,
+            Self::FileGlob => &file_glob::SPEC,
+            Self::SplicePatch => &splice_patch::SPEC,
+            Self::SplicePlan => &splice_plan::SPEC,
+            Self::SymbolsInFile => &symbols_in_file::SPEC,
+            Self::ReferencesToSymbolName => &references_to_symbol_name::SPEC,
+            Self::ReferencesFromFileToSymbolName => &references_from_file_to_symbol_name::SPEC,
+            Self::LspCheck => &lsp_check::SPEC,
         }
     }
 
-    /// What the tool does, for the planner's prompt.
+    /// The parameters, in the order in which problems are reported.
     #[must_use]
-    pub const fn description(self) -> &'static str {
-        match self {
-            Self::FileRead => "Read a text file of at most 1 MiB.",
-            Self::FileWrite => "Replace the whole content of an existing text file.",
-            Self::FileCreate => {
-                "Create a text file in an existing folder. The file must not exist."
-            }
-            Self::FileSearch => {
-                "Search the lines of files under a folder by a regular expression (Rust syntax). Files that .gitignore names, hidden files and binary files are left out."
-            }
-            Self::FileGlob => {
-                "List files under a folder by a glob relative to that folder. '*' does not cross '/', '**' does. Files that .gitignore names and hidden files are left out."
-            }
-            Self::SplicePatch => {
-                "Replace one symbol of a source file by the content of another file."
-            }
-            Self::SplicePlan => "Perform the replacements of a splice plan file.",
-            Self::SymbolsInFile => {
-                "List the indexed symbols of the files that match a path pattern."
-            }
-            Self::ReferencesToSymbolName => "List the indexed references to a symbol.",
-            Self::ReferencesFromFileToSymbolName => {
-                "List the indexed references to a symbol that one file contains."
-            }
-            Self::LspCheck => {
-                "Run 'cargo check' on a Cargo project and list its errors and warnings."
-            }
-        }
+    pub const fn parameters(self) -> &'static [Parameter] {
+        self.spec().parameters
     }
 
     /// The JSON schema of the arguments.
     #[must_use]
     pub fn schema(self) -> Value {
         let property = |parameter: &Parameter| {
-            let mut schema = json!({ "type": "string", "description": parameter.description });
-            if parameter.role != Role::Contents
-                && let Some(schema) = schema.as_object_mut()
-            {
-                schema.insert("minLength".to_owned(), json!(1));
-            }
+            let description = parameter.description;
+            let schema = match parameter.role {
+                Role::Contents => json!({ "type": "string", "description": description }),
+                _ => json!({ "type": "string", "minLength": 1, "description": description }),
+            };
             (parameter.name.to_owned(), schema)
         };
-        let required: Vec<_> = self
-            .parameters()
-            .iter()
-            .filter(|it| it.required)
-            .map(|it| it.name)
-            .collect();
+        let parameters = self.parameters().iter();
+        let required = parameters.clone().filter(|it| it.role != Role::Optional);
         json!({
             "type": "object",
             "additionalProperties": false,
-            "properties": self.parameters().iter().map(property).collect::<Map<_, _>>(),
-            "required": required,
+            "properties": parameters.map(property).collect::<Map<_, _>>(),
+            "required": required.map(|it| it.name).collect::<Vec<_>>(),
         })
     }
 
-    /// Whether the tool changes files of the workspace on purpose.
-    #[must_use]
-    pub const fn is_mutating(self) -> bool {
-        match self {
-            Self::FileWrite | Self::FileCreate | Self::SplicePatch | Self::SplicePlan => true,
-            Self::FileRead
-            | Self::FileSearch
-            | Self::FileGlob
-            | Self::SymbolsInFile
-            | Self::ReferencesToSymbolName
-            | Self::ReferencesFromFileToSymbolName
-            | Self::LspCheck => false,
+    /// Checks `given` against the parameters. Problems come in the order of the parameters, unknown
+    /// names last and sorted. A forbidden path is reported only if nothing is invalid.
+    ///
+    /// # Errors
+    /// The words of all problems, or the first forbidden path.
+    pub(super) fn arguments(
+        self,
+        given: &Map<String, Value>,
+    ) -> Result<BTreeMap<&'static str, String>, ToolError> {
+        let (mut arguments, mut problems, mut forbidden) = (BTreeMap::new(), vec![], None);
+        for parameter in self.parameters() {
+            let checked = match check(parameter, given.get(parameter.name)) {
+                Ok(None) => continue,
+                Ok(Some(text)) => match parameter.role {
+                    Role::Changed => changeable(text),
+                    Role::File | Role::Path => normalise(text),
+                    Role::Text | Role::Optional | Role::Contents => Ok(text.to_owned()),
+                },
+                Err(problem) => {
+                    problems.push(problem);
+                    continue;
+                }
+            };
+            match checked {
+                Ok(text) => drop(arguments.insert(parameter.name, text)),
+                Err(refusal) => forbidden = forbidden.or(Some(refusal)),
+            }
+        }
+        let is_known = |name: &str| self.parameters().iter().any(|it| it.name == name);
+        let mut unknown: Vec<&String> = given.keys().filter(|name| !is_known(name)).collect();
+        unknown.sort();
+        problems.extend(
+            unknown
+                .into_iter()
+                .map(|it| format!("unknown {}", quoted(it))),
+        );
+        if !problems.is_empty() {
+            let problems = problems.join("; ");
+            return Err(ToolError::other(format!(
+                "Invalid arguments for '{self}': {problems}"
+            )));
+        }
+        forbidden.map_or(Ok(arguments), Err)
+    }
+}
+
+fn check<'a>(parameter: &Parameter, given: Option<&'a Value>) -> Result<Option<&'a str>, String> {
+    let (name, role) = (parameter.name, parameter.role);
+    let text = match given {
+        None | Some(Value::Null) if role == Role::Optional => return Ok(None),
+        None => return Err(format!("missing '{name}'")),
+        Some(Value::String(text)) => text.as_str(),
+        Some(_) => return Err(format!("'{name}' must be a string")),
+    };
+    let limit = match role {
+        Role::Contents => MAX_FILE_BYTES,
+        _ => MAX_ARGUMENT_BYTES,
+    };
+    if text.is_empty() && role != Role::Contents {
+        return Err(format!("'{name}' must not be empty"));
+    }
+    if text.len() > limit {
+        return Err(format!("'{name}' must not be longer than {limit} bytes"));
+    }
+    if text.contains('\0') {
+        return Err(format!("'{name}' must not contain NUL"));
+    }
+    Ok(Some(text))
+}
+
+/// A step whose tool exists and whose arguments fit it.
+#[derive(Clone)]
+pub struct Step {
+    pub step_id: String,
+    pub tool: Tool,
+    pub call: Call,
+}
+
+impl Step {
+    /// Checks the arguments of a step.
+    ///
+    /// # Errors
+    /// As [`Tool::arguments`].
+    pub fn new(
+        step_id: &str,
+        tool: Tool,
+        given: &Map<String, Value>,
+        toolbox: &Toolbox,
+    ) -> Result<Self, ToolError> {
+        let call = Call {
+            arguments: tool.arguments(given)?,
+            toolbox: toolbox.clone(),
+        };
+        let step_id = step_id.to_owned();
+        Ok(Self {
+            step_id,
+            tool,
+            call,
+        })
+    }
+
+    /// Checks what has to hold right before the step. Reads files, so call it where blocking is
+    /// allowed. The same workspace gives the same words.
+    ///
+    /// # Errors
+    /// The first condition that does not hold.
+    pub fn check(&self) -> Result<(), ToolError> {
+        (self.tool.spec().check)(&self.call)
+    }
+
+    /// Performs the step. The caller has asked the user and checked the conditions.
+    ///
+    /// # Errors
+    /// Why the tool failed, with what changed all the same.
+    pub async fn run(&self) -> Result<Output, ToolError> {
+        match self.tool.spec().run {
+            Run::Files(work) => self.call.blocking(work).await,
+            Run::Program(work) => work(self.call.clone()).await,
         }
     }
 
-    /// The paths that the arguments alone say will change.
+    /// The paths that the step will change, for the user's confirmation. Those of `splice_plan`
+    /// stand in its file, which is read.
     ///
-    /// For `splice_plan` these stand in the plan file; `run::changes` reads it.
-    #[must_use]
-    pub fn changes(self, arguments: &Arguments) -> Vec<String> {
-        let name = match self {
-            Self::FileWrite | Self::FileCreate => "path",
-            Self::SplicePatch => "file",
-            Self::SplicePlan
-            | Self::FileRead
-            | Self::FileSearch
-            | Self::FileGlob
-            | Self::SymbolsInFile
-            | Self::ReferencesToSymbolName
-            | Self::ReferencesFromFileToSymbolName
-            | Self::LspCheck => return Vec::new(),
-        };
-        arguments.get(name).map(str::to_owned).into_iter().collect()
+    /// # Errors
+    /// If that file is no plan.
+    pub async fn changes(&self) -> Result<Vec<String>, ToolError> {
+        if self.tool == Tool::SplicePlan {
+            return self.call.blocking(splice::files_of_plan).await;
+        }
+        Ok(self.paths(|role| role == Role::Changed))
+    }
+
+    /// The files that the arguments name.
+    pub fn files(&self) -> Vec<String> {
+        self.paths(|role| matches!(role, Role::File | Role::Changed))
+    }
+
+    fn paths(&self, is_meant: impl Fn(Role) -> bool) -> Vec<String> {
+        let parameters = self.tool.parameters().iter();
+        let meant = parameters.filter(|parameter| is_meant(parameter.role));
+        meant
+            .map(|it| self.call.argument(it.name).to_owned())
+            .collect()
     }
 }
-
-const fn path(name: &'static str, kind: &'static str, description: &'static str) -> Parameter {
-    Parameter {
-        name,
-        kind,
-        required: true,
-        role: Role::Path,
-        description,
-    }
-}
-
-const fn text(name: &'static str, description: &'static str) -> Parameter {
-    Parameter {
-        name,
-        kind: "String",
-        required: true,
-        role: Role::Text,
-        description,
-    }
-}
-
-const FILE_PATH: Parameter = path(
-    "path",
-    "String",
-    "Path of the file, relative to the workspace.",
-);
-const CONTENTS: Parameter = Parameter {
-    role: Role::Contents,
-    ..text(
-        "contents",
-        "The whole new content of the file, at most 1 MiB.",
-    )
-};
-const REGEX: Parameter = text("pattern", "Regular expression, matched within one line.");
-const GLOB: Parameter = text("pattern", "Glob relative to the root, such as '**/*.rs'.");
-const ROOT: Parameter = path(
-    "root",
-    "PathBuf",
-    "Folder or file to look in; '.' is the whole workspace.",
-);
-const SOURCE_FILE: Parameter = path(
-    "file",
-    "PathBuf",
-    "Path of the source file, relative to the workspace.",
-);
-const SYMBOL: Parameter = text("symbol", "Name of the symbol that is replaced.");
-const KIND: Parameter = Parameter {
-    kind: "Option<String>",
-    required: false,
-    ..text(
-        "kind",
-        "Kind of the symbol, such as 'fn', 'struct' or 'enum'.",
-    )
-};
-const WITH: Parameter = path(
-    "with",
-    "PathBuf",
-    "Path of the file that holds the replacement.",
-);
-const PLAN_FILE: Parameter = path("file", "PathBuf", "Path of the splice plan file.");
-const INDEXED_FILES: Parameter = text(
-    "pattern",
-    "Path of an indexed file, or a glob such as 'src/**/*.rs'.",
-);
-const SYMBOL_NAME: Parameter = text("name", "Name of the symbol.");
-const PROJECT_PATH: Parameter = path(
-    "path",
-    "PathBuf",
-    "A folder or file of the Cargo project; '.' is the workspace.",
-);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_are_the_same_for_serde_and_strum() {
+    fn names_and_parameters_are_those_of_the_specification() {
+        let mut listed = vec![];
         for tool in Tool::ALL {
             assert_eq!(json!(tool), json!(tool.name()));
-            assert_eq!(tool.name().parse(), Ok(tool));
+            assert_eq!(tool.name().parse(), Ok(*tool));
+            let names = tool.parameters().iter().map(|it| match it.role {
+                Role::Optional => format!("[{}]", it.name),
+                _ => it.name.to_owned(),
+            });
+            listed.push(format!("{tool} {}", names.collect::<Vec<_>>().join(" ")));
         }
-        assert_eq!(Tool::LspCheck.to_string(), "lsp_check");
+        let expected = "file_read path\nfile_write path contents\nfile_create path contents\n\
+            file_search pattern root\nfile_glob pattern root\nsplice_patch file symbol [kind] with\n\
+            splice_plan file\nsymbols_in_file pattern\nreferences_to_symbol_name name\n\
+            references_from_file_to_symbol_name file name\nlsp_check path";
+        assert_eq!(listed.join("\n"), expected);
+        let schema = Tool::SplicePatch.schema();
+        assert_eq!(schema["required"], json!(["file", "symbol", "with"]));
+        assert_eq!(schema["additionalProperties"], false);
+        assert_eq!(schema["properties"]["kind"]["minLength"], 1);
     }
 
     #[test]
-    fn parameters_are_those_of_the_specification() {
-        let listed: Vec<String> = Tool::ALL
-            .iter()
-            .map(|tool| {
-                let parameters: Vec<String> = tool
-                    .parameters()
-                    .iter()
-                    .map(|it| {
-                        let required = if it.required { "required" } else { "optional" };
-                        format!("{}: {} ({required})", it.name, it.kind)
-                    })
-                    .collect();
-                format!("{tool} - {}", parameters.join(", "))
-            })
-            .collect();
-        assert_eq!(
-            listed,
-            [
-                "file_read - path: String (required)",
-                "file_write - path: String (required), contents: String (required)",
-                "file_create - path: String (required), contents: String (required)",
-                "file_search - pattern: String (required), root: PathBuf (required)",
-                "file_glob - pattern: String (required), root: PathBuf (required)",
-                "splice_patch - file: PathBuf (required), symbol: String (required), kind: Option<String> (optional), with: PathBuf (required)",
-                "splice_plan - file: PathBuf (required)",
-                "symbols_in_file - pattern: String (required)",
-                "references_to_symbol_name - name: String (required)",
-                "references_from_file_to_symbol_name - file: PathBuf (required), name: String (required)",
-                "lsp_check - path: PathBuf (required)",
-            ]
-        );
-    }
-
-    #[test]
-    fn the_schema_lists_required_arguments_and_allows_no_others() {
-        assert_eq!(
-            Tool::SplicePatch.schema(),
-            json!({
-                "type": "object",
-                "additionalProperties": false,
-                "properties": {
-                    "file": { "type": "string", "minLength": 1, "description": "Path of the source file, relative to the workspace." },
-                    "symbol": { "type": "string", "minLength": 1, "description": "Name of the symbol that is replaced." },
-                    "kind": { "type": "string", "minLength": 1, "description": "Kind of the symbol, such as 'fn', 'struct' or 'enum'." },
-                    "with": { "type": "string", "minLength": 1, "description": "Path of the file that holds the replacement." },
-                },
-                "required": ["file", "symbol", "with"],
-            })
-        );
+    fn every_problem_is_named_in_the_order_of_the_parameters() {
+        let (read, patch) = (Tool::FileRead, Tool::SplicePatch);
+        for (tool, given, expected) in [
+            (
+                patch,
+                json!({ "file": "a.rs", "with": "b" }),
+                "missing 'symbol'",
+            ),
+            (read, json!({ "path": "a", "foo": 1 }), "unknown 'foo'"),
+            (read, json!({ "path": 7 }), "'path' must be a string"),
+            (read, json!({ "path": null }), "'path' must be a string"),
+            (read, json!({ "path": "" }), "'path' must not be empty"),
+            (
+                read,
+                json!({ "path": "a\0b" }),
+                "'path' must not contain NUL",
+            ),
+            (
+                read,
+                json!({ "path": "x".repeat(4097) }),
+                "'path' must not be longer than 4096 bytes",
+            ),
+            (
+                patch,
+                json!({ "z\n": 1, "b": 2, "with": [], "symbol": "", "kind": "" }),
+                "missing 'file'; 'symbol' must not be empty; 'kind' must not be empty; 'with' must be a string; unknown 'b'; unknown 'z\\n'",
+            ),
+            (
+                read,
+                json!({ "path": "/etc/passwd", "x": 1 }),
+                "unknown 'x'",
+            ),
+        ] {
+            let error = tool.arguments(given.as_object().unwrap()).unwrap_err();
+            let expected = format!("Invalid arguments for '{tool}': {expected}");
+            assert_eq!(error.message, expected);
+        }
+        let given = json!({ "file": "./a//b.rs", "symbol": "f", "kind": null, "with": "p" });
+        let arguments = patch.arguments(given.as_object().unwrap()).unwrap();
+        assert_eq!(arguments["file"], "a/b.rs");
+        assert_eq!(arguments.get("kind"), None);
     }
 }

@@ -1,22 +1,20 @@
 //! Puts the files of an execution back.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
 
-use super::file_error::FileError;
-use super::output::Change;
-use super::run::blocking;
-use super::step_end::{changes, cleaned, unfinished};
-use super::tool::Tool;
-use super::toolbox::Toolbox;
+use super::call::{Call, Toolbox};
+use super::execute::record;
+use super::output::ToolError;
 use super::view;
-use super::workspace::{Workspace, hash};
+use super::workspace::{Workspace, changed, hash};
 use crate::committee::{Deps, Failure};
 use crate::journal::{
-    Authorized, Event, Restore, RunContext, StepFinished, StepStarted, step_finished_key,
+    Authorized, Event, FileChange, Restore, RunContext, StepFinished, StepStarted,
+    step_finished_key,
 };
 
 /// The name of a step that puts a file back.
-pub const UNDO: &str = "undo";
+const UNDO: &str = "undo";
 
 /// Returns what puts the files of an execution back, the last change first.
 pub fn restores(events: &[Event]) -> Vec<Restore> {
@@ -32,10 +30,8 @@ pub fn restores(events: &[Event]) -> Vec<Restore> {
     let mut restores = vec![];
     for finished in view::finished_steps(events).into_iter().rev() {
         for change in finished.changed.iter().rev() {
-            let old = match &change.old {
-                Some(old) => Some(old.clone()),
-                None => kept(&finished.step_id, &change.path).flatten(),
-            };
+            let old = change.old.clone();
+            let old = old.or_else(|| kept(&finished.step_id, &change.path).flatten());
             // Without the old content nothing can be put back.
             if old.is_some() == change.before.is_some() {
                 restores.push(Restore {
@@ -73,36 +69,27 @@ pub async fn undo(
             tool: UNDO.to_owned(),
             before: vec![],
         };
-        run.record(Event::StepStarted(started.clone())).await?;
-        let left = authorized
-            .restores
-            .get(number..)
-            .unwrap_or_default()
-            .to_vec();
-        let restored = blocking(Tool::FileWrite, &toolbox.workspace, move |workspace| {
-            Ok(put_back(workspace, &left))
-        })
-        .await;
-        let result = restored.map_err(|error| error.to_string()).flatten();
-        let finished = match result {
-            Ok(change) => StepFinished {
-                ok: true,
-                output: format!("restored '{}'", restore.path),
-                error: None,
-                changed: changes(&started, &[change]),
-                ..unfinished(&step_id, UNDO, "")
-            },
-            Err(why) => unfinished(&step_id, UNDO, &format!("{UNDO} failed: {why}")),
+        run.record(Event::StepStarted(started)).await?;
+        let left: Vec<Restore> = authorized.restores.iter().skip(number).cloned().collect();
+        let call = Call {
+            arguments: BTreeMap::new(),
+            toolbox: toolbox.clone(),
+        };
+        let restored = call.blocking(move |call| put_back(call.workspace(), &left));
+        let (changed, error) = match restored.await {
+            Ok(change) => (vec![change], None),
+            Err(error) => (vec![], Some(error.of("undo failed"))),
         };
         let finished = StepFinished {
+            output: match error {
+                None => format!("restored '{}'", restore.path),
+                Some(_) => String::new(),
+            },
+            changed,
             files: vec![restore.path.clone()],
-            value: Value::Null,
-            ..finished
+            ..StepFinished::new(&step_id, UNDO, error)
         };
-        let ok = finished.ok;
-        let finished = cleaned(finished, deps);
-        run.record(Event::StepFinished(Box::new(finished))).await?;
-        if !ok {
+        if !record(run, deps, &[], finished).await? {
             return Ok(false);
         }
     }
@@ -110,28 +97,25 @@ pub async fn undo(
 }
 
 /// Puts the first file back, if all of them are as the execution left them, or back already.
-fn put_back(workspace: &Workspace, left: &[Restore]) -> Result<Change, String> {
-    let words = |error: FileError| error.to_string();
+fn put_back(workspace: &Workspace, left: &[Restore]) -> Result<FileChange, ToolError> {
     let Some(first) = left.first() else {
-        return Err("nothing is left to put back".to_owned());
+        return Err(ToolError::other("nothing is left to put back"));
     };
     // A file that several steps changed is compared with its last change, which comes first.
     for (number, restore) in left.iter().enumerate() {
-        let earlier = left.iter().take(number);
-        if earlier.clone().any(|earlier| earlier.path == restore.path) {
+        let mut earlier = left.iter().take(number);
+        if earlier.any(|earlier| earlier.path == restore.path) {
             continue;
         }
-        let now = workspace.content_before(&restore.path).map_err(words)?;
-        let found = now.as_deref().map(hash);
-        if now != restore.old && found != restore.expected {
-            return Err(format!("'{}' was changed since", restore.path));
+        let now = workspace.content_before(&restore.path)?;
+        if now != restore.old && now.as_deref().map(hash) != restore.expected {
+            let why = format!("'{}' was changed since", restore.path);
+            return Err(ToolError::other(why));
         }
     }
-    let now = workspace.content_before(&first.path).map_err(words)?;
     let old = first.old.as_deref();
-    if now.as_deref() == old {
-        return Ok(Change::new(&first.path, first.old.clone(), old));
+    if workspace.content_before(&first.path)?.as_deref() == old {
+        return Ok(changed(&first.path, first.old.clone(), old));
     }
-    let restored = workspace.restore(&first.path, first.expected.as_deref(), old);
-    restored.map_err(words)
+    workspace.restore(&first.path, first.expected.as_deref(), old)
 }

@@ -5,26 +5,25 @@
 //! workspace and `.git/info/exclude` hold; files outside of it, such as the user's own git
 //! configuration, do not. Hidden names are left out.
 
-use std::ops::ControlFlow;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::FileType;
 
-use super::file_error::{FileError, Kind};
-use super::folder::Folder;
+use super::folder::{Folder, not_text};
+use super::output::{ToolError, Why};
 use super::path::{folders_above, join, split};
-use super::workspace::{MAX_FILE_BYTES, Workspace};
+use super::workspace::Workspace;
 
 /// Upper bound of files and folders that one walk sees.
-pub const MAX_ENTRIES: usize = 100_000;
+const MAX_ENTRIES: usize = 100_000;
 /// Upper bound of folders within folders.
-pub const MAX_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Upper bound of the time of one walk.
-pub const MAX_TIME: Duration = Duration::from_secs(10);
-
-const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
+const MAX_TIME: Duration = Duration::from_secs(10);
 
 /// A file that the walk found.
 pub struct Found<'a> {
@@ -32,156 +31,147 @@ pub struct Found<'a> {
     pub path: &'a str,
     pub folder: &'a Folder,
     pub name: &'a str,
+    pub deadline: Instant,
 }
 
-type Visit<'v> = dyn FnMut(&Found<'_>) -> ControlFlow<()> + 'v;
+/// Receives the files. What it breaks with, or returns, is a reason why the result is incomplete.
+type Visit<'v> = dyn FnMut(&Found<'_>) -> ControlFlow<String, Option<String>> + 'v;
 
-/// A walk and what it met.
-pub struct Walk {
+struct Walk<'v> {
     deadline: Instant,
     entries: usize,
     /// Rules with the folder that they belong to, the strongest last.
     rules: Vec<(String, Gitignore)>,
-    /// Why the walk is not complete, in words, without repetition.
-    pub notes: Vec<String>,
+    notes: Vec<String>,
+    visit: &'v mut Visit<'v>,
 }
 
-impl Walk {
-    /// Visits the files under `root`, which may be a file itself.
-    pub fn run(
-        workspace: &Workspace,
-        root: &str,
-        visit: &mut Visit<'_>,
-    ) -> Result<Self, FileError> {
-        let deadline = Instant::now()
-            .checked_add(MAX_TIME)
-            .unwrap_or_else(Instant::now);
-        let mut walk = Self {
+/// Visits the files under `root`, which may be a file itself. Returns why the walk is not complete,
+/// in words, without repetition.
+pub fn walk<'v>(
+    workspace: &Workspace,
+    root: &str,
+    visit: &'v mut Visit<'v>,
+) -> Result<Vec<String>, ToolError> {
+    let mut walk = Walk {
+        deadline: Instant::now() + MAX_TIME,
+        entries: 0,
+        rules: vec![],
+        notes: vec![],
+        visit,
+    };
+    let ended = match workspace.kind(root)? {
+        Some(FileType::RegularFile) => {
+            let (above, name) = split(root);
+            walk.file(root, &workspace.open_folder(above)?, name)
+        }
+        Some(FileType::Directory) => {
+            if let Ok(exclude) = workspace.read(".git/info/exclude") {
+                walk.rules.push((".".to_owned(), rules(&exclude)));
+            }
+            for above in folders_above(root).into_iter().rev() {
+                walk.add_rules(above, &workspace.open_folder(above)?);
+            }
+            walk.folder(root, &workspace.open_folder(root)?, 0)
+        }
+        Some(kind) => return Err(not_text(root, kind)),
+        None => return Err(ToolError::missing(root)),
+    };
+    if let Break(why) = ended {
+        walk.note(why);
+    }
+    Ok(walk.notes)
+}
+
+/// The reason that a walk gives when its time is up.
+pub fn out_of_time() -> String {
+    format!("stopped after {} s", MAX_TIME.as_secs())
+}
+
+impl Walk<'_> {
+    fn note(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    fn file(&mut self, path: &str, folder: &Folder, name: &str) -> ControlFlow<String> {
+        let deadline = self.deadline;
+        let found = Found {
+            path,
+            folder,
+            name,
             deadline,
-            entries: 0,
-            rules: Vec::new(),
-            notes: Vec::new(),
         };
-        match workspace.kind(root)? {
-            Some(Kind::File) => {
-                let (above, name) = split(root);
-                let folder = &workspace.open_folder(above)?;
-                let _ = visit(&Found {
-                    path: root,
-                    folder,
-                    name,
-                });
-            }
-            Some(Kind::Folder) => {
-                if let Ok(exclude) = workspace.read(".git/info/exclude") {
-                    walk.rules.push((".".to_owned(), rules(&exclude)));
-                }
-                for above in folders_above(root).iter().rev() {
-                    walk.add_rules(above, &workspace.open_folder(above)?);
-                }
-                let _ = walk.folder(root, &workspace.open_folder(root)?, 0, visit);
-            }
-            Some(kind) => {
-                return Err(FileError::NotAFile {
-                    path: root.to_owned(),
-                    kind,
-                });
-            }
-            None => return Err(FileError::Missing(root.to_owned())),
+        if let Some(note) = (self.visit)(&found)? {
+            self.note(note);
         }
-        Ok(walk)
+        Continue(())
     }
 
-    /// Records a reason why the result is not complete.
-    pub fn note(&mut self, note: &str) {
-        if !self.notes.iter().any(|it| it == note) {
-            self.notes.push(note.to_owned());
-        }
-    }
-
-    fn folder(
-        &mut self,
-        path: &str,
-        folder: &Folder,
-        depth: usize,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
+    fn folder(&mut self, path: &str, folder: &Folder, depth: usize) -> ControlFlow<String> {
         let rules = self.rules.len();
         self.add_rules(path, folder);
-        let result = self.entries(path, folder, depth, visit);
-        self.rules.truncate(rules);
-        result
-    }
-
-    fn entries(
-        &mut self,
-        path: &str,
-        folder: &Folder,
-        depth: usize,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
-        for (name, kind) in self.sorted(folder)? {
+        for (name, is_folder) in self.sorted(folder)? {
             if Instant::now() >= self.deadline {
-                self.note(&format!("stopped after {} s", MAX_TIME.as_secs()));
-                return ControlFlow::Break(());
+                return Break(out_of_time());
             }
             let below = join(path, &name);
-            if self.is_ignored(&below, kind == Kind::Folder) {
+            if self.is_ignored(&below, is_folder) {
                 continue;
             }
-            if kind == Kind::File {
-                visit(&Found {
-                    path: &below,
-                    folder,
-                    name: &name,
-                })?;
+            if !is_folder {
+                self.file(&below, folder, &name)?;
             } else if depth >= MAX_DEPTH {
-                self.note(&format!("folders deeper than {MAX_DEPTH} are left out"));
+                self.note(format!("folders deeper than {MAX_DEPTH} are left out"));
             } else {
                 match folder.open_folder(&name) {
-                    Ok(next) => self.folder(&below, &next, depth.saturating_add(1), visit)?,
+                    Ok(next) => self.folder(&below, &next, depth + 1)?,
                     Err(_) => self.note("some folders could not be read"),
                 }
             }
         }
-        ControlFlow::Continue(())
+        self.rules.truncate(rules);
+        Continue(())
     }
 
-    /// Files and folders that are not hidden, in the order of their paths.
-    fn sorted(&mut self, folder: &Folder) -> ControlFlow<(), Vec<(String, Kind)>> {
-        let Ok(entries) = folder.entries() else {
+    /// Files and folders that are not hidden, in the order of their paths; true for a folder.
+    fn sorted(&mut self, folder: &Folder) -> ControlFlow<String, Vec<(String, bool)>> {
+        let mut sorted = vec![];
+        let Ok(entries) = folder.0.entries() else {
             self.note("some folders could not be read");
-            return ControlFlow::Continue(Vec::new());
+            return Continue(sorted);
         };
-        let mut sorted = Vec::new();
         for entry in entries {
-            self.entries = self.entries.saturating_add(1);
+            self.entries += 1;
             if self.entries > MAX_ENTRIES {
-                self.note(&format!("stopped after {MAX_ENTRIES} files and folders"));
-                return ControlFlow::Break(());
+                return Break(format!("stopped after {MAX_ENTRIES} files and folders"));
             }
-            match entry {
-                Ok((Some(name), _)) if name.starts_with('.') => {}
-                Ok((Some(name), kind @ (Kind::File | Kind::Folder))) => sorted.push((name, kind)),
-                Ok((Some(_), _)) => {}
-                Ok((None, _)) => self.note("names that are not UTF-8 are left out"),
+            let entry = entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?)));
+            match entry.map(|(name, kind)| (name.into_string(), kind)) {
+                Ok((Ok(name), _)) if name.starts_with('.') => {}
+                Ok((Ok(name), kind)) if kind.is_file() || kind.is_dir() => {
+                    sorted.push((name, kind.is_dir()));
+                }
+                Ok((Ok(_), _)) => {}
+                Ok((Err(_), _)) => self.note("names that are not UTF-8 are left out"),
                 Err(_) => self.note("some folders could not be read"),
             }
         }
         // A folder counts as its path with a slash, so that whole paths come out sorted.
-        sorted.sort_by_cached_key(|(name, kind)| match kind {
-            Kind::Folder => format!("{name}/"),
-            _ => name.clone(),
+        sorted.sort_by_cached_key(|(name, is_folder)| match is_folder {
+            true => format!("{name}/"),
+            false => name.clone(),
         });
-        ControlFlow::Continue(sorted)
+        Continue(sorted)
     }
 
     fn add_rules(&mut self, path: &str, folder: &Folder) {
-        let limit = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX);
-        for name in IGNORE_FILES {
-            match folder.read_text(name, name, limit) {
+        for name in [".gitignore", ".ignore"] {
+            match folder.read_text(name, name) {
                 Ok(file) => self.rules.push((path.to_owned(), rules(&file.text))),
-                Err(FileError::Missing(_)) => {}
+                Err(error) if error.why == Why::Missing => {}
                 Err(_) => self.note("some ignore files could not be read"),
             }
         }
@@ -189,11 +179,10 @@ impl Walk {
 
     fn is_ignored(&self, path: &str, is_folder: bool) -> bool {
         for (folder, rules) in self.rules.iter().rev() {
+            let below = path.strip_prefix(folder.as_str());
             let relative = match folder.as_str() {
                 "." => Some(path),
-                folder => path
-                    .strip_prefix(folder)
-                    .and_then(|rest| rest.strip_prefix('/')),
+                _ => below.and_then(|rest| rest.strip_prefix('/')),
             };
             match relative.map_or(Match::None, |relative| rules.matched(relative, is_folder)) {
                 Match::None => {}

@@ -3,29 +3,26 @@
 use std::sync::{Arc, LazyLock};
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::{Request, State};
-use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use jsonschema::Validator;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::chat::{ContextBody, READING, UserBody, set_run};
 use super::quote::{QuoteBody, priced};
 use super::runs::{Id, parse};
-use crate::app::{
-    App, Authorization, AuthorizedSteps, Authorizing, PlanInput, RequestIds, Submitted,
-};
+use crate::app::{ActionInput, App, Authorization, RequestIds, Submitted};
 use crate::domain::{EvidenceFocus, RunId, Source, ToolPlan};
-use crate::http::body::{Unread, json_bytes, shape, shaped};
+use crate::http::body::{json_bytes, shape, shaped};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
 use crate::http::reference::operation::{Content, Operation, Schemas};
 use crate::http::request_id;
-use crate::journal::{Ending, Rejection};
-use crate::tools::answers::{ExecutionView, PlanView};
+use crate::journal::Ending;
+use crate::tools::answers::{AuthorizeMode, AuthorizedBody, ExecutionView, PlanView};
 
 /// A request for a plan of tool calls.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -65,31 +62,12 @@ pub(in crate::http) struct AuthorizeBody {
     plan: Option<ToolPlan>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum AuthorizeMode {
-    /// One step.
-    Step,
-    /// All steps that are left.
-    Plan,
-    /// All steps of the given plan.
-    Modified,
-}
-
 /// Who takes the changes of an execution back.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::http) struct UndoBody {
     source: Source,
     user: UserBody,
-}
-
-/// The outcome of an authorization: the execution, or why the changed plan is rejected.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(in crate::http) struct AuthorizedBody {
-    execution: Option<ExecutionView>,
-    rejection: Option<Rejection>,
 }
 
 fn example() -> Value {
@@ -134,9 +112,24 @@ fn execution_example() -> Value {
     })
 }
 
+/// Why a run of tools may not begin.
+const BEGINNING: &[Kind] = &[
+    Kind::ToolsOff,
+    Kind::LimitSpent,
+    Kind::Busy,
+    Kind::NoJournal,
+];
+/// Why a run of tools may give no answer.
+const ENDING: &[Kind] = &[Kind::OverBudget, Kind::ProviderFailed, Kind::Deadline];
+const UNKNOWN: &[Kind] = &[Kind::NoSuchPlan, Kind::NoJournal];
+
+fn about(name: &'static str, title: &'static str) -> Operation {
+    Operation::new(name, "plans", title)
+}
+
 pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
     let plan = Content::json(schemas.answer::<PlanView>(), plan_example());
-    Operation::new("plan", "plans", "A plan of tool calls")
+    about("plan", "A plan of tool calls")
         .about(
             "A model proposes steps with the tools of the workspace, and nothing is executed. The plan is checked by fixed \
              rules: a rejected one has `rejection` with status 200. The same request with the same evidence, tools, prompts \
@@ -146,22 +139,15 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
         .body(schemas.request::<PlanBody>(), example())
         .answer(200, "The plan, and why it is rejected, if it is", vec![plan], &[])
         .problems(READING)
-        .problems(&[
-            Kind::Invalid,
-            Kind::ToolsOff,
-            Kind::LimitSpent,
-            Kind::OverBudget,
-            Kind::ProviderFailed,
-            Kind::Deadline,
-            Kind::Busy,
-            Kind::NoJournal,
-        ])
+        .problems(&[Kind::Invalid])
+        .problems(BEGINNING)
+        .problems(ENDING)
 }
 
 pub(in crate::http) fn about_quote(schemas: &mut Schemas) -> Operation {
     let quoted = json!({ "capUsd": 0.1, "expectedUsd": 0.0172, "worstUsd": 0.1, "calls": 2 });
     let price = Content::json(schemas.answer::<QuoteBody>(), quoted);
-    Operation::new("quotePlan", "plans", "What a plan would cost")
+    about("quotePlan", "What a plan would cost")
         .about(
             "Takes the body of a request for a plan: the price of the plan with the explanation of one execution. The tools \
              cost nothing. Nothing is bought and nothing is stored.",
@@ -175,20 +161,19 @@ pub(in crate::http) fn about_quote(schemas: &mut Schemas) -> Operation {
 
 pub(in crate::http) fn about_get(schemas: &mut Schemas) -> Operation {
     let plan = Content::json(schemas.answer::<PlanView>(), plan_example());
-    Operation::new("getPlan", "plans", "A plan with its executions")
+    about("getPlan", "A plan with its executions")
         .path("id", super::run_bodies::id(), "The plan.")
         .answer(200, "The plan", vec![plan], &[])
-        .problems(&[Kind::NoSuchPlan, Kind::PlanClosed, Kind::NoJournal])
+        .problems(UNKNOWN)
+        .problems(&[Kind::PlanClosed])
 }
 
 pub(in crate::http) fn about_authorize(schemas: &mut Schemas) -> Operation {
-    let done = Content::json(
-        schemas.answer::<AuthorizedBody>(),
-        json!({ "execution": execution_example(), "rejection": null }),
-    );
+    let body = json!({ "execution": execution_example(), "rejection": null });
+    let done = Content::json(schemas.answer::<AuthorizedBody>(), body);
     let example =
         json!({ "source": "http", "user": { "id": "8112", "name": "Ada" }, "mode": "plan" });
-    Operation::new("authorizePlan", "plans", "Execute steps of a plan")
+    about("authorizePlan", "Execute steps of a plan")
         .about(
             "By the user of the plan: the same `source` and `user.id`. Steps run in order; what has to hold is checked right \
              before each; a failure halts the plan, and nothing is tried again. Each step is executed once. The answer comes \
@@ -199,20 +184,14 @@ pub(in crate::http) fn about_authorize(schemas: &mut Schemas) -> Operation {
         .body(schemas.request::<AuthorizeBody>(), example)
         .answer(200, "The execution, or why a changed plan is rejected", vec![done], &[])
         .problems(READING)
-        .problems(&[
-            Kind::NoSuchPlan,
-            Kind::PlanClosed,
-            Kind::ToolsOff,
-            Kind::LimitSpent,
-            Kind::Busy,
-            Kind::NoJournal,
-        ])
+        .problems(&[Kind::NoSuchPlan, Kind::PlanClosed])
+        .problems(BEGINNING)
 }
 
 pub(in crate::http) fn about_undo(schemas: &mut Schemas) -> Operation {
     let done = Content::json(schemas.answer::<ExecutionView>(), execution_example());
     let example = json!({ "source": "http", "user": { "id": "8112", "name": "Ada" } });
-    Operation::new("undoExecution", "plans", "Take the changes of an execution back")
+    about("undoExecution", "Take the changes of an execution back")
         .about(
             "By the user of the plan, once. The last change is taken back first. A file that was changed since halts; it \
              stays as it is.",
@@ -222,90 +201,50 @@ pub(in crate::http) fn about_undo(schemas: &mut Schemas) -> Operation {
         .body(schemas.request::<UndoBody>(), example)
         .answer(200, "The execution that took the changes back", vec![done], &[])
         .problems(READING)
-        .problems(&[
-            Kind::NoSuchPlan,
-            Kind::PlanClosed,
-            Kind::ToolsOff,
-            Kind::LimitSpent,
-            Kind::Busy,
-            Kind::NoJournal,
-        ])
+        .problems(&[Kind::NoSuchPlan, Kind::PlanClosed])
+        .problems(BEGINNING)
 }
 
 pub(in crate::http) fn about_execution(schemas: &mut Schemas) -> Operation {
     let done = Content::json(schemas.answer::<ExecutionView>(), execution_example());
-    Operation::new(
-        "getExecution",
-        "plans",
-        "An execution with all that led to it",
-    )
-    .about(
-        "Request, evidence, prompt, plan, authorization, each step with its output, explanation.",
-    )
-    .path("id", super::run_bodies::id(), "The execution.")
-    .answer(200, "The execution", vec![done], &[])
-    .problems(&[Kind::NoSuchPlan, Kind::NoJournal])
+    let what =
+        "Request, evidence, prompt, plan, authorization, each step with its output, explanation.";
+    about("getExecution", "An execution with all that led to it")
+        .about(what)
+        .path("id", super::run_bodies::id(), "The execution.")
+        .answer(200, "The execution", vec![done], &[])
+        .problems(UNKNOWN)
 }
 
 static PLAN: LazyLock<Option<Validator>> = LazyLock::new(shape::<PlanBody>);
 static UNDO: LazyLock<Option<Validator>> = LazyLock::new(shape::<UndoBody>);
 static AUTHORIZE: LazyLock<Option<Validator>> = LazyLock::new(shape::<AuthorizeBody>);
 
-pub(in crate::http) async fn post(
-    State(app): State<Arc<App>>,
+/// Reads and checks the body of a request.
+async fn read<T: DeserializeOwned>(
+    app: &App,
     request: Request,
-) -> Result<Response, Problem> {
-    let (parts, bytes) = read(&app, request).await?;
-    let ids = RequestIds {
-        idempotency_key: None,
-        correlation_id: request_id::correlation_id(&parts.headers),
-    };
-    let Submitted { run, .. } = app.plan_tools(plan(&bytes)?, ids).await?;
-    ended(&app, run).await?;
-    let view = app
-        .tool_plan(run)
-        .await?
-        .ok_or_else(Problem::no_such_plan)?;
-    let mut response = Json(view).into_response();
-    set_run(&mut response, run);
-    Ok(response)
-}
-
-/// Quotes a plan. No call is made and nothing is stored.
-pub(in crate::http) async fn quote(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Json<QuoteBody>, Problem> {
-    let (_, bytes) = read(&app, request).await?;
-    priced(app.quote_plan(plan(&bytes)?).await?)
-}
-
-async fn read(app: &App, request: Request) -> Result<(Parts, Bytes), Problem> {
+    shape: &Option<Validator>,
+) -> Result<T, Problem> {
     let (parts, body) = request.into_parts();
     let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
-    Ok((parts, bytes))
+    Ok(shaped(&bytes, shape.as_ref())?)
 }
 
-/// Parses the body of a request for a plan.
-///
-/// # Errors
-/// [`Unread`]: it is not JSON, or it differs from the documented shape.
-pub fn plan(body: &[u8]) -> Result<PlanInput, Unread> {
-    let PlanBody {
-        source,
-        user,
-        context,
-        message,
-        file,
-        diagnostic,
-    } = shaped(body, PLAN.as_ref())?;
-    Ok(PlanInput {
-        source,
-        user: user.into(),
-        context: context.into(),
-        message,
-        focus: EvidenceFocus { file, diagnostic },
-    })
+impl PlanBody {
+    fn parts(self) -> (ActionInput, EvidenceFocus) {
+        let focus = EvidenceFocus {
+            file: self.file,
+            diagnostic: self.diagnostic,
+        };
+        let action = ActionInput {
+            source: self.source,
+            user: self.user.into(),
+            context: self.context.into(),
+            message: self.message,
+        };
+        (action, focus)
+    }
 }
 
 /// Waits for the end of a plan's or an execution's run.
@@ -317,19 +256,50 @@ async fn ended(app: &App, run: RunId) -> Result<(), Problem> {
     }
 }
 
+/// Answers with a body of a run.
+fn of_run(run: RunId, body: impl Serialize) -> Response {
+    let mut response = Json(body).into_response();
+    set_run(&mut response, run);
+    response
+}
+
+fn known(id: Id) -> Result<RunId, Problem> {
+    parse(id).map_err(|_| Problem::no_such_plan())
+}
+
+pub(in crate::http) async fn post(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let ids = RequestIds {
+        idempotency_key: None,
+        correlation_id: request_id::correlation_id(request.headers()),
+    };
+    let (action, focus) = read::<PlanBody>(&app, request, &PLAN).await?.parts();
+    let Submitted { run, .. } = app.plan_tools(action, focus, ids).await?;
+    ended(&app, run).await?;
+    let view = app.tool_plan(run).await?;
+    Ok(of_run(run, view.ok_or_else(Problem::no_such_plan)?))
+}
+
+/// Quotes a plan. No call is made and nothing is stored.
+pub(in crate::http) async fn quote(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Json<QuoteBody>, Problem> {
+    let (action, focus) = read::<PlanBody>(&app, request, &PLAN).await?.parts();
+    priced(app.quote_plan(action, focus).await?)
+}
+
 pub(in crate::http) async fn show(
     State(app): State<Arc<App>>,
     id: Id,
 ) -> Result<Json<PlanView>, Problem> {
-    let id = parse(id).map_err(|_| Problem::no_such_plan())?;
+    let id = known(id)?;
+    let why = "the plan is not finished, or its run failed";
+    let unfinished = || Problem::new(Kind::PlanClosed, why).of(id);
     let plan = app.tool_plan(id).await?;
-    Ok(Json(plan.ok_or_else(|| {
-        Problem::new(
-            Kind::PlanClosed,
-            "the plan is not finished, or its run failed",
-        )
-        .of(id)
-    })?))
+    Ok(Json(plan.ok_or_else(unfinished)?))
 }
 
 pub(in crate::http) async fn authorize(
@@ -337,62 +307,41 @@ pub(in crate::http) async fn authorize(
     id: Id,
     request: Request,
 ) -> Result<Response, Problem> {
-    let id = parse(id).map_err(|_| Problem::no_such_plan())?;
-    let (_, bytes) = read(&app, request).await?;
-    let AuthorizeBody {
-        source,
-        user,
-        context,
-        mode,
-        step_id,
-        plan,
-    } = shaped(&bytes, AUTHORIZE.as_ref())?;
-    let steps = match (mode, plan) {
-        (AuthorizeMode::Step, _) => AuthorizedSteps::Step(step_id),
-        (AuthorizeMode::Plan, _) => AuthorizedSteps::Plan,
-        (AuthorizeMode::Modified, plan) => AuthorizedSteps::Modified(plan.map(Box::new)),
-    };
+    let plan = known(id)?;
+    let body: AuthorizeBody = read(&app, request, &AUTHORIZE).await?;
     let given = Authorization {
-        plan: id,
-        source,
-        user: user.into(),
-        context: context.map(Into::into),
-        steps,
+        plan,
+        source: body.source,
+        user: body.user.into(),
+        context: body.context.map(Into::into),
+        mode: body.mode,
+        step_id: body.step_id,
+        changed: body.plan,
     };
-    let (run, body) = match app.authorize(given).await? {
-        Authorizing::Started(Submitted { run, .. }) => {
+    let (mut execution, mut rejection) = (None, None);
+    let run = match app.authorize(given).await? {
+        Ok(Submitted { run, .. }) => {
             ended(&app, run).await?;
-            let execution = Some(app.execution(run).await?);
-            (
-                run,
-                AuthorizedBody {
-                    execution,
-                    rejection: None,
-                },
-            )
+            execution = Some(app.execution(run).await?);
+            run
         }
-        Authorizing::Rejected(rejection) => {
-            let rejection = Some(*rejection);
-            (
-                id,
-                AuthorizedBody {
-                    execution: None,
-                    rejection,
-                },
-            )
+        Err(rejected) => {
+            rejection = Some(*rejected);
+            plan
         }
     };
-    let mut response = Json(body).into_response();
-    set_run(&mut response, run);
-    Ok(response)
+    let body = AuthorizedBody {
+        execution,
+        rejection,
+    };
+    Ok(of_run(run, body))
 }
 
 pub(in crate::http) async fn execution(
     State(app): State<Arc<App>>,
     id: Id,
 ) -> Result<Json<ExecutionView>, Problem> {
-    let id = parse(id).map_err(|_| Problem::no_such_plan())?;
-    Ok(Json(app.execution(id).await?))
+    Ok(Json(app.execution(known(id)?).await?))
 }
 
 pub(in crate::http) async fn undo(
@@ -400,12 +349,9 @@ pub(in crate::http) async fn undo(
     id: Id,
     request: Request,
 ) -> Result<Response, Problem> {
-    let id = parse(id).map_err(|_| Problem::no_such_plan())?;
-    let (_, bytes) = read(&app, request).await?;
-    let UndoBody { source, user } = shaped(&bytes, UNDO.as_ref())?;
+    let id = known(id)?;
+    let UndoBody { source, user } = read(&app, request, &UNDO).await?;
     let Submitted { run, .. } = app.undo(id, source, user.into()).await?;
     ended(&app, run).await?;
-    let mut response = Json(app.execution(run).await?).into_response();
-    set_run(&mut response, run);
-    Ok(response)
+    Ok(of_run(run, app.execution(run).await?))
 }

@@ -2,72 +2,47 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::process::Command;
 
-use crate::tools::tool::Tool;
-use crate::tools::workspace::hash;
 use serde_json::json;
 
-use super::place::{Place, mkfifo};
+use super::super::tool::Tool::{FileCreate, FileGlob, FileRead, FileSearch, FileWrite};
+use super::super::workspace::hash;
+use super::{Place, made};
 
 #[test]
 fn a_file_is_created_read_written_and_put_back() {
     let place = Place::new();
-    let created = place
-        .run(
-            Tool::FileCreate,
-            &json!({ "path": "a.txt", "contents": "one\n" }),
-        )
-        .unwrap();
+    let created = place.run(FileCreate, &["a.txt", "one\n"]).unwrap();
     assert_eq!(created.text, "Created 'a.txt' with 4 bytes.");
     assert_eq!(created.changed[0].before, None);
-    assert_eq!(created.changed[0].after_hash, Some(hash("one\n")));
-    fs::set_permissions(place.inside("a.txt"), fs::Permissions::from_mode(0o751)).unwrap();
+    assert_eq!(created.changed[0].after, Some(hash("one\n")));
+    let file = place.inside("a.txt");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o751)).unwrap();
 
-    let written = place
-        .run(
-            Tool::FileWrite,
-            &json!({ "path": "a.txt", "contents": "two\n" }),
-        )
-        .unwrap();
+    let written = place.run(FileWrite, &["a.txt", "two\n"]).unwrap();
     assert_eq!(written.text, "Wrote 4 bytes to 'a.txt'.");
     let change = &written.changed[0];
-    assert_eq!(change.before.as_deref(), Some("one\n"));
-    assert_eq!(change.before_hash, Some(hash("one\n")));
-    assert_eq!(
-        fs::metadata(place.inside("a.txt")).unwrap().mode() & 0o777,
-        0o751
-    );
-    assert_eq!(
-        place.text(Tool::FileRead, &json!({ "path": "a.txt" })),
-        "two\n"
-    );
+    assert_eq!(change.old.as_deref(), Some("one\n"));
+    assert_eq!(change.before, Some(hash("one\n")));
+    assert_eq!(place.text(FileRead, &["a.txt"]), "two\n");
 
     let restore = |now: Option<&str>, old: Option<&str>| {
-        place
-            .workspace
-            .restore("a.txt", now, old)
-            .map_err(|error| error.to_string())
+        let restored = place.toolbox.workspace.restore("a.txt", now, old);
+        restored.map_err(|error| error.message)
     };
-    restore(change.after_hash.as_deref(), change.before.as_deref()).unwrap();
-    assert_eq!(fs::read_to_string(place.inside("a.txt")).unwrap(), "one\n");
-    assert_eq!(
-        fs::metadata(place.inside("a.txt")).unwrap().mode() & 0o777,
-        0o751
-    );
+    restore(change.after.as_deref(), change.old.as_deref()).unwrap();
+    assert_eq!(place.content("a.txt"), "one\n");
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o751);
     // The same undo again would overwrite what is there now.
+    let (two, one) = (hash("two\n"), hash("one\n"));
     assert_eq!(
-        restore(change.after_hash.as_deref(), change.before.as_deref()).unwrap_err(),
-        format!(
-            "file 'a.txt' changed since: expected {}, found {}",
-            hash("two\n"),
-            hash("one\n")
-        )
+        restore(change.after.as_deref(), change.old.as_deref()).unwrap_err(),
+        format!("file 'a.txt' changed since: expected {two}, found {one}")
     );
-    restore(created.changed[0].after_hash.as_deref(), None).unwrap();
-    assert!(!place.inside("a.txt").exists());
+    restore(Some(&one), None).unwrap();
+    assert!(!file.exists());
     restore(None, Some("back")).unwrap();
-    assert_eq!(fs::read_to_string(place.inside("a.txt")).unwrap(), "back");
+    assert_eq!(place.content("a.txt"), "back");
     assert_eq!(
         restore(None, Some("x")).unwrap_err(),
         "file 'a.txt' already exists"
@@ -79,150 +54,40 @@ fn a_file_is_created_read_written_and_put_back() {
 fn refusals_have_fixed_words() {
     let place = Place::new();
     place.put("src/lib.rs", "");
+    place.put("nul", "a\0b");
+    place.put("big", &"x".repeat((1 << 20) + 1));
+    place.put("full", &"x".repeat(1 << 20));
     fs::write(place.inside("binary"), [0xff, 0xfe]).unwrap();
-    fs::write(place.inside("nul"), "a\0b").unwrap();
-    fs::write(place.inside("big"), vec![b'x'; (1 << 20) + 1]).unwrap();
-    fs::write(place.inside("full"), vec![b'x'; 1 << 20]).unwrap();
-    let read = |path: &str| json!({ "path": path });
-    let write = |path: &str| json!({ "path": path, "contents": "new" });
-    let look = |root: &str| json!({ "pattern": "x", "root": root });
-    for (tool, given, expected) in [
-        (
-            Tool::FileRead,
-            read("none"),
-            "Precondition failed: file 'none' does not exist",
-        ),
-        (
-            Tool::FileRead,
-            read("no/ne"),
-            "Precondition failed: file 'no/ne' does not exist",
-        ),
-        (
-            Tool::FileRead,
-            read("src"),
-            "Precondition failed: 'src' is a folder, not a text file",
-        ),
-        (
-            Tool::FileRead,
-            read("binary"),
-            "Precondition failed: file 'binary' is not UTF-8 text",
-        ),
-        (
-            Tool::FileRead,
-            read("nul"),
-            "Precondition failed: file 'nul' is not UTF-8 text",
-        ),
-        (Tool::FileRead, read("full"), "holds"),
-        (
-            Tool::FileRead,
-            read("big"),
-            "Precondition failed: file 'big' has 1048577 bytes, more than the limit of 1048576",
-        ),
-        (
-            Tool::FileWrite,
-            write("no/ne"),
-            "Precondition failed: file 'no/ne' does not exist",
-        ),
-        (
-            Tool::FileWrite,
-            write("src"),
-            "Precondition failed: 'src' is a folder, not a text file",
-        ),
-        (
-            Tool::FileWrite,
-            write("binary"),
-            "Precondition failed: file 'binary' is not UTF-8 text",
-        ),
-        (
-            Tool::FileCreate,
-            write("src/lib.rs"),
-            "Precondition failed: file 'src/lib.rs' already exists",
-        ),
-        (
-            Tool::FileCreate,
-            write("src"),
-            "Precondition failed: file 'src' already exists",
-        ),
-        (
-            Tool::FileCreate,
-            write("a/b/c"),
-            "Precondition failed: folder 'a' does not exist",
-        ),
-        (Tool::FileCreate, write("src/new"), "holds"),
-        (
-            Tool::FileSearch,
-            look("none"),
-            "Precondition failed: root 'none' does not exist",
-        ),
-        (Tool::FileGlob, look("src"), "holds"),
-        (
-            Tool::LspCheck,
-            read("src"),
-            "Precondition failed: 'cargo' is not installed",
-        ),
-        (
-            Tool::SplicePlan,
-            json!({ "file": "p" }),
-            "Precondition failed: 'splice' is not installed",
-        ),
-        (
-            Tool::SymbolsInFile,
-            json!({ "pattern": "p" }),
-            "Precondition failed: 'magellan' is not installed",
-        ),
-    ] {
-        assert_eq!(place.precondition(tool, &given), expected);
-        assert_eq!(place.precondition(tool, &given), expected);
-    }
-    for (tool, given, expected) in [
-        (
-            Tool::FileRead,
-            read("none"),
-            "file_read failed: file 'none' does not exist",
-        ),
-        (
-            Tool::FileWrite,
-            write("none"),
-            "file_write failed: file 'none' does not exist",
-        ),
-        (
-            Tool::FileWrite,
-            write("."),
-            "file_write failed: '.' is a folder, not a text file",
-        ),
-        (
-            Tool::FileCreate,
-            write("src"),
-            "file_create failed: file 'src' already exists",
-        ),
-        (
-            Tool::FileCreate,
-            write("a/b"),
-            "file_create failed: folder 'a' does not exist",
-        ),
-        (
-            Tool::FileCreate,
-            write("src/lib.rs/x"),
-            "file_create failed: folder 'src/lib.rs' does not exist",
-        ),
-        (
-            Tool::FileRead,
-            read("../x"),
-            "Operation not allowed: path '../x' leaves the workspace",
-        ),
-        (
-            Tool::FileSearch,
-            json!({ "pattern": "(", "root": "." }),
-            "file_search failed: invalid pattern '(': regex parse error:\n    (?:()\n    ^\nerror: unclosed group",
-        ),
-        (
-            Tool::FileGlob,
-            json!({ "pattern": "[", "root": "." }),
-            "file_glob failed: invalid pattern '[': unclosed character class; missing ']'",
-        ),
-    ] {
-        assert_eq!(place.text(tool, &given), expected);
-    }
+    place.hold(
+        r"file_read none -> ? file 'none' does not exist
+        file_read no/ne -> ? file 'no/ne' does not exist
+        file_read src -> ? 'src' is a folder, not a text file
+        file_read binary -> ? file 'binary' is not UTF-8 text
+        file_read nul -> ? file 'nul' is not UTF-8 text
+        file_read full -> ? holds
+        file_read big -> ? file 'big' has 1048577 bytes, more than the limit of 1048576
+        file_read none -> ! file 'none' does not exist
+        file_read ../x -> X '../x' leaves the workspace
+        file_write no/ne new -> ? file 'no/ne' does not exist
+        file_write src new -> ? 'src' is a folder, not a text file
+        file_write binary new -> ? file 'binary' is not UTF-8 text
+        file_write none new -> ! file 'none' does not exist
+        file_write . new -> ! '.' is a folder, not a text file
+        file_create src/lib.rs new -> ? file 'src/lib.rs' already exists
+        file_create src new -> ? file 'src' already exists
+        file_create src new -> ! file 'src' already exists
+        file_create a/b/c new -> ? folder 'a' does not exist
+        file_create a/b new -> ! folder 'a' does not exist
+        file_create src/lib.rs/x new -> ! folder 'src/lib.rs' does not exist
+        file_search x none -> ? root 'none' does not exist
+        file_search ( . -> ! invalid pattern '(': regex parse error:\n    (?:()\n    ^\nerror: unclosed group
+        file_glob x src -> ? holds
+        file_glob [ . -> ! invalid pattern '[': unclosed character class; missing ']'
+        lsp_check src -> ? 'cargo' is not installed
+        splice_plan p -> ? 'splice' is not installed
+        symbols_in_file p -> ? 'magellan' is not installed",
+    );
+    assert_eq!(place.check(FileCreate, &["src/new", ""]), "holds");
     assert_eq!(fs::read(place.inside("binary")).unwrap(), [0xff, 0xfe]);
     place.assert_clean();
 }
@@ -231,175 +96,85 @@ fn refusals_have_fixed_words() {
 fn no_link_leads_out_of_the_workspace() {
     let place = Place::new();
     place.put("real/file", "inside");
-    symlink(place.outside("secret"), place.inside("absolute")).unwrap();
-    symlink("../outside/secret", place.inside("relative")).unwrap();
-    symlink("../outside", place.inside("folder")).unwrap();
-    symlink("/proc/self/root", place.inside("root")).unwrap();
-    symlink("/proc/self/cwd", place.inside("cwd")).unwrap();
-    symlink("../outside/new", place.inside("dangling")).unwrap();
-    symlink("loop", place.inside("loop")).unwrap();
-    symlink("real", place.inside("alias")).unwrap();
     let secret = place.outside("secret").display().to_string();
-    let through_root = format!("root{secret}");
-    for path in [
-        "absolute",
-        "relative",
-        "folder/secret",
-        &through_root,
-        "dangling",
-        "cwd/x",
+    for (link, target) in [
+        ("absolute", secret.as_str()),
+        ("relative", "../outside/secret"),
+        ("folder", "../outside"),
+        ("root", "/proc/self/root"),
+        ("cwd", "/proc/self/cwd"),
+        ("dangling", "../outside/new"),
+        ("loop", "loop"),
+        ("alias", "real"),
     ] {
-        let expected = format!("Operation not allowed: path '{path}' leaves the workspace");
-        assert_eq!(
-            place.text(Tool::FileRead, &json!({ "path": path })),
-            expected
-        );
-        assert_eq!(
-            place.precondition(Tool::FileRead, &json!({ "path": path })),
-            expected
-        );
-        for tool in [Tool::FileWrite, Tool::FileCreate] {
-            let given = json!({ "path": path, "contents": "overwritten" });
-            assert!(place.run(tool, &given).is_err(), "{tool} {path}");
-            assert_ne!(place.precondition(tool, &given), "holds", "{tool} {path}");
-        }
-        for tool in [Tool::FileSearch, Tool::FileGlob] {
-            assert!(
-                place
-                    .run(tool, &json!({ "pattern": "s", "root": path }))
-                    .is_err()
-            );
+        symlink(target, place.inside(link)).unwrap();
+    }
+    let rooted = format!("root{secret}");
+    let paths = "absolute relative folder/secret dangling cwd/x".split(' ');
+    for path in paths.chain([rooted.as_str()]) {
+        place.hold(&format!(
+            "file_read {path} -> X '{path}' leaves the workspace"
+        ));
+        for tool in [FileWrite, FileCreate, FileSearch, FileGlob] {
+            // Of a search it is the root.
+            let values = if tool.parameters()[0].name == "path" {
+                [path, "x"]
+            } else {
+                ["x", path]
+            };
+            assert!(place.run(tool, &values).is_err(), "{tool} {path}");
+            assert_ne!(place.check(tool, &values), "holds", "{tool} {path}");
         }
     }
-    assert_eq!(
-        place.text(
-            Tool::FileCreate,
-            &json!({ "path": "folder/new", "contents": "x" })
-        ),
-        "file_create failed: 'folder/new' goes through the symbolic link 'folder'"
+    // A link that stays inside can be read and not written through. A walk does not follow links.
+    place.hold(
+        "file_create folder/new x -> ! 'folder/new' goes through the symbolic link 'folder'
+        file_write absolute x -> ! 'absolute' is a symbolic link, not a text file
+        file_write alias/file x -> ! 'alias/file' goes through the symbolic link 'alias'
+        file_read alias/file -> = inside
+        file_glob ** . -> = real/file",
     );
-    assert_eq!(
-        place.text(
-            Tool::FileWrite,
-            &json!({ "path": "absolute", "contents": "x" })
-        ),
-        "file_write failed: 'absolute' is a symbolic link, not a text file"
-    );
-    assert!(
-        place
-            .run(Tool::FileRead, &json!({ "path": "loop" }))
-            .is_err()
-    );
-    // A link that stays inside can be read and not written through.
-    assert_eq!(
-        place.text(Tool::FileRead, &json!({ "path": "alias/file" })),
-        "inside"
-    );
-    assert_eq!(
-        place.text(
-            Tool::FileWrite,
-            &json!({ "path": "alias/file", "contents": "x" })
-        ),
-        "file_write failed: 'alias/file' goes through the symbolic link 'alias'"
-    );
-    assert_eq!(
-        place.text(Tool::FileGlob, &json!({ "pattern": "**", "root": "." })),
-        "real/file",
-        "a walk does not follow links"
-    );
-    assert!(place.workspace.real_path("folder/secret").is_err());
+    assert!(place.run(FileRead, &["loop"]).is_err());
+    for path in ["folder/secret", "absolute", "alias/file"] {
+        assert!(place.toolbox.workspace.real_path(path).is_err());
+    }
     place.assert_clean();
-}
-
-#[test]
-fn pipes_devices_and_sockets_are_refused_at_once() {
-    let place = Place::new();
-    mkfifo(&place.inside("pipe"));
-    let _socket = std::os::unix::net::UnixListener::bind(place.inside("socket")).unwrap();
-    assert_eq!(
-        place.text(Tool::FileRead, &json!({ "path": "pipe" })),
-        "file_read failed: 'pipe' is a named pipe, not a text file"
-    );
-    assert_eq!(
-        place.text(
-            Tool::FileWrite,
-            &json!({ "path": "socket", "contents": "" })
-        ),
-        "file_write failed: 'socket' is a socket, not a text file"
-    );
-    assert_eq!(
-        place.text(Tool::FileSearch, &json!({ "pattern": "x", "root": "pipe" })),
-        "file_search failed: 'pipe' is a named pipe, not a text file"
-    );
-    assert_eq!(
-        place.text(Tool::FileSearch, &json!({ "pattern": "x", "root": "." })),
-        "No matches."
-    );
 }
 
 /// The device is made in the test's own folder: a test must never touch `/dev`, because one that
 /// runs as root and fails would replace the machine's device.
 #[test]
-fn a_device_is_refused() {
+fn pipes_devices_sockets_and_second_names_are_refused() {
     let place = Place::new();
-    let device = place.inside("device");
-    let made = Command::new("mknod")
-        .arg(&device)
-        .args(["c", "1", "3"])
-        .status()
-        .unwrap();
-    if !made.success() {
-        println!("not tested: this user cannot make a device");
-        return;
-    }
-    let before = fs::metadata(&device).unwrap().ino();
-    for (tool, given, expected) in [
-        (Tool::FileRead, json!({ "path": "device" }), "file_read"),
-        (
-            Tool::FileWrite,
-            json!({ "path": "device", "contents": "x" }),
-            "file_write",
-        ),
-    ] {
-        assert_eq!(
-            place.text(tool, &given),
-            format!("{expected} failed: 'device' is a device, not a text file")
-        );
-    }
-    let empty = hash("");
-    assert!(
-        place
-            .workspace
-            .restore("device", Some(&empty), Some("x"))
-            .is_err()
-    );
-    assert!(
-        place
-            .workspace
-            .restore("device", Some(&empty), None)
-            .is_err()
-    );
-    assert_eq!(fs::metadata(&device).unwrap().ino(), before);
-    place.assert_clean();
-}
-
-#[test]
-fn a_file_with_two_names_is_read_and_not_written() {
-    let place = Place::new();
+    assert!(made("mkfifo", &place.inside("pipe"), &[]));
+    let _socket = std::os::unix::net::UnixListener::bind(place.inside("socket")).unwrap();
     fs::hard_link(place.outside("secret"), place.inside("hard")).unwrap();
-    assert_eq!(
-        place.text(Tool::FileRead, &json!({ "path": "hard" })),
-        "secret"
-    );
-    let expected = "file 'hard' has 2 hard links; a write would separate them";
-    let given = json!({ "path": "hard", "contents": "x" });
-    assert_eq!(
-        place.text(Tool::FileWrite, &given),
-        format!("file_write failed: {expected}")
-    );
-    assert_eq!(
-        place.precondition(Tool::FileWrite, &given),
-        format!("Precondition failed: {expected}")
+    let mut kinds = vec![("pipe", "a named pipe"), ("socket", "a socket")];
+    if made("mknod", &place.inside("device"), &["c", "1", "3"]) {
+        kinds.push(("device", "a device"));
+    } else {
+        println!("not tested: this user cannot make a device");
+    }
+    for (name, kind) in kinds {
+        let before = fs::metadata(place.inside(name)).unwrap().ino();
+        for step in [
+            format!("file_read {name}"),
+            format!("file_search x {name}"),
+            format!("file_write {name} x"),
+        ] {
+            place.hold(&format!("{step} -> ! '{name}' is {kind}, not a text file"));
+        }
+        for old in [Some("x"), None] {
+            let restored = place.toolbox.workspace.restore(name, Some(&hash("")), old);
+            assert!(restored.is_err());
+        }
+        assert_eq!(fs::metadata(place.inside(name)).unwrap().ino(), before);
+    }
+    place.hold(
+        "file_read hard -> = secret
+        file_write hard x -> ! file 'hard' has 2 hard links; a write would separate them
+        file_write hard x -> ? file 'hard' has 2 hard links; a write would separate them
+        file_search x . -> = No matches.",
     );
     place.assert_clean();
 }
@@ -409,26 +184,81 @@ fn odd_names_work_or_fail_with_one_line() {
     let place = Place::new();
     let longest = "n".repeat(255);
     for name in ["a\nb", "ü 'x'", "-rf", "a\\b", "*", longest.as_str()] {
-        let given = json!({ "path": name, "contents": "x" });
-        place.run(Tool::FileCreate, &given).unwrap();
-        place.run(Tool::FileWrite, &given).unwrap();
-        assert_eq!(fs::read_to_string(place.inside(name)).unwrap(), "x");
+        place.run(FileCreate, &[name, "x"]).unwrap();
+        place.run(FileWrite, &[name, "y"]).unwrap();
+        assert_eq!(place.content(name), "y");
     }
     assert_eq!(
-        place.precondition(Tool::FileCreate, &json!({ "path": "a\nb", "contents": "" })),
+        place.check(FileCreate, &["a\nb", ""]),
         "Precondition failed: file 'a\\nb' already exists"
     );
-    let listed = place
-        .run(Tool::FileGlob, &json!({ "pattern": "a*", "root": "." }))
-        .unwrap();
+    let listed = place.run(FileGlob, &["a*", "."]).unwrap();
     assert_eq!(listed.text, "a\\nb\na\\b");
     assert_eq!(listed.value["paths"], json!(["a\nb", "a\\b"]));
     let long = "n".repeat(256);
-    assert_eq!(
-        place.text(Tool::FileCreate, &json!({ "path": long, "contents": "" })),
-        format!("file_create failed: cannot create '{long}': File name too long (os error 36)")
-    );
-    let deep = "d/".repeat(2000) + "x";
-    assert!(place.run(Tool::FileRead, &json!({ "path": deep })).is_err());
+    let too_long = format!("cannot create '{long}': File name too long (os error 36)");
+    place.hold(&format!("file_create {long} x -> ! {too_long}"));
+    assert!(place.run(FileRead, &[&("d/".repeat(2000) + "x")]).is_err());
     place.assert_clean();
+}
+
+#[test]
+fn search_and_glob_honour_ignore_files_and_are_sorted() {
+    let place = Place::new();
+    for path in "a.rs a/z.rs a/b.rs a.log keep.log target/x.rs only-top a/only-top .hidden \
+                 excluded a/c/tmp.txt a/c/not.txt"
+        .split_whitespace()
+    {
+        place.put(path, "needle 1\nnothing\n  needle 2\t.\n");
+    }
+    place.put(".gitignore", "target/\n*.log\n!keep.log\n/only-top\n");
+    place.put(".git/info/exclude", "excluded\n");
+    place.put("a/c/.ignore", "tmp.*\n");
+    place.put("a/.gitignore", "!a.log\nc/not.txt");
+    place.put("binary", "\0needle");
+    place.hold(
+        r"file_glob ** . -> = a.rs\na/b.rs\na/only-top\na/z.rs\nbinary\nkeep.log
+        file_glob *.rs . -> = a.rs
+        file_glob **/*.rs . -> = a.rs\na/b.rs\na/z.rs
+        file_glob *.rs a -> = a/b.rs\na/z.rs
+        file_glob *.rs a/b.rs -> = a/b.rs
+        file_glob {b,z}.rs a -> = a/b.rs\na/z.rs
+        file_glob *.rs target -> = target/x.rs
+        file_glob *.py . -> = No files match.",
+    );
+    let found = place.run(FileSearch, &[r"needle \d", "a"]).unwrap();
+    let lines = ["b.rs", "only-top", "z.rs"]
+        .map(|file| format!("a/{file}:1: needle 1\na/{file}:3:   needle 2    ."));
+    assert_eq!(found.text, lines.join("\n"));
+    assert_eq!(found.value["count"], 6);
+    let again = || place.run(FileSearch, &["needle", "."]).unwrap();
+    assert_eq!(again(), again());
+}
+
+#[test]
+fn outputs_and_results_are_bounded_and_say_so() {
+    let place = Place::new();
+    place.put("long", &"line with x\n".repeat(20_000));
+    place.put("wide", &"ä".repeat(350_000));
+    place.put("huge", &"x".repeat((8 << 20) + 1));
+    let read = place.run(FileRead, &["wide"]).unwrap();
+    assert!(read.text.ends_with("\n[634464 of 700000 bytes left out]"));
+    let found = place.run(FileSearch, &["x", "long"]).unwrap();
+    assert_eq!(found.value["count"], 1000);
+    assert!(found.text.ends_with("[stopped after 1000 matches]"));
+    assert!(place.text(FileSearch, &["ä", "wide"]).len() < 600);
+    let huge = "No matches.\n[files above 8388608 bytes are left out]";
+    assert_eq!(place.text(FileSearch, &["x", "huge"]), huge);
+    for file in 0..5_001 {
+        place.put(&format!("f{file}"), "");
+    }
+    let listed = place.run(FileGlob, &["f*", "."]).unwrap();
+    assert_eq!(listed.value["count"], 5000);
+    assert!(listed.text.contains("[stopped after 5000 files]"));
+
+    let slow = Place::new();
+    slow.put("text", &"abcdefghij klmno\n".repeat(400_000));
+    let started = std::time::Instant::now();
+    slow.text(FileSearch, &[r"[a-q](?-u:\w|\w\w|\w\w\w){60}!$", "."]);
+    assert!(started.elapsed().as_secs() < 20, "it ends in time");
 }

@@ -1,364 +1,130 @@
-//! The API of plans: proposal, authorization, execution, explanation, undo.
+//! The API of plans beside the acceptance criteria: undo, prices, single steps, changed plans.
 
 use conclave::journal::Event;
 use serde_json::{Value, json};
 
-use super::{
-    app, asks, authorize_path, authorizes, executed, explains, plan, post, proposes, step,
-    workspace,
-};
-use crate::support::{MockProvider, Setup, TestApp};
+use super::{Bench, LIB, asks, authorizes, create, folder, hold, read, step};
 
 #[tokio::test]
-async fn a_plan_is_authorized_executed_explained_and_taken_back() {
-    let (provider, folder) = (MockProvider::start().await, workspace());
-    let app = app(&provider, folder.path()).await;
-    let steps = [
-        step("step_1", "file_read", &json!({ "path": "src/lib.rs" })),
-        step(
-            "step_2",
-            "file_write",
-            &json!({ "path": "src/lib.rs", "contents": "pub fn two() {}\n" }),
-        ),
-        step(
-            "step_3",
-            "file_create",
-            &json!({ "path": "src/new.rs", "contents": "// new\n" }),
-        ),
-    ];
-    provider.reply_with("tool_plan", plan("MUTATE", &steps, &[]));
-    explains(
-        &provider,
-        "src/lib.rs was read, then it was written, then src/new.rs was created.",
-    );
-    let (plan, execution) = executed(&app, "Replace one by two").await;
-    assert_eq!(
-        plan["changes"][0],
-        json!({ "stepId": "step_2", "paths": ["src/lib.rs"] })
-    );
-    assert_eq!(plan["plan"]["steps"][1]["requires_confirmation"], true);
-    assert_eq!(execution["state"], "completed", "{execution}");
-    assert_eq!(execution["explanation"]["source"], "model");
-    let read = |name: &str| std::fs::read_to_string(folder.path().join(name));
-    assert_eq!(read("src/lib.rs").unwrap(), "pub fn two() {}\n");
-    assert_eq!(read("src/new.rs").unwrap(), "// new\n");
+async fn an_execution_is_taken_back_once_and_only_if_nothing_changed_since() {
+    let bench = Bench::new().await;
+    let write = json!({ "path": "src/lib.rs", "contents": "// a\n" });
+    let steps = [step("w", "file_write", &write), create("c", "src/new.rs")];
+    bench.proposes("MUTATE", &steps, &[]);
+    let text = "src/lib.rs was written, then src/new.rs was created.";
+    bench.explains("tool_explain", text);
+    let (plan, execution) = bench.executed("Write a").await;
+    assert_eq!(bench.content("src/lib.rs"), "// a\n");
+    assert_eq!(bench.content("src/new.rs"), "new\n");
+    let run = execution["executionId"].as_str().unwrap().parse().unwrap();
+    let entries = bench.app.app.entries(run).await.unwrap();
+    let keeps = |event: &Event| matches!(event, Event::StepStarted(s) if !s.before.is_empty());
+    assert!(entries.iter().any(|entry| keeps(&entry.event)));
+    let closed = bench.authorized(&plan, &authorizes("plan")).await;
+    hold(closed, 409, "/type", "urn:conclave:problem:plan-closed");
 
-    let id = execution["executionId"].as_str().unwrap();
-    let (status, known) = app.get(&format!("/api/executions/{id}")).await;
-    assert_eq!(
-        (status, &known),
-        (200, &execution),
-        "it is reconstructed from the journals"
-    );
-    assert!(
-        known["prompt"]["input"]
-            .as_str()
-            .unwrap()
-            .contains("Replace one by two")
-    );
-    let run: conclave::domain::RunId = id.parse().unwrap();
-    let entries = app.app.entries(run).await.unwrap();
-    assert!(
-        entries
-            .iter()
-            .any(|entry| matches!(&entry.event, Event::StepStarted(s) if !s.before.is_empty()))
-    );
+    let file = bench.folder.path().join("src/lib.rs");
+    std::fs::write(&file, "// mine\n").unwrap();
+    assert_eq!(bench.undone(&execution).await["state"], "halted");
+    assert_eq!(bench.content("src/lib.rs"), "// mine\n");
+    assert_eq!(bench.content("src/new.rs"), "new\n", "nothing is put back");
 
-    let path = authorize_path(&plan);
-    let (status, closed) = post(&app, &path, &authorizes("plan")).await;
-    assert_eq!(
-        (status, closed["type"].as_str()),
-        (409, Some("urn:conclave:problem:plan-closed"))
-    );
-
-    let user = json!({ "source": "http", "user": { "id": "u1", "name": "Ada" } });
-    let undo = format!("/api/executions/{id}/undo");
-    let (status, undone) = post(&app, &undo, &user).await;
-    assert_eq!(
-        (status, undone["state"].as_str()),
-        (200, Some("completed")),
-        "{undone}"
-    );
-    assert_eq!(
-        read("src/lib.rs").unwrap(),
-        "pub fn one() -> u32 {\n    1\n}\n"
-    );
-    assert!(read("src/new.rs").is_err(), "the created file is gone");
-    let (status, again) = post(&app, &undo, &user).await;
-    assert_eq!(
-        (status, again["executionId"].clone()),
-        (200, undone["executionId"].clone())
-    );
+    std::fs::write(&file, "// a\n").unwrap();
+    let undone = bench.undone(&execution).await;
+    assert_eq!(undone["state"], "completed", "{undone}");
+    assert_eq!(bench.content("src/lib.rs"), LIB);
+    assert!(!bench.folder.path().join("src/new.rs").exists());
+    let again = bench.undone(&execution).await;
+    assert_eq!(again["executionId"], undone["executionId"]);
 }
 
 #[tokio::test]
 async fn a_plan_is_quoted_before_it_is_asked() {
-    let (provider, folder) = (MockProvider::start().await, workspace());
-    let app = app(&provider, folder.path()).await;
-    let (status, price) = post(&app, "/api/plans/quote", &asks("Show it")).await;
-    assert_eq!(
-        (status, &price["capUsd"], &price["calls"]),
-        (200, &json!(0.1), &json!(2))
-    );
-    let (_, longer) = post(&app, "/api/plans/quote", &asks(&"Show it. ".repeat(900))).await;
+    let bench = Bench::new().await;
+    let quote = async |message: &str| bench.post("/api/plans/quote", &asks(message)).await;
+    let price = hold(quote("Show it").await, 200, "/capUsd", 0.1);
+    assert_eq!(price["calls"], 2);
+    let (_, longer) = quote(&"Show it. ".repeat(900)).await;
     let figure = |price: &Value, name: &str| price[name].as_f64().unwrap();
     assert!(figure(&price, "expectedUsd") < figure(&longer, "expectedUsd"));
-    assert!(provider.calls().is_empty(), "a quote calls no model");
-    assert_eq!(app.get("/api/runs?kind=all").await.1["runs"], json!([]));
+    assert!(bench.provider.calls().is_empty(), "a quote calls no model");
+    let runs = bench.app.get("/api/runs?kind=all").await.1;
+    assert_eq!(runs["runs"], json!([]));
 
-    let read = step("r", "file_read", &json!({ "path": "src/lib.rs" }));
-    proposes(&provider, "READ", &[read], &[]);
-    explains(&provider, "src/lib.rs was read.");
-    let (plan, execution) = executed(&app, "Show it").await;
-    let spent = |view: &Value| view["budget"]["spentUsd"].as_f64().unwrap();
-    let spent = spent(&plan) + spent(&execution);
-    assert!(
-        spent > 0.0 && spent <= figure(&price, "worstUsd"),
-        "{spent}"
-    );
-}
+    bench.proposes("READ", &[read("src/lib.rs")], &[]);
+    bench.explains("tool_explain", "src/lib.rs was read.");
+    let (plan, execution) = bench.executed("Show it").await;
+    let spent = |view: &Value| figure(&view["budget"], "spentUsd");
+    let (spent, worst) = (spent(&plan) + spent(&execution), figure(&price, "worstUsd"));
+    assert!(spent > 0.0 && spent <= worst, "{spent}");
 
-#[tokio::test]
-async fn a_plan_without_room_under_its_cap_has_no_price() {
-    let (provider, folder) = (MockProvider::start().await, workspace());
-    let root = folder.path().to_str().unwrap();
-    let setup = Setup::default()
-        .env("TOOLS_WORKSPACE", root)
-        .env("TOOLS_MAX_USD", "0.001");
-    let app = TestApp::with(&provider, setup).await;
+    let cap = [("TOOLS_MAX_USD".to_owned(), "0.001".to_owned())];
+    let bench = Bench::with(folder(&[]), &cap).await;
     for path in ["/api/plans/quote", "/api/plans"] {
-        let (status, problem) = post(&app, path, &asks("Show it")).await;
-        let kind = problem["type"].as_str();
-        assert_eq!(
-            (status, kind),
-            (422, Some("urn:conclave:problem:over-budget")),
-            "{path}"
-        );
+        let refused = bench.post(path, &asks("Show it")).await;
+        hold(refused, 422, "/type", "urn:conclave:problem:over-budget");
     }
-    assert!(provider.calls().is_empty());
+    assert!(bench.provider.calls().is_empty());
 }
 
 #[tokio::test]
-async fn undo_leaves_a_file_that_was_changed_since() {
-    let (provider, folder) = (MockProvider::start().await, workspace());
-    let app = app(&provider, folder.path()).await;
-    let write = step(
-        "w",
-        "file_write",
-        &json!({ "path": "src/lib.rs", "contents": "// a\n" }),
-    );
-    provider.reply_with("tool_plan", plan("MUTATE", &[write], &[]));
-    explains(&provider, "src/lib.rs was written.");
-    let (_, execution) = executed(&app, "Write a").await;
-    std::fs::write(folder.path().join("src/lib.rs"), "// mine\n").unwrap();
-    let user = json!({ "source": "http", "user": { "id": "u1", "name": "Ada" } });
-    let undo = format!(
-        "/api/executions/{}/undo",
-        execution["executionId"].as_str().unwrap()
-    );
-    let (status, undone) = post(&app, &undo, &user).await;
-    assert_eq!(
-        (status, undone["state"].as_str()),
-        (200, Some("halted")),
-        "{undone}"
-    );
-    let kept = std::fs::read_to_string(folder.path().join("src/lib.rs")).unwrap();
-    assert_eq!(kept, "// mine\n");
-}
-
-#[tokio::test]
-async fn steps_are_authorized_one_by_one_and_a_failure_halts() {
-    let (provider, folder) = (MockProvider::start().await, workspace());
-    let app = app(&provider, folder.path()).await;
-    let steps = [
-        step(
-            "step_1",
-            "file_create",
-            &json!({ "path": "src/a.rs", "contents": "" }),
-        ),
-        step(
-            "step_2",
-            "file_create",
-            &json!({ "path": "src/a.rs", "contents": "again" }),
-        ),
-        step(
-            "step_3",
-            "file_create",
-            &json!({ "path": "src/b.rs", "contents": "" }),
-        ),
-    ];
-    provider.reply_with("tool_plan", plan("MUTATE", &steps, &[]));
-    explains(&provider, "src/a.rs was created.");
-    let (_, view) = post(&app, "/api/plans", &asks("Create files")).await;
-    let path = authorize_path(&view);
-    let one = |id: &str| {
+async fn steps_are_authorized_one_by_one_by_their_user_and_a_failure_halts() {
+    let bench = Bench::new().await;
+    let files = [("step_1", "a.rs"), ("step_2", "a.rs"), ("step_3", "b.rs")];
+    let steps = files.map(|(id, path)| create(id, path));
+    bench.proposes("MUTATE", &steps, &[]);
+    bench.explains("tool_explain", "a.rs was created.");
+    let view = bench.planned("Create files").await;
+    let mut other = authorizes("plan");
+    other["user"]["id"] = json!("u2");
+    assert_eq!(bench.authorized(&view, &other).await.0, 404);
+    let halted = "a step failed, which halts the plan";
+    for (id, status, field, expected) in [
+        ("step_2", 409, "/detail", "it is not the next step"),
+        ("step_1", 200, "/execution/state", "completed"),
+        ("step_2", 200, "/execution/state", "halted"),
+        ("step_3", 409, "/detail", halted),
+    ] {
         let mut body = authorizes("step");
         body["stepId"] = json!(id);
-        body
-    };
-    let (status, wrong) = post(&app, &path, &one("step_2")).await;
-    assert_eq!(
-        (status, wrong["detail"].as_str()),
-        (409, Some("it is not the next step"))
-    );
-    let (_, first) = post(&app, &path, &one("step_1")).await;
-    assert_eq!(first["execution"]["state"], "completed");
-    let (_, second) = post(&app, &path, &one("step_2")).await;
-    let halted = &second["execution"];
-    assert_eq!(halted["state"], "halted");
-    let error = halted["steps"][0]["error"].as_str().unwrap();
-    assert_eq!(error, "Precondition failed: file 'src/a.rs' already exists");
-    assert_eq!(
-        halted["explanation"]["source"], "output",
-        "the model did not repeat the error"
-    );
-    assert!(
-        halted["explanation"]["text"]
-            .as_str()
-            .unwrap()
-            .contains(error)
-    );
-    let (status, closed) = post(&app, &path, &one("step_3")).await;
-    assert_eq!(
-        (status, closed["detail"].as_str()),
-        (409, Some("a step failed, which halts the plan"))
-    );
-    let (_, view) = app
-        .get(&format!("/api/plans/{}", view["planId"].as_str().unwrap()))
-        .await;
-    assert_eq!(
-        (
-            view["state"].as_str(),
-            view["executions"].as_array().unwrap().len()
-        ),
-        (Some("halted"), 2)
-    );
+        let answer = bench.authorized(&view, &body).await;
+        hold(answer, status, field, expected);
+    }
+    let path = format!("/api/plans/{}", view["planId"].as_str().unwrap());
+    let view = hold(bench.app.get(&path).await, 200, "/state", "halted");
+    assert_eq!(view["executions"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
 async fn a_changed_plan_is_checked_again_and_journaled() {
-    let (provider, folder) = (MockProvider::start().await, workspace());
-    let app = app(&provider, folder.path()).await;
-    provider.reply_with(
-        "tool_plan",
-        plan(
-            "READ",
-            &[step("s", "file_read", &json!({ "path": "src/lib.rs" }))],
-            &[],
-        ),
-    );
-    explains(&provider, "The search returned 1 match.");
-    let (_, view) = post(&app, "/api/plans", &asks("Show it")).await;
-    let path = authorize_path(&view);
-    let mut body = authorizes("modified");
-    let changed = |tool: &str, arguments: Value| json!({ "plan_id": "", "intent": "QUERY", "steps": [step("mine", tool, &arguments)], "evidence_referenced": [] });
-    body["plan"] = changed("nothing", json!({}));
-    let (status, refused) = post(&app, &path, &body).await;
-    assert_eq!(
-        (status, refused["rejection"]["kind"].as_str()),
-        (200, Some("unknown_tool"))
-    );
-    body["plan"] = changed("file_search", json!({ "pattern": "fn one", "root": "." }));
-    let (_, done) = post(&app, &path, &body).await;
-    assert_eq!(done["execution"]["authorization"]["mode"], "modified");
-    assert_eq!(done["execution"]["authorization"]["by"], "Ada (u1)");
-    assert_eq!(done["execution"]["plan"]["steps"][0]["step_id"], "mine");
-    assert!(
-        done["execution"]["steps"][0]["output"]
-            .as_str()
-            .unwrap()
-            .contains("src/lib.rs")
-    );
+    let bench = Bench::new().await;
+    bench.proposes("READ", &[read("src/lib.rs")], &[]);
+    bench.explains("tool_explain", "The search returned 1 match.");
+    let view = bench.planned("Show it").await;
+    let changed = async |tool: &str, arguments: Value| {
+        let mut body = authorizes("modified");
+        let steps = [step("mine", tool, &arguments)];
+        body["plan"] =
+            json!({ "plan_id": "", "intent": "QUERY", "steps": steps, "evidence_referenced": [] });
+        bench.authorized(&view, &body).await
+    };
+    let refused = changed("nothing", json!({})).await;
+    hold(refused, 200, "/rejection/kind", "unknown_tool");
+    let search = json!({ "pattern": "fn one", "root": "." });
+    let done = changed("file_search", search).await;
+    let found = "src/lib.rs:1: pub fn one() -> u32 {";
+    let done = hold(done, 200, "/execution/steps/0/output", found);
+    let execution = &done["execution"];
+    assert_eq!(execution["authorization"]["mode"], "modified");
+    assert_eq!(execution["authorization"]["by"], "Ada (u1)");
+    assert_eq!(execution["plan"]["steps"][0]["step_id"], "mine");
+    let path = format!("/api/plans/{}", view["planId"].as_str().unwrap());
+    hold(bench.app.get(&path).await, 200, "/modified/by", "Ada (u1)");
 }
 
 #[tokio::test]
-async fn an_explanation_is_screened_and_restated_once() {
-    let (provider, folder) = (MockProvider::start().await, workspace());
-    let app = app(&provider, folder.path()).await;
-    let read = step("s", "file_read", &json!({ "path": "src/lib.rs" }));
-    provider.reply_with("tool_plan", plan("READ", std::slice::from_ref(&read), &[]));
-    explains(
-        &provider,
-        "This will probably fix the build with 90% confidence.",
-    );
-    provider.reply_with(
-        "tool_restate",
-        json!({ "explanation": "src/lib.rs has 3 lines." }),
-    );
-    let (_, execution) = executed(&app, "Show the file").await;
-    assert_eq!(
-        execution["explanation"]["source"], "restated",
-        "{execution}"
-    );
-    let rejected = execution["explanation"]["rejected"][0].as_str().unwrap();
-    assert!(
-        rejected.starts_with("Response contains disallowed element: "),
-        "{rejected}"
-    );
-
-    provider.reply_with(
-        "tool_restate",
-        json!({ "explanation": "It is likely safe now." }),
-    );
-    let (_, execution) = executed(&app, "Show the file again").await;
-    assert_eq!(execution["explanation"]["source"], "output");
-    assert!(
-        execution["explanation"]["text"]
-            .as_str()
-            .unwrap()
-            .contains("pub fn one()")
-    );
-}
-
-#[tokio::test]
-async fn the_same_request_with_the_same_evidence_gets_the_same_plan() {
-    let (provider, folder) = (MockProvider::start().await, workspace());
-    let app = app(&provider, folder.path()).await;
-    let read = step("s", "file_read", &json!({ "path": "src/lib.rs" }));
-    provider.reply_with("tool_plan", plan("READ", std::slice::from_ref(&read), &[]));
-    explains(&provider, "src/lib.rs has 3 lines.");
-    let (plan_1, _) = executed(&app, "Show it").await;
-    let calls = provider.calls().len();
-    // The execution is evidence now, so the same request is planned anew, and may cite it.
-    provider.reply_with("tool_plan", plan("READ", &[read], &["Q1", "Q4"]));
-    let (_, plan_2) = post(&app, "/api/plans", &asks("Show it")).await;
-    assert_ne!(plan_1["planId"], plan_2["planId"]);
-    assert_eq!(plan_2["state"], "proposed", "{plan_2}");
-    assert_eq!(
-        plan_2["evidence"]["Q1"][0],
-        json!({ "tool": "file_read", "count": 1, "last_success": true })
-    );
-    assert_eq!(plan_2["evidence"]["Q4"][0]["file"], "src/lib.rs");
-    assert_eq!(provider.calls().len(), calls + 1);
-    let (_, plan_3) = post(&app, "/api/plans", &asks("Show it")).await;
-    assert_eq!(
-        (plan_3["planId"].clone(), provider.calls().len()),
-        (plan_2["planId"].clone(), calls + 1)
-    );
-}
-
-#[tokio::test]
-async fn plans_are_off_without_a_workspace_and_not_shown_to_others() {
-    let provider = MockProvider::start().await;
-    let off = TestApp::start(&provider).await;
-    let (status, problem) = post(&off, "/api/plans", &asks("Show it")).await;
-    assert_eq!(
-        (status, problem["type"].as_str()),
-        (404, Some("urn:conclave:problem:tools-off"))
-    );
-    let folder = workspace();
-    let app = app(&provider, folder.path()).await;
-    provider.reply_with(
-        "tool_plan",
-        plan(
-            "READ",
-            &[step("s", "file_read", &json!({ "path": "src/lib.rs" }))],
-            &[],
-        ),
-    );
-    let (_, view) = post(&app, "/api/plans", &asks("Show it")).await;
-    let path = authorize_path(&view);
-    let mut other = authorizes("plan");
-    other["user"]["id"] = json!("u2");
-    assert_eq!(post(&app, &path, &other).await.0, 404);
+async fn plans_are_off_without_a_workspace() {
+    let bench = Bench::off().await;
+    let refused = bench.post("/api/plans", &asks("Show it")).await;
+    hold(refused, 404, "/type", "urn:conclave:problem:tools-off");
 }

@@ -1,6 +1,5 @@
 //! Executions that are killed, cancelled or authorized twice.
 
-use std::path::Path;
 use std::time::Duration;
 
 use conclave::domain::RunId;
@@ -8,25 +7,18 @@ use conclave::journal::Event;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::project::programs;
-use super::{asks, authorizes, explains, proposes, step};
+use super::project::{MANIFEST, programs};
+use super::{ada, asks, authorizes, create, folder, plan, step};
 use crate::support::process::{Home, Service};
 use crate::support::{MockProvider, client, until};
 
-/// A crate whose check lasts a minute, because its build script sleeps.
-fn slow_crate() -> TempDir {
-    let folder = TempDir::new().unwrap();
-    std::fs::create_dir(folder.path().join("src")).unwrap();
-    let manifest =
-        "[package]\nname = \"slow\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n";
-    std::fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
-    std::fs::write(folder.path().join("src/lib.rs"), "pub fn one() {}\n").unwrap();
-    let sleeps = "fn main() {\n    std::thread::sleep(std::time::Duration::from_secs(60));\n}\n";
-    std::fs::write(folder.path().join("build.rs"), sleeps).unwrap();
-    folder
-}
+/// A build script that lasts a minute.
+const SLEEPS: &str =
+    "fn main() {\n    std::thread::sleep(std::time::Duration::from_secs(60));\n}\n";
 
+/// A service of its own process, whose model proposes a file, a slow check and another file.
 struct Running {
+    folder: TempDir,
     home: Home,
     service: Service,
     provider: MockProvider,
@@ -34,28 +26,25 @@ struct Running {
 }
 
 impl Running {
-    /// Starts a service whose model proposes a file, a slow check and another file.
-    async fn start(root: &Path) -> Self {
-        let provider = MockProvider::start().await;
-        let create = |id: &str, path: &str| {
-            step(
-                id,
-                "file_create",
-                &json!({ "path": path, "contents": "new\n" }),
-            )
-        };
-        let steps = [
-            create("step_1", "a.txt"),
-            step("step_2", "lsp_check", &json!({ "path": "src/lib.rs" })),
-            create("step_3", "b.txt"),
+    async fn start() -> Self {
+        let files = [
+            ("Cargo.toml", MANIFEST),
+            ("src/lib.rs", "pub fn one() {}\n"),
+            ("build.rs", SLEEPS),
         ];
-        proposes(&provider, "MUTATE", &steps, &[]);
-        explains(&provider, "a.txt was created.");
+        let (folder, provider) = (folder(&files), MockProvider::start().await);
+        let check = step("step_2", "lsp_check", &json!({ "path": "src/lib.rs" }));
+        let steps = [create("step_1", "a.txt"), check, create("step_3", "b.txt")];
+        provider.reply_with("tool_plan", plan("MUTATE", &steps, &[]));
+        let text = json!({ "explanation": "a.txt was created." });
+        provider.reply_with("tool_explain", text);
         let mut variables = programs();
-        variables.push(("TOOLS_WORKSPACE".into(), root.to_str().unwrap().into()));
+        let root = folder.path().to_str().unwrap().to_owned();
+        variables.push(("TOOLS_WORKSPACE".into(), root));
         let home = Home::sqlite();
         let service = serve(&home, &provider, &variables).await;
         Self {
+            folder,
             home,
             service,
             provider,
@@ -64,10 +53,8 @@ impl Running {
     }
 
     async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let request = client()
-            .post(format!("{}{path}", self.service.url))
-            .json(body);
-        let response = request.send().await.unwrap();
+        let request = client().post(format!("{}{path}", self.service.url));
+        let response = request.json(body).send().await.unwrap();
         (response.status().as_u16(), response.json().await.unwrap())
     }
 
@@ -76,108 +63,85 @@ impl Running {
         request.send().await.unwrap().json().await.unwrap()
     }
 
+    /// How often the second step of an execution began.
+    async fn begun(&self, execution: &str) -> usize {
+        let entries = self.home.entries(execution.parse::<RunId>().unwrap()).await;
+        let is_second =
+            |event: &Event| matches!(event, Event::StepStarted(s) if s.step_id == "step_2");
+        entries
+            .iter()
+            .filter(|entry| is_second(&entry.event))
+            .count()
+    }
+
     /// Proposes the plan, authorizes it without waiting, and waits until its second step runs.
+    /// Returns the paths of plan and execution.
     async fn until_the_check_runs(&self) -> (String, String) {
         let (_, plan) = self.post("/api/plans", &asks("Check it")).await;
-        let plan_id = plan["planId"].as_str().unwrap().to_owned();
-        let path = format!("/api/plans/{plan_id}/authorize");
-        let request = client().post(format!("{}{path}", self.service.url));
+        let plan = format!("/api/plans/{}", plan["planId"].as_str().unwrap());
+        let request = client().post(format!("{}{plan}/authorize", self.service.url));
         let request = request
             .json(&authorizes("plan"))
             .timeout(Duration::from_secs(2));
         assert!(request.send().await.is_err(), "the client does not wait");
-        let view = self.get(&format!("/api/plans/{plan_id}")).await;
+        let view = self.get(&plan).await;
         let execution = view["executions"][0]["executionId"]
             .as_str()
             .unwrap()
             .to_owned();
-        let run: RunId = execution.parse().unwrap();
-        let is_second =
-            |event: &Event| matches!(event, Event::StepStarted(s) if s.step_id == "step_2");
-        let has_begun = async || {
-            let entries = self.home.entries(run).await;
-            entries.iter().any(|entry| is_second(&entry.event))
-        };
-        until(has_begun).await;
-        (plan_id, execution)
+        until(async || self.begun(&execution).await > 0).await;
+        (plan, execution)
     }
 
-    async fn ended(&self, execution: &str) -> Value {
+    /// Waits for the end of an execution, whose second step is in doubt.
+    async fn hold_the_doubt(&self, execution: &str) {
         let path = format!("/api/executions/{execution}");
         until(async || self.get(&path).await["state"] != "running").await;
-        self.get(&path).await
+        let ended = self.get(&path).await;
+        assert_eq!(ended["state"], "halted", "{ended}");
+        let steps = ended["steps"].as_array().unwrap();
+        assert_eq!(steps.len(), 2, "step_3 did not run: {ended}");
+        assert_eq!(
+            (&steps[0]["ok"], &steps[1]["inDoubt"]),
+            (&json!(true), &json!(true))
+        );
+        let folder = self.folder.path();
+        assert!(folder.join("a.txt").exists() && !folder.join("b.txt").exists());
     }
 }
 
 async fn serve(home: &Home, provider: &MockProvider, variables: &[(String, String)]) -> Service {
-    let variables: Vec<(&str, &str)> = variables
+    let variables = variables
         .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect();
-    home.serve(provider, &variables).await
-}
-
-fn hold_the_doubt(execution: &Value, folder: &Path) {
-    assert_eq!(execution["state"], "halted", "{execution}");
-    let steps = execution["steps"].as_array().unwrap();
-    assert_eq!(steps.len(), 2, "step_3 did not run: {execution}");
-    assert_eq!(
-        (&steps[0]["ok"], &steps[1]["inDoubt"]),
-        (&json!(true), &json!(true))
-    );
-    assert!(folder.join("a.txt").exists() && !folder.join("b.txt").exists());
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    home.serve(provider, &variables.collect::<Vec<_>>()).await
 }
 
 #[tokio::test]
 async fn a_step_under_way_at_a_kill_is_in_doubt_and_not_run_again() {
-    let folder = slow_crate();
-    let running = Running::start(folder.path()).await;
+    let mut running = Running::start().await;
     let (_, execution) = running.until_the_check_runs().await;
-    let Running {
-        home,
-        service,
-        provider,
-        variables,
-    } = running;
-    service.kill().await;
-    let service = serve(&home, &provider, &variables).await;
-    let running = Running {
-        home,
-        service,
-        provider,
-        variables,
-    };
-    let ended = running.ended(&execution).await;
-    hold_the_doubt(&ended, folder.path());
-    let run: RunId = execution.parse().unwrap();
-    let entries = running.home.entries(run).await;
-    let begun = entries
-        .iter()
-        .filter(|entry| matches!(&entry.event, Event::StepStarted(s) if s.step_id == "step_2"));
-    assert_eq!(begun.count(), 1);
+    running.service.kill().await;
+    running.service = serve(&running.home, &running.provider, &running.variables).await;
+    running.hold_the_doubt(&execution).await;
+    assert_eq!(running.begun(&execution).await, 1);
 }
 
 #[tokio::test]
 async fn a_cancelled_execution_says_which_step_is_in_doubt_and_can_be_taken_back() {
-    let folder = slow_crate();
-    let running = Running::start(folder.path()).await;
+    let running = Running::start().await;
     let (plan, execution) = running.until_the_check_runs().await;
-    let path = format!("/api/plans/{plan}/authorize");
-    for body in [authorizes("plan"), authorizes("step")] {
-        let (status, refused) = running.post(&path, &body).await;
-        let detail = refused["detail"].as_str();
-        assert_eq!(
-            (status, detail),
-            (409, Some("an execution of the plan is under way"))
-        );
+    for mode in ["plan", "step"] {
+        let path = format!("{plan}/authorize");
+        let (status, refused) = running.post(&path, &authorizes(mode)).await;
+        let why = json!("an execution of the plan is under way");
+        assert_eq!((status, &refused["detail"]), (409, &why));
     }
     let request = client().delete(format!("{}/api/runs/{execution}", running.service.url));
     assert_eq!(request.send().await.unwrap().status(), 202);
-    let ended = running.ended(&execution).await;
-    hold_the_doubt(&ended, folder.path());
-    let user = json!({ "source": "http", "user": { "id": "u1", "name": "Ada" } });
+    running.hold_the_doubt(&execution).await;
     let undo = format!("/api/executions/{execution}/undo");
-    let (_, undone) = running.post(&undo, &user).await;
+    let (_, undone) = running.post(&undo, &ada()).await;
     assert_eq!(undone["state"], "completed", "{undone}");
-    assert!(!folder.path().join("a.txt").exists());
+    assert!(!running.folder.path().join("a.txt").exists());
 }

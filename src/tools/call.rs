@@ -1,0 +1,147 @@
+//! What the eleven tools have in common: a description, checked arguments, and what they work on.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use super::output::{Output, ToolError, Why};
+use super::programs::Programs;
+use super::workspace::Workspace;
+use crate::committee::Failure;
+
+/// Upper bound of the time of file operations. Search and glob end earlier by themselves.
+const MAX_FILE_TIME: Duration = Duration::from_secs(30);
+
+/// The workspace and the programs that are installed. A clone is the same toolbox.
+#[derive(Clone)]
+pub struct Toolbox {
+    pub(super) workspace: Workspace,
+    pub(super) programs: Arc<Programs>,
+}
+
+impl Toolbox {
+    /// Opens the workspace, and looks for the programs in the `PATH` that `variable` returns.
+    ///
+    /// # Errors
+    /// If the workspace is no folder that can be opened.
+    pub fn open(root: &Path, variable: impl Fn(&str) -> Option<OsString>) -> io::Result<Self> {
+        Ok(Self {
+            workspace: Workspace::open(root)?,
+            programs: Arc::new(Programs::find(variable)),
+        })
+    }
+
+    /// # Errors
+    /// [`Failure`] if tools are off.
+    pub(super) fn required(given: Option<&Self>) -> Result<&Self, Failure> {
+        let off = "tool plans are off: TOOLS_WORKSPACE is not set";
+        given.ok_or_else(|| Failure::internal(off))
+    }
+}
+
+/// What a parameter holds; it decides how the argument is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The path of the file that the tool is about.
+    File,
+    /// The path of the file that the tool changes.
+    Changed,
+    /// Another path inside the workspace.
+    Path,
+    /// Text that is not empty, such as a pattern or a symbol.
+    Text,
+    /// As `Text`; may be left out.
+    Optional,
+    /// The contents of a file; may be empty.
+    Contents,
+}
+
+/// One parameter of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameter {
+    pub name: &'static str,
+    pub(super) role: Role,
+    /// What the planner is told about it.
+    pub(super) description: &'static str,
+}
+
+pub const fn parameter(name: &'static str, role: Role, description: &'static str) -> Parameter {
+    Parameter {
+        name,
+        role,
+        description,
+    }
+}
+
+/// A tool, in a file of its own.
+pub struct Spec {
+    /// What the tool does, for the planner's prompt.
+    pub description: &'static str,
+    /// In the order in which problems are reported.
+    pub parameters: &'static [Parameter],
+    /// Whether the tool changes files of the workspace on purpose.
+    pub is_mutating: bool,
+    /// What has to hold right before a step. Reads files.
+    pub check: fn(&Call) -> Result<(), ToolError>,
+    pub run: Run,
+}
+
+pub enum Run {
+    /// Work on files only.
+    Files(fn(&Call) -> Result<Output, ToolError>),
+    /// Work with a program.
+    Program(fn(Call) -> BoxFuture<'static, Result<Output, ToolError>>),
+}
+
+/// Checked arguments with what the tool works on. Paths are normalised.
+#[derive(Clone)]
+pub struct Call {
+    pub arguments: BTreeMap<&'static str, String>,
+    pub toolbox: Toolbox,
+}
+
+impl Call {
+    /// An argument; empty for an optional one that is absent.
+    pub fn argument(&self, name: &str) -> &str {
+        self.arguments.get(name).map_or("", String::as_str)
+    }
+
+    pub fn workspace(&self) -> &Workspace {
+        &self.toolbox.workspace
+    }
+
+    pub fn programs(&self) -> &Programs {
+        &self.toolbox.programs
+    }
+
+    /// Runs file work on a thread where blocking is allowed, with a time limit.
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let call = self.clone();
+        let task = tokio::task::spawn_blocking(move || work(&call));
+        match tokio::time::timeout(MAX_FILE_TIME, task).await {
+            Ok(result) => result.unwrap_or_else(|_| Err(ToolError::other("internal error"))),
+            Err(_) => {
+                let seconds = MAX_FILE_TIME.as_secs();
+                let why = format!("no result within {seconds} s; its effect is not known");
+                Err(ToolError::new(Why::Unfinished, why))
+            }
+        }
+    }
+
+    /// Fails if a file is not there, or could not be put back after a change.
+    pub fn changeable_exists(&self, path: &str) -> Result<(), ToolError> {
+        match self.workspace().content_before(path) {
+            Ok(Some(_)) => Ok(()),
+            Err(error) if error.why != Why::FolderMissing => Err(error),
+            Ok(None) | Err(_) => Err(ToolError::missing(path)),
+        }
+    }
+}

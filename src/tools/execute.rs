@@ -106,7 +106,7 @@ async fn perform(
                 tool: step.tool.name().to_owned(),
                 before,
             };
-            run.record(Event::StepStarted(started.clone())).await?;
+            run.store(Event::StepStarted(started.clone())).await?;
             let (workspace, programs) = (&toolbox.workspace, &toolbox.programs);
             match run_tool(step.tool, &step.arguments, workspace, programs).await {
                 // It may still take effect.
@@ -119,7 +119,7 @@ async fn perform(
         }
     };
     let finished = Event::StepFinished(Box::new(cleaned(finished, deps)));
-    match run.record(finished).await? {
+    match run.store(finished).await? {
         Event::StepFinished(finished) => Ok(*finished),
         _ => Err(Failure::internal(
             "the journal has another event of the step",
@@ -192,6 +192,6 @@ pub async fn settle(run: &RunContext, deps: &Deps, toolbox: Option<&Toolbox>) ->
         },
     };
     let finished = Event::StepFinished(Box::new(cleaned(finished, deps)));
-    run.record(finished).await?;
+    run.store(finished).await?;
     Ok(())
 }

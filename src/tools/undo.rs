@@ -73,7 +73,7 @@ pub async fn undo(
             tool: UNDO.to_owned(),
             before: vec![],
         };
-        run.record(Event::StepStarted(started.clone())).await?;
+        run.store(Event::StepStarted(started.clone())).await?;
         let left = authorized
             .restores
             .get(number..)
@@ -101,7 +101,7 @@ pub async fn undo(
         };
         let ok = finished.ok;
         let finished = cleaned(finished, deps);
-        run.record(Event::StepFinished(Box::new(finished))).await?;
+        run.store(Event::StepFinished(Box::new(finished))).await?;
         if !ok {
             return Ok(false);
         }

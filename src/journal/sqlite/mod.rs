@@ -336,7 +336,7 @@ impl JournalStore for SqliteStore {
         writes::renew(self, lease, duration, now).await
     }
 
-    async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
+    async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error> {
         self.file
             .noted(writes::append(self, lease, at, events).await)
     }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::domain::Effort;
 
@@ -76,14 +77,14 @@ pub(super) enum Thinking {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Format<'a> {
-    JsonSchema { schema: &'a Value },
+    JsonSchema { schema: &'a RawValue },
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct Tool<'a> {
     pub name: &'a str,
     pub description: &'static str,
-    pub input_schema: &'a Value,
+    pub input_schema: &'a RawValue,
 }
 
 #[derive(Debug, Serialize)]

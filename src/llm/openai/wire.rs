@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::domain::Effort;
 
@@ -82,7 +83,7 @@ pub(super) enum ResponseFormat<'a> {
 pub(super) struct JsonSchema<'a> {
     pub name: &'a str,
     pub strict: bool,
-    pub schema: &'a Value,
+    pub schema: &'a RawValue,
 }
 
 #[derive(Debug, Serialize)]
@@ -96,7 +97,7 @@ pub(super) struct Function<'a> {
     pub name: &'a str,
     pub description: &'static str,
     pub strict: bool,
-    pub parameters: &'a Value,
+    pub parameters: &'a RawValue,
 }
 
 #[derive(Debug, Serialize)]

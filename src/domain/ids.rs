@@ -41,7 +41,7 @@ impl FromStr for RunId {
 /// Returns the SHA-256 of the parts in order, each preceded by its length, as 64 lower-case hex
 /// digits.
 pub fn fingerprint(parts: &[&[u8]]) -> String {
-    use fmt::Write as _;
+    let hex = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
     let mut hasher = Sha256::new();
     for part in parts {
         hasher.update((part.len() as u64).to_be_bytes());
@@ -50,10 +50,8 @@ pub fn fingerprint(parts: &[&[u8]]) -> String {
     hasher
         .finalize()
         .iter()
-        .fold(String::with_capacity(64), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        .flat_map(|byte| [hex(byte >> 4), hex(byte & 15)])
+        .collect()
 }
 
 #[cfg(test)]

@@ -40,12 +40,12 @@ use crate::compute::ComputePool;
 use crate::config::Config;
 use crate::domain::{Question, RunId, Usd, counted, fingerprint};
 use crate::journal::{
-    self, Acceptance, Accepted, CancelOutcome, Continues, Entry, Event, Finished, NewRun,
-    RunFilter, RunRow, Store, Transcript, Wake,
+    self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Continues, Entry, Event,
+    Finished, NewRun, RunFilter, RunRow, Store, Transcript, Wake,
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use crate::tools::Toolbox;
-use runner::{Runner, Slot};
+use runner::{Begun, Runner, Slot};
 use user_rate_limit::UserRateLimit;
 
 pub use act::{Acted, Confirmation};
@@ -330,9 +330,28 @@ impl App {
             body_hash,
             limits: limits.clone(),
         };
-        match self.store.accept(new).await? {
+        // A run that may begin at once is claimed in the transaction that accepts it.
+        let (acceptance, begun) = match self.runner.run_slot() {
+            None => (self.store.accept(new).await?, None),
+            Some(start) => {
+                let accepted = new.accepted.clone();
+                let hold = AfterAction::Hold {
+                    owner: self.runner.owner().to_owned(),
+                    lease: self.config.policy.lease,
+                };
+                match self.store.begin(new, hold).await? {
+                    ActionStart::Held(lease) => (
+                        Acceptance::New,
+                        Some(Begun::accepted(lease, start, accepted)),
+                    ),
+                    ActionStart::Not(not) => (not, None),
+                    ActionStart::Ended => (Acceptance::New, None),
+                }
+            }
+        };
+        match acceptance {
             Acceptance::New => {
-                self.runner.run_to_completion(id, slot);
+                self.runner.run_to_completion(id, slot, begun);
                 Ok(Submitted {
                     run: id,
                     joined: false,
@@ -426,17 +445,27 @@ impl App {
     /// [`journal::Error`] if the database does not answer.
     pub async fn finished(&self, run: RunId) -> Result<Option<Finished>, journal::Error> {
         let mut wake = self.wake.listen(run);
+        let mut must_read = !self.runner.holds(run);
         loop {
-            let Some(row) = self.store.run(run).await? else {
-                return Ok(None);
-            };
-            if row.state.is_terminal() {
-                let entries = self.store.entries(run, 0).await?;
-                return Ok(Transcript::of_entries(&entries).finished.cloned());
+            if must_read {
+                let Some(row) = self.store.run(run).await? else {
+                    return Ok(None);
+                };
+                if row.state.is_terminal() {
+                    let entries = self.store.entries(run, 0).await?;
+                    return Ok(Transcript::of_entries(&entries).finished.cloned());
+                }
             }
-            if let Ok(Some(finished)) = tokio::time::timeout(runner::POLL, wake.end()).await {
+            // The end of a run of this process comes as a notification.
+            let patience = if self.runner.holds(run) {
+                runner::HELD_POLL
+            } else {
+                runner::POLL
+            };
+            if let Ok(Some(finished)) = tokio::time::timeout(patience, wake.end()).await {
                 return Ok(Some(Finished::clone(&finished)));
             }
+            must_read = true;
         }
     }
 

@@ -319,7 +319,7 @@ impl App {
         };
         run.record(Event::Parsed(parsed)).await?;
         let result = done.result;
-        run.record(Event::Executed(Box::new(Executed {
+        run.store(Event::Executed(Box::new(Executed {
             command,
             result: result.clone(),
             effect: done.effect,

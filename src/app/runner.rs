@@ -23,8 +23,8 @@ use crate::committee::{Deps, Failure, stage_under_way};
 use crate::compute::ComputePool;
 use crate::domain::{RunId, RunKind, Usd};
 use crate::journal::{
-    self, Cause, Claim, Ending, Event, Finished, Lease, LeaseState, Listener, RunContext, Stop,
-    Store, Wake,
+    self, Accepted, Cause, Claim, Ending, Event, Finished, Lease, LeaseState, Listener, RunContext,
+    Stop, Store, Wake,
 };
 use crate::llm::{RunSlot, RunSlots};
 use crate::strategies::{self, Memory};
@@ -32,6 +32,9 @@ use crate::tools::{self, Toolbox};
 
 /// How often a process looks for runs that no process executes.
 pub(super) const POLL: Duration = Duration::from_secs(1);
+
+/// How often the end of a run that this process executes is looked for, besides the notification.
+pub(super) const HELD_POLL: Duration = Duration::from_secs(15);
 
 /// A run fails after more than this number of claims in a row without progress, whatever the cause.
 const MAX_IDLE_BEGINS: usize = 50;
@@ -49,6 +52,32 @@ const MAX_DEATHS: u32 = 3;
 
 /// A permit for one more run in flight.
 pub(super) type Slot = OwnedSemaphorePermit;
+
+/// A run that this process has claimed.
+pub(super) struct Begun {
+    lease: Lease,
+    start: Option<RunSlot>,
+    /// Set if the journal has only this and the claim.
+    accepted: Option<Accepted>,
+}
+
+impl Begun {
+    /// Returns a run that was claimed when it was accepted.
+    pub fn accepted(lease: Lease, start: RunSlot, accepted: Accepted) -> Self {
+        Self {
+            lease,
+            start: Some(start),
+            accepted: Some(accepted),
+        }
+    }
+}
+
+/// A run that this process executes, or waits to execute.
+#[derive(Default)]
+struct Own {
+    cancel: CancellationToken,
+    is_held: bool,
+}
 
 #[derive(Clone)]
 pub(super) struct Runner(Arc<Inner>);
@@ -73,7 +102,7 @@ struct Inner {
     draining: CancellationToken,
     /// The log has the loss already.
     database_lost: AtomicBool,
-    cancels: Mutex<HashMap<RunId, CancellationToken>>,
+    own: Mutex<HashMap<RunId, Own>>,
 }
 
 impl Runner {
@@ -103,7 +132,7 @@ impl Runner {
             readers: TaskTracker::new(),
             draining: CancellationToken::new(),
             database_lost: AtomicBool::new(false),
-            cancels: Mutex::default(),
+            own: Mutex::default(),
         }))
     }
 
@@ -121,21 +150,34 @@ impl Runner {
         self.0.draining.is_cancelled()
     }
 
+    /// Returns the permission for a run to begin, unless runs wait for it.
+    pub fn run_slot(&self) -> Option<RunSlot> {
+        self.0.run_slots.try_acquire()
+    }
+
     /// Executes a run in the background until it has ended, here or in another process.
-    pub fn run_to_completion(&self, run: RunId, slot: Slot) {
+    pub fn run_to_completion(&self, run: RunId, slot: Slot, mut begun: Option<Begun>) {
+        if begun.is_some() {
+            self.own().entry(run).or_default().is_held = true;
+        }
         let runner = self.clone();
         let span = tracing::info_span!("run", requestId = %run);
         self.0.tasks.spawn(
             async move {
                 loop {
-                    let start = runner.acquire_slot(run).await;
-                    let ended = runner.try_claim(run, start).await;
-                    if ended || runner.is_draining() {
+                    let ended = match begun.take() {
+                        Some(begun) => runner.execute(begun).await,
+                        None => {
+                            let start = runner.acquire_slot(run).await;
+                            runner.try_claim(run, start).await
+                        }
+                    };
+                    if ended || runner.has_ended(run).await || runner.is_draining() {
                         break;
                     }
                     tokio::time::sleep(POLL).await;
                 }
-                runner.cancels().remove(&run);
+                runner.own().remove(&run);
                 drop(slot);
             }
             .instrument(span),
@@ -144,7 +186,7 @@ impl Runner {
 
     /// Waits until the run may begin. Returns `None` for a cancelled run, which ends without a call.
     async fn acquire_slot(&self, run: RunId) -> Option<RunSlot> {
-        let cancelled = self.cancels().entry(run).or_default().clone();
+        let cancelled = self.cancellation(run);
         tokio::select! {
             () = cancelled.cancelled() => None,
             start = self.0.run_slots.acquire() => Some(start),
@@ -155,9 +197,12 @@ impl Runner {
     async fn try_claim(&self, run: RunId, start: Option<RunSlot>) -> bool {
         match self.claim(Claim::Run(run)).await {
             Ok(Some(lease)) => {
-                if self.execute(lease, start).await {
-                    return true;
-                }
+                let begun = Begun {
+                    lease,
+                    start,
+                    accepted: None,
+                };
+                return self.execute(begun).await;
             }
             Ok(None) => {}
             Err(error) => {
@@ -166,6 +211,11 @@ impl Runner {
                 }
             }
         }
+        false
+    }
+
+    /// True if the run has ended, in any process.
+    async fn has_ended(&self, run: RunId) -> bool {
         match self.0.store.run(run).await {
             Ok(row) => row.is_none_or(|row| row.state.is_terminal()),
             Err(_) => false,
@@ -194,9 +244,14 @@ impl Runner {
     /// Stops the run if this process executes it, else notifies the process that does.
     pub fn cancel(&self, run: RunId) {
         self.0.wake.up(run);
-        if let Some(token) = self.cancels().get(&run) {
-            token.cancel();
+        if let Some(own) = self.own().get(&run) {
+            own.cancel.cancel();
         }
+    }
+
+    /// True if this process has the run's lease. Once it has not, the run's listeners are notified.
+    pub fn holds(&self, run: RunId) -> bool {
+        self.own().get(&run).is_some_and(|own| own.is_held)
     }
 
     pub fn keep_recovering(&self) {
@@ -258,7 +313,12 @@ impl Runner {
                     let span = tracing::info_span!("run", requestId = %lease.run);
                     self.0.tasks.spawn(
                         async move {
-                            runner.execute(lease, Some(start)).await;
+                            let begun = Begun {
+                                lease,
+                                start: Some(start),
+                                accepted: None,
+                            };
+                            runner.execute(begun).await;
                             drop((slot, turn));
                         }
                         .instrument(span),
@@ -290,10 +350,11 @@ impl Runner {
     }
 
     /// Executes a claimed run until it ends or its lease is lost. Returns true if it has ended.
-    async fn execute(&self, lease: Lease, start: Option<RunSlot>) -> bool {
-        let run = lease.run;
-        let token = self.cancels().entry(run).or_default().clone();
-        let executed = self.execute_lease(lease, &token, start).await;
+    async fn execute(&self, begun: Begun) -> bool {
+        let run = begun.lease.run;
+        let token = self.cancellation(run);
+        self.own().entry(run).or_default().is_held = true;
+        let executed = self.execute_lease(begun, &token).await;
         if let Err(stop) = &executed {
             match stop {
                 Stop::Lost => tracing::warn!("another process has the run now"),
@@ -301,23 +362,23 @@ impl Runner {
                 Stop::Store(error) => tracing::error!(%error, "the run is left for later"),
             }
         }
-        self.cancels().remove(&run);
+        self.own().remove(&run);
         self.0.wake.up(run);
         executed.is_ok()
     }
 
-    async fn execute_lease(
-        &self,
-        lease: Lease,
-        token: &CancellationToken,
-        start: Option<RunSlot>,
-    ) -> Result<(), Stop> {
+    async fn execute_lease(&self, begun: Begun, token: &CancellationToken) -> Result<(), Stop> {
+        let Begun {
+            lease,
+            start,
+            accepted,
+        } = begun;
         if lease.epoch > MAX_EPOCHS {
             return self
                 .abandon(&lease, "it was begun too often without an end")
                 .await;
         }
-        let context = match self.open(&lease).await {
+        let context = match self.open(&lease, accepted).await {
             Ok(context) => Arc::new(context),
             Err(Stop::Store(error @ journal::Error::Corrupt { .. })) => {
                 tracing::error!(%error, "the run's journal cannot be read");
@@ -347,15 +408,19 @@ impl Runner {
         }
     }
 
-    /// Reads the run's journal.
-    async fn open(&self, lease: &Lease) -> Result<RunContext, Stop> {
+    /// Reads the run's journal, unless it has only what this process has just written.
+    async fn open(&self, lease: &Lease, accepted: Option<Accepted>) -> Result<RunContext, Stop> {
         let inner = &self.0;
-        let (store, clock, wake) = (
-            Arc::clone(&inner.store),
-            inner.clock.clone(),
-            inner.wake.clone(),
-        );
-        RunContext::open(store, lease.clone(), clock, wake, inner.compute.clone()).await
+        let (store, lease) = (Arc::clone(&inner.store), lease.clone());
+        let (clock, wake) = (inner.clock.clone(), inner.wake.clone());
+        let compute = inner.compute.clone();
+        match accepted {
+            Some(accepted) => Ok(RunContext::begin(
+                (store, lease, accepted),
+                (clock, wake, compute),
+            )),
+            None => RunContext::open(store, lease, clock, wake, compute).await,
+        }
     }
 
     /// Returns the ending of a run that is ended without being continued: an action, or a run that
@@ -445,6 +510,7 @@ impl Runner {
                 tokio::select! {
                     biased;
                     ended = work => ended,
+                    never = held.keep_stored() => match never {},
                     never = hold(start, &held) => match never {},
                 }
             };
@@ -484,7 +550,7 @@ impl Runner {
         }));
         self.0
             .store
-            .append(lease, self.0.clock.now(), &[finished])
+            .append(lease, self.0.clock.now(), &[&finished])
             .await?;
         // The mode is in the journal, which was not read.
         counter!("conclave_runs_total", "mode" => "unknown", "outcome" => Cause::Internal.into_str())
@@ -521,11 +587,12 @@ impl Runner {
         self.0.committee.policy.lease
     }
 
-    fn cancels(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, CancellationToken>> {
-        self.0
-            .cancels
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn own(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Own>> {
+        self.0.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cancellation(&self, run: RunId) -> CancellationToken {
+        self.own().entry(run).or_default().cancel.clone()
     }
 }
 

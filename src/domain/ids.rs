@@ -50,12 +50,9 @@ pub fn fingerprint(parts: &[&[u8]]) -> String {
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    let hex = String::with_capacity(2 * bytes.len());
-    bytes.iter().fold(hex, |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    let hex = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
+    let digits = bytes.iter().flat_map(|byte| [hex(byte >> 4), hex(byte & 15)]);
+    digits.collect()
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 mod pieces;
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::SetOnce;
+use tokio::sync::{Notify, OwnedMutexGuard, SetOnce};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -67,8 +68,8 @@ pub struct Call {
     pub cost: Option<Usd>,
 }
 
-/// A write in progress, of these events.
-type Write = JoinHandle<Result<Vec<Event>, Error>>;
+/// A write in progress.
+type Write = JoinHandle<Result<(), Error>>;
 
 /// The events of a run so far, in order.
 pub struct Events(Vec<Arc<Event>>);
@@ -95,6 +96,10 @@ impl<'a> IntoIterator for &'a Events {
 
 /// A run in progress: its journal so far, its ledger, and the lease that permits this process to
 /// write.
+///
+/// A decision is recorded in memory and stored later, in one transaction with the entries around
+/// it: before the next call is made, when the run waits, and when it ends. A process that dies
+/// before makes the decision again. An intent is stored before its effect.
 pub struct RunContext {
     store: Arc<dyn Store>,
     lease: Lease,
@@ -105,16 +110,16 @@ pub struct RunContext {
     started: Instant,
     /// Set when a call has ended.
     called: SetOnce<()>,
-    observer: Observer,
+    observer: Arc<Observer>,
     compute: ComputePool,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     /// The writes in progress. Each is a task of its own, so it completes even if its stage is
     /// dropped, or while another stage of the run is in a CPU-heavy piece.
     writes: TaskTracker,
-    /// Locked while the ledger changes and the entry of that change is written. The journal then
-    /// has reservations and settlements in the order of the ledger. So every prefix of the journal
-    /// stays within the cap, until a provider bills more than was reserved.
-    ordered: tokio::sync::Mutex<()>,
+    /// Locked during each write. The entries are so stored in the order of their recording.
+    writing: Arc<tokio::sync::Mutex<()>>,
+    /// Notified of recorded events that nothing waits for.
+    recorded: Notify,
     /// Locked by a resumed run that has made no progress yet: during each write, and from the start
     /// of a piece to its end. So `ComputeStarted` stays the last entry while the piece runs.
     alone: tokio::sync::Mutex<()>,
@@ -124,13 +129,17 @@ struct State {
     seen: BTreeMap<String, Arc<Event>>,
     /// Event keys in journal order.
     order: Vec<String>,
+    /// The last events of the order, which no write has taken yet. They are recorded together with
+    /// their change of the ledger. So every prefix of the journal stays within the cap, until a
+    /// provider bills more than was reserved.
+    unwritten: Vec<Arc<Event>>,
     ledger: Ledger,
     /// The bytes of the question and of all answers of models.
     text_bytes: usize,
     /// What is known of earlier processes at this point of the run. `None` in the first process,
     /// and after any progress.
     resumed: Option<Resumed>,
-    /// Writes that were begun and whose events are not in `seen`. Those of a dropped stage stay.
+    /// Writes that were begun and have not succeeded. The database may have their events.
     unconfirmed: u32,
     /// True if every further write and call is refused.
     closed: bool,
@@ -147,31 +156,59 @@ impl State {
     fn of(cap: Usd, entries: Vec<Entry>) -> Self {
         let ledger = ledger_of(cap, &entries);
         let resumed = resumed::deaths(&entries).map(|deaths| Resumed { deaths, pieces: 0 });
-        let text_bytes = entries.iter().map(|entry| text_bytes(&entry.event)).sum();
-        let order = entries.iter().map(|entry| entry.key.clone()).collect();
-        let seen = entries
-            .into_iter()
-            .map(|entry| (entry.key, Arc::new(entry.event)))
-            .collect();
-        Self {
-            seen,
-            order,
+        let mut state = Self {
             ledger,
-            text_bytes,
-            resumed,
+            ..Self::new(cap)
+        };
+        for entry in entries {
+            state.push(entry.event);
+        }
+        state.unwritten.clear();
+        Self { resumed, ..state }
+    }
+
+    fn new(cap: Usd) -> Self {
+        Self {
+            seen: BTreeMap::new(),
+            order: vec![],
+            unwritten: vec![],
+            ledger: Ledger::new(cap),
+            text_bytes: 0,
+            resumed: None,
             unconfirmed: 0,
             closed: false,
         }
     }
 
-    fn add(&mut self, event: &Arc<Event>) {
-        let key = event.key();
-        if self.seen.insert(key.clone(), Arc::clone(event)).is_none() {
-            self.order.push(key);
-            self.text_bytes += text_bytes(event);
+    /// Records an event, to be stored later. An event whose key is known already is dropped.
+    fn push(&mut self, event: Event) {
+        let (key, event) = (event.key(), Arc::new(event));
+        if self.seen.contains_key(&key) {
+            return;
         }
+        self.text_bytes += text_bytes(&event);
         if event.is_progress() {
             self.resumed = None;
+        }
+        self.unwritten.push(Arc::clone(&event));
+        self.order.push(key.clone());
+        self.seen.insert(key, event);
+    }
+
+    /// Forgets the recorded intents that were not stored: their effects did not begin.
+    fn retract_intents(&mut self) {
+        let (intents, kept) = std::mem::take(&mut self.unwritten)
+            .into_iter()
+            .partition(|event| event.is_intent());
+        self.unwritten = kept;
+        let intents: Vec<Arc<Event>> = intents;
+        for intent in intents {
+            let key = intent.key();
+            self.seen.remove(&key);
+            self.order.retain(|known| *known != key);
+            if let Event::CallSent(sent) = &*intent {
+                self.ledger.settle(&sent.call, Usd::ZERO);
+            }
         }
     }
 
@@ -202,6 +239,24 @@ impl State {
 }
 
 impl RunContext {
+    /// Returns the context of a run that this process has just accepted and claimed, without reading
+    /// its journal.
+    pub fn begin(
+        (store, lease, accepted): (Arc<dyn Store>, Lease, Accepted),
+        (clock, wake, compute): (Clock, Wake, ComputePool),
+    ) -> Self {
+        let mut state = State::new(accepted.cap);
+        state.push(Event::Accepted(Box::new(accepted.clone())));
+        state.push(Event::Claimed(lease.claimed()));
+        state.unwritten.clear();
+        Self::new(
+            (store, lease, accepted),
+            (clock, wake, compute),
+            state,
+            None,
+        )
+    }
+
     /// Reads the run's journal. Settles the calls that were in flight when an earlier process died
     /// at their reserved maximum, since they may have been billed.
     ///
@@ -235,9 +290,29 @@ impl RunContext {
             None
         };
         let state = State::of(accepted.cap, entries);
+        let context = Self::new(
+            (store, lease, accepted),
+            (clock, wake, compute),
+            state,
+            chain_fault,
+        );
+        let open = context.state().settle_open();
+        if !open.is_empty() {
+            context.add(open).await?;
+            context.flush().await?;
+        }
+        Ok(context)
+    }
+
+    fn new(
+        (store, lease, accepted): (Arc<dyn Store>, Lease, Accepted),
+        (clock, wake, compute): (Clock, Wake, ComputePool),
+        state: State,
+        chain_fault: Option<ChainFault>,
+    ) -> Self {
         let started = Instant::now();
         let observer = Observer::new(&accepted, started);
-        let context = Self {
+        Self {
             store,
             lease,
             clock,
@@ -246,18 +321,14 @@ impl RunContext {
             chain_fault,
             started,
             called: SetOnce::new(),
-            observer,
+            observer: Arc::new(observer),
             compute,
-            state: Mutex::new(state),
+            state: Arc::new(Mutex::new(state)),
             writes: TaskTracker::new(),
-            ordered: tokio::sync::Mutex::default(),
+            writing: Arc::default(),
+            recorded: Notify::new(),
             alone: tokio::sync::Mutex::default(),
-        };
-        let open = context.state().settle_open();
-        if !open.is_empty() {
-            context.append(open).await?;
         }
-        Ok(context)
     }
 
     pub fn id(&self) -> RunId {
@@ -338,16 +409,29 @@ impl RunContext {
     }
 
     /// Records a decision once. If the journal already has an event with this key, returns that
-    /// event, and it takes precedence.
+    /// event, and it takes precedence. The event is stored before the next call and before the end
+    /// of the run.
+    ///
+    /// # Errors
+    /// [`Stop`] if the run has ended. A resumed run without progress stores the event at once: then
+    /// also if the database fails or the lease is lost.
+    pub async fn record(&self, event: Event) -> Result<Event, Stop> {
+        if let Some(known) = self.recall(&event.key()) {
+            return Ok(known);
+        }
+        self.add(vec![event.clone()]).await?;
+        self.recorded.notify_one();
+        Ok(event)
+    }
+
+    /// As [`RunContext::record`], for an event with an effect, or before one: it is stored when this
+    /// returns.
     ///
     /// # Errors
     /// [`Stop`] if the database fails or the lease is lost.
-    pub async fn record(&self, event: Event) -> Result<Event, Stop> {
-        let key = event.key();
-        if let Some(known) = self.recall(&key) {
-            return Ok(known);
-        }
-        self.append(vec![event.clone()]).await?;
+    pub async fn store(&self, event: Event) -> Result<Event, Stop> {
+        let event = self.record(event).await?;
+        self.flush().await?;
         Ok(event)
     }
 
@@ -413,16 +497,21 @@ impl RunContext {
         let worst = sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount);
         let reserved;
         {
-            let _turn = self.ordered.lock().await;
-            let fits = self.state().ledger.reserve(&key, worst);
-            reserved = fits.inspect_err(|_| self.refused(&key))?;
-            if let Some(reservation) = &mut sent.reserved {
-                reservation.amount = reserved;
+            let alone = self.enter().await;
+            {
+                let mut state = self.open_state()?;
+                let fits = state.ledger.reserve(&key, worst);
+                reserved = fits.inspect_err(|_| self.refused(&key))?;
+                if let Some(reservation) = &mut sent.reserved {
+                    reservation.amount = reserved;
+                }
+                state.push(Event::CallSent(sent));
             }
-            if let Err(stop) = self.append(vec![Event::CallSent(sent)]).await {
-                self.state().ledger.settle(&key, Usd::ZERO);
-                return Err(stop.into());
+            // Calls that are made at the same time share a write.
+            if alone.is_none() {
+                tokio::task::yield_now().await;
             }
+            self.flush().await?;
         }
         let started = Instant::now();
         let call = effect.await;
@@ -435,10 +524,16 @@ impl RunContext {
             usage: call.usage,
             served: call.served,
         };
-        let _turn = self.ordered.lock().await;
-        self.state().ledger.settle(&settled.call, settled.cost);
-        self.append(vec![Event::CallSettled(settled.clone())])
-            .await?;
+        let alone = self.enter().await;
+        {
+            let mut state = self.open_state()?;
+            state.ledger.settle(&settled.call, settled.cost);
+            state.push(Event::CallSettled(settled.clone()));
+        }
+        if alone.is_some() {
+            self.flush().await?;
+        }
+        self.recorded.notify_one();
         Ok(settled)
     }
 
@@ -468,32 +563,45 @@ impl RunContext {
     /// [`Stop`] if the database fails or the lease is lost.
     pub async fn finish(&self, ending: Ending) -> Result<(), Stop> {
         self.close().await;
+        self.state().retract_intents();
         if self.state().unconfirmed > 0 {
-            // The database may have an entry that is missing in memory, because its stage was
-            // dropped during the write. So the state is rebuilt from the stored entries.
+            // The database may have an entry whose write failed. So the state is rebuilt from the
+            // stored entries.
             let entries = self.store.entries(self.lease.run, 0).await?;
-            *self.state() = State {
-                closed: true,
-                ..State::of(self.accepted.cap, entries)
-            };
-        }
-        let (mut events, spent) = {
             let mut state = self.state();
-            (state.settle_open(), state.ledger.spent())
-        };
+            let recorded = std::mem::take(&mut state.unwritten);
+            *state = State::of(self.accepted.cap, entries);
+            state.closed = true;
+            for event in recorded {
+                match &*event {
+                    Event::CallSettled(settled) if !state.seen.contains_key(&event.key()) => {
+                        state.ledger.settle(&settled.call, settled.cost);
+                    }
+                    _ => {}
+                }
+                state.push(Event::clone(&event));
+            }
+        }
         // Readers get what a reader of the database gets.
-        let finished = Event::Finished(Box::new(Finished { ending, spent }));
-        let finished = rows::as_stored(&finished)?;
-        events.push(finished.clone());
+        let (events, finished) = {
+            let mut state = self.state();
+            for settled in state.settle_open() {
+                state.push(settled);
+            }
+            let spent = state.ledger.spent();
+            let finished = Event::Finished(Box::new(Finished { ending, spent }));
+            let finished = rows::as_stored(&finished)?;
+            state.push(finished.clone());
+            (std::mem::take(&mut state.unwritten), finished)
+        };
+        let shown: Vec<&Event> = events.iter().map(|event| &**event).collect();
         self.store
-            .append(&self.lease, self.clock.now(), &events)
+            .append(&self.lease, self.clock.now(), &shown)
             .await?;
         {
-            let mut state = self.state();
-            for event in events {
-                let event = Arc::new(event);
-                state.add(&event);
-                self.observer.written(&event, &state.seen);
+            let state = self.state();
+            for event in &events {
+                self.observer.written(event, &state.seen);
             }
         }
         match finished {
@@ -503,51 +611,106 @@ impl RunContext {
         Ok(())
     }
 
-    async fn append(&self, events: Vec<Event>) -> Result<(), Stop> {
+    /// Stores what is recorded, whenever the task that polls this has nothing else to do. Never
+    /// returns. A failed write is attempted again with the next one.
+    pub async fn keep_stored(&self) -> Infallible {
+        loop {
+            self.recorded.notified().await;
+            let _ = self.flush().await;
+        }
+    }
+
+    /// Locks `alone` if this is a resumed run without progress.
+    async fn enter(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         let resumed = self.state().resumed.is_some();
-        let _alone = if resumed {
+        if resumed {
             Some(self.alone.lock().await)
         } else {
             None
-        };
-        self.write(events).await
+        }
     }
 
-    async fn write(&self, events: Vec<Event>) -> Result<(), Stop> {
-        let written = self.begin_write(events)?.await;
-        let events =
-            written.map_err(|_| Error::Unavailable("the write was broken off".into()))??;
+    /// Records events. A resumed run without progress stores them at once.
+    async fn add(&self, events: Vec<Event>) -> Result<(), Stop> {
+        let alone = self.enter().await;
         {
-            let mut state = self.state();
-            state.unconfirmed = state.unconfirmed.saturating_sub(1);
-            for event in events {
-                let event = Arc::new(event);
-                state.add(&event);
-                self.observer.written(&event, &state.seen);
-            }
+            let mut state = self.open_state()?;
+            events.into_iter().for_each(|event| state.push(event));
         }
-        self.wake.written(self.lease.run);
+        if alone.is_some() {
+            self.flush().await?;
+        }
         Ok(())
     }
 
-    /// Starts a write, unless the context is closed. The state lock covers both steps, so that
-    /// [`RunContext::close`] waits for every write.
-    fn begin_write(&self, events: Vec<Event>) -> Result<Write, Stop> {
-        let mut state = self.state();
-        if state.closed {
-            return Err(Stop::Lost);
+    /// Stores everything that is recorded.
+    async fn flush(&self) -> Result<(), Stop> {
+        let turn = Arc::clone(&self.writing).lock_owned().await;
+        let Some(write) = self.begin_write(turn)? else {
+            return Ok(());
+        };
+        let written = write.await;
+        Ok(written.map_err(|_| Error::Unavailable("the write was broken off".into()))??)
+    }
+
+    /// Starts to store what is recorded, unless a write is under way.
+    fn start_flush(&self) {
+        if let Ok(turn) = Arc::clone(&self.writing).try_lock_owned() {
+            let _ = self.begin_write(turn);
+        }
+    }
+
+    /// Starts a write of all recorded events, unless the context is closed. `None` if there are
+    /// none. The state lock covers both steps, so that [`RunContext::close`] waits for every write.
+    fn begin_write(&self, turn: OwnedMutexGuard<()>) -> Result<Option<Write>, Stop> {
+        let mut state = self.open_state()?;
+        let events = std::mem::take(&mut state.unwritten);
+        if events.is_empty() {
+            return Ok(None);
         }
         state.unconfirmed += 1;
+        let write = self.write(events, turn);
+        Ok(Some(self.writes.spawn(write.in_current_span())))
+    }
+
+    fn write(
+        &self,
+        events: Vec<Arc<Event>>,
+        turn: OwnedMutexGuard<()>,
+    ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let (store, lease, at) = (
             Arc::clone(&self.store),
             self.lease.clone(),
             self.clock.now(),
         );
-        let write = async move {
-            store.append(&lease, at, &events).await?;
-            Ok(events)
-        };
-        Ok(self.writes.spawn(write.in_current_span()))
+        let (state, observer) = (Arc::clone(&self.state), Arc::clone(&self.observer));
+        let wake = self.wake.clone();
+        async move {
+            let _turn = turn;
+            let shown: Vec<&Event> = events.iter().map(|event| &**event).collect();
+            let stored = store.append(&lease, at, &shown).await;
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = stored {
+                state.unwritten.splice(0..0, events);
+                return Err(error);
+            }
+            state.unconfirmed = state.unconfirmed.saturating_sub(1);
+            for event in &events {
+                observer.written(event, &state.seen);
+            }
+            drop(state);
+            wake.written(lease.run);
+            Ok(())
+        }
+    }
+
+    /// Returns the state, unless the context is closed.
+    fn open_state(&self) -> Result<MutexGuard<'_, State>, Stop> {
+        let state = self.state();
+        if state.closed {
+            return Err(Stop::Lost);
+        }
+        Ok(state)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -99,6 +99,12 @@ impl Event {
 }
 
 impl Event {
+    /// True if an effect follows the event's write, or is a part of it. It may not be written while
+    /// its run is being cancelled.
+    pub fn is_intent(&self) -> bool {
+        matches!(self, Event::CallSent(_) | Event::Executed(_))
+    }
+
     /// True if the event brings the run forward. False for the events that every process repeats
     /// when it fails at the same point: claims, starts of pieces, intents of calls, calls in doubt,
     /// a repeated fit of the panel.

@@ -11,7 +11,7 @@ use super::store::{
     RunRow, SceneLine, SheetRow, SpendingLimit, SpendingScope, TokenRow, TokenStore,
 };
 use super::{Archive, LearnedRow, rows, tool_evidence, writes};
-use crate::domain::{EvidenceFocus, RunId, RunKind, Scope, Usd};
+use crate::domain::{EvidenceFocus, Mode, RunId, RunKind, Scope, Usd};
 
 pub(super) const RUN: &str = "SELECT * FROM runs WHERE id = $1";
 
@@ -22,7 +22,7 @@ pub(super) const LAST_REPLY: &str = "
     ORDER BY finished_ms DESC, id DESC LIMIT 1";
 
 pub(super) const IN_FLIGHT: &str =
-    "SELECT COUNT(*) AS n FROM runs WHERE state IN ('queued', 'running')";
+    "SELECT COUNT(*) AS n FROM runs WHERE (state = 'queued' OR state = 'running')";
 
 pub(super) const BY_KEY: &str = "SELECT id, body_hash FROM runs WHERE idempotency_key = $1";
 
@@ -39,7 +39,7 @@ impl<D: Database> RunReader for D {
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
         let mut listed = vec![];
-        for filter in by_kind(filter) {
+        for filter in parts(filter) {
             let (statement, values) = list::<D>(&filter);
             let mut reader = self.reader().await?;
             let statement = AssertSqlSafe(statement).into_sql_str();
@@ -112,39 +112,55 @@ pub(super) async fn exposure<C: Connection>(
     connection: &mut C,
     limit: &SpendingLimit,
 ) -> Result<Usd, Failure> {
-    let statement = "
-        SELECT CAST(COALESCE(SUM(CASE WHEN state IN ('queued', 'running') AND cap_nanos > spent_nanos THEN cap_nanos
-                                      ELSE spent_nanos END), 0) AS BIGINT) AS n
-        FROM runs WHERE accepted_ms >= $1 AND ($2 IS NULL OR user_id = $2) AND ($3 IS NULL OR guild_id = $3)";
-    let (user, guild) = match &limit.scope {
-        SpendingScope::User(id) => (Some(id.clone()), None),
-        SpendingScope::Guild(id) => (None, Some(id.clone())),
-        SpendingScope::Everyone => (None, None),
+    // Runs outside of guilds are not in the index of guilds.
+    let statement = match &limit.scope {
+        SpendingScope::User(_) => {
+            "
+            SELECT CAST(COALESCE(SUM(CASE WHEN state IN ('queued', 'running') AND cap_nanos > spent_nanos THEN cap_nanos ELSE spent_nanos END), 0) AS BIGINT) AS n
+            FROM runs WHERE accepted_ms >= $1 AND user_id = $2"
+        }
+        SpendingScope::Guild(_) => {
+            "
+            SELECT CAST(COALESCE(SUM(CASE WHEN state IN ('queued', 'running') AND cap_nanos > spent_nanos THEN cap_nanos ELSE spent_nanos END), 0) AS BIGINT) AS n
+            FROM runs WHERE accepted_ms >= $1 AND guild_id = $2 AND guild_id <> ''"
+        }
+        SpendingScope::Everyone => {
+            "
+            SELECT CAST(COALESCE(SUM(CASE WHEN state IN ('queued', 'running') AND cap_nanos > spent_nanos THEN cap_nanos ELSE spent_nanos END), 0) AS BIGINT) AS n
+            FROM runs WHERE accepted_ms >= $1"
+        }
     };
-    let values = vec![
-        limit.since.as_millisecond().into(),
-        user.into(),
-        guild.into(),
-    ];
+    let mut values = vec![limit.since.as_millisecond().into()];
+    match &limit.scope {
+        SpendingScope::User(id) | SpendingScope::Guild(id) => values.push(id.as_str().into()),
+        SpendingScope::Everyone => {}
+    }
     let nanos = connection.number(statement, values).await?;
     Ok(Usd::from_nanos(nanos))
 }
 
-/// Splits a filter for all kinds into one filter per kind.
-pub(super) fn by_kind(filter: &RunFilter) -> Vec<RunFilter> {
+/// Splits a filter into one for each kind, and unless it is for one user, for each mode. An index
+/// has each part in its order.
+pub(super) fn parts(filter: &RunFilter) -> Vec<RunFilter> {
     let kinds = filter
         .kind
         .map_or_else(|| RunKind::ALL.to_vec(), |kind| vec![kind]);
-    kinds
-        .into_iter()
-        .map(|kind| RunFilter {
-            kind: Some(kind),
+    let modes = match (&filter.user_id, filter.mode) {
+        (Some(_), mode) => vec![mode],
+        (None, Some(mode)) => vec![Some(mode)],
+        (None, None) => [Mode::Ask, Mode::Audit, Mode::Deep].map(Some).to_vec(),
+    };
+    let parts = kinds.iter().flat_map(|kind| {
+        modes.iter().map(|mode| RunFilter {
+            kind: Some(*kind),
+            mode: *mode,
             ..filter.clone()
         })
-        .collect()
+    });
+    parts.collect()
 }
 
-/// Builds the statement for a list of runs of one kind.
+/// Builds the statement for a part of a list of runs.
 pub(super) fn list<D: Database>(filter: &RunFilter) -> (String, Vec<Bound>) {
     let since_ms = filter.since.map(Timestamp::as_millisecond);
     // Bounds a list since a time by id as well, so that the scan can end early. Ids are in order of

@@ -201,23 +201,23 @@ pub struct RunFilter {
     pub limit: u32,
 }
 
-/// How an action continues after its acceptance.
+/// How a run continues after its acceptance.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AfterAction {
-    /// The action is over. These are all its further events, including the last.
+    /// It is an action that is over. These are all its further events, including the last.
     End(Vec<Event>),
     /// This process claims the run and works on it.
     Hold { owner: String, lease: Duration },
 }
 
-/// The result of submitting an action.
+/// The result of accepting a run that ends or is claimed at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActionStart {
-    /// The journal has the action with its end.
+    /// The journal has the run with its end.
     Ended,
-    /// The journal has the action, and this process has its lease.
+    /// The journal has the run, and this process has its lease.
     Held(Lease),
-    /// The action was not accepted. The value is never [`Acceptance::New`].
+    /// The run was not accepted. The value is never [`Acceptance::New`].
     Not(Acceptance),
 }
 
@@ -378,9 +378,9 @@ pub trait JournalStore: Send + Sync {
     /// Writes the run's row and its first entry in one transaction.
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error>;
 
-    /// Accepts an action in one transaction. If the action is over, the same transaction writes its
-    /// end and the effects of its events. An action that ends at once is free. Its commit survives
-    /// the end of the process, but need not wait for the disk.
+    /// Accepts a run and claims it in one transaction. If the run is an action that is over, the same
+    /// transaction writes its end and the effects of its events instead. An action that ends at once
+    /// is free. Its commit survives the end of the process, but need not wait for the disk.
     async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error>;
 
     /// Claims a run that is queued, or whose lease has expired. Raises its epoch.
@@ -406,7 +406,7 @@ pub trait JournalStore: Send + Sync {
     ///
     /// # Errors
     /// [`Error::LeaseLost`] and [`Error::CancelRequested`], besides errors of the database.
-    async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error>;
+    async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error>;
 
     /// Appends an event to the journal of a finished run. Needs no lease.
     async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error>;

@@ -67,9 +67,11 @@ impl Wake {
     /// Subscribes to the notifications of one run, from now on.
     pub fn listen(&self, run: RunId) -> Listener {
         let news = self.senders().entry(run).or_default().subscribe();
+        let unread = news.borrow().unread;
         Listener {
             run,
             news,
+            unread,
             wake: self.clone(),
         }
     }
@@ -92,6 +94,8 @@ impl Wake {
 pub struct Listener {
     run: RunId,
     news: watch::Receiver<News>,
+    /// What [`Listener::end`] returned last.
+    unread: u64,
     wake: Wake,
 }
 
@@ -104,9 +108,9 @@ impl Listener {
 
     /// Waits for the end of the run. Returns `None` if the database must be read to know more.
     pub async fn end(&mut self) -> Option<Arc<Finished>> {
-        let unread = self.news.borrow().unread;
-        let is_news = |news: &News| news.finished.is_some() || news.unread != unread;
+        let is_news = |news: &News| news.finished.is_some() || news.unread != self.unread;
         let news = self.news.wait_for(is_news).await.ok()?;
+        self.unread = news.unread;
         news.finished.clone()
     }
 }

@@ -42,7 +42,7 @@ async fn refusal<C: Connection>(
         // The runs in flight that continue the same run.
         let statement = "
             SELECT runs.id, entries.body FROM runs JOIN entries ON entries.run = runs.id AND entries.key = 'accepted'
-            WHERE runs.parent = $1 AND runs.state IN ('queued', 'running')";
+            WHERE runs.parent = $1 AND (runs.state = 'queued' OR runs.state = 'running')";
         let parent = continues.parent.to_string().into();
         for row in connection.rows(statement, vec![parent]).await? {
             // Continued in the same way, such as the same answer sent twice.
@@ -96,7 +96,7 @@ pub(super) async fn accept<D: Database>(database: &D, run: NewRun) -> Result<Acc
         .await
 }
 
-/// Writes an action that has ended, or accepts and claims one.
+/// Writes an action that has ended, or accepts and claims a run.
 pub(super) async fn begin<D: Database>(
     database: &D,
     run: NewRun,
@@ -113,7 +113,7 @@ pub(super) async fn begin<D: Database>(
             };
             (
                 Durability::Machine,
-                vec![claim_event(&held)],
+                vec![Event::Claimed(held.claimed())],
                 Some((held, lease)),
             )
         }
@@ -318,9 +318,9 @@ pub(super) async fn append<D: Database>(
     database: &D,
     lease: &Lease,
     at: Timestamp,
-    events: &[Event],
+    events: &[&Event],
 ) -> Result<i64, Error> {
-    let input = (lease.clone(), at, Unlinked::all(events)?);
+    let input = (lease.clone(), at, Unlinked::all(events.iter().copied())?);
     database
         .write(Durability::Failover, input, |tx, (lease, at, entries)| {
             Box::pin(async move {
@@ -388,7 +388,7 @@ pub(super) async fn claim<D: Database>(
                     epoch: row.whole("epoch")?,
                 };
                 let head = (row.whole("head_seq")?, row.text("head_hash")?);
-                let claimed = [Unlinked::of(&claim_event(&lease))?];
+                let claimed = [Unlinked::of(&Event::Claimed(lease.claimed()))?];
                 link(tx, lease.run, *at, &claimed, head).await?;
                 Ok(Some(lease))
             })
@@ -420,14 +420,15 @@ pub(super) async fn renew<D: Database>(
         .await
 }
 
-fn claim_event(lease: &Lease) -> Event {
-    Event::Claimed(Claimed {
-        epoch: lease.epoch,
-        owner: lease.owner.clone(),
-    })
-}
-
 impl Lease {
+    /// Returns the data of the event that records this claim.
+    pub(super) fn claimed(&self) -> Claimed {
+        Claimed {
+            epoch: self.epoch,
+            owner: self.owner.clone(),
+        }
+    }
+
     /// Returns run, epoch and owner, and perhaps one more value.
     fn values(&self, more: impl Into<Option<i64>>) -> Vec<Bound> {
         let mut values = vec![

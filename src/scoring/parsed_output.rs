@@ -99,7 +99,7 @@ impl<'a> ParsedOutput<'a> {
             code: parsed(own_code.take(MAX_BLOCKS)),
             path: path_to(number, &steps(&prose)),
             bad_dates: dates.impossible + dates.misnamed,
-            screening: screen_answer(&request.text, &body),
+            screening: screen_answer((&request.text, &request.words), (&body, &words)),
             answer,
             answer_unit,
             words,

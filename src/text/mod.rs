@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use unicode_segmentation::UnicodeSegmentation;
 
 pub use markdown::{Block, Markdown, read as read_markdown, shallow};
-pub use patterns::{listed, pattern, pattern_of_ascii_words};
+pub use patterns::{any_of, listed, pattern, pattern_of_ascii_words};
 
 /// The most bytes of any one text that are analysed; longer texts are cut here.
 pub const MAX_BYTES: usize = 24_000;
@@ -53,27 +53,60 @@ pub fn collapse_whitespace(text: &str) -> Cow<'_, str> {
         '\u{a0}' | '\u{2009}' | '\u{202f}' => ' ',
         c => c,
     };
+    if is_nfc_quick(text.chars()) == IsNormalized::Yes
+        && text.chars().all(|c| shows(&c) && plain(c) == c)
+    {
+        return Cow::Borrowed(text);
+    }
     Cow::Owned(text.nfc().filter(shows).map(plain).collect())
 }
 
 /// Returns the words of a text in lower case.
 pub fn words(text: &str) -> Vec<String> {
-    text.unicode_words().map(str::to_lowercase).collect()
+    words_as_written(text).map(str::to_lowercase).collect()
 }
 
 /// Returns the number of words of a text.
 pub fn count_words(text: &str) -> usize {
-    text.unicode_words().count()
+    words_as_written(text).count()
+}
+
+/// Returns the words of a text. ASCII parts are split by themselves, because that is faster.
+fn words_as_written(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    let parts = std::iter::from_fn(move || {
+        let (part, behind) = rest.split_at_checked(part_length(rest))?;
+        rest = behind;
+        (!part.is_empty()).then_some(part)
+    });
+    parts.flat_map(UnicodeSegmentation::unicode_words)
+}
+
+/// Returns the length of the ASCII part at the start of a text, or of the part up to the next one. A
+/// part ends behind a space, unless what follows could combine with the space.
+fn part_length(text: &str) -> usize {
+    let is_end = |pair: &[u8]| matches!(pair, [b' ', next] if next.is_ascii());
+    let bytes = text.as_bytes();
+    let Some(other) = bytes.iter().position(|byte| !byte.is_ascii()) else {
+        return text.len();
+    };
+    let (ascii, others) = bytes.split_at_checked(other).unwrap_or_default();
+    let end = ascii.windows(2).rposition(is_end);
+    let next = || Some(other + others.windows(2).position(is_end)?);
+    end.or_else(next).map_or(text.len(), |at| at + 1)
 }
 
 /// Returns the sentences of a text. A line break ends one too. List markers, heading marks and
 /// quotes at the start of a line are left out, and so are pieces without a letter or digit.
 pub fn sentences(text: &str) -> Vec<&str> {
+    each_sentence(text).collect()
+}
+
+/// As [`sentences`], one after the other.
+pub fn each_sentence(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().map(|line| without_marker(line.trim()));
-    let pieces = lines.flat_map(|line| pieces(line).into_iter().map(str::trim));
-    pieces
-        .filter(|piece| piece.chars().any(char::is_alphanumeric))
-        .collect()
+    let pieces = lines.flat_map(|line| pieces(line).map(str::trim));
+    pieces.filter(|piece| piece.chars().any(char::is_alphanumeric))
 }
 
 /// The most bytes of a line in which sentence bounds are looked for at a time. After a full stop the
@@ -82,10 +115,12 @@ const WINDOW_BYTES: usize = 1000;
 
 /// Splits a line at sentence bounds. A part that ends in an abbreviation continues: "Dr. Alexander
 /// Fleming". A sentence that is longer than a window is split at its end.
-fn pieces(line: &str) -> Vec<&str> {
-    let mut out = Vec::new();
+fn pieces(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
-    while !rest.is_empty() {
+    let windows = std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
         let window = clip(rest, WINDOW_BYTES);
         let mut found = pieces_of(window);
         // The last piece of a window may go on behind it.
@@ -93,10 +128,10 @@ fn pieces(line: &str) -> Vec<&str> {
             found.pop();
         }
         let length = found.iter().map(|piece| piece.len()).sum();
-        out.extend(found);
         rest = rest.get(length..).unwrap_or_default();
-    }
-    out
+        Some(found)
+    });
+    windows.flatten()
 }
 
 fn pieces_of(line: &str) -> Vec<&str> {
@@ -165,7 +200,7 @@ pub fn without_marker(line: &str) -> &str {
 
 /// Returns the numbers of a text as written, without thousands separators: "1,200.50" is "1200.5".
 pub fn figures(text: &str) -> BTreeSet<String> {
-    text.unicode_words()
+    words_as_written(text)
         .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
         .map(figure)
         .collect()
@@ -214,6 +249,8 @@ pub fn contains_ignoring_case(text: &str, part: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -249,6 +286,16 @@ mod tests {
             sentences("首都はキャンベラです。人口は約45万人です。").len(),
             2
         );
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_has_the_same_words_as_in_one_piece(
+            text in "([a-z]{1,3}|[ .,:'_0-9\\-\n]|\\PC|[\u{300}\u{93f}\u{5d0}\u{200d}]){0,40}"
+        ) {
+            let found: Vec<&str> = words_as_written(&text).collect();
+            prop_assert_eq!(found, text.unicode_words().collect::<Vec<_>>());
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Compiles the fixed regular expressions of the program. The tests compile every one.
 
+use aho_corasick::AhoCorasick;
 use regex::Regex;
 
 /// Compiles a pattern that is part of the program, for use in a `LazyLock` static.
@@ -9,6 +10,18 @@ use regex::Regex;
 )]
 pub fn pattern(source: &str) -> Regex {
     Regex::new(source).expect("a pattern of the program compiles")
+}
+
+/// Returns a search for any of these texts, which are part of the program. ASCII letters equal their
+/// other case.
+#[expect(
+    clippy::expect_used,
+    reason = "the texts are rows of tables in the source, and the tests search for them"
+)]
+pub fn any_of(texts: &[&str]) -> AhoCorasick {
+    let mut builder = AhoCorasick::builder();
+    let built = builder.ascii_case_insensitive(true).build(texts);
+    built.expect("the texts are few and short")
 }
 
 /// Like [`pattern`], for a pattern whose words begin and end with ASCII letters. Its `\b` looks at

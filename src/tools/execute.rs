@@ -110,7 +110,7 @@ async fn perform(
         tool: tool.name().to_owned(),
         before: before.clone(),
     };
-    run.record(Event::StepStarted(started)).await?;
+    run.store(Event::StepStarted(started)).await?;
     let (output, error) = match step.run().await {
         Ok(output) => (output, None),
         Err(error) => {
@@ -201,7 +201,7 @@ pub async fn record(
         true => Value::Null,
         false => serde_json::from_str(&without_secrets(&data, &deps.secrets)).unwrap_or_default(),
     };
-    let recorded = run.record(Event::StepFinished(Box::new(finished))).await?;
+    let recorded = run.store(Event::StepFinished(Box::new(finished))).await?;
     Ok(matches!(recorded, Event::StepFinished(finished) if finished.ok))
 }
 

@@ -69,7 +69,7 @@ pub async fn undo(
             tool: UNDO.to_owned(),
             before: vec![],
         };
-        run.record(Event::StepStarted(started)).await?;
+        run.store(Event::StepStarted(started)).await?;
         let left: Vec<Restore> = authorized.restores.iter().skip(number).cloned().collect();
         let call = Call {
             arguments: BTreeMap::new(),

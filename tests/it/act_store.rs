@@ -197,11 +197,12 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
         why: "nul \0".into(),
     };
     store
-        .append(&lease, at(5), &[Event::GateChecked(gate)])
+        .append(&lease, at(5), &[&Event::GateChecked(gate)])
         .await
         .unwrap();
+    let rest = events(CommandName::Roll, None);
     store
-        .append(&lease, at(5), &events(CommandName::Roll, None)[2..])
+        .append(&lease, at(5), &rest.iter().skip(2).collect::<Vec<_>>())
         .await
         .unwrap();
     let keys: Vec<String> = store

@@ -11,8 +11,8 @@ use conclave::clock::Clock;
 use conclave::compute::ComputePool;
 use conclave::domain::{RunId, Usd};
 use conclave::journal::{
-    Call, CallResult, CallSent, CallStop, Cause, Claim, Ending, Entry, Event, PostgresStore,
-    RunContext, RunState, SqliteStore, Stop, Store, Uncalled, Wake,
+    ActionStart, AfterAction, Call, CallResult, CallSent, CallStop, Cause, Claim, Ending, Entry,
+    Event, PostgresStore, RunContext, RunState, SqliteStore, Stop, Store, Uncalled, Wake,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -251,6 +251,15 @@ fn free() -> Call {
     }
 }
 
+fn hints() -> Event {
+    Event::Hinted(conclave::journal::Hinted {
+        task_types: vec![],
+        signals: vec![],
+        unseen: vec![],
+        images: 0,
+    })
+}
+
 async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
     let clock = Clock::System;
     let mut run = new_run(1, None, "one");
@@ -287,13 +296,7 @@ async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
                 free()
             };
             let called = context.call(intent("late"), effect).await;
-            let hinted = conclave::journal::Hinted {
-                task_types: vec![],
-                signals: vec![],
-                unseen: vec![],
-                images: 0,
-            };
-            let recorded = context.record(Event::Hinted(hinted)).await;
+            let recorded = context.record(hints()).await;
             let computed = context
                 .compute("another", || bought.fetch_add(1, Ordering::SeqCst))
                 .await;
@@ -317,6 +320,44 @@ async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
         conclave::journal::verify(id, &before, &row.head_hash),
         Ok(())
     );
+}
+
+#[tokio::test]
+async fn a_decision_is_stored_with_the_next_intent_and_at_the_end() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("c.db");
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path, "me").await.unwrap());
+    let clock = Clock::System;
+    let mut run = new_run(1, None, "one");
+    run.at = clock.now();
+    let (id, accepted) = (run.id, run.accepted.clone());
+    let hold = AfterAction::Hold {
+        owner: "me".into(),
+        lease: Duration::from_secs(60),
+    };
+    let ActionStart::Held(lease) = store.begin(run, hold).await.unwrap() else {
+        panic!("the run is accepted and claimed");
+    };
+    let context = RunContext::begin(
+        (Arc::clone(&store), lease, accepted),
+        (clock, Wake::default(), ComputePool::default()),
+    );
+    let keys = async || -> Vec<String> {
+        let entries = store.entries(id, 0).await.unwrap();
+        entries.into_iter().map(|entry| entry.key).collect()
+    };
+    context.record(hints()).await.unwrap();
+    assert_eq!(keys().await, ["accepted", "claimed/1"]);
+    let mut stored = vec![];
+    let effect = async {
+        stored = keys().await;
+        free()
+    };
+    context.call(intent("plan"), effect).await.unwrap();
+    assert_eq!(stored, ["accepted", "claimed/1", "hints", "sent:plan"]);
+    assert_eq!(keys().await, stored);
+    context.finish(Ending::Cancelled).await.unwrap();
+    assert_eq!(keys().await.split_off(4), ["settled:plan", "finished"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

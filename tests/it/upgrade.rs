@@ -137,7 +137,7 @@ async fn a_call_that_an_older_release_superseded_is_not_made_again() {
             settled(slower, overtaken),
         ];
         let lease = lease.unwrap().unwrap();
-        store.append(&lease, at, &events).await.unwrap();
+        store.append(&lease, at, &events.each_ref()).await.unwrap();
     }
     let app = TestApp::on(&provider, Setup::default(), folder).await;
     app.app.keep_recovering();

@@ -83,6 +83,15 @@ pub fn parse<T: DeserializeOwned>(text: &str, schema: &Schema) -> Result<Parsed<
     {
         return Err(whole(&too_deep()));
     }
+    if let Some(value) = exact.as_ref().filter(|value| check.is_as_wanted(value))
+        && let Ok(value) = T::deserialize(value)
+    {
+        return Ok(Parsed {
+            value,
+            clean: true,
+            notes: vec![],
+        });
+    }
     let mut candidates = match exact {
         Some(Value::String(inner)) => found_in(&inner, Some("JSON inside a string")),
         Some(value) => Candidates {

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use jsonschema::Validator;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::{Problem, strict, whole};
 
@@ -13,7 +14,7 @@ use crate::{Problem, strict, whole};
 pub struct Schema {
     value: Value,
     bytes: usize,
-    for_vendor: OnceLock<Value>,
+    for_vendor: OnceLock<Box<RawValue>>,
     check: OnceLock<Result<SchemaCheck, Vec<Problem>>>,
 }
 
@@ -22,6 +23,8 @@ pub(crate) struct SchemaCheck {
     pub schema: Value,
     pub required: Vec<String>,
     pub validator: Validator,
+    /// True if no object may have other keys than the schema names.
+    is_closed: bool,
 }
 
 impl Schema {
@@ -44,10 +47,12 @@ impl Schema {
         self.bytes
     }
 
-    /// Returns the schema in the subset that all providers accept: [`strict::for_vendor`].
-    pub fn for_vendor(&self) -> &Value {
-        self.for_vendor
-            .get_or_init(|| strict::for_vendor(&self.value))
+    /// Returns the schema in the subset that all providers accept, as text: [`strict::for_vendor`].
+    pub fn for_vendor(&self) -> &RawValue {
+        self.for_vendor.get_or_init(|| {
+            let schema = serde_json::value::to_raw_value(&strict::for_vendor(&self.value));
+            schema.unwrap_or_else(|_| RawValue::NULL.to_owned())
+        })
     }
 
     /// True if a value satisfies the schema. False if the schema itself cannot be used.
@@ -88,10 +93,30 @@ impl SchemaCheck {
             .filter_map(Value::as_str)
             .map(str::to_owned)
             .collect();
+        let is_closed = is_closed(&schema);
         Ok(SchemaCheck {
             schema,
             required,
             validator,
+            is_closed,
         })
+    }
+
+    /// True if a value satisfies the schema and none of its keys can be another spelling of a known
+    /// one. Then there is nothing to coerce.
+    pub fn is_as_wanted(&self, value: &Value) -> bool {
+        self.is_closed && self.validator.is_valid(value)
+    }
+}
+
+fn is_closed(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            let is_open = members.contains_key("properties")
+                && members.get("additionalProperties") != Some(&Value::Bool(false));
+            !is_open && members.values().all(is_closed)
+        }
+        Value::Array(items) => items.iter().all(is_closed),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }

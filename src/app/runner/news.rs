@@ -68,7 +68,7 @@ impl Runner {
     /// and was cancelled, stops it.
     async fn notified(&self, run: RunId) {
         self.0.wake.pass_on(run);
-        let token = self.cancels().get(&run).cloned();
+        let token = self.own().get(&run).map(|own| own.cancel.clone());
         if let Some(token) = token
             && let Ok(Some(row)) = self.0.store.run(run).await
             && row.cancel_requested

@@ -47,9 +47,9 @@ impl RunContext {
         piece: &str,
         work: impl FnOnce() -> T + Send,
     ) -> Result<T, Stop> {
-        if self.state().closed {
-            return Err(Stop::Lost);
-        }
+        drop(self.open_state()?);
+        // The piece may take long, or end the process.
+        self.start_flush();
         let (place, _announced) = self.announce(piece).await?;
         Ok(place.run_for(self.lease.run, work))
     }
@@ -119,10 +119,7 @@ impl RunContext {
     /// Writes an event once `delay` has passed, in a task of its own: the worker of this one may be in
     /// the piece then.
     fn write_after(&self, delay: Duration, event: Event) -> Result<AbortHandle, Stop> {
-        let mut state = self.state();
-        if state.closed {
-            return Err(Stop::Lost);
-        }
+        let mut state = self.open_state()?;
         state.unconfirmed += 1;
         let (store, lease, clock) = (
             Arc::clone(&self.store),
@@ -131,7 +128,7 @@ impl RunContext {
         );
         let write = async move {
             tokio::time::sleep(delay).await;
-            if let Err(error) = store.append(&lease, clock.now(), &[event]).await {
+            if let Err(error) = store.append(&lease, clock.now(), &[&event]).await {
                 tracing::warn!(%error, "the start of a long piece was not recorded");
             }
         };

@@ -359,7 +359,7 @@ impl JournalStore for PostgresStore {
         writes::renew(self, lease, duration, now).await
     }
 
-    async fn append(&self, lease: &Lease, at: Timestamp, events: &[Event]) -> Result<i64, Error> {
+    async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error> {
         writes::append(self, lease, at, events).await
     }
 

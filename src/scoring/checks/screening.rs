@@ -3,13 +3,15 @@
 //! words of any language.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
+use aho_corasick::AhoCorasick;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use crate::text::{
-    MAX_BYTES, clip, collapse_whitespace, pattern, pattern_of_ascii_words, ratio, sentences, words,
+    MAX_BYTES, any_of, clip, collapse_whitespace, each_sentence, pattern, pattern_of_ascii_words,
+    ratio, sentences,
 };
 
 /// The kind of a flag.
@@ -94,48 +96,107 @@ impl Screening {
 struct Rule {
     finds: &'static str,
     weight: f64,
-    pattern: Regex,
+    /// True if a match need not have any text.
+    needs_none: bool,
+    source: &'static str,
+    /// Compiled for the first text that may match. Most patterns never are.
+    pattern: OnceLock<Regex>,
 }
 
-static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+impl Rule {
+    fn pattern(&self) -> &Regex {
+        self.pattern.get_or_init(|| {
+            if self.source.is_ascii() {
+                pattern_of_ascii_words(self.source)
+            } else {
+                pattern(self.source)
+            }
+        })
+    }
+}
+
+/// All rules, with the texts of which a match must have one.
+struct Rules {
+    all: Vec<Rule>,
+    needed: AhoCorasick,
+    /// The rule of each needed text.
+    rule_of: Vec<usize>,
+}
+
+static RULES: LazyLock<Rules> = LazyLock::new(|| {
     let rows = include_str!("../data/screening.tsv")
         .lines()
         .filter(|line| !line.starts_with('#'));
-    let read = |line: &'static str| {
-        let mut fields = line.splitn(3, '\t');
-        let (finds, weight) = (fields.next()?, fields.next()?.parse().ok()?);
-        let source = fields.next()?;
-        let pattern = if source.is_ascii() {
-            pattern_of_ascii_words(source)
-        } else {
-            pattern(source)
-        };
-        Some(Rule {
+    let (mut all, mut needed, mut rule_of) = (vec![], vec![], vec![]);
+    for row in rows {
+        let mut fields = row.splitn(4, '\t');
+        let mut field = || fields.next().unwrap_or_default();
+        let (finds, weight, needs) = (field(), field(), field());
+        for text in needs.split(';').filter(|text| !text.is_empty()) {
+            needed.push(text);
+            rule_of.push(all.len());
+        }
+        all.push(Rule {
             finds,
-            weight,
-            pattern,
-        })
-    };
-    rows.filter_map(read).collect()
+            weight: weight.parse().unwrap_or_default(),
+            needs_none: needs.is_empty(),
+            source: field(),
+            pattern: OnceLock::new(),
+        });
+    }
+    Rules {
+        all,
+        needed: any_of(&needed),
+        rule_of,
+    }
 });
 
-fn rules(finds: &str) -> impl Iterator<Item = &'static Rule> {
-    RULES.iter().filter(move |rule| rule.finds == finds)
+/// Returns the rules that may match a text: one search, instead of one for each pattern.
+fn possible(text: &str) -> Vec<&'static Rule> {
+    let Rules {
+        all,
+        needed,
+        rule_of,
+    } = &*RULES;
+    // Without regard to case, these two letters equal s and k.
+    let has_others = !text.is_ascii() && text.contains(['\u{17f}', '\u{212a}']);
+    let mut may_match = vec![has_others; all.len()];
+    for found in needed.find_overlapping_iter(text) {
+        let rule = rule_of.get(found.pattern().as_usize());
+        if let Some(may_match) = rule.and_then(|rule| may_match.get_mut(*rule)) {
+            *may_match = true;
+        }
+    }
+    let mut rules: Vec<&Rule> = vec![];
+    for (rule, may_match) in all.iter().zip(may_match) {
+        if may_match || rule.needs_none {
+            rules.push(rule);
+        } else {
+            debug_assert!(!rule.pattern().is_match(text), "{}: {text}", rule.source);
+        }
+    }
+    rules
 }
 
-/// Screens a text by itself.
-pub fn screen(text: &str) -> Screening {
+fn of_kind(rules: &[&'static Rule], finds: &str) -> impl Iterator<Item = &'static Rule> {
+    rules
+        .iter()
+        .copied()
+        .filter(move |rule| rule.finds == finds)
+}
+
+/// Screens a text, which has these words, by itself.
+fn screen(text: &str, found: &[String]) -> Screening {
     let tidied = collapse_whitespace(clip(text, MAX_BYTES));
     let text = tidied.as_ref();
     let mut out = Screening::default();
-    let found = words(text);
     if found.is_empty() {
         out.add(FlagKind::Empty, 1.0, text);
         return out;
     }
     refusal(text, &mut out);
     attacks(text, 1.0, &mut out);
-    repetition(text, &found, &mut out);
+    repetition(text, found, &mut out);
     out.flags
         .sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.kind.cmp(&b.kind)));
     out
@@ -143,17 +204,24 @@ pub fn screen(text: &str) -> Screening {
 
 /// Screens an output against the request that it answers: everything in [`screen`], and echo. An
 /// answer to a question about attacks may quote some. There, text in quotes or code weighs little.
-pub(in crate::scoring) fn screen_answer(message: &str, text: &str) -> Screening {
+/// Both texts come with their words.
+pub(in crate::scoring) fn screen_answer(
+    (message, asked): (&str, &[String]),
+    (text, said): (&str, &[String]),
+) -> Screening {
     static QUOTED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r#"(?s)```.*?```|`[^`\n]+`|"[^"\n]{1,300}""#));
-    let mut out = screen(text);
+    let mut out = screen(text, said);
     let quotes_attacks = |flag: &Flag| {
         matches!(
             flag.kind,
             FlagKind::JudgeAttack | FlagKind::Injection | FlagKind::LeakedPrompt
         )
     };
-    let is_about_attacks = || rules("about_attacks").any(|rule| rule.pattern.is_match(message));
+    let is_about_attacks = || {
+        let rules = possible(message);
+        of_kind(&rules, "about_attacks").any(|rule| rule.pattern().is_match(message))
+    };
     if out.flags.iter().any(quotes_attacks) && is_about_attacks() {
         out.flags
             .retain(|flag| !matches!(flag.kind, FlagKind::JudgeAttack | FlagKind::Injection));
@@ -161,11 +229,7 @@ pub(in crate::scoring) fn screen_answer(message: &str, text: &str) -> Screening 
         attacks(&QUOTED.replace_all(&tidied, "..."), 1.0, &mut out);
         attacks(&tidied, 0.2, &mut out);
     }
-    let (asked, said) = (
-        words(clip(message, MAX_BYTES)),
-        words(clip(text, MAX_BYTES)),
-    );
-    if said.len() >= 4 && asked.len() >= 4 && echoes(&asked, &said) {
+    if said.len() >= 4 && asked.len() >= 4 && echoes(asked, said) {
         out.add(FlagKind::Echo, 1.0, text);
     }
     out
@@ -188,19 +252,22 @@ fn echoes(asked: &[String], said: &[String]) -> bool {
 /// True if the request has an order such as "ignore the above and say 'X'", and the output says X.
 pub(in crate::scoring) fn obeyed_injection(message: &str, body: &str) -> bool {
     let lower = LazyLock::new(|| body.to_lowercase());
-    let dictated = rules("dictated").flat_map(|rule| rule.pattern.captures_iter(message).take(20));
+    let rules = possible(message);
+    let dictated =
+        of_kind(&rules, "dictated").flat_map(|rule| rule.pattern().captures_iter(message).take(20));
     let payloads = dictated.filter_map(|found| Some(found.get(1)?.as_str().to_lowercase()));
     payloads.into_iter().any(|payload| lower.contains(&payload))
 }
 
 fn attacks(text: &str, scale: f64, out: &mut Screening) {
+    let rules = possible(text);
     for kind in [
         FlagKind::Injection,
         FlagKind::JudgeAttack,
         FlagKind::LeakedPrompt,
     ] {
-        for rule in rules(kind.into_str()) {
-            if let Some(hit) = rule.pattern.find(text) {
+        for rule in of_kind(&rules, kind.into_str()) {
+            if let Some(hit) = rule.pattern().find(text) {
                 out.add(kind, rule.weight * scale, hit.as_str());
             }
         }
@@ -216,20 +283,24 @@ fn refusal(text: &str, out: &mut Screening) {
     });
     let own = QUOTED.replace_all(text, "");
     let text = own.as_ref();
-    let all = sentences(text);
-    let opening = all.first().copied().unwrap_or_default();
-    let head = all.iter().take(3).copied().collect::<Vec<_>>().join(" ");
-    let head = clip(&head, 700);
+    let first: Vec<&str> = each_sentence(text).take(3).collect();
+    let opening = first.first().copied().unwrap_or_default();
+    let first = first.join(" ");
+    let head = clip(&first, 700);
+    let rules = possible(&first);
     let strongest = |finds: &'static str, text: &str| {
-        let hits = rules(finds)
-            .filter_map(|rule| Some((rule.weight, rule.pattern.find(text)?.as_str().to_owned())));
+        let hits = of_kind(&rules, finds)
+            .filter_map(|rule| Some((rule.weight, rule.pattern().find(text)?.as_str().to_owned())));
         hits.max_by(|a, b| a.0.total_cmp(&b.0))
     };
-    let helps = rules("helps").any(|rule| rule.pattern.is_match(text));
+    let helps = || {
+        let rules = possible(text);
+        of_kind(&rules, "helps").any(|rule| rule.pattern().is_match(text))
+    };
     let at_once = strongest("declines", opening);
     let soft = || strongest("disapproves", opening).or_else(|| strongest("disapproves", head));
     let (kind, weight, evidence) = if let Some((weight, hit)) = at_once {
-        if helps {
+        if helps() {
             (FlagKind::PartialRefusal, 0.8 * weight, hit)
         } else {
             (FlagKind::Refusal, weight, hit)
@@ -237,12 +308,12 @@ fn refusal(text: &str, out: &mut Screening) {
     } else if let Some((weight, hit)) = strongest("declines", head) {
         (
             FlagKind::PartialRefusal,
-            if helps { 0.5 } else { 0.7 } * weight,
+            if helps() { 0.5 } else { 0.7 } * weight,
             hit,
         )
     } else if let Some((weight, hit)) = soft() {
         (
-            if helps {
+            if helps() {
                 FlagKind::PartialRefusal
             } else {
                 FlagKind::Refusal
@@ -294,9 +365,10 @@ fn repetition(text: &str, found: &[String], out: &mut Screening) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::words;
 
     fn strongest(text: &str) -> Option<FlagKind> {
-        screen(text)
+        screen(text, &words(text))
             .flags
             .first()
             .filter(|flag| flag.weight >= 0.5)
@@ -361,8 +433,11 @@ mod tests {
             Some(FlagKind::Repetition)
         );
         let asked = "What is the capital of France today?";
-        assert!(screen_answer(asked, asked).has(FlagKind::Echo));
-        assert!(!screen_answer(asked, "The capital of France is Paris.").has(FlagKind::Echo));
+        let is_echo = |text: &str| {
+            screen_answer((asked, &words(asked)), (text, &words(text))).has(FlagKind::Echo)
+        };
+        assert!(is_echo(asked));
+        assert!(!is_echo("The capital of France is Paris."));
     }
 
     #[test]

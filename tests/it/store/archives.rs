@@ -77,7 +77,7 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
         Annotated::Unknown
     );
     store
-        .append(&lease, at(3), &[sent("plan"), settled("plan"), failed()])
+        .append(&lease, at(3), &[&sent("plan"), &settled("plan"), &failed()])
         .await
         .unwrap();
     assert_eq!(

@@ -102,7 +102,7 @@ async fn crowd(one: Arc<dyn Store>, two: Arc<dyn Store>) {
         let lease = &lease;
         async move {
             door(n)
-                .append(lease, at(201), &[sent(&format!("step{}", n / 2))])
+                .append(lease, at(201), &[&sent(&format!("step{}", n / 2))])
                 .await
         }
     }))

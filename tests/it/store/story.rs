@@ -75,13 +75,16 @@ async fn story(store: Arc<dyn Store>) {
     );
 
     // Entries are numbered without gaps and chained, and each event is stored once.
-    store.append(&first, at(11), &[sent("plan")]).await.unwrap();
     store
-        .append(&first, at(12), &[settled("plan"), settled("plan")])
+        .append(&first, at(11), &[&sent("plan")])
         .await
         .unwrap();
     store
-        .append(&first, at(12), &[settled("plan")])
+        .append(&first, at(12), &[&settled("plan"), &settled("plan")])
+        .await
+        .unwrap();
+    store
+        .append(&first, at(12), &[&settled("plan")])
         .await
         .unwrap();
     let entries = store.entries(id(1), 0).await.unwrap();
@@ -123,7 +126,7 @@ async fn story(store: Arc<dyn Store>) {
         .unwrap();
     assert_eq!(second.epoch, first.epoch + 1);
     assert!(matches!(
-        store.append(&first, at(52), &[sent("late")]).await,
+        store.append(&first, at(52), &[&sent("late")]).await,
         Err(Error::LeaseLost)
     ));
     assert_eq!(
@@ -133,7 +136,7 @@ async fn story(store: Arc<dyn Store>) {
 
     // After a cancellation no call may be sent, but ends may be written.
     store
-        .append(&second, at(53), &[sent("r1/solver")])
+        .append(&second, at(53), &[&sent("r1/solver")])
         .await
         .unwrap();
     assert_eq!(store.cancel(id(1)).await.unwrap(), CancelOutcome::Requested);
@@ -142,11 +145,11 @@ async fn story(store: Arc<dyn Store>) {
         LeaseState::CancelRequested
     );
     assert!(matches!(
-        store.append(&second, at(54), &[sent("r1/critic")]).await,
+        store.append(&second, at(54), &[&sent("r1/critic")]).await,
         Err(Error::CancelRequested)
     ));
     store
-        .append(&second, at(55), &[settled("r1/solver"), failed()])
+        .append(&second, at(55), &[&settled("r1/solver"), &failed()])
         .await
         .unwrap();
     assert_eq!(
@@ -155,7 +158,7 @@ async fn story(store: Arc<dyn Store>) {
     );
     assert_eq!(store.cancel(id(99)).await.unwrap(), CancelOutcome::Unknown);
     assert!(matches!(
-        store.append(&second, at(56), &[sent("more")]).await,
+        store.append(&second, at(56), &[&sent("more")]).await,
         Err(Error::LeaseLost)
     ));
     let row = store.run(id(1)).await.unwrap().unwrap();
@@ -264,10 +267,7 @@ async fn story(store: Arc<dyn Store>) {
         ending,
         spent: Usd::ZERO,
     }));
-    store
-        .append(&lease, at(57), std::slice::from_ref(&finished))
-        .await
-        .unwrap();
+    store.append(&lease, at(57), &[&finished]).await.unwrap();
     assert_eq!(store.entries(id(6), 2).await.unwrap()[0].event, finished);
 }
 

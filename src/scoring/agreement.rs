@@ -68,7 +68,9 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     // Both rounds share the groups: each answer is a node, and equal answers are joined.
     let nodes = nodes(latest, first);
     let joined = |a: &Node<'_>, b: &Node<'_>| a.answer.same(b.answer) || panel.told_same(a, b);
-    let components = components(&nodes, joined);
+    let excludes =
+        |a: &Node<'_>, b: &Node<'_>| a.answer.excludes(b.answer) && !panel.told_same(a, b);
+    let components = without_bridges(&nodes, components(&nodes, joined), excludes);
     let group = |component: &Vec<usize>| {
         let here: Vec<&Node<'_>> = component.iter().filter_map(|at| nodes.get(*at)).collect();
         panel.group(&here)
@@ -242,6 +244,35 @@ fn components<T>(nodes: &[T], joined: impl Fn(&T, &T) -> bool) -> Vec<Vec<usize>
         merged.sort_unstable();
         rest.push(merged);
         out = rest;
+    }
+    out
+}
+
+/// Splits components whose nodes exclude each other, and separates the nodes that joined them. For
+/// example, "500" says neither "500 g" nor "500 kg", so it becomes a group of its own.
+fn without_bridges<T>(
+    nodes: &[T],
+    components: Vec<Vec<usize>>,
+    excludes: impl Fn(&T, &T) -> bool,
+) -> Vec<Vec<usize>> {
+    let excluded = |a: usize, b: usize| {
+        let pair = nodes.get(a).zip(nodes.get(b));
+        pair.is_some_and(|(a, b)| excludes(a, b))
+    };
+    let mut out: Vec<Vec<usize>> = Vec::new();
+    for component in components {
+        let is_end = |at: &usize| component.iter().any(|other| excluded(*at, *other));
+        let (ends, bridges): (Vec<usize>, Vec<usize>) = component.iter().copied().partition(is_end);
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for end in ends {
+            let fits = |group: &&mut Vec<usize>| !group.iter().any(|at| excluded(*at, end));
+            match groups.iter_mut().find(fits) {
+                Some(group) => group.push(end),
+                None => groups.push(vec![end]),
+            }
+        }
+        groups.extend((!bridges.is_empty()).then_some(bridges));
+        out.extend(groups);
     }
     out
 }

@@ -61,6 +61,12 @@ impl Answer {
         number.map_or(self, Answer::Number)
     }
 
+    /// True if two answers cannot mean the same, because their units differ.
+    pub fn excludes(&self, other: &Answer) -> bool {
+        matches!((self, other), (Answer::Number(a), Answer::Number(b))
+            if a.is_measured() && b.is_measured() && !a.same(b))
+    }
+
     /// True if two answers say the same. The relation is symmetric but not transitive, so compare
     /// with the first member of a group.
     pub fn same(&self, other: &Answer) -> bool {

@@ -97,6 +97,11 @@ impl Number {
         !is_other && self.same(other)
     }
 
+    /// True if it states what it counts: a unit of measure, or words.
+    pub fn is_measured(&self) -> bool {
+        self.measure.is_some() || !self.words.is_empty()
+    }
+
     /// True if it has no decimals.
     pub fn is_whole(&self) -> bool {
         self.step >= 1.0

@@ -187,20 +187,43 @@ fn python(code: &str) -> Soundness {
     parse("python", &moved)
 }
 
-/// Checks a block without a language. It is Python if it has a definition, an import or a branch of
-/// it, and else counts only if it is JSON.
+/// Checks a block without a language. It counts if it parses as the language that it looks like. It
+/// can be broken only if it is surely Python.
 fn guessed(code: &str) -> Soundness {
     static PYTHON: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"(?m)^\s*(?:def \w+\([^\n]*\)[^\n]*:|class \w+[^\n]*:|from [\w.]+ import \w)\s*|^\s*elif .+:\s*$",
         )
     });
+    static OTHERS: LazyLock<[(&str, Regex); 6]> = LazyLock::new(|| {
+        [
+            ("cpp", r"(?m)^\s*#include\s*[<\x22]"),
+            ("rust", r"(?m)^\s*(?:pub(?:\([a-z]+\))? )?fn \w+|^\s*let (?:mut )?\w+(?:: [\w<>&]+)? = "),
+            ("go", r"(?m)^\s*package \w+\s*$|^\s*func (?:\(\w+ \*?\w+\) )?\w+\("),
+            ("java", r"(?m)^\s*public (?:static |final |abstract )*(?:class|interface|void|int|String)\b"),
+            ("tsx", r"(?m)^\s*(?:export |async )*function\*? ?\w*\(|^\s*(?:const|let|var) [\w{\[]|=> [{(]"),
+            (
+                "python",
+                r"(?m)^\s*(?:for|while|if|with|try|import|print|return|async def)\b[^\n;{]*(?::\s*$|\)\s*$| \w+\s*$)",
+            ),
+        ]
+        .map(|(language, source)| (language, pattern(source)))
+    });
     if PYTHON.is_match(code) && !code.contains(['{', ';']) {
         return python(code);
     }
-    match json(code) {
-        Soundness::Parsed if code.trim_start().starts_with(['{', '[']) => Soundness::Parsed,
-        _ => Soundness::Unknown,
+    let is_json = code.trim_start().starts_with(['{', '[']) && json(code) == Soundness::Parsed;
+    let parses = |(language, sign): &(&str, Regex)| {
+        let parsed = || match *language {
+            "python" => python(code),
+            language => parse(language, code),
+        };
+        sign.is_match(code) && parsed() == Soundness::Parsed
+    };
+    if is_json || OTHERS.iter().any(parses) {
+        Soundness::Parsed
+    } else {
+        Soundness::Unknown
     }
 }
 
@@ -268,6 +291,7 @@ mod tests {
                 ),
                 ("rust", "Some(x) if x > 3 => x,\n_ => 0,"),
                 ("", "def f(x):\n    return x + 1\n"),
+                ("", "fn main() { println!(\"hi\"); }"),
                 ("text", "{\"a\": 1}"),
             ],
         );

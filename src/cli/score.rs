@@ -68,7 +68,7 @@ pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Done {
 fn scored(line: &str, policy: &scoring::Policy, outputs: &mut usize) -> Result<String, String> {
     let record = scoring::parse_record(line).map_err(|error| error.to_string())?;
     *outputs += record.outputs();
-    serde_json::to_string(&record.judge(policy)).map_err(|error| error.to_string())
+    Ok(record.judge(policy).to_string())
 }
 
 /// Returns a counter of records on a terminal; elsewhere it is hidden.

@@ -51,7 +51,9 @@ pub fn fingerprint(parts: &[&[u8]]) -> String {
 
 pub(super) fn hex(bytes: &[u8]) -> String {
     let hex = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
-    let digits = bytes.iter().flat_map(|byte| [hex(byte >> 4), hex(byte & 15)]);
+    let digits = bytes
+        .iter()
+        .flat_map(|byte| [hex(byte >> 4), hex(byte & 15)]);
     digits.collect()
 }
 

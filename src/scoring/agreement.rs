@@ -207,23 +207,19 @@ fn answer_of<'a>(now: &'a ParsedOutput<'_>, first: &'a [ParsedOutput<'_>]) -> Op
 /// Returns the comparable answers of both rounds. If some answers are yes or no, an answer that is
 /// neither is not counted as a vote.
 fn nodes<'a>(latest: &'a [ParsedOutput<'_>], first: &'a [ParsedOutput<'_>]) -> Vec<Node<'a>> {
-    let mut nodes = Vec::new();
-    for (at, now) in latest.iter().enumerate().filter(|(_, now)| now.counts()) {
-        nodes.extend(answer_of(now, first).map(|answer| Node {
-            in_first: false,
-            at,
-            agent: now.agent(),
-            answer,
-        }));
-    }
-    for (at, then) in first.iter().enumerate().filter(|(_, then)| then.counts()) {
-        nodes.extend(then.answer.as_ref().map(|answer| Node {
-            in_first: true,
-            at,
-            agent: then.agent(),
-            answer,
-        }));
-    }
+    let node = |in_first, at, agent, answer| Node {
+        in_first,
+        at,
+        agent,
+        answer,
+    };
+    let now = latest.iter().enumerate().filter(|(_, now)| now.counts());
+    let now =
+        now.filter_map(|(at, now)| Some(node(false, at, now.agent(), answer_of(now, first)?)));
+    let then = first.iter().enumerate().filter(|(_, then)| then.counts());
+    let then =
+        then.filter_map(|(at, then)| Some(node(true, at, then.agent(), then.answer.as_ref()?)));
+    let mut nodes: Vec<Node<'_>> = now.chain(then).collect();
     if nodes
         .iter()
         .any(|node| matches!(node.answer, Answer::YesNo(_)))
@@ -260,24 +256,23 @@ fn without_bridges<T>(
     excludes: impl Fn(&T, &T) -> bool,
 ) -> Vec<Vec<usize>> {
     let excluded = |a: usize, b: usize| {
-        nodes
-            .get(a)
-            .zip(nodes.get(b))
-            .is_some_and(|(a, b)| excludes(a, b))
+        let pair = nodes.get(a).zip(nodes.get(b));
+        pair.is_some_and(|(a, b)| excludes(a, b))
     };
     let mut out: Vec<Vec<usize>> = Vec::new();
     for component in components {
         let is_end = |at: &usize| component.iter().any(|other| excluded(*at, *other));
         let (ends, bridges): (Vec<usize>, Vec<usize>) = component.iter().copied().partition(is_end);
-        let first = out.len();
+        let mut groups: Vec<Vec<usize>> = Vec::new();
         for end in ends {
-            let apart = |group: &Vec<usize>| group.iter().any(|at| excluded(*at, end));
-            match out.iter_mut().skip(first).find(|group| !apart(group)) {
+            let fits = |group: &&mut Vec<usize>| !group.iter().any(|at| excluded(*at, end));
+            match groups.iter_mut().find(fits) {
                 Some(group) => group.push(end),
-                None => out.push(vec![end]),
+                None => groups.push(vec![end]),
             }
         }
-        out.extend((!bridges.is_empty()).then_some(bridges));
+        groups.extend((!bridges.is_empty()).then_some(bridges));
+        out.extend(groups);
     }
     out
 }
@@ -294,11 +289,8 @@ fn voices(voters: &[usize], latest: &[ParsedOutput<'_>], calibration: &Calibrati
         }
     }
     let rho = calibration.family_correlation.clamp(0.0, 1.0);
-    alone
-        + families
-            .values()
-            .map(|n| *n as f64 / (1.0 + (*n as f64 - 1.0) * rho))
-            .sum::<f64>()
+    let independent = |n: usize| n as f64 / (1.0 + (n as f64 - 1.0) * rho);
+    alone + families.into_values().map(independent).sum::<f64>()
 }
 
 /// Returns the log odds of the independent voices: those for the answer against those for another

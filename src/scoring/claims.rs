@@ -124,14 +124,8 @@ fn named_by_all(calls: impl Iterator<Item = Places>) -> Places {
 
 /// True if a report still has a unit with this text.
 fn states(reading: Option<&ParsedOutput<'_>>, text: &str) -> bool {
-    reading.is_some_and(|reading| {
-        reading
-            .output
-            .report
-            .units
-            .iter()
-            .any(|unit| unit.text == text)
-    })
+    let units = reading.map(|reading| &reading.output.report.units);
+    units.is_some_and(|units| units.iter().any(|unit| unit.text == text))
 }
 
 fn value(verdict: &ClaimVerdict) -> f64 {
@@ -140,38 +134,26 @@ fn value(verdict: &ClaimVerdict) -> f64 {
         Holds::No => -1.0,
         Holds::Unknown => return 0.0,
     };
-    let evidence = if verdict.evidence.trim().is_empty() {
-        NO_EVIDENCE
-    } else {
-        1.0
-    };
-    let basis = if verdict.by == Basis::Memory {
-        MEMORY
-    } else {
-        1.0
-    };
-    sign * evidence * basis
+    let has_evidence = !verdict.evidence.trim().is_empty();
+    let evidence = if has_evidence { 1.0 } else { NO_EVIDENCE };
+    let is_memory = verdict.by == Basis::Memory;
+    sign * evidence * if is_memory { MEMORY } else { 1.0 }
 }
 
 /// Returns the agents that names such as "critic" or "critic:u2" refer to. The claim's own agent
 /// and agents that do not count are left out.
 fn places(names: &[String], readings: &[ParsedOutput<'_>], own: usize) -> Places {
-    let place = |name: &String| {
-        let at = |agent: &str| {
-            readings
-                .iter()
-                .position(|r| r.agent() == agent && r.counts())
-        };
-        match at(name) {
-            Some(at) => Some((at, None)),
-            None => name
-                .rsplit_once(':')
-                .and_then(|(agent, unit)| Some((at(agent)?, Some(unit.to_owned())))),
+    let at = |agent: &str| {
+        let mut counting = readings.iter().map(|r| r.agent() == agent && r.counts());
+        counting.position(|is_agent| is_agent)
+    };
+    let place = |name: &String| match at(name) {
+        Some(at) => Some((at, None)),
+        None => {
+            let (agent, unit) = name.rsplit_once(':')?;
+            Some((at(agent)?, Some(unit.to_owned())))
         }
     };
-    names
-        .iter()
-        .filter_map(place)
-        .filter(|(at, _)| *at != own)
-        .collect()
+    let places = names.iter().filter_map(place);
+    places.filter(|(at, _)| *at != own).collect()
 }

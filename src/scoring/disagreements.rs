@@ -20,24 +20,17 @@ pub(super) fn all(
     readings: &[ParsedOutput<'_>],
     first: &[ParsedOutput<'_>],
 ) -> Vec<Disagreement> {
-    let split = if agreement.one_answer {
-        final_answers(agreement, readings, first)
-    } else {
-        None
-    };
-    let contested = claims
-        .iter()
-        .filter(|claim| claim.is_contested() && !(split.is_some() && claim.is_answer));
-    let mut out: Vec<Disagreement> = split.iter().cloned().collect();
+    let split = final_answers(agreement, readings, first).filter(|_| agreement.one_answer);
+    let is_open =
+        |claim: &&Claim<'_>| claim.is_contested() && !(split.is_some() && claim.is_answer);
+    let contested = claims.iter().filter(is_open);
     let mut details: Vec<Disagreement> = contested.map(|claim| detail(claim, readings)).collect();
     details.sort_by(|a, b| {
-        b.severity
-            .total_cmp(&a.severity)
-            .then_with(|| a.topic.cmp(&b.topic))
+        let by_severity = b.severity.total_cmp(&a.severity);
+        by_severity.then_with(|| a.topic.cmp(&b.topic))
     });
     details.truncate(MAX_CLAIMS);
-    out.extend(details);
-    out
+    split.into_iter().chain(details).collect()
 }
 
 fn names(readings: &[ParsedOutput<'_>], agents: impl Iterator<Item = usize>) -> Vec<String> {
@@ -57,48 +50,36 @@ fn final_answers(
     if agreement.groups.len() < 2 {
         return None;
     }
-    let held: Vec<&Group> = agreement
-        .groups
-        .iter()
-        .filter(|group| !group.members.is_empty())
-        .collect();
-    let settled = held.len() < 2 && !first.is_empty();
+    let is_held = |group: &&Group| !group.members.is_empty();
+    let settled = agreement.groups.iter().filter(is_held).count() < 2 && !first.is_empty();
     let position = |group: &Group| {
-        let units = group
-            .members
-            .iter()
-            .filter_map(|at| readings.get(*at))
-            .filter(|_| !settled);
-        let units =
-            units.filter_map(|reading| Some(UnitRef::new(reading.agent(), reading.answer_unit?)));
+        let unit = |at: &usize| {
+            let reading = readings.get(*at).filter(|_| !settled)?;
+            Some(UnitRef::new(reading.agent(), reading.answer_unit?))
+        };
         let agents = if settled {
             &group.voters
         } else {
             &group.members
         };
         Position {
-            units: units.collect(),
+            units: group.members.iter().filter_map(unit).collect(),
             agents: names(readings, agents.iter().copied()),
             text: group.label.clone(),
         }
     };
-    let largest = agreement
+    let voices = agreement.groups.iter().map(|group| group.voices);
+    let (largest, all) = (voices.fold(0.0, f64::max), agreement.voices());
+    let shown = agreement
         .groups
         .iter()
-        .map(|group| group.voices)
-        .fold(0.0, f64::max);
-    let all = agreement.voices();
+        .filter(|group| settled || is_held(group));
     Some(Disagreement {
         topic: "final answer".to_owned(),
         on_final_answer: true,
         settled,
         severity: if all > 0.0 { 1.0 - largest / all } else { 0.0 },
-        positions: agreement
-            .groups
-            .iter()
-            .filter(|group| settled || !group.members.is_empty())
-            .map(position)
-            .collect(),
+        positions: shown.map(position).collect(),
     })
 }
 

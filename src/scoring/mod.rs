@@ -43,14 +43,13 @@ pub use from_text::report_from_text;
 pub use terms::MAX_UNCHECKED;
 
 use crate::domain::{
-    AgentReport, Calibration, CrossCheck, Demand, Obtained, Resolution, Score, Status, TaskType,
-    Thresholds,
+    AgentReport, Calibration, CrossCheck, Demand, Obtained, PartAnswered, Resolution, Score,
+    Status, TaskType, Thresholds,
 };
 use agreement::{Agreement, Compared};
 use axes::Context;
 use claims::Claim;
 use parsed_output::{ParsedOutput, Request};
-use status_caps::Limit;
 
 /// One agent's output before any analysis.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +66,7 @@ pub struct Output<'a> {
 }
 
 /// The input of [`judge`]: a request, the latest report of each agent, and the evidence about them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Panel<'a> {
     pub message: &'a str,
     pub task_type: Option<TaskType>,
@@ -130,8 +129,7 @@ impl Policy {
 pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     let request = Request::read(panel.message);
     let read = |outputs| read_all(outputs, &request, panel.cross_checks, policy);
-    let (readings, first): (Vec<ParsedOutput<'_>>, Vec<ParsedOutput<'_>>) =
-        (read(&panel.outputs), read(&panel.first_round));
+    let (readings, first) = (read(&panel.outputs), read(&panel.first_round));
     let checked = if first.is_empty() { &readings } else { &first };
     let claims = claims::merge(checked, &readings, panel.cross_checks, panel.resolutions);
     let agreement = agreement::compare(&Compared {
@@ -149,33 +147,17 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     } else {
         kept.clone()
     };
-    let answered: Vec<BTreeSet<usize>> = parts.iter().map(|(_, agents)| agents.clone()).collect();
     let context = Context {
         request: &request,
         readings: &readings,
         agreement: &agreement,
         claims: &claims,
         cross_checked,
-        parts: &answered,
+        parts: &parts,
         demands: &kept,
     };
-    let scores: Vec<Score> = readings
-        .iter()
-        .enumerate()
-        .map(|(at, reading)| {
-            let axes = axes::measure(at, reading, &context);
-            let limit: Option<Limit> = status_caps::of(reading, &request.text, panel.task_type);
-            let axes = limit.map_or(axes.clone(), |limit| {
-                status_caps::apply(axes, limit, policy.thresholds)
-            });
-            let cred = axes.cred();
-            Score {
-                agent: reading.agent().to_owned(),
-                status: policy.thresholds.status(cred),
-                cred,
-                axes,
-            }
-        })
+    let scores: Vec<Score> = (0..readings.len())
+        .filter_map(|at| score(at, &context, panel.task_type, policy))
         .collect();
     let base = base_score(&scores, policy);
     let covered = covered(&parts, cross_checked, &scores, &readings, &claims);
@@ -188,15 +170,11 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     };
     // Without a VALID output there is no base score to change.
     let any_valid = scores.iter().any(|score| score.status == Status::Valid);
-    let (penalty, bonus) = if any_valid {
-        (penalty, bonus)
-    } else {
-        (0.0, 0.0)
-    };
+    let changes = |term: f64| if any_valid { term } else { 0.0 };
     Judgement {
         base_score: base,
-        conflict_penalty: penalty,
-        coverage_bonus: bonus,
+        conflict_penalty: changes(penalty),
+        coverage_bonus: changes(bonus),
         cross_checked,
         rests_on_unseen: false,
         disagreements: disagreements::all(&agreement, &claims, &readings, &first),
@@ -207,33 +185,45 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     }
 }
 
+/// Returns the score of the output at an index of the panel.
+fn score(
+    at: usize,
+    context: &Context<'_>,
+    task: Option<TaskType>,
+    policy: &Policy,
+) -> Option<Score> {
+    let reading = context.readings.get(at)?;
+    let axes = axes::measure(at, reading, context);
+    let axes = match status_caps::of(reading, &context.request.text, task) {
+        Some(limit) => status_caps::apply(axes, limit, policy.thresholds),
+        None => axes,
+    };
+    let cred = axes.cred();
+    Some(Score {
+        agent: reading.agent().to_owned(),
+        status: policy.thresholds.status(cred),
+        cred,
+        axes,
+    })
+}
+
 fn read_all<'a>(
     outputs: &'a [Output<'a>],
     request: &Request,
     calls: &[CrossCheck],
     policy: &Policy,
 ) -> Vec<ParsedOutput<'a>> {
+    // Both calls must agree that a report does not count.
     let conduct = |agent: &str| {
-        let said = |call: &CrossCheck| {
-            call.conduct
-                .iter()
-                .find(|c| c.agent == agent)
-                .map(|c| c.kind)
-        };
-        // Both calls must agree that a report does not count.
-        let first = calls.first().and_then(said)?;
-        calls
+        let found = calls
             .iter()
-            .all(|call| said(call).is_some())
-            .then_some(first)
+            .map(|call| call.conduct.iter().find(|c| c.agent == agent));
+        let found: Option<Vec<_>> = found.collect();
+        Some(found?.first()?.kind)
     };
     let read = |output: &'a Output<'a>| {
-        ParsedOutput::new(
-            output,
-            request,
-            policy.weight(output.agent),
-            conduct(output.agent),
-        )
+        let (weight, conduct) = (policy.weight(output.agent), conduct(output.agent));
+        ParsedOutput::new(output, request, weight, conduct)
     };
     outputs.iter().map(read).collect()
 }
@@ -264,30 +254,31 @@ fn groups(
     .collect()
 }
 
+/// A part of the request, with the agents that answer it.
+type Part = (String, BTreeSet<usize>);
+
 /// Returns the parts of the request that the first cross-check call names. Each has the agents that
-/// answer it according to every call.
-fn parts(calls: &[CrossCheck], readings: &[ParsedOutput<'_>]) -> Vec<(String, BTreeSet<usize>)> {
+/// answer it and, according to every other call that names parts, any part.
+fn parts(calls: &[CrossCheck], readings: &[ParsedOutput<'_>]) -> Vec<Part> {
+    let answers = |part: &PartAnswered| -> BTreeSet<usize> {
+        let is_named = |r: &ParsedOutput<'_>| part.answered_by.iter().any(|it| it == r.agent());
+        let named = readings
+            .iter()
+            .enumerate()
+            .filter(|(_, r)| r.counts() && is_named(r));
+        named.map(|(at, _)| at).collect()
+    };
     let Some((first, rest)) = calls.split_first() else {
         return vec![];
     };
-    let place = |name: &String| {
-        readings
-            .iter()
-            .position(|r| r.agent() == name && r.counts())
-    };
+    let rest: Vec<BTreeSet<usize>> = rest
+        .iter()
+        .filter(|call| !call.parts.is_empty())
+        .map(|call| call.parts.iter().flat_map(answers).collect())
+        .collect();
     let parts = first.parts.iter().map(|part| {
-        let agents: BTreeSet<usize> = part.answered_by.iter().filter_map(place).collect();
-        let answers_any = |call: &CrossCheck, at: usize| {
-            call.parts.is_empty()
-                || call
-                    .parts
-                    .iter()
-                    .any(|part| part.answered_by.iter().filter_map(place).any(|p| p == at))
-        };
-        let agents = agents
-            .into_iter()
-            .filter(|at| rest.iter().all(|call| answers_any(call, *at)))
-            .collect();
+        let mut agents = answers(part);
+        agents.retain(|at| rest.iter().all(|others| others.contains(at)));
         (part.part.clone(), agents)
     });
     parts.collect()
@@ -295,21 +286,15 @@ fn parts(calls: &[CrossCheck], readings: &[ParsedOutput<'_>]) -> Vec<(String, BT
 
 /// Returns the stated demands, each with the outputs that satisfy it by counting. Without a
 /// cross-check they are the only known parts.
-fn satisfied_demands(
-    demands: &[Demand],
-    readings: &[ParsedOutput<'_>],
-) -> Vec<(String, BTreeSet<usize>)> {
+fn satisfied_demands(demands: &[Demand], readings: &[ParsedOutput<'_>]) -> Vec<Part> {
     let keeps = |demand: &Demand, reading: &ParsedOutput<'_>| {
         let is_text = reading.output.obtained == Obtained::Text;
         reading.counts() && checks::satisfies(*demand, reading.output.report, is_text)
     };
     let with_keepers = demands.iter().map(|demand| {
-        let agents = readings
-            .iter()
-            .enumerate()
-            .filter(|(_, reading)| keeps(demand, reading))
-            .map(|(at, _)| at);
-        (demand.to_string(), agents.collect())
+        let all = readings.iter().enumerate();
+        let keepers = all.filter(|(_, reading)| keeps(demand, reading));
+        (demand.to_string(), keepers.map(|(at, _)| at).collect())
     });
     with_keepers.collect()
 }
@@ -318,32 +303,22 @@ fn satisfied_demands(
 /// checked if the cross-check found the output's key claims to hold, or if its own last step was
 /// recomputed. For a demand, the count itself is the check.
 fn covered(
-    parts: &[(String, BTreeSet<usize>)],
+    parts: &[Part],
     cross_checked: bool,
     scores: &[Score],
     readings: &[ParsedOutput<'_>],
     claims: &[Claim<'_>],
 ) -> Vec<bool> {
-    let checked = |at: &usize| {
-        let valid = scores
-            .get(*at)
-            .is_some_and(|score| score.status == Status::Valid);
-        let own: Vec<f64> = claims
-            .iter()
-            .filter(|claim| claim.agent == *at)
-            .map(|claim| claim.verdict)
-            .collect();
-        let holds = !own.is_empty() && own.iter().sum::<f64>() > 0.0;
-        valid
-            && (!cross_checked
-                || holds
-                || readings
-                    .get(*at)
-                    .is_some_and(|reading| reading.path.verdict() > 0.0))
+    let is_checked = |at: usize| {
+        let own = claims.iter().filter(|claim| claim.agent == at);
+        let recomputed = readings.get(at).is_some_and(|it| it.path.verdict() > 0.0);
+        !cross_checked || recomputed || own.map(|claim| claim.verdict).sum::<f64>() > 0.0
     };
+    let is_valid = |at: usize| scores.get(at).is_some_and(|it| it.status == Status::Valid);
+    let covers = |at: &usize| is_valid(*at) && is_checked(*at);
     parts
         .iter()
-        .map(|(_, agents)| agents.iter().any(checked))
+        .map(|(_, agents)| agents.iter().any(covers))
         .collect()
 }
 
@@ -354,26 +329,20 @@ fn bonus(covered: &[bool], agreement: &Agreement, policy: &Policy) -> f64 {
         let leading = agreement.groups.first().filter(|_| agreement.one_answer);
         leading.map_or(0.0, |group| group.checked.max(0.0))
     } else {
-        crate::text::ratio(
-            covered.iter().filter(|covered| **covered).count(),
-            covered.len(),
-        )
+        let count = covered.iter().filter(|covered| **covered).count();
+        crate::text::ratio(count, covered.len())
     };
     policy.max_coverage_bonus * share
 }
 
 /// Returns the weighted mean of Cred over the VALID scores; 0 with none.
 pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
-    let valid = || scores.iter().filter(|score| score.status == Status::Valid);
-    let weight: f64 = valid().map(|score| policy.weight(&score.agent)).sum();
-    if weight > 0.0 {
-        valid()
-            .map(|score| score.cred * policy.weight(&score.agent))
-            .sum::<f64>()
-            / weight
-    } else {
-        0.0
-    }
+    let valid = scores.iter().filter(|score| score.status == Status::Valid);
+    let (sum, weights) = valid.fold((0.0, 0.0), |(sum, weights), score| {
+        let weight = policy.weight(&score.agent);
+        (sum + score.cred * weight, weights + weight)
+    });
+    if weights > 0.0 { sum / weights } else { 0.0 }
 }
 
 /// Returns the index of the group whose answer means the same as `answer`; `None` if there is none.

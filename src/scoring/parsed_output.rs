@@ -82,7 +82,8 @@ impl<'a> ParsedOutput<'a> {
         let body = body(output);
         let Markdown { prose, blocks, .. } = read_markdown(&body);
         let words = words(&body);
-        let (answer, answer_unit) = answer(output, request);
+        let (answer, answer_unit) = answer(output, request).unzip();
+        let answer = answer.flatten();
         let number = match &answer {
             Some(Answer::Number(number)) => Some(number.value),
             _ => None,
@@ -90,7 +91,6 @@ impl<'a> ParsedOutput<'a> {
         let own_code = blocks
             .iter()
             .filter(|block| !request.text.contains(block.code.trim()));
-        let dates = dates::checked(&prose);
         Self {
             output,
             weight,
@@ -98,7 +98,7 @@ impl<'a> ParsedOutput<'a> {
             figures: figures(&prose),
             code: parsed(own_code.take(MAX_BLOCKS)),
             path: path_to(number, &steps(&prose)),
-            bad_dates: dates.impossible + dates.misnamed,
+            bad_dates: dates::faulty(&prose),
             screening: screen_answer((&request.text, &request.words), (&body, &words)),
             answer,
             answer_unit,
@@ -132,50 +132,23 @@ impl<'a> ParsedOutput<'a> {
     }
 }
 
-/// Returns the tagged answer and the id of its unit. For a report without any tag, searches its
-/// summary and reasoning as in a plain text.
-fn answer<'a>(output: &Output<'a>, request: &Request) -> (Option<Answer>, Option<&'a str>) {
-    let report = output.report;
+/// Returns the tagged answer and the id of its unit.
+fn answer<'a>(output: &Output<'a>, request: &Request) -> Option<(Option<Answer>, &'a str)> {
     let read = |text: &str| {
-        letter_of(text, &request.options)
-            .map(choice)
-            .or_else(|| parse(text))
+        let letter = letter_of(text, &request.options).map(choice);
+        letter.or_else(|| parse(text))
     };
-    if let Some(unit) = report
-        .units
-        .iter()
-        .take(MAX_UNITS)
-        .find(|unit| unit.tags.contains(&Tag::Answer))
-    {
-        let tidied = collapse_whitespace(clip(&unit.text, text::MAX_BYTES));
-        let bare = read(&tidied).or_else(|| read(&final_answer(&tidied, &request.options)?));
-        // A plain text often answers in a sentence that repeats the request. Only the new words of
-        // it are the answer.
-        let repeats = output.obtained == Obtained::Text && matches!(bare, Some(Answer::Words(_)));
-        let new = if repeats {
-            new_words(&tidied, request).and_then(|new| read(&new))
-        } else {
-            None
-        };
-        let answer = new
-            .or(bare)
-            .map(|answer| answer.without_words_of(&request.words));
-        return (answer, Some(unit.id.as_str()));
-    }
-    if output.obtained == Obtained::Text || report.units.iter().any(|unit| !unit.tags.is_empty()) {
-        return (None, None);
-    }
-    let marked = |text: &str| {
-        final_answer(
-            &collapse_whitespace(clip(text, text::MAX_BYTES)),
-            &request.options,
-        )
-    };
-    let first = report
-        .answer_summary
-        .first()
-        .and_then(|first| marked(first));
-    (first.and_then(|raw| read(&raw)), None)
+    let mut units = output.report.units.iter().take(MAX_UNITS);
+    let unit = units.find(|unit| unit.tags.contains(&Tag::Answer))?;
+    let tidied = collapse_whitespace(clip(&unit.text, text::MAX_BYTES));
+    let bare = read(&tidied).or_else(|| read(&final_answer(&tidied, &request.options)?));
+    // A plain text often answers in a sentence that repeats the request. Only the new words of it
+    // are the answer.
+    let repeats = output.obtained == Obtained::Text && matches!(bare, Some(Answer::Words(_)));
+    let new = || read(&new_words(&tidied, request)?);
+    let answer = repeats.then(new).flatten().or(bare);
+    let answer = answer.map(|answer| answer.without_words_of(&request.words));
+    Some((answer, unit.id.as_str()))
 }
 
 /// Returns the parsers' verdicts on the blocks. Parsing stops after a block that used up its steps.
@@ -196,8 +169,8 @@ fn new_words(text: &str, request: &Request) -> Option<String> {
     let all = words(text);
     let new: Vec<&str> = all
         .iter()
+        .filter(|word| !request.words.contains(word))
         .map(String::as_str)
-        .filter(|word| !request.words.iter().any(|w| w == word))
         .collect();
     (!new.is_empty() && 2 * new.len() <= all.len()).then(|| new.join(" "))
 }
@@ -238,20 +211,16 @@ fn body(output: &Output<'_>) -> String {
     let report = output.report;
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let mut out = String::new();
+    // The reasoning keeps its form, with code and lists. Of the other fields only new text is
+    // added.
     let lists = [
         &report.answer_summary,
         &report.assumptions,
         &report.steps_or_deliverables,
         &report.failure_modes,
     ];
-    let rest = lists.into_iter().flatten().map(String::as_str);
-    let units = report.units.iter().map(|unit| unit.text.as_str());
-    // The reasoning keeps its form, with code and lists. Of the other fields only new text is
-    // added.
-    for field in std::iter::once(report.reasoning.as_str())
-        .chain(rest)
-        .chain(units)
-    {
+    let fields = std::iter::once(&report.reasoning).chain(lists.into_iter().flatten());
+    for field in fields.chain(report.units.iter().map(|unit| &unit.text)) {
         if out.len() >= text::MAX_BYTES {
             break;
         }

@@ -65,20 +65,18 @@ pub(super) fn open_penalty(
     let counting = context.agreement.counting;
     // An output that lost its VALID status through the verdicts still counts here. Otherwise a
     // refuted claim would be milder than an open one.
-    let stands = |agent: usize| {
+    let stands = |agent| {
         scores
             .get(agent)
-            .is_some_and(|score| stands_without_verdicts(score, policy))
+            .is_some_and(|it| stands_without_verdicts(it, policy))
     };
-    let held: Vec<&Claim<'_>> = context
+    let held = context
         .claims
         .iter()
-        .filter(|claim| stands(claim.agent) && !claim.dropped)
-        .collect();
-    let doubtful = held
-        .iter()
-        .filter(|claim| claim.is_contested() || claim.is_refuted())
-        .count();
+        .filter(|claim| stands(claim.agent) && !claim.dropped);
+    let held: Vec<&Claim<'_>> = held.collect();
+    let is_doubtful = |claim: &&&Claim<'_>| claim.is_contested() || claim.is_refuted();
+    let doubtful = held.iter().filter(is_doubtful).count();
     let most = if doubtful > 0 {
         policy.ask_threshold
             - CONTRADICTED.0

@@ -9,7 +9,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::committee_first::CommitteeFirst;
-use super::escalate::Escalate;
 use super::heuristic_first::HeuristicFirst;
 use super::memory::Memory;
 use super::strategy::{Candidate, DecisionContext, DecisionStrategy, How, Llm};
@@ -17,7 +16,7 @@ use crate::committee::{
     CallError, Consultation, Deps, Failure, Length, consult, consultation_price, convene, recalled,
 };
 use crate::config::Strategy;
-use crate::domain::{Agent, AskedFirst, DecisionPath, Mode, Reply, Role, ShownAnswer, fingerprint};
+use crate::domain::{Agent, AskedFirst, DecisionPath, Mode, Reply, Role, fingerprint};
 use crate::journal::{DECIDED, Decided, Event, Matched, RunContext, Stop, Transcript};
 
 /// The step of the call that compares two questions, and its prompt.
@@ -52,11 +51,11 @@ struct Same {
 /// [`Failure`]: the run must stop, or there is no reply.
 pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Reply, Failure> {
     if let Some(Event::Decided(decided)) = run.recall(DECIDED) {
-        return match recall(&decided) {
-            Some((best, predicted)) => {
-                recalled(run, deps, &best.answer, best.shown.id, predicted).await
+        return match (&decided.answer, &decided.matched) {
+            (Some(answer), Some(matched)) => {
+                recalled(run, deps, answer, matched.id, decided.predicted_success).await
             }
-            None => committee_reply(run, deps, memory).await,
+            _ => committee_reply(run, deps, memory).await,
         };
     }
     let (strategy, arm) = if wants_committee(run) {
@@ -64,19 +63,20 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
     } else {
         chosen(run, deps)
     };
+    let llm_confidence_ceiling = deps.policy.llm_confidence_ceiling;
+    let asking = |first| CommitteeFirst {
+        first,
+        llm_confidence_ceiling,
+    };
     let strategy: Box<dyn DecisionStrategy> = match strategy {
         // Without an A/B test there is nothing to decide.
         Strategy::CommitteeFirst if arm.is_none() => return convene(run, deps).await,
-        Strategy::CommitteeFirst => Box::new(CommitteeFirst {
-            llm_confidence_ceiling: deps.policy.llm_confidence_ceiling,
-        }),
-        Strategy::Escalate => Box::new(Escalate {
-            llm_confidence_ceiling: deps.policy.llm_confidence_ceiling,
-        }),
+        Strategy::CommitteeFirst => Box::new(asking(AskedFirst::Panel)),
+        Strategy::Escalate => Box::new(asking(AskedFirst::Solver)),
         Strategy::HeuristicFirst => Box::new(HeuristicFirst {
             confidence_threshold: deps.policy.decisions.threshold,
             max_candidates: deps.policy.decisions.max_candidates,
-            llm_confidence_ceiling: deps.policy.llm_confidence_ceiling,
+            llm_confidence_ceiling,
             seed: run.accepted().seed,
         }),
     };
@@ -117,14 +117,8 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
                 ..committee.decision(DecisionPath::Heuristic, why)
             };
             committee.record(decided).await?;
-            recalled(
-                run,
-                deps,
-                &best.answer,
-                best.shown.id,
-                result.predicted_success,
-            )
-            .await
+            let (id, predicted) = (best.shown.id, result.predicted_success);
+            recalled(run, deps, &best.answer, id, predicted).await
         }
         (DecisionPath::Llm | DecisionPath::Fallback | DecisionPath::Rejected, _) => {
             Err(Failure::internal("the strategy gave no reply"))
@@ -167,25 +161,6 @@ fn wants_committee(run: &RunContext) -> bool {
         || accepted.continues.is_some()
         || accepted.question.mode != Mode::Ask
         || !accepted.question.attachments.is_empty()
-}
-
-/// Returns the learned answer of a recorded decision, with its predicted success.
-fn recall(decided: &Decided) -> Option<(Candidate, f64)> {
-    let (answer, matched) = (decided.answer.as_ref()?, decided.matched.as_ref()?);
-    let shown = ShownAnswer {
-        id: matched.id,
-        condition: String::new(),
-        action: answer.main.clone(),
-    };
-    let candidate = Candidate {
-        condition: String::new(),
-        shown,
-        answer: (**answer).clone(),
-        similarity: matched.similarity,
-        is_same: false,
-        confidence: matched.confidence,
-    };
-    Some((candidate, decided.predicted_success))
 }
 
 /// The committee of a run, as strategies use it.

@@ -78,13 +78,9 @@ pub async fn learn(
         } else {
             LearnedChange::Lowered
         };
-        let judged = (judged != taught_by).then_some(judged);
         let learned = Learned {
-            number: 0,
-            change,
-            confidence: moved(confidence, positive),
-            judged,
-            taught: None,
+            judged: (judged != taught_by).then_some(judged),
+            ..changed(change, moved(confidence, positive))
         };
         return recorded(store, now, taught_by, learned).await;
     }
@@ -92,13 +88,20 @@ pub async fn learn(
         return Ok(None);
     };
     let learned = Learned {
-        number: 0,
-        change: LearnedChange::Learned,
-        confidence: START,
-        judged: None,
         taught: Some(Box::new(taught)),
+        ..changed(LearnedChange::Learned, START)
     };
     recorded(store, now, judged, learned).await
+}
+
+fn changed(change: LearnedChange, confidence: f64) -> Learned {
+    Learned {
+        number: 0,
+        change,
+        confidence,
+        judged: None,
+        taught: None,
+    }
 }
 
 /// Revokes a learned answer for good. Returns `None` if there is none, or it is revoked already.
@@ -114,14 +117,7 @@ pub async fn revoke(
     if known.is_none_or(|row| row.is_revoked) {
         return Ok(None);
     }
-    let learned = Learned {
-        number: 0,
-        change: LearnedChange::Revoked,
-        confidence: 0.0,
-        judged: None,
-        taught: None,
-    };
-    recorded(store, now, run, learned).await
+    recorded(store, now, run, changed(LearnedChange::Revoked, 0.0)).await
 }
 
 /// Writes a change with the next number.

@@ -86,24 +86,24 @@ impl Memory {
         let answer = text::clip(answer, MAX_ACTION_BYTES);
         let by_meaning = self.embedder.as_ref().and_then(|embedder| {
             let answer = embedder.embed(answer).ok()?;
-            let meaning = |text: &str| embedder.embed(text).ok();
-            let known = shown.iter().map(|shown| meaning(&shown.action));
-            let known: Vec<_> = known.collect::<Option<_>>()?;
-            let cosines = known
-                .iter()
-                .map(|known| f64::from(cosine(known, &answer)).max(0.0));
-            Some(cosines.collect::<Vec<f64>>())
+            let cosine_of = |shown: &ShownAnswer| {
+                let known = embedder.embed(&shown.action).ok()?;
+                Some(f64::from(cosine(&known, &answer)).max(0.0))
+            };
+            shown.iter().map(cosine_of).collect::<Option<Vec<f64>>>()
         });
         let similarities = by_meaning.unwrap_or_else(|| {
             let answer = trigrams(answer);
             let similarity = |shown: &ShownAnswer| similarity(&trigrams(&shown.action), &answer);
             shown.iter().map(similarity).collect()
         });
-        let converged = shown.iter().zip(similarities);
-        let converged = converged.map(|(shown, similarity)| Converged {
-            id: shown.id,
-            similarity,
-        });
+        let converged = shown
+            .iter()
+            .zip(similarities)
+            .map(|(shown, similarity)| Converged {
+                id: shown.id,
+                similarity,
+            });
         converged.max_by(|a, b| a.similarity.total_cmp(&b.similarity))
     }
 }

@@ -7,7 +7,6 @@
 
 mod answer;
 mod committee_first;
-mod escalate;
 mod heuristic_first;
 pub mod learning;
 mod memory;

@@ -1,13 +1,12 @@
 //! The tests that seeds/decision-strategy.md lists, with scripted models.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use async_trait::async_trait;
 use uuid::Uuid;
 
 use super::committee_first::CommitteeFirst;
-use super::escalate::Escalate;
 use super::heuristic_first::HeuristicFirst;
 use super::strategy::{Candidate, DecisionContext, DecisionResult, DecisionStrategy, How, Llm};
 use crate::committee::Failure;
@@ -17,23 +16,39 @@ use crate::domain::{
 };
 use crate::journal::Draft;
 
-/// Models with fixed answers, which note what they were shown.
+/// Models with fixed answers, which note how they were asked.
 #[derive(Default)]
 struct Scripted {
     /// `None`: they give no answer.
     c_final: Option<f64>,
     fits: Option<bool>,
-    shown: Mutex<Vec<ShownAnswer>>,
-    first: Mutex<AskedFirst>,
-    asked: Mutex<u32>,
+    asked: Mutex<Vec<How>>,
+    compared: Mutex<u32>,
+}
+
+impl Scripted {
+    fn with(c_final: f64) -> Self {
+        Self {
+            c_final: Some(c_final),
+            ..Self::default()
+        }
+    }
+
+    fn shown(&self) -> Vec<RunId> {
+        let asked = self.asked.lock().unwrap();
+        let shown = asked.iter().flat_map(|how| &how.shown);
+        shown.map(|shown| shown.id).collect()
+    }
+
+    fn first(&self) -> Option<AskedFirst> {
+        self.asked.lock().unwrap().first().map(|how| how.first)
+    }
 }
 
 #[async_trait]
 impl Llm for Scripted {
     async fn respond(&self, how: &How) -> Result<Option<Reply>, Failure> {
-        *self.first.lock().unwrap() = how.first;
-        *self.asked.lock().unwrap() += 1;
-        *self.shown.lock().unwrap() = how.shown.clone();
+        self.asked.lock().unwrap().push(how.clone());
         Ok(self.c_final.map(|c_final| Reply {
             outcome: Outcome::Answered,
             text: "From the committee".to_owned(),
@@ -53,7 +68,7 @@ impl Llm for Scripted {
     }
 
     async fn answers(&self, _candidate: &Candidate) -> Result<Option<bool>, Failure> {
-        *self.asked.lock().unwrap() += 1;
+        *self.compared.lock().unwrap() += 1;
         Ok(self.fits)
     }
 }
@@ -92,18 +107,25 @@ fn context(candidates: Vec<Candidate>) -> DecisionContext {
     }
 }
 
-fn strategy() -> HeuristicFirst {
+/// A request of this gravity, with a trusted learned answer.
+fn grave(gravity: f64) -> DecisionContext {
+    let mut context = context(vec![candidate(1, 0.95, true)]);
+    context.salience.insert("gravity".to_owned(), gravity);
+    context
+}
+
+fn strategy(seed: u64, max_candidates: usize) -> HeuristicFirst {
     HeuristicFirst {
         confidence_threshold: 0.7,
-        max_candidates: 3,
+        max_candidates,
         llm_confidence_ceiling: 0.8,
-        seed: 1,
+        seed,
     }
 }
 
 async fn decided(context: &DecisionContext, llm: Option<&Scripted>) -> DecisionResult {
     let llm = llm.map(|llm| llm as &dyn Llm);
-    strategy().decide(context, llm).await.unwrap()
+    strategy(1, 3).decide(context, llm).await.unwrap()
 }
 
 fn near(a: f64, b: f64) -> bool {
@@ -116,32 +138,25 @@ async fn heuristic_path_when_best_candidate_confidence_reaches_the_threshold() {
     let result = decided(&context(vec![candidate(1, 0.7, true)]), Some(&llm)).await;
     assert_eq!(result.path, DecisionPath::Heuristic);
     assert_eq!(result.response_text, "Answer 1");
-    assert_eq!(
-        (result.matched, result.response_id),
-        (Some(id(1)), Some(id(99)))
-    );
+    let ids = (result.matched, result.response_id);
+    assert_eq!(ids, (Some(id(1)), Some(id(99))));
     assert!(near(result.predicted_success, 0.7));
-    assert_eq!(*llm.asked.lock().unwrap(), 0, "no model is asked");
+    let asked = (llm.first(), *llm.compared.lock().unwrap());
+    assert_eq!(asked, (None, 0), "no model is asked");
 }
 
 #[tokio::test]
 async fn llm_path_when_confidence_is_below_the_threshold_with_candidates_in_the_prompt() {
-    let llm = Scripted {
-        c_final: Some(0.75),
-        ..Scripted::default()
-    };
-    let known = vec![
-        candidate(1, 0.69, true),
-        candidate(2, 0.9, false),
-        candidate(3, 0.9, false),
-        candidate(4, 0.9, false),
-    ];
+    let llm = Scripted::with(0.75);
+    let mut known = vec![candidate(1, 0.69, true)];
+    known.extend((2..=4).map(|number| candidate(number, 0.9, false)));
     let result = decided(&context(known), Some(&llm)).await;
-    assert_eq!(result.path, DecisionPath::Llm);
-    assert_eq!(result.matched, Some(id(1)));
-    let mut shown: Vec<RunId> = llm.shown.lock().unwrap().iter().map(|s| s.id).collect();
-    shown.sort();
-    assert_eq!(shown, [id(1), id(2), id(3)], "at most three");
+    assert_eq!(
+        (result.path, result.matched),
+        (DecisionPath::Llm, Some(id(1)))
+    );
+    let shown: BTreeSet<RunId> = llm.shown().into_iter().collect();
+    assert_eq!(shown, [id(1), id(2), id(3)].into(), "at most three");
 }
 
 #[tokio::test]
@@ -156,54 +171,36 @@ async fn rejected_path_when_no_llm_and_not_immediate() {
         let result = decided(context, llm).await;
         assert_eq!(result.path, DecisionPath::Rejected);
         assert_eq!(result.metadata["reason"], reason);
-        assert_eq!(
-            (result.response_id, result.response_text.as_str()),
-            (None, "")
-        );
+        assert_eq!((result.response_id, &*result.response_text), (None, ""));
     }
 }
 
 #[tokio::test]
 async fn fallback_path_when_the_llm_returns_none() {
-    let llm = Scripted::default();
-    let result = decided(&context(vec![]), Some(&llm)).await;
+    let result = decided(&context(vec![]), Some(&Scripted::default())).await;
     assert_eq!(result.path, DecisionPath::Fallback);
     assert_eq!(result.metadata["reason"], "llm_no_response");
 }
 
 #[tokio::test]
 async fn confidence_ceiling_is_applied() {
-    let llm = Scripted {
-        c_final: Some(0.98),
-        ..Scripted::default()
-    };
-    let result = decided(&context(vec![]), Some(&llm)).await;
-    assert!(near(result.predicted_success, 0.8) && near(result.prediction_confidence, 0.8));
-    let trusted = decided(&context(vec![candidate(1, 0.95, true)]), Some(&llm)).await;
-    assert!(near(trusted.predicted_success, 0.8));
+    let llm = Scripted::with(0.98);
+    for known in [vec![], vec![candidate(1, 0.95, true)]] {
+        let result = decided(&context(known), Some(&llm)).await;
+        assert!(near(result.predicted_success, 0.8) && near(result.prediction_confidence, 0.8));
+    }
 }
 
 #[tokio::test]
-async fn a_long_request_is_shown_no_candidates() {
-    let llm = Scripted {
-        c_final: Some(0.75),
-        ..Scripted::default()
-    };
+async fn no_candidates_are_shown_if_there_are_none_or_the_request_is_long() {
     let mut long = context(vec![candidate(1, 0.1, false)]);
     long.text = "Long. ".repeat(1000);
-    assert_eq!(decided(&long, Some(&llm)).await.path, DecisionPath::Llm);
-    assert!(llm.shown.lock().unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn empty_candidates_list() {
-    let llm = Scripted {
-        c_final: Some(0.75),
-        ..Scripted::default()
-    };
-    let result = decided(&context(vec![]), Some(&llm)).await;
-    assert_eq!((result.path, result.matched), (DecisionPath::Llm, None));
-    assert!(llm.shown.lock().unwrap().is_empty());
+    for (context, matched) in [(context(vec![]), None), (long, Some(id(1)))] {
+        let llm = Scripted::with(0.75);
+        let result = decided(&context, Some(&llm)).await;
+        assert_eq!((result.path, result.matched), (DecisionPath::Llm, matched));
+        assert_eq!(llm.shown(), []);
+    }
 }
 
 #[tokio::test]
@@ -214,9 +211,8 @@ async fn a_similar_question_fires_only_if_a_model_confirms_it() {
         (None, DecisionPath::Llm),
     ] {
         let llm = Scripted {
-            c_final: Some(0.75),
             fits,
-            ..Scripted::default()
+            ..Scripted::with(0.75)
         };
         let result = decided(&context(vec![candidate(1, 0.9, false)]), Some(&llm)).await;
         assert_eq!(result.path, path, "{fits:?}");
@@ -228,9 +224,8 @@ async fn a_similar_question_fires_only_if_a_model_confirms_it() {
 #[tokio::test]
 async fn another_figure_or_version_never_fires() {
     let llm = Scripted {
-        c_final: Some(0.75),
         fits: Some(true),
-        ..Scripted::default()
+        ..Scripted::with(0.75)
     };
     let mut known = candidate(1, 0.9, false);
     known.condition = "How do I install v3.11?".to_owned();
@@ -250,11 +245,9 @@ fn the_threshold_is_shifted_and_clamped() {
         (0.9, 0.0, 0.95),
     ] {
         let mut context = context(vec![]);
-        context
-            .personality_biases
-            .insert("confidence_threshold".to_owned(), bias);
-        context.salience.insert("urgency".to_owned(), urgency);
-        let threshold = strategy().threshold(&context);
+        context.personality_biases = [("confidence_threshold".to_owned(), bias)].into();
+        context.salience = [("urgency".to_owned(), urgency)].into();
+        let threshold = strategy(1, 3).threshold(&context);
         assert!(near(threshold, wanted), "{bias} {urgency}: {threshold}");
     }
 }
@@ -262,78 +255,50 @@ fn the_threshold_is_shifted_and_clamped() {
 #[tokio::test]
 async fn candidates_are_shown_in_an_order_of_the_seed() {
     let known: Vec<Candidate> = (1..=5).map(|n| candidate(n, 0.1, false)).collect();
-    let mut orders = std::collections::BTreeSet::new();
+    let context = context(known);
+    let mut orders = BTreeSet::new();
     for seed in 0..40 {
-        let llm = Scripted {
-            c_final: Some(0.75),
-            ..Scripted::default()
-        };
-        let strategy = HeuristicFirst {
-            max_candidates: 9,
-            seed,
-            ..strategy()
-        };
-        strategy
-            .decide(&context(known.clone()), Some(&llm))
+        let llm = Scripted::with(0.75);
+        strategy(seed, 9)
+            .decide(&context, Some(&llm))
             .await
             .unwrap();
-        let shown: Vec<RunId> = llm.shown.lock().unwrap().iter().map(|s| s.id).collect();
-        assert_eq!(shown.len(), 5, "never more than five");
-        orders.insert(shown);
+        assert_eq!(llm.shown().len(), 5, "never more than five");
+        orders.insert(llm.shown());
     }
     assert!(orders.len() > 20, "{}", orders.len());
 }
 
 #[tokio::test]
-async fn committee_first_always_asks_the_committee() {
-    let llm = Scripted {
-        c_final: Some(0.75),
-        ..Scripted::default()
-    };
-    let strategy = CommitteeFirst {
-        llm_confidence_ceiling: 0.8,
-    };
-    let known = context(vec![candidate(1, 0.95, true)]);
-    let result = strategy.decide(&known, Some(&llm)).await.unwrap();
-    assert_eq!(result.path, DecisionPath::Llm);
-    assert!(llm.shown.lock().unwrap().is_empty());
-    assert_eq!(strategy.config()["strategy"], "committee_first");
-}
-
-#[tokio::test]
-async fn escalate_asks_the_solver_first_unless_the_request_is_grave() {
-    let strategy = Escalate {
-        llm_confidence_ceiling: 0.8,
-    };
-    for (gravity, first) in [
-        (0.0, AskedFirst::Solver),
-        (0.4, AskedFirst::Solver),
-        (0.5, AskedFirst::Panel),
-        (1.0, AskedFirst::Panel),
+async fn the_committee_or_the_solver_is_always_asked_and_the_panel_if_the_request_is_grave() {
+    use AskedFirst::{Panel, Solver};
+    for (name, own, gravity, first) in [
+        ("committee_first", Panel, 0.0, Panel),
+        ("committee_first", Panel, 1.0, Panel),
+        ("escalate", Solver, 0.4, Solver),
+        ("escalate", Solver, 0.5, Panel),
     ] {
-        let llm = Scripted {
-            c_final: Some(0.9),
-            ..Scripted::default()
+        let strategy = CommitteeFirst {
+            first: own,
+            llm_confidence_ceiling: 0.8,
         };
-        let mut context = context(vec![candidate(1, 0.9, true)]);
-        context.salience.insert("gravity".to_owned(), gravity);
-        let result = strategy.decide(&context, Some(&llm)).await.unwrap();
+        assert_eq!(strategy.config()["strategy"], name);
+        let llm = Scripted::with(0.9);
+        let result = strategy.decide(&grave(gravity), Some(&llm)).await.unwrap();
         assert_eq!(result.path, DecisionPath::Llm);
-        assert_eq!(*llm.first.lock().unwrap(), first, "{gravity}");
-        assert!(llm.shown.lock().unwrap().is_empty());
-        assert!((result.predicted_success - 0.8).abs() < 1e-9);
+        assert_eq!(
+            (llm.first(), llm.shown()),
+            (Some(first), vec![]),
+            "{name} {gravity}"
+        );
+        assert!(near(result.predicted_success, 0.8));
+        let rejected = strategy.decide(&context(vec![]), None).await.unwrap();
+        assert_eq!(rejected.path, DecisionPath::Rejected);
     }
-    let rejected = strategy.decide(&context(vec![]), None).await.unwrap();
-    assert_eq!(rejected.path, DecisionPath::Rejected);
 }
 
 #[tokio::test]
 async fn a_grave_request_never_gets_a_learned_answer() {
-    let llm = Scripted {
-        c_final: Some(0.9),
-        ..Scripted::default()
-    };
-    let mut context = context(vec![candidate(1, 0.95, true)]);
-    context.salience.insert("gravity".to_owned(), 1.0);
-    assert_eq!(decided(&context, Some(&llm)).await.path, DecisionPath::Llm);
+    let result = decided(&grave(1.0), Some(&Scripted::with(0.9))).await;
+    assert_eq!(result.path, DecisionPath::Llm);
 }

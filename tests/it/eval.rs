@@ -21,7 +21,7 @@ fn rows(name: &str) -> Option<Vec<Value>> {
 
 fn scored(line: &Value) -> Value {
     let record = parse_record(&line.to_string()).unwrap();
-    serde_json::to_value(record.judge(&Policy::default())).unwrap()
+    record.judge(&Policy::default())
 }
 
 /// Returns the probability that a right row has a higher figure than a wrong one. A tie counts as

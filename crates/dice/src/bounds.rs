@@ -17,21 +17,18 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    const fn new(min: f64, max: f64) -> Self {
+        Self { min, max }
+    }
+
     const fn at(value: f64) -> Self {
-        Self {
-            min: value,
-            max: value,
-        }
+        Self::new(value, value)
     }
 
     fn hull(values: impl IntoIterator<Item = f64>) -> Self {
-        let start = Self {
-            min: f64::INFINITY,
-            max: f64::NEG_INFINITY,
-        };
-        values.into_iter().fold(start, |all, value| Self {
-            min: all.min.min(value),
-            max: all.max.max(value),
+        let start = Self::new(f64::INFINITY, f64::NEG_INFINITY);
+        values.into_iter().fold(start, |all, value| {
+            Self::new(all.min.min(value), all.max.max(value))
         })
     }
 
@@ -54,10 +51,7 @@ impl Expression {
     /// refuses such an expression.
     pub fn bounds(&self) -> Result<Bounds, RollError> {
         let Bounds { min, max } = of(&self.root)?;
-        Ok(Bounds {
-            min: min.trunc(),
-            max: max.trunc(),
-        })
+        Ok(Bounds::new(min.trunc(), max.trunc()))
     }
 }
 
@@ -67,10 +61,7 @@ fn of(node: &Node) -> Result<Bounds, RollError> {
         Node::Labelled(inner, _) => of(inner)?,
         Node::Negative(inner) => {
             let inner = of(inner)?;
-            Bounds {
-                min: -inner.max,
-                max: -inner.min,
-            }
+            Bounds::new(-inner.max, -inner.min)
         }
         Node::Dice(dice) => of_dice(dice)?,
         Node::Set(set) => of_set(set)?,
@@ -92,14 +83,14 @@ fn called(function: Function, arguments: &[Node]) -> Result<Bounds, RollError> {
             let ends = all.iter().flat_map(|b| [b.min.abs(), b.max.abs()]);
             Bounds::hull(ends.chain(around_zero.then_some(0.0)))
         }
-        Function::Least => Bounds {
-            min: all.iter().map(|b| b.min).fold(f64::INFINITY, f64::min),
-            max: all.iter().map(|b| b.max).fold(f64::INFINITY, f64::min),
-        },
-        Function::Most => Bounds {
-            min: all.iter().map(|b| b.min).fold(f64::NEG_INFINITY, f64::max),
-            max: all.iter().map(|b| b.max).fold(f64::NEG_INFINITY, f64::max),
-        },
+        Function::Least => Bounds::new(
+            all.iter().map(|b| b.min).fold(f64::INFINITY, f64::min),
+            all.iter().map(|b| b.max).fold(f64::INFINITY, f64::min),
+        ),
+        Function::Most => Bounds::new(
+            all.iter().map(|b| b.min).fold(f64::NEG_INFINITY, f64::max),
+            all.iter().map(|b| b.max).fold(f64::NEG_INFINITY, f64::max),
+        ),
     })
 }
 
@@ -126,17 +117,11 @@ fn quotient(left: Bounds, operator: Operator, right: Bounds) -> Bounds {
     }
     let is_whole = |end: f64| end.is_infinite() || end.fract() == 0.0;
     if !is_whole(right.min) || !is_whole(right.max) {
-        return Bounds {
-            min: f64::NEG_INFINITY,
-            max: f64::INFINITY,
-        };
+        return Bounds::new(f64::NEG_INFINITY, f64::INFINITY);
     }
     if below && above {
         let most = left.min.abs().max(left.max.abs());
-        return Bounds {
-            min: -most,
-            max: most,
-        };
+        return Bounds::new(-most, most);
     }
     let divisor = if above {
         Bounds {
@@ -154,14 +139,8 @@ fn quotient(left: Bounds, operator: Operator, right: Bounds) -> Bounds {
 
 fn binary(left: Bounds, operator: Operator, right: Bounds) -> Result<Bounds, RollError> {
     Ok(match operator {
-        Operator::Add => Bounds {
-            min: left.min + right.min,
-            max: left.max + right.max,
-        },
-        Operator::Subtract => Bounds {
-            min: left.min - right.max,
-            max: left.max - right.min,
-        },
+        Operator::Add => Bounds::new(left.min + right.min, left.max + right.max),
+        Operator::Subtract => Bounds::new(left.min - right.max, left.max - right.min),
         Operator::Times => corners(left, operator, right),
         Operator::Divide | Operator::DivideWhole | Operator::Modulo if right == Bounds::at(0.0) => {
             return Err(RollError::DivisionByZero);
@@ -261,34 +240,22 @@ impl Crowd {
             .copied()
             .filter(|s| ranked(s).is_none())
             .collect();
-        if valued.is_empty() {
-            return Self {
-                least: ranked_least.min(self.least),
-                most: ranked_most.min(self.most),
-                ..self
-            };
-        }
-        let (range, all) = taken(&valued, self.each);
+        let (range, all) = match valued.as_slice() {
+            [] => (None, false),
+            valued => taken(valued, self.each),
+        };
+        let least = ranked_least.min(self.least);
         match range {
             None => Self {
-                least: ranked_least.min(self.least),
+                least,
                 most: ranked_most.min(self.most),
                 ..self
             },
-            Some(range) => {
-                let each = if ranks.is_empty() { range } else { self.each };
-                let least = if all {
-                    self.least
-                } else {
-                    ranked_least.min(self.least)
-                };
-                Self {
-                    least,
-                    most: self.most,
-                    each,
-                    endless: self.endless,
-                }
-            }
+            Some(range) => Self {
+                least: if all { self.least } else { least },
+                each: if ranks.is_empty() { range } else { self.each },
+                ..self
+            },
         }
     }
 
@@ -394,10 +361,7 @@ fn narrowed(each: Bounds, selector: Selector) -> Bounds {
 }
 
 fn of_dice(dice: &Dice) -> Result<Bounds, RollError> {
-    let faces = Bounds {
-        min: dice.sides.lowest() as f64,
-        max: dice.sides.highest() as f64,
-    };
+    let faces = Bounds::new(dice.sides.lowest() as f64, dice.sides.highest() as f64);
     let count = dice.count as usize;
     let crowd = Crowd {
         least: count,
@@ -419,17 +383,11 @@ fn operated(mut crowd: Crowd, operations: &[Operation], faces: Bounds) -> Result
                 crowd.exploded(*explosion, selectors, faces)?
             }
             Operation::AtLeast(n) => Crowd {
-                each: Bounds {
-                    min: crowd.each.min.max(*n),
-                    max: crowd.each.max.max(*n),
-                },
+                each: Bounds::new(crowd.each.min.max(*n), crowd.each.max.max(*n)),
                 ..crowd
             },
             Operation::AtMost(n) => Crowd {
-                each: Bounds {
-                    min: crowd.each.min.min(*n),
-                    max: crowd.each.max.min(*n),
-                },
+                each: Bounds::new(crowd.each.min.min(*n), crowd.each.max.min(*n)),
                 ..crowd
             },
             Operation::Unique(again) => {
@@ -539,9 +497,8 @@ impl Crowd {
 fn of_set(set: &Set) -> Result<Bounds, RollError> {
     let items = set.items.iter().map(of).collect::<Result<Vec<_>, _>>()?;
     if set.operations.is_empty() {
-        return Ok(items.iter().fold(Bounds::at(0.0), |sum, b| Bounds {
-            min: sum.min + b.min,
-            max: sum.max + b.max,
+        return Ok(items.iter().fold(Bounds::at(0.0), |sum, b| {
+            Bounds::new(sum.min + b.min, sum.max + b.max)
         }));
     }
     let fixed: Option<Vec<f64>> = items

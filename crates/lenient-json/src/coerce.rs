@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, json};
 
 use super::reader::{self, LastNumber};
 
@@ -21,94 +21,66 @@ pub(crate) fn coerce(
         return value;
     };
     let kinds = kinds(branch);
-    let wants = |kind: &str| kinds.contains(&kind);
     let value = if kinds.is_empty() || fits(&value, &kinds) {
         value
     } else {
-        convert(value, branch, &wants, pointer, notes)
+        let (value, what) = convert(value, branch, &kinds);
+        notes.extend(what.map(|what| format!("{}: {what}", place(pointer))));
+        value
     };
     match value {
         Value::Object(members) => object(members, branch, pointer, notes),
-        Value::Array(items) => {
-            let Some(schema) = branch.get("items") else {
-                return Value::Array(items);
-            };
-            let items = items.into_iter().enumerate();
-            let items = items.map(|(index, item)| {
-                (
-                    index,
-                    coerce(item, schema, &format!("{pointer}/{index}"), notes),
-                )
-            });
-            let items: Vec<(usize, Value)> = items.collect();
-            let words = if is_closed(schema) {
-                allowed_words(schema)
-            } else {
-                vec![]
-            };
-            let kept = items
-                .into_iter()
-                .filter(|(index, item)| match item.as_str() {
-                    Some(word) if !words.is_empty() && !words.contains(&word) => {
-                        notes.push(format!(
-                            "{pointer}/{index}: the unknown word {:?} was dropped",
-                            cut(word)
-                        ));
-                        false
-                    }
-                    _ => true,
-                });
-            kept.map(|(_, item)| item).collect()
-        }
+        Value::Array(items) => list(items, branch, pointer, notes),
         value => in_enum(value, branch, pointer, notes),
     }
 }
 
-/// Returns the branch of a union that the value belongs to: the only one that is not null, else the
-/// first that it fits.
-fn branch_for<'a>(value: &Value, schema: &'a Value) -> Option<&'a Value> {
-    let Some(branches) = ["anyOf", "oneOf"]
-        .into_iter()
-        .find_map(|name| schema.get(name)?.as_array())
-    else {
-        return Some(schema);
+fn list(items: Vec<Value>, schema: &Value, pointer: &str, notes: &mut Vec<String>) -> Value {
+    let Some(schema) = schema.get("items") else {
+        return Value::Array(items);
     };
-    if value.is_null() && branches.iter().any(allows_null) {
-        return None;
-    }
-    let real: Vec<&Value> = branches
-        .iter()
-        .filter(|branch| kinds(branch) != ["null"])
-        .collect();
-    match real.as_slice() {
-        [only] => branch_for(value, only),
-        // The documented variants of an enum: `in_enum` handles them.
-        constants
-            if constants
-                .iter()
-                .all(|branch| branch.get("const").or(branch.get("enum")).is_some()) =>
-        {
-            Some(schema)
+    let items = items.into_iter().enumerate();
+    let items = items.map(|(at, item)| coerce(item, schema, &format!("{pointer}/{at}"), notes));
+    let items: Vec<Value> = items.collect();
+    let words = if is_closed(schema) {
+        allowed_words(schema)
+    } else {
+        vec![]
+    };
+    let mut kept = vec![];
+    for (at, item) in items.into_iter().enumerate() {
+        let is_unknown = |word: &&str| !words.is_empty() && !words.contains(word);
+        match item.as_str().filter(is_unknown) {
+            Some(word) => {
+                let word = cut(word);
+                notes.push(format!(
+                    "{pointer}/{at}: the unknown word {word:?} was dropped"
+                ));
+            }
+            None => kept.push(item),
         }
-        several => several
-            .iter()
-            .copied()
-            .find(|branch| fits(value, &kinds(branch)) && tag_fits(value, branch)),
     }
+    Value::Array(kept)
 }
 
-/// True if the object has the constants that the branch requires.
-fn tag_fits(value: &Value, branch: &Value) -> bool {
-    let properties = branch
-        .get("properties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
-    properties.into_iter().all(|(name, schema)| {
-        schema
-            .get("const")
-            .is_none_or(|tag| value.get(name) == Some(tag))
-    })
+/// Returns the branches of a union; none for any other schema.
+fn branches(schema: &Value) -> impl Iterator<Item = &Value> {
+    let unions = ["anyOf", "oneOf"].into_iter();
+    let unions = unions.filter_map(|name| schema.get(name)?.as_array());
+    unions.flatten()
+}
+
+/// Returns the schema that a value belongs to: in a union with null the other branch, or none for
+/// null. The documented variants of an enum stay together: `in_enum` handles them.
+fn branch_for<'a>(value: &Value, schema: &'a Value) -> Option<&'a Value> {
+    if value.is_null() && branches(schema).any(allows_null) {
+        return None;
+    }
+    let mut real = branches(schema).filter(|branch| kinds(branch) != ["null"]);
+    match (real.next(), real.next()) {
+        (Some(only), None) => branch_for(value, only),
+        _ => Some(schema),
+    }
 }
 
 fn kinds(schema: &Value) -> Vec<&str> {
@@ -134,70 +106,50 @@ fn fits(value: &Value, kinds: &[&str]) -> bool {
 }
 
 fn allows_null(schema: &Value) -> bool {
+    let listed = schema.get("enum").and_then(Value::as_array);
     kinds(schema).contains(&"null")
-        || schema
-            .get("enum")
-            .and_then(Value::as_array)
-            .is_some_and(|values| values.contains(&Value::Null))
-        || ["anyOf", "oneOf"]
-            .into_iter()
-            .filter_map(|name| schema.get(name)?.as_array())
-            .any(|branches| branches.iter().any(allows_null))
-        || (schema.as_object().is_some_and(Map::is_empty))
+        || listed.is_some_and(|values| values.contains(&Value::Null))
+        || branches(schema).any(allows_null)
+        || schema.as_object().is_some_and(Map::is_empty)
 }
 
-fn convert(
-    value: Value,
-    schema: &Value,
-    wants: &dyn Fn(&str) -> bool,
-    pointer: &str,
-    notes: &mut Vec<String>,
-) -> Value {
-    let mut note = |what: &str| notes.push(format!("{}: {what}", place(pointer)));
-    match value {
+/// Converts a value to one of these types, and says from what; else returns it as it is.
+fn convert(value: Value, schema: &Value, kinds: &[&str]) -> (Value, Option<&'static str>) {
+    let wants = |kind: &str| kinds.contains(&kind);
+    let (value, what) = match value {
         Value::String(text) if wants("object") || wants("array") => {
-            if let Some(inner) = stringified(&text).filter(|inner| fits(inner, &kinds(schema))) {
-                note("JSON inside a string");
-                return inner;
+            let inner = stringified(&text).filter(|inner| fits(inner, kinds));
+            match inner {
+                Some(inner) => (inner, "JSON inside a string"),
+                None if wants("array") && !text.trim().is_empty() && takes_strings(schema) => {
+                    (json!([text]), "a single string for a list")
+                }
+                None => return (text.into(), None),
             }
-            if wants("array") && !text.trim().is_empty() && takes_strings(schema) {
-                note("a single string for a list");
-                return Value::Array(vec![Value::String(text)]);
-            }
-            Value::String(text)
         }
-        Value::String(text) => match scalar(&text, wants) {
-            Some(value) => {
-                note("a string for a number or truth value");
-                value
-            }
-            None => Value::String(text),
+        Value::String(text) => match scalar(&text, &wants) {
+            Some(value) => (value, "a string for a number or truth value"),
+            None => return (text.into(), None),
         },
         Value::Number(number) if wants("integer") && whole(&number).is_some() => {
-            note("a fraction for a whole number");
-            whole(&number).map_or(Value::Number(number), Value::from)
+            (json!(whole(&number)), "a fraction for a whole number")
         }
         Value::Number(number) if wants("string") => {
-            note("a number for a string");
-            Value::String(number.to_string())
+            (number.to_string().into(), "a number for a string")
         }
         Value::Array(items)
             if wants("string") && !items.is_empty() && items.iter().all(Value::is_string) =>
         {
-            note("a list for a text");
             let lines: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
-            Value::String(lines.join("\n"))
+            (lines.join("\n").into(), "a list for a text")
         }
         Value::Object(members) if wants("array") && takes_objects(schema) => {
-            note("a single object for a list");
-            Value::Array(vec![Value::Object(members)])
+            (json!([members]), "a single object for a list")
         }
-        Value::Null if wants("array") => {
-            note("null for a list");
-            Value::Array(vec![])
-        }
-        value => value,
-    }
+        Value::Null if wants("array") => (json!([]), "null for a list"),
+        value => return (value, None),
+    };
+    (value, Some(what))
 }
 
 fn takes_strings(schema: &Value) -> bool {
@@ -233,13 +185,11 @@ fn scalar(text: &str, wants: &dyn Fn(&str) -> bool) -> Option<Value> {
             .ok()
     };
     if wants("integer") {
-        return number().and_then(|number| {
-            if number.is_f64() {
-                whole(&number).map(Value::from)
-            } else {
-                Some(number.into())
-            }
-        });
+        let number = number()?;
+        return match number.is_f64() {
+            true => whole(&number).map(Value::from),
+            false => Some(number.into()),
+        };
     }
     if wants("number") {
         return number().map(Value::Number);
@@ -271,54 +221,42 @@ fn object(
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return Value::Object(members);
     };
-    let required: Vec<&str> = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
     // Renames keys in another spelling: `answer_summary` for `answerSummary`.
-    for name in properties
-        .keys()
-        .filter(|name| !members.contains_key(*name))
-        .cloned()
-        .collect::<Vec<_>>()
-    {
-        let mut alike = members
-            .keys()
-            .filter(|key| !properties.contains_key(*key) && folded(key) == folded(&name));
+    for name in properties.keys() {
+        if members.contains_key(name) {
+            continue;
+        }
+        let is_alike =
+            |key: &&String| !properties.contains_key(*key) && folded(key) == folded(name);
+        let mut alike = members.keys().filter(is_alike);
         if let (Some(key), None) = (alike.next().cloned(), alike.next())
             && let Some(value) = members.remove(&key)
         {
-            notes.push(format!(
-                "{}: the key {key:?} is spelled {name:?}",
-                place(pointer)
-            ));
-            members.insert(name, value);
+            let place = place(pointer);
+            notes.push(format!("{place}: the key {key:?} is spelled {name:?}"));
+            members.insert(name.clone(), value);
         }
     }
-    let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|it| it == name));
     let mut result = Map::new();
     for (name, value) in members {
-        let Some(schema) = properties.get(&name) else {
-            if closed {
-                notes.push(format!(
-                    "{}: the unknown key {:?} was dropped",
-                    place(pointer),
-                    cut(&name)
-                ));
-            } else {
+        match properties.get(&name) {
+            None if is_closed => {
+                let (place, name) = (place(pointer), cut(&name));
+                notes.push(format!("{place}: the unknown key {name:?} was dropped"));
+            }
+            None => {
                 result.insert(name, value);
             }
-            continue;
-        };
-        if value.is_null() && !allows_null(schema) && !required.contains(&name.as_str()) {
-            continue;
+            Some(schema) if value.is_null() && !allows_null(schema) && !is_required(&name) => {}
+            Some(schema) => {
+                let pointer = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
+                let value = coerce(value, schema, &pointer, notes);
+                result.insert(name, value);
+            }
         }
-        let pointer = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
-        let value = coerce(value, schema, &pointer, notes);
-        result.insert(name, value);
     }
     Value::Object(result)
 }
@@ -326,33 +264,16 @@ fn object(
 /// True if a schema is only an enum of constants.
 fn is_closed(schema: &Value) -> bool {
     let constant = |schema: &Value| schema.get("const").or(schema.get("enum")).is_some();
-    let mut unions = ["oneOf", "anyOf"]
-        .into_iter()
-        .filter_map(|name| schema.get(name)?.as_array());
-    constant(schema)
-        || unions
-            .next()
-            .is_some_and(|branches| !branches.is_empty() && branches.iter().all(constant))
+    constant(schema) || branches(schema).next().is_some() && branches(schema).all(constant)
 }
 
 /// Returns the words that an enum of strings allows; none for any other schema.
 fn allowed_words(schema: &Value) -> Vec<&str> {
-    let constants = ["oneOf", "anyOf"]
-        .into_iter()
-        .filter_map(|name| schema.get(name)?.as_array())
-        .flatten();
-    let constants = constants.chain([schema]);
-    constants
-        .flat_map(|schema| {
-            let listed = schema
-                .get("enum")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten();
-            listed.chain(schema.get("const"))
-        })
-        .filter_map(Value::as_str)
-        .collect()
+    let constants = branches(schema).chain([schema]).flat_map(|schema| {
+        let listed = schema.get("enum").and_then(Value::as_array);
+        listed.into_iter().flatten().chain(schema.get("const"))
+    });
+    constants.filter_map(Value::as_str).collect()
 }
 
 /// Corrects the spelling of an enum value.
@@ -365,17 +286,15 @@ fn in_enum(value: Value, schema: &Value, pointer: &str, notes: &mut Vec<String>)
         return value;
     }
     let mut alike = allowed.iter().filter(|known| folded(known) == folded(text));
-    match (alike.next(), alike.next()) {
-        (Some(known), None) => {
-            notes.push(format!(
-                "{}: {:?} is spelled {known:?}",
-                place(pointer),
-                cut(text)
-            ));
-            Value::String((*known).to_owned())
-        }
-        _ => value,
-    }
+    let (Some(known), None) = (alike.next(), alike.next()) else {
+        return value;
+    };
+    notes.push(format!(
+        "{}: {:?} is spelled {known:?}",
+        place(pointer),
+        cut(text)
+    ));
+    Value::String((*known).to_owned())
 }
 
 /// Returns the letters and digits of a text in lower case.

@@ -76,14 +76,15 @@ pub fn parse<T: DeserializeOwned>(text: &str, schema: &Schema) -> Result<Parsed<
     }
     let check = schema.check()?;
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
-    let exact = serde_json::from_str::<Value>(text).ok();
+    let exact = serde_json::from_str::<Value>(text);
     if exact
         .as_ref()
-        .is_some_and(|value| nesting(value) > MAX_NESTING)
+        .is_ok_and(|value| nesting(value) > MAX_NESTING)
     {
-        return Err(whole(&too_deep()));
+        return Err(whole(&nested_too_deep()));
     }
-    if let Some(value) = exact.as_ref().filter(|value| check.is_as_wanted(value))
+    if let Ok(value) = &exact
+        && check.is_as_wanted(value)
         && let Ok(value) = T::deserialize(value)
     {
         return Ok(Parsed {
@@ -92,27 +93,21 @@ pub fn parse<T: DeserializeOwned>(text: &str, schema: &Schema) -> Result<Parsed<
             notes: vec![],
         });
     }
-    let mut candidates = match exact {
-        Some(Value::String(inner)) => found_in(&inner, Some("JSON inside a string")),
-        Some(value) => Candidates {
-            list: vec![Candidate {
-                value,
-                notes: vec![],
-            }],
-            too_deep: false,
-        },
-        None => found_in(text, None),
+    let (candidates, mut too_deep) = match exact {
+        Ok(Value::String(inner)) => found_in(&inner, Some("JSON inside a string")),
+        Ok(value) => (vec![Candidate::new(value, vec![])], false),
+        Err(_) => found_in(text, None),
     };
-    let mut checked = check.all(candidates.list);
-    if !checked.iter().any(Checked::is_valid) {
-        let more = found_elsewhere(text);
-        candidates.too_deep |= more.too_deep;
-        checked.extend(check.all(more.list).into_iter().filter(Checked::is_valid));
+    let mut checked = check.all(candidates);
+    if !checked.iter().any(Candidate::is_valid) {
+        let (more, more_too_deep) = found_elsewhere(text);
+        too_deep |= more_too_deep;
+        checked.extend(check.all(more).into_iter().filter(Candidate::is_valid));
     }
     match best(checked) {
         Some(checked) if checked.is_valid() => typed(checked),
         Some(checked) => Err(checked.problems),
-        None if candidates.too_deep => Err(whole(&too_deep())),
+        None if too_deep => Err(whole(&nested_too_deep())),
         None if text.is_empty() => Err(whole("the reply is empty")),
         None => Err(whole("there is no JSON object in the reply")),
     }
@@ -162,122 +157,98 @@ pub fn extract_any(text: &str) -> Option<Value> {
     found.pop().map(|found| found.reading.value).or_else(scalar)
 }
 
-/// A value that may be the reply, with notes on how it was obtained.
+/// A value that may be the reply.
 struct Candidate {
     value: Value,
+    /// How it was obtained.
     notes: Vec<String>,
+    problems: Vec<Problem>,
+    /// The number of required keys that are present.
+    keys: usize,
 }
 
-struct Candidates {
-    list: Vec<Candidate>,
-    too_deep: bool,
-}
-
-impl Candidates {
-    fn from(search: Search, note: Option<&str>) -> Candidates {
-        let list = search.found.into_iter().map(|found| {
-            let notes = note
-                .into_iter()
-                .chain(found.reading.repaired)
-                .map(str::to_owned)
-                .collect();
-            Candidate {
-                value: found.reading.value,
-                notes,
-            }
-        });
-        Candidates {
-            list: list.collect(),
-            too_deep: search.too_deep,
+impl Candidate {
+    fn new(value: Value, notes: Vec<String>) -> Self {
+        Self {
+            value,
+            notes,
+            problems: vec![],
+            keys: 0,
         }
     }
+
+    fn is_valid(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// Candidates, and whether a value was nested too deep.
+type Candidates = (Vec<Candidate>, bool);
+
+fn candidates(search: Search, note: Option<&str>) -> Candidates {
+    let list = search.found.into_iter().map(|found| {
+        let notes = note.into_iter().chain(found.reading.repaired);
+        Candidate::new(found.reading.value, notes.map(str::to_owned).collect())
+    });
+    (list.collect(), search.too_deep)
 }
 
 fn found_in(text: &str, note: Option<&'static str>) -> Candidates {
     let answer = without_thinking(text);
-    let note = note.or(Some(if answer.len() == text.len() {
-        "text around the JSON"
-    } else {
-        "thoughts before the JSON"
-    }));
     let whole = answer.trim().chars().count();
     let mut search = search(answer, Places::Outermost, LastNumber::Drop);
-    // The JSON was the whole text, so only the repairs are noted.
-    let alone = search.found.len() == 1
-        && search
-            .found
-            .iter()
-            .all(|found| found.length == whole && !found.reading.repaired.is_empty());
-    let note = note.filter(|note| !(alone && *note == "text around the JSON"));
+    // If the JSON was the whole text, only the repairs are noted.
+    let is_alone = matches!(search.found.as_slice(), [only]
+        if only.length == whole && !only.reading.repaired.is_empty());
+    let around = if answer.len() == text.len() {
+        (!is_alone).then_some("text around the JSON")
+    } else {
+        Some("thoughts before the JSON")
+    };
     search.found.truncate(100);
-    Candidates::from(search, note)
+    candidates(search, note.or(around))
 }
 
 /// Returns the candidates of last resort: objects after a stray opening bracket, and JSON whose
 /// quotes are all escaped.
 fn found_elsewhere(text: &str) -> Candidates {
     let answer = without_thinking(text);
-    let mut candidates = Candidates::from(
-        search(answer, Places::EveryObject, LastNumber::Drop),
-        Some("text around the JSON"),
-    );
+    let search = search(answer, Places::EveryObject, LastNumber::Drop);
+    let (mut list, too_deep) = candidates(search, Some("text around the JSON"));
     if answer.contains("\\\"") {
-        let escaped: String = answer
+        let escaped = answer
             .replace('\n', "\\n")
             .replace('\r', "\\r")
             .replace('\t', "\\t");
         if let Ok(inner) = serde_json::from_str::<String>(&format!("\"{escaped}\"")) {
-            candidates
-                .list
-                .extend(found_in(&inner, Some("JSON with escaped quotes")).list);
+            list.extend(found_in(&inner, Some("JSON with escaped quotes")).0);
         }
     }
-    candidates
-}
-
-struct Checked {
-    candidate: Candidate,
-    problems: Vec<Problem>,
-    /// The number of required keys that are present.
-    keys: usize,
-}
-
-impl Checked {
-    fn is_valid(&self) -> bool {
-        self.problems.is_empty()
-    }
+    (list, too_deep)
 }
 
 impl SchemaCheck {
-    fn all(&self, candidates: Vec<Candidate>) -> Vec<Checked> {
-        candidates
-            .into_iter()
-            .flat_map(|candidate| self.with_wrapped(candidate))
-            .map(|c| self.one(c))
-            .collect()
+    fn all(&self, candidates: Vec<Candidate>) -> Vec<Candidate> {
+        let all = candidates.into_iter().flat_map(|it| self.with_wrapped(it));
+        all.map(|candidate| self.checked(candidate)).collect()
     }
 
-    fn one(&self, candidate: Candidate) -> Checked {
-        let Candidate { value, mut notes } = candidate;
+    fn checked(&self, candidate: Candidate) -> Candidate {
+        let Candidate {
+            value, mut notes, ..
+        } = candidate;
         let value = coerce::coerce(value, &self.schema, "", &mut notes);
-        let keys = self
-            .required
-            .iter()
-            .filter(|name| value.get(name.as_str()).is_some())
-            .count();
-        let problems = self
-            .validator
-            .iter_errors(&value)
-            .take(MAX_PROBLEMS)
-            .map(|error| Problem {
-                pointer: error.instance_path().to_string(),
-                detail: cut(&error.masked_with("the value").to_string()),
-            });
-        let problems = problems.collect();
-        Checked {
-            candidate: Candidate { value, notes },
-            problems,
-            keys,
+        let is_present = |name: &&String| value.get(name.as_str()).is_some();
+        let errors = self.validator.iter_errors(&value).take(MAX_PROBLEMS);
+        let problem = |error: jsonschema::ValidationError<'_>| Problem {
+            pointer: error.instance_path().to_string(),
+            detail: cut(&error.masked_with("the value").to_string()),
+        };
+        Candidate {
+            problems: errors.map(problem).collect(),
+            keys: self.required.iter().filter(is_present).count(),
+            value,
+            notes,
         }
     }
 
@@ -289,54 +260,46 @@ impl SchemaCheck {
         else {
             return vec![candidate];
         };
-        let inner: Vec<Value> = match &candidate.value {
-            Value::Array(items) => items
-                .iter()
-                .filter(|item| item.is_object())
-                .take(100)
-                .cloned()
-                .collect(),
-            Value::Object(members) => members
-                .iter()
-                .filter(|(key, value)| {
-                    let alone = members.len() == 1
-                        || matches!(key.as_str(), "arguments" | "parameters" | "input");
-                    alone && value.is_object() && !properties.contains_key(*key)
-                })
-                .map(|(_, value)| value.clone())
-                .collect(),
+        let inner: Vec<&Value> = match &candidate.value {
+            Value::Array(items) => items.iter().take(100).collect(),
+            Value::Object(members) => {
+                let wraps = |key: &String| {
+                    let is_call = matches!(key.as_str(), "arguments" | "parameters" | "input");
+                    (is_call || members.len() == 1) && !properties.contains_key(key)
+                };
+                let inner = members.iter().filter(|(key, _)| wraps(key));
+                inner.map(|(_, value)| value).collect()
+            }
             _ => vec![],
         };
-        let inner = inner.into_iter().map(|value| Candidate {
-            value,
-            notes: candidate
+        let note = "the reply was wrapped in another value".to_owned();
+        let notes = || {
+            candidate
                 .notes
                 .iter()
                 .cloned()
-                .chain(["the reply was wrapped in another value".into()])
-                .collect(),
-        });
-        let inner: Vec<Candidate> = inner.collect();
+                .chain([note.clone()])
+                .collect()
+        };
+        let inner = inner.into_iter().filter(|value| value.is_object());
+        let inner: Vec<Candidate> = inner
+            .map(|value| Candidate::new(value.clone(), notes()))
+            .collect();
         std::iter::once(candidate).chain(inner).collect()
     }
 }
 
 /// Returns the last valid value that was not cut short, else the last valid one, else the one with
 /// the most required keys.
-fn best(checked: Vec<Checked>) -> Option<Checked> {
-    let cut_short =
-        |checked: &Checked| checked.candidate.notes.iter().any(|note| note == CUT_SHORT);
-    checked.into_iter().max_by_key(|checked| {
-        (
-            checked.is_valid(),
-            checked.is_valid() && !cut_short(checked),
-            checked.keys,
-        )
+fn best(checked: Vec<Candidate>) -> Option<Candidate> {
+    checked.into_iter().max_by_key(|it| {
+        let is_whole = !it.notes.iter().any(|note| note == CUT_SHORT);
+        (it.is_valid(), it.is_valid() && is_whole, it.keys)
     })
 }
 
-fn typed<T: DeserializeOwned>(checked: Checked) -> Result<Parsed<T>, Vec<Problem>> {
-    let Candidate { value, notes } = checked.candidate;
+fn typed<T: DeserializeOwned>(checked: Candidate) -> Result<Parsed<T>, Vec<Problem>> {
+    let Candidate { value, notes, .. } = checked;
     let value = serde_path_to_error::deserialize(value).map_err(|error| {
         let pointer = error.path().iter().map(|segment| match segment {
             Segment::Seq { index } => format!("/{index}"),
@@ -362,7 +325,7 @@ fn whole(detail: &str) -> Vec<Problem> {
     }]
 }
 
-fn too_deep() -> String {
+fn nested_too_deep() -> String {
     format!("the JSON is nested more than {MAX_NESTING} levels deep")
 }
 

@@ -10,17 +10,7 @@ use serde_json::{Map, Value, json};
 const MAX_INLINING: usize = 16;
 
 /// Keywords that some provider rejects and that have no meaning for a model.
-const DROPPED: [&str; 9] = [
-    "$schema",
-    "$id",
-    "$comment",
-    "$defs",
-    "definitions",
-    "title",
-    "default",
-    "examples",
-    "format",
-];
+const DROPPED: [&str; 5] = ["$schema", "title", "default", "examples", "format"];
 
 /// Returns the schema in the subset that all providers accept in strict mode: no references, closed
 /// objects, all properties required (optional ones nullable), bounds in words, enums for unions of
@@ -32,76 +22,54 @@ pub fn for_vendor(schema: &Value) -> Value {
 /// Returns the schema without `$ref` and `$defs`, with bounds. A recursive reference becomes
 /// "anything" at its second occurrence.
 pub fn inlined(schema: &Value) -> Value {
-    let definitions = |name: &str| {
-        schema
-            .get(name)
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default()
-    };
-    let mut root = inline(
-        schema,
-        &[definitions("$defs"), definitions("definitions")],
-        &mut vec![],
-    );
-    if let Some(root) = root.as_object_mut() {
-        root.remove("$defs");
-        root.remove("definitions");
-    }
-    root
+    let definitions = schema.get("$defs").and_then(Value::as_object);
+    inline(schema, definitions.unwrap_or(&Map::new()), &mut vec![])
 }
 
 /// Replaces references by their targets. A keyword next to a reference overrides the target's
 /// keyword.
-fn inline(schema: &Value, definitions: &[Map<String, Value>; 2], open: &mut Vec<String>) -> Value {
-    match schema {
-        Value::Object(object) => {
-            let mut result = Map::new();
-            if let Some(name) = object
-                .get("$ref")
-                .and_then(Value::as_str)
-                .and_then(|path| path.rsplit('/').next())
-            {
-                let known = definitions.iter().find_map(|map| map.get(name));
-                if let Some(target) = known
-                    && !open.iter().any(|visited| visited == name)
-                    && open.len() < MAX_INLINING
-                {
-                    open.push(name.to_owned());
-                    if let Value::Object(target) = inline(target, definitions, open) {
-                        result.extend(target);
-                    }
-                    open.pop();
-                }
-            }
-            for (key, value) in object {
-                match key.as_str() {
-                    "$ref" | "$defs" | "definitions" => {}
-                    // These contain data and not schemas.
-                    "enum" | "const" | "default" | "examples" | "required" => {
-                        result.insert(key.clone(), value.clone());
-                    }
-                    // The keys are property names, which may equal keywords.
-                    "properties" if value.is_object() => {
-                        let properties = value.as_object().into_iter().flatten();
-                        let properties: Map<String, Value> = properties
-                            .map(|(name, schema)| (name.clone(), inline(schema, definitions, open)))
-                            .collect();
-                        result.insert(key.clone(), Value::Object(properties));
-                    }
-                    _ => {
-                        result.insert(key.clone(), inline(value, definitions, open));
-                    }
-                }
-            }
-            Value::Object(result)
+fn inline<'a>(
+    schema: &'a Value,
+    definitions: &'a Map<String, Value>,
+    open: &mut Vec<&'a str>,
+) -> Value {
+    let object = match schema {
+        Value::Object(object) => object,
+        Value::Array(items) => {
+            let items = items.iter();
+            return items.map(|it| inline(it, definitions, open)).collect();
         }
-        Value::Array(items) => items
-            .iter()
-            .map(|item| inline(item, definitions, open))
-            .collect(),
-        scalar => scalar.clone(),
+        scalar => return scalar.clone(),
+    };
+    let mut result = Map::new();
+    let path = object.get("$ref").and_then(Value::as_str);
+    let name = path.and_then(|path| path.rsplit('/').next());
+    if let Some(name) = name.filter(|name| !open.contains(name) && open.len() < MAX_INLINING)
+        && let Some(target) = definitions.get(name)
+    {
+        open.push(name);
+        if let Value::Object(target) = inline(target, definitions, open) {
+            result.extend(target);
+        }
+        open.pop();
     }
+    for (key, value) in object {
+        let value = match (key.as_str(), value) {
+            ("$ref" | "$defs", _) => continue,
+            // These contain data and not schemas.
+            ("enum" | "const" | "default" | "examples" | "required", data) => data.clone(),
+            // The keys are property names, which may equal keywords.
+            ("properties", Value::Object(properties)) => {
+                let properties = properties.iter();
+                properties
+                    .map(|(name, schema)| (name.clone(), inline(schema, definitions, open)))
+                    .collect()
+            }
+            (_, schema) => inline(schema, definitions, open),
+        };
+        result.insert(key.clone(), value);
+    }
+    Value::Object(result)
 }
 
 /// Converts one inlined schema into the strict subset.
@@ -109,7 +77,7 @@ fn closed(schema: &Value) -> Value {
     let Some(object) = schema.as_object() else {
         return json!({});
     };
-    let mut result = merged(object);
+    let mut result = object.clone();
     for name in DROPPED {
         result.remove(name);
     }
@@ -122,37 +90,10 @@ fn closed(schema: &Value) -> Value {
         let items = closed(items);
         result.insert("items".into(), items);
     }
-    if result.contains_key("properties")
-        || result.get("type").and_then(Value::as_str) == Some("object")
-    {
+    if result.contains_key("properties") || result.get("type") == Some(&json!("object")) {
         close_object(&mut result);
     }
     Value::Object(result)
-}
-
-/// Returns the schema with every `allOf` merged into it. The outer keyword takes precedence.
-fn merged(object: &Map<String, Value>) -> Map<String, Value> {
-    let mut result = object.clone();
-    let Some(Value::Array(parts)) = result.remove("allOf") else {
-        return result;
-    };
-    for part in parts.iter().filter_map(Value::as_object).map(merged) {
-        for (key, value) in part {
-            match (result.get_mut(&key), value) {
-                (Some(Value::Object(known)), Value::Object(more)) if key == "properties" => {
-                    known.extend(more);
-                }
-                (Some(Value::Array(known)), Value::Array(more)) if key == "required" => {
-                    known.extend(more);
-                }
-                (Some(_), _) => {}
-                (None, value) => {
-                    result.insert(key, value);
-                }
-            }
-        }
-    }
-    result
 }
 
 /// Converts `oneOf` into an enum if all branches are constants, as schemars writes documented
@@ -211,39 +152,26 @@ fn shown(values: &[Value]) -> String {
 /// Moves bounds into the description, as words.
 fn bounds(result: &mut Map<String, Value>) {
     let mut words = vec![];
-    let mut range = |result: &mut Map<String, Value>, least: &str, most: &str, unit: &str| {
-        let text = match (result.remove(least), result.remove(most)) {
-            (Some(least), Some(most)) if least == most => format!("exactly {least}{unit}"),
-            (Some(least), Some(most)) => format!("{least} to {most}{unit}"),
-            (Some(least), None) => format!("at least {least}{unit}"),
-            (None, Some(most)) => format!("at most {most}{unit}"),
-            (None, None) => return,
-        };
-        words.push(text);
-    };
-    range(result, "minLength", "maxLength", " characters");
-    range(result, "minItems", "maxItems", " items");
-    range(result, "minimum", "maximum", "");
-    range(result, "minProperties", "maxProperties", " keys");
-    let mut rest = |result: &mut Map<String, Value>, keyword: &str, text: &str| {
-        if let Some(value) = result.remove(keyword) {
-            words.push(format!("{text} {value}"));
-        }
-    };
-    rest(result, "exclusiveMinimum", "more than");
-    rest(result, "exclusiveMaximum", "less than");
-    rest(result, "multipleOf", "a multiple of");
-    rest(result, "pattern", "matching the pattern");
-    if result.remove("uniqueItems") == Some(Value::Bool(true)) {
-        words.push("no duplicates".into());
+    for (least, most, unit) in [
+        ("minLength", "maxLength", " characters"),
+        ("minItems", "maxItems", " items"),
+        ("minimum", "maximum", ""),
+    ] {
+        words.extend(match (result.remove(least), result.remove(most)) {
+            (Some(least), Some(most)) if least == most => Some(format!("exactly {least}{unit}")),
+            (Some(least), Some(most)) => Some(format!("{least} to {most}{unit}")),
+            (Some(least), None) => Some(format!("at least {least}{unit}")),
+            (None, Some(most)) => Some(format!("at most {most}{unit}")),
+            (None, None) => None,
+        });
     }
     if !words.is_empty() {
-        let mut text = words.join(", ");
-        if let Some(first) = text.get(..1).map(str::to_uppercase) {
-            text.replace_range(..1, &first);
-        }
-        text.push('.');
-        say(result, &text);
+        let text = words.join(", ");
+        let first: String = text.chars().take(1).flat_map(char::to_uppercase).collect();
+        say(
+            result,
+            &format!("{first}{}.", text.get(1..).unwrap_or_default()),
+        );
     }
 }
 
@@ -259,69 +187,54 @@ fn say(result: &mut Map<String, Value>, text: &str) {
 /// Closes the object, requires all of its properties, and makes the optional ones nullable.
 fn close_object(result: &mut Map<String, Value>) {
     let required = result.remove("required").unwrap_or_default();
-    let is_required = |name: &str| {
-        required
-            .as_array()
-            .is_some_and(|names| names.iter().any(|known| known == name))
+    let is_required = |name: &String| {
+        let mut names = required.as_array().into_iter().flatten();
+        names.any(|known| known == name)
     };
-    let Some(Value::Object(properties)) = result.remove("properties") else {
-        result.extend([
-            ("properties".into(), json!({})),
-            ("required".into(), json!([])),
-        ]);
-        result.insert("additionalProperties".into(), json!(false));
-        return;
+    let properties = match result.remove("properties") {
+        Some(Value::Object(properties)) => properties,
+        _ => Map::new(),
     };
-    let names: Vec<Value> = properties.keys().map(|name| json!(name)).collect();
+    let names: Vec<&String> = properties.keys().collect();
+    let closing = json!({ "required": names, "additionalProperties": false });
     let properties: Map<String, Value> = properties
-        .into_iter()
-        .map(|(name, schema)| {
-            let schema = closed(&schema);
-            let schema = if is_required(&name) {
-                schema
-            } else {
-                nullable(schema)
-            };
-            (name, schema)
+        .iter()
+        .map(|(name, schema)| match (closed(schema), is_required(name)) {
+            (schema, true) => (name.clone(), schema),
+            (schema, false) => (name.clone(), nullable(schema)),
         })
         .collect();
     result.insert("properties".into(), Value::Object(properties));
-    result.insert("required".into(), Value::Array(names));
-    result.insert("additionalProperties".into(), json!(false));
+    result.extend(closing.as_object().cloned().unwrap_or_default());
 }
 
 /// Returns the schema with null allowed.
 fn nullable(mut schema: Value) -> Value {
-    let Some(object) = schema.as_object_mut() else {
-        return schema;
+    let null = json!({"type": "null"});
+    let add = |list: &mut Vec<Value>, null: Value| {
+        if !list.contains(&null) {
+            list.push(null);
+        }
     };
-    if object.is_empty() {
+    if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        add(values, Value::Null);
+    }
+    if let Some(branches) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
+        add(branches, null);
         return schema;
     }
-    if let Some(Value::Array(values)) = object.get_mut("enum")
-        && !values.contains(&Value::Null)
-    {
-        values.push(Value::Null);
-    }
-    if let Some(Value::Array(branches)) = object.get_mut("anyOf") {
-        let null = json!({"type": "null"});
-        if !branches.contains(&null) {
-            branches.push(null);
+    match schema.get_mut("type") {
+        Some(Value::String(kind)) if kind == "object" => json!({"anyOf": [schema, null]}),
+        Some(kind @ Value::String(_)) if kind != "null" => {
+            *kind = json!([kind.clone(), "null"]);
+            schema
         }
-        return schema;
-    }
-    match object.get_mut("type") {
-        Some(Value::String(kind)) if kind == "null" => {}
-        Some(Value::String(kind)) if kind == "object" => {
-            return json!({"anyOf": [schema, {"type": "null"}]});
+        Some(Value::Array(kinds)) => {
+            add(kinds, json!("null"));
+            schema
         }
-        Some(kind @ Value::String(_)) => *kind = json!([kind.clone(), "null"]),
-        Some(Value::Array(kinds)) if !kinds.iter().any(|kind| kind == "null") => {
-            kinds.push(json!("null"));
-        }
-        _ => {}
+        _ => schema,
     }
-    schema
 }
 
 #[cfg(test)]

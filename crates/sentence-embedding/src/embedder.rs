@@ -96,39 +96,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cosine_is_one_for_the_same_direction_and_zero_for_a_right_angle() {
-        assert_eq!(cosine(&[3.0, 4.0], &[6.0, 8.0]), 1.0);
-        assert_eq!(cosine(&[1.0, 0.0], &[0.0, 2.0]), 0.0);
-        assert_eq!(cosine(&[1.0, 0.0], &[-2.0, 0.0]), -1.0);
+    fn cosine_is_that_of_the_angle_and_zero_without_one() {
+        for (a, b, expected) in [
+            (&[3.0, 4.0][..], &[6.0, 8.0][..], 1.0),
+            (&[1.0, 0.0], &[0.0, 2.0], 0.0),
+            (&[1.0, 0.0], &[-2.0, 0.0], -1.0),
+            (&[], &[], 0.0),
+            (&[0.0], &[1.0], 0.0),
+            (&[1.0], &[1.0, 0.0], 0.0),
+            (&[f32::INFINITY], &[1.0], 0.0),
+        ] {
+            assert_eq!(cosine(a, b), expected, "{a:?} {b:?}");
+        }
     }
 
     #[test]
-    fn cosine_without_an_angle_is_zero() {
-        assert_eq!(cosine(&[], &[]), 0.0);
-        assert_eq!(cosine(&[0.0], &[1.0]), 0.0);
-        assert_eq!(cosine(&[1.0], &[1.0, 0.0]), 0.0);
-        assert_eq!(cosine(&[f32::NAN], &[1.0]), 0.0);
-        assert_eq!(cosine(&[f32::INFINITY], &[1.0]), 0.0);
-    }
-
-    #[test]
-    fn a_missing_file_is_named() {
+    fn a_missing_or_damaged_file_is_named() {
         let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sp.model");
         let error = Embedder::load(folder.path()).unwrap_err();
-        let path = folder.path().join("sp.model");
-        assert_eq!(error, Error::Missing { path });
-    }
-
-    #[test]
-    fn a_damaged_file_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sp.model");
+        assert_eq!(error, Error::Missing { path: path.clone() });
         fs::write(&path, "no model").unwrap();
         let error = Embedder::load(folder.path()).unwrap_err();
-        assert!(
-            matches!(&error, Error::Load { path: named, .. } if *named == path),
-            "{error:?}"
-        );
+        assert!(matches!(error, Error::Load { path: named, .. } if named == path));
     }
 
     #[test]

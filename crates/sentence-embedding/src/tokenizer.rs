@@ -186,32 +186,21 @@ mod tests {
 
     #[test]
     fn the_segmentation_with_the_highest_score_is_chosen() {
-        let tokenizer = tokenizer(&[("▁a", -2.0), ("b", -2.0), ("▁ab", -3.0), ("c", -1.0)]);
-        assert_eq!(tokenizer.tokens("abc", 9), [START, 5, 6, END]);
-        assert_eq!(tokenizer.tokens("  a   abb ", 9), [START, 3, 5, 4, END]);
-    }
-
-    #[test]
-    fn a_run_of_unknown_characters_is_one_token() {
-        let tokenizer = tokenizer(&[("▁", -1.0), ("a", -1.0)]);
-        assert_eq!(tokenizer.tokens("xya", 9), [START, 3, UNKNOWN, 4, END]);
-    }
-
-    #[test]
-    fn special_tokens_cannot_be_written() {
-        let tokenizer = tokenizer(&[("▁", -1.0), ("s", -1.0)]);
-        let written = tokenizer.tokens("<s>", 9);
-        assert_eq!(written, [START, 3, UNKNOWN, 4, UNKNOWN, END]);
-    }
-
-    #[test]
-    fn a_long_text_is_cut_and_still_ends() {
-        let tokenizer = tokenizer(&[("▁", -1.0), ("a", -1.0)]);
-        assert_eq!(
-            tokenizer.tokens(&"a".repeat(100_000), 4),
-            [START, 3, 4, END]
-        );
-        assert_eq!(tokenizer.tokens("", 4), [START, END]);
+        let words = [("▁a", -2.0), ("b", -2.0), ("▁ab", -3.0), ("c", -1.0)];
+        let letters = [("▁", -1.0), ("a", -1.0), ("s", -1.0)];
+        let long = "a".repeat(100_000);
+        for (pieces, text, limit, expected) in [
+            (&words[..], "abc", 9, &[START, 5, 6, END][..]),
+            (&words, "  a   abb ", 9, &[START, 3, 5, 4, END]),
+            // A run of unknown characters is one token.
+            (&letters, "xya", 9, &[START, 3, UNKNOWN, 4, END]),
+            // Special tokens cannot be written.
+            (&letters, "<s>", 9, &[START, 3, UNKNOWN, 5, UNKNOWN, END]),
+            (&letters, &long, 4, &[START, 3, 4, END]),
+            (&letters, "", 4, &[START, END]),
+        ] {
+            assert_eq!(tokenizer(pieces).tokens(text, limit), expected, "{text}");
+        }
     }
 
     #[test]

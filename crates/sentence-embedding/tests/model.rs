@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Instant;
 
 use conclave_sentence_embedding::{DIMENSIONS, Embedder, cosine};
 use proptest::prelude::*;
@@ -66,117 +65,31 @@ fn vectors_are_those_of_the_reference() {
 }
 
 /// By the original network, quantized to 8 bits, in onnxruntime 1.32. The weights here are rounded
-/// in another way, so the figures differ a little.
+/// in another way, so the figures differ a little. The last pair shows a limit of the model:
+/// questions with opposite meanings are close too.
 #[test]
 fn similarities_are_those_of_the_original_network() {
-    let references = [
+    let password = "How do I reset my password?";
+    let shipping = "Wie lange dauert der Versand?";
+    for (a, b, expected) in [
         (
-            "How do I reset my password?",
+            password,
             "I forgot my password, how can I get a new one?",
             0.808,
         ),
-        (
-            "Wie lange dauert der Versand?",
-            "Wie viel kostet der Versand?",
-            0.676,
-        ),
-        (
-            "How long does shipping take?",
-            "Wie lange dauert der Versand?",
-            0.897,
-        ),
+        (shipping, "Wie viel kostet der Versand?", 0.676),
+        (shipping, "How long does shipping take?", 0.897),
         (
             "Why is the sky blue?",
             "How do I cancel my subscription?",
             0.191,
         ),
-    ];
-    for (a, b, expected) in references {
+    ] {
         let found = similarity(a, b);
-        assert!(
-            (found - expected).abs() < 0.03,
-            "{a} | {b}: {found} is not {expected}"
-        );
+        assert!((found - expected).abs() < 0.03, "{a} | {b}: {found}");
     }
-}
-
-#[test]
-fn the_same_question_in_other_words_is_closer_than_another_question() {
-    // A question, the same in other words, another one on the subject, and an unrelated one.
-    let questions = [
-        [
-            "How do I reset my password?",
-            "I forgot my password, how can I get a new one?",
-            "How do I change my username?",
-            "Which wine goes with fish?",
-        ],
-        [
-            "Can I use the API for free?",
-            "Is the API free of charge?",
-            "How do I get a key for the API?",
-            "What is the best armor in the game?",
-        ],
-        [
-            "Wie setze ich mein Passwort zurück?",
-            "Ich habe mein Passwort vergessen, wie bekomme ich ein neues?",
-            "Wie ändere ich meinen Benutzernamen?",
-            "Welcher Wein passt zu Fisch?",
-        ],
-        [
-            "Wie mache ich eine Sicherung der Datenbank?",
-            "Wie erstelle ich ein Backup der Datenbank?",
-            "Welche Datenbank wird verwendet?",
-            "Wie backe ich Brot ohne Hefe?",
-        ],
-        [
-            "¿Cuánto tarda el envío?",
-            "¿Cuántos días tarda en llegar mi pedido?",
-            "¿Cuánto cuesta el envío?",
-            "¿Quién pintó la Mona Lisa?",
-        ],
-        [
-            "How long does shipping take?",
-            "Wie lange dauert der Versand?",
-            "Wie viel kostet der Versand?",
-            "Warum ist der Himmel blau?",
-        ],
-    ];
-    for [question, same, other, unrelated] in questions {
-        let [same, other, unrelated] =
-            [same, other, unrelated].map(|text| similarity(question, text));
-        println!("{question}: same {same:.3}, other {other:.3}, unrelated {unrelated:.3}");
-        assert!(same > other, "{question}: {same} and {other}");
-        assert!(
-            same > 0.6 && unrelated < 0.35,
-            "{question}: {same}, {unrelated}"
-        );
-    }
-}
-
-/// What the documentation says about the limits of the model.
-#[test]
-fn questions_with_opposite_meanings_are_close_too() {
-    let similarity = similarity(
-        "How do I enable two-factor authentication?",
-        "How do I disable two-factor authentication?",
-    );
-    assert!(similarity > 0.85, "{similarity}");
-}
-
-#[test]
-fn a_question_takes_a_few_milliseconds() {
-    let question = "How can I invite the bot to my server?";
-    let long = "How can I invite the bot to my server? ".repeat(100);
-    for (name, text, rounds) in [("question", question, 100), ("long text", &long, 5)] {
-        embedder().embed(text).unwrap();
-        let start = Instant::now();
-        for _ in 0..rounds {
-            embedder().embed(text).unwrap();
-        }
-        let each = start.elapsed() / rounds;
-        println!("{name}: {each:?}");
-        assert!(each.as_millis() < 2000, "{name}: {each:?}");
-    }
+    let enable = "How do I enable two-factor authentication?";
+    assert!(similarity(enable, &enable.replace("enable", "disable")) > 0.85);
 }
 
 #[test]

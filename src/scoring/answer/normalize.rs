@@ -1,5 +1,8 @@
 //! Normalizes answers, so that "1,200 km", "1200 kilometres" and `$1200$` compare as one answer.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 
 use super::dates::{self, Day};
@@ -7,6 +10,7 @@ use super::number::{Number, within};
 use super::phrase::{self, Phrase};
 use crate::domain::number_named;
 use crate::scoring::expr::{self, Form, amount, approximates, negates};
+use crate::text::pattern;
 
 /// A final answer in normal form.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,8 +24,6 @@ pub enum Answer {
     YesNo(bool),
     /// A day, or a part of a date, and the words around it: "before 4 July".
     Date(Day, Vec<String>),
-    /// Seconds from midnight, and the zone if one is named.
-    Time(u32, Option<String>),
     /// Mathematics that is not a plain number: its text without blanks, and its values if it can be
     /// parsed.
     Formula {
@@ -44,10 +46,6 @@ impl Answer {
             Answer::Choice { letter, .. } => letter.to_string(),
             Answer::YesNo(yes) => if *yes { "yes" } else { "no" }.to_owned(),
             Answer::Date(day, _) => day.label(),
-            Answer::Time(seconds, _) => match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
-                (hour, minute, 0) => format!("{hour:02}:{minute:02}"),
-                (hour, minute, second) => format!("{hour:02}:{minute:02}:{second:02}"),
-            },
             Answer::Formula { text, .. } => text.clone(),
             Answer::Words(phrase) => phrase.text.clone(),
         }
@@ -56,23 +54,17 @@ impl Answer {
     /// Returns the answer without words that only repeat the request: "port 443" is 443 if a port
     /// was asked for.
     pub fn without_words_of(self, request: &[String]) -> Self {
-        match &self {
-            Answer::Words(phrase) => match phrase.only_number_beside(request) {
-                Some(number) => Answer::Number(number.clone()),
-                None => self,
-            },
-            _ => self,
-        }
+        let number = match &self {
+            Answer::Words(phrase) => phrase.only_number_beside(request).cloned(),
+            _ => None,
+        };
+        number.map_or(self, Answer::Number)
     }
 
-    /// True if two answers cannot mean the same, because their units or time zones differ.
+    /// True if two answers cannot mean the same, because their units differ.
     pub fn excludes(&self, other: &Answer) -> bool {
-        let measured = match (self, other) {
-            (Answer::Number(a), Answer::Number(b)) => a.is_measured() && b.is_measured(),
-            (Answer::Time(_, zone), Answer::Time(_, other)) => zone.is_some() && other.is_some(),
-            _ => false,
-        };
-        measured && !self.same(other)
+        matches!((self, other), (Answer::Number(a), Answer::Number(b))
+            if a.is_measured() && b.is_measured() && !a.same(b))
     }
 
     /// True if two answers say the same. The relation is symmetric but not transitive, so compare
@@ -98,17 +90,6 @@ impl Answer {
                 .as_ref()
                 .and_then(Form::constant)
                 .is_some_and(|constant| number.same(&Number::exact(constant))),
-            (Answer::Time(a, zone), Answer::Time(b, other)) => {
-                a == b
-                    && zone
-                        .as_ref()
-                        .zip(other.as_ref())
-                        .is_none_or(|(a, b)| a == b)
-            }
-            (Answer::Time(time, _), Answer::Number(number))
-            | (Answer::Number(number), Answer::Time(time, _)) => {
-                number.seconds() == Some(f64::from(*time))
-            }
             (Answer::Words(a), Answer::Words(b)) => a.same(b),
             (Answer::Words(phrase), Answer::Number(number))
             | (Answer::Number(number), Answer::Words(phrase)) => phrase.is_number(number),
@@ -129,7 +110,6 @@ pub fn parse(raw: &str) -> Option<Answer> {
     phrase::yes_no(&text)
         .map(Answer::YesNo)
         .or_else(|| dates::alone(&text).map(|(day, around)| Answer::Date(day, around)))
-        .or_else(|| dates::time(&text).map(|(time, zone)| Answer::Time(time, zone)))
         .or_else(|| choice(&text))
         .or_else(|| number(&text).map(Answer::Number))
         .or_else(|| formula(&text))
@@ -138,39 +118,20 @@ pub fn parse(raw: &str) -> Option<Answer> {
 
 /// Returns the text in NFC without surrounding Markdown and LaTeX markup and closing punctuation.
 pub(in crate::scoring) fn undress(raw: &str) -> String {
-    let mut text: String = raw
-        .nfc()
-        .map(plain_form)
-        .collect::<String>()
-        .replace("**", "")
-        .replace("__", "")
-        .replace('`', "");
-    for name in [
-        r"\boxed", r"\text", r"\textbf", r"\mathrm", r"\mathbf", r"\mbox",
-    ] {
-        while let Some(bare) = unwrapped(&text, name) {
-            text = bare;
-        }
-    }
+    static MARKUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"\*\*|__|`|\\[()\[\]]|\{,\}|,\\!"));
+    let plain: String = raw.nfc().map(plain_form).collect();
+    let mut text = expr::unwrapped(MARKUP.replace_all(&plain, "").into_owned());
     for (from, to) in [
-        (r"\(", ""),
-        (r"\)", ""),
-        (r"\[", ""),
-        (r"\]", ""),
         (r"\$", "$"),
         (r"\%", "%"),
         (r"\ ", " "),
+        (r"^\circ", "°"),
+        (r"^{\circ}", "°"),
         ("US$", "$"),
     ] {
         text = text.replace(from, to);
     }
-    let ends = |c: char| {
-        c.is_whitespace()
-            || matches!(
-                c,
-                '"' | '\'' | '“' | '”' | '„' | ',' | ':' | ';' | '*' | '。'
-            )
-    };
+    let ends = |c: char| c.is_whitespace() || "\"'“”„,:;*。".contains(c);
     let mut text = text
         .trim_matches(ends)
         .trim_end_matches(|c| ends(c) || matches!(c, '.' | '!'));
@@ -181,21 +142,20 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
         text = inner.trim_matches(ends);
     }
     // "v2.4.1", "H_2O".
+    let digit = |c: char| c.is_ascii_digit();
     let version = text
         .strip_prefix(['v', 'V'])
-        .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let mut plain = dates::in_figures(version.unwrap_or(text));
-    let lowered = |plain: &String| {
-        let at = plain.find('_').filter(|_| !plain.contains('\\'))?;
-        plain
-            .get(at + 1..)?
-            .starts_with(|c: char| c.is_ascii_digit())
-            .then_some(at)
-    };
-    while let Some(at) = lowered(&plain) {
-        plain.remove(at);
+        .filter(|rest| rest.starts_with(digit));
+    let text = version.unwrap_or(text);
+    if text.contains('\\') {
+        return text.to_owned();
     }
-    plain
+    let pieces = text.split('_').enumerate();
+    let lowered = pieces.map(|(at, piece)| match at > 0 && !piece.starts_with(digit) {
+        true => format!("_{piece}"),
+        false => piece.to_owned(),
+    });
+    lowered.collect()
 }
 
 /// Returns the ASCII form of full-width characters and subscript digits: "１０", "H₂O".
@@ -204,26 +164,9 @@ fn plain_form(c: char) -> char {
     let plain = match code {
         0xFF01..=0xFF5E => code - 0xFEE0,
         0x2080..=0x2089 => code - 0x2080 + u32::from('0'),
-        0x3000 => u32::from(' '),
         _ => code,
     };
     char::from_u32(plain).unwrap_or(c)
-}
-
-/// Returns the text without the first `\name{...}` around a part of it.
-fn unwrapped(text: &str, name: &str) -> Option<String> {
-    let (before, rest) = text.split_once(&format!("{name}{{"))?;
-    let mut depth = 1;
-    let end = rest.char_indices().find(|(_, c)| {
-        depth += match c {
-            '{' => 1,
-            '}' => -1,
-            _ => 0,
-        };
-        depth == 0
-    });
-    let (inner, after) = rest.split_at_checked(end?.0)?;
-    Some(format!("{before}{inner}{}", after.get(1..)?))
 }
 
 /// Parses "B", "(B)", "b)", "B. dark green".
@@ -259,36 +202,32 @@ fn number(text: &str) -> Option<Number> {
         && is_noun_phrase(rest)
     {
         // A symbol keeps its case: "mW" is not "MW".
-        let word = |word: &str| {
-            if word.chars().count() > 2 {
-                word.to_lowercase()
-            } else {
-                word.to_owned()
-            }
+        let word = |word: &str| match word.chars().count() {
+            ..=2 => word.to_owned(),
+            _ => word.to_lowercase(),
         };
-        let words = rest
-            .split(|c: char| !c.is_alphanumeric() && c != '\'')
-            .filter(|word| !word.is_empty())
-            .map(word);
+        let words = rest.split(|c: char| !c.is_alphanumeric() && c != '\'');
+        let words = words.filter(|word| !word.is_empty()).map(word).collect();
         return Some(
             Number::of(found, approximate)
                 .negated(negative)
-                .followed_by(words.collect()),
+                .followed_by(words),
         );
     }
-    // "04/07/1776" is a date in figures.
+    // "04/07/1776" is a date in figures, and "60 requests/minute" is not a calculation.
     let calculates =
         bare.contains(['\\', '^', '+', '*', '×', '½', '¼', '¾']) || bare.matches('/').count() == 1;
-    // "60 requests/minute" is not a calculation.
-    let prose = bare.split(|c: char| !c.is_alphabetic() && c != '\\');
-    let calculates = calculates
-        && prose
-            .filter(|word| !word.starts_with('\\'))
-            .all(|word| word.chars().count() < 3);
-    if calculates && bare.contains(char::is_numeric) && !bare.contains(['=', ',']) {
+    let is_math = calculates && prose_words(bare).all(|word| word.chars().count() < 3);
+    if is_math && bare.contains(char::is_numeric) && !bare.contains(['=', ',']) {
         return expr::evaluate(bare).map(Number::exact);
     }
     None
+}
+
+/// Returns the words of a text without LaTeX names.
+fn prose_words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_alphabetic() && c != '\\');
+    words.filter(|word| !word.starts_with('\\'))
 }
 
 /// Returns the text without the signs and words before a number, and whether they make the number
@@ -297,17 +236,15 @@ fn without_signs(mut bare: &str) -> (&str, bool, bool) {
     let (mut approximate, mut negative) = (false, false);
     loop {
         let word = bare.split(char::is_whitespace).next().unwrap_or_default();
-        let sign = bare.strip_prefix(['~', '≈', '=']);
-        let about = approximates(word.trim_end_matches('.'));
+        let about = approximates(word.trim_end_matches('.')) || bare.starts_with(['~', '≈']);
         let minus = negates(word) && word.len() > 1;
-        let Some(rest) = sign.or_else(|| {
-            bare.get(word.len()..)
-                .filter(|_| (about || minus) && !word.is_empty())
-        }) else {
-            return (bare, approximate, negative);
+        let rest = match bare.strip_prefix(['~', '≈', '=']) {
+            Some(rest) => rest,
+            None if about || minus => bare.get(word.len()..).unwrap_or_default(),
+            None => return (bare, approximate, negative),
         };
         negative |= minus;
-        approximate |= about || sign.is_some() && !bare.starts_with('=');
+        approximate |= about;
         bare = rest.trim_start();
     }
 }
@@ -338,36 +275,24 @@ fn is_ideographic(c: char) -> bool {
     ('\u{2e80}'..'\u{fb00}').contains(&c)
 }
 
-/// Returns a superscript digit as a power.
-fn raised(c: char) -> Option<String> {
-    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    DIGITS
-        .iter()
-        .position(|digit| *digit == c)
-        .map(|digit| format!("^{digit}"))
-}
-
 /// Parses mathematics that is more than a number: it has its own symbols and little prose.
 fn formula(text: &str) -> Option<Answer> {
-    let raised = text.chars().fold(String::new(), |out, c| {
-        out + &raised(c).unwrap_or(c.to_string())
-    });
-    let text = raised.as_str();
+    const RAISED: &str = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+    let power = |c: char| match RAISED.chars().position(|raised| raised == c) {
+        Some(digit) => format!("^{digit}"),
+        None => c.to_string(),
+    };
+    let mut text: String = text.chars().map(power).collect();
     let sure = text.contains(['\\', '^', '=', '{', '√', '∞', '[', '<', '>', '≤', '≥', '±']);
     // "O(n)"
-    let called = text
-        .split('(')
-        .next()
-        .is_some_and(|name| name.len() < text.len() && name.ends_with(char::is_alphabetic));
+    let name = text.split_once('(').map(|(name, _)| name);
+    let called = name.is_some_and(|name| name.ends_with(char::is_alphabetic));
     let likely = called
         || text.contains(['+', '*', '/', '(']) && text.contains(|c: char| c.is_ascii_digit());
-    let prose = text
-        .split(|c: char| !c.is_alphabetic() && c != '\\')
-        .filter(|word| word.chars().count() > 3);
-    if !sure && !likely || prose.filter(|word| !word.starts_with('\\')).count() > 1 {
+    let long = prose_words(&text).filter(|word| word.chars().count() > 3);
+    if !sure && !likely || long.count() > 1 {
         return None;
     }
-    let mut text = text.to_owned();
     for (from, to) in [
         (r"\cdot", "*"),
         (r"\times", "*"),

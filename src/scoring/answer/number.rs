@@ -27,8 +27,6 @@ pub struct Number {
 /// converted one may be rounded by more.
 const MAX_ROUNDING: f64 = 1e-3;
 const MAX_SCALED_ROUNDING: f64 = 1e-2;
-/// From this scale on, an answer may omit the scale word: 124 for "124 million".
-const MIN_SCALE: f64 = 1e3;
 /// "About 125" allows this share, and this multiple of the place of its last nonzero digit.
 const MAX_APPROXIMATION: f64 = 0.02;
 const MAX_APPROXIMATE_PLACES: f64 = 1.5;
@@ -87,12 +85,6 @@ impl Number {
         }
     }
 
-    /// Returns the amount in seconds, if it is a duration.
-    pub fn seconds(&self) -> Option<f64> {
-        let second = crate::scoring::expr::amount("1 s")?.measure?;
-        self.measure?.convert(self.value, &second)
-    }
-
     /// True if two numbers beside words are the same. Without a unit they may be versions, and 3.1
     /// is not version 3.10.
     pub fn same_version(&self, other: &Number) -> bool {
@@ -136,61 +128,46 @@ impl Number {
     }
 
     pub fn same(&self, other: &Number) -> bool {
-        if !within(&self.words, &other.words) {
-            return false;
-        }
-        let readings = |number: &Number| [Some(number.value), number.grouped];
-        readings(self).into_iter().flatten().any(|a| {
-            let one = Number {
-                value: a,
-                ..self.clone()
-            };
-            readings(other).into_iter().flatten().any(|b| {
-                one.matches(&Number {
-                    value: b,
-                    ..other.clone()
-                })
-            })
-        })
+        within(&self.words, &other.words)
+            && self
+                .meanings()
+                .any(|a| other.meanings().any(|b| a.matches(&b)))
+    }
+
+    /// Returns the number, and what it means in other languages.
+    fn meanings(&self) -> impl Iterator<Item = Number> {
+        let with = |value: f64| Number {
+            value,
+            ..self.clone()
+        };
+        std::iter::once(self.value).chain(self.grouped).map(with)
     }
 
     fn matches(&self, other: &Number) -> bool {
+        // Another unit in the place of the missing one.
+        let is_other = |it: &Number| it.percent || !it.words.is_empty();
         match (&self.measure, &other.measure) {
-            (Some(a), Some(b)) if a.dimensions != b.dimensions => return false,
+            (Some(a), Some(b)) if a.dimensions != b.dimensions => false,
             (Some(a), Some(b)) if (a.size, a.zero) != (b.size, b.zero) => {
-                return self.converts(other) || other.converts(self);
+                self.converts(other) || other.converts(self)
             }
-            // Another unit in the place of the missing one.
-            (Some(_), None) if other.percent || !other.words.is_empty() => return false,
-            (None, Some(_)) if self.percent || !self.words.is_empty() => return false,
-            _ => {}
+            (Some(_), None) if is_other(other) => false,
+            (None, Some(_)) if is_other(self) => false,
+            _ if self.percent != other.percent => {
+                self.close(other) || self.share().close(&other.share())
+            }
+            _ => self.close(other),
         }
-        // "in millions": one of the two omits the scale word.
-        let mantissa = |number: &Number| number.times(1.0 / number.scale);
-        let bare =
-            |number: &Number| number.scale == 1.0 && number.measure.is_none() && !number.percent;
-        let scaled = self.scale.max(other.scale) >= MIN_SCALE
-            && self.scale != other.scale
-            && (bare(self) || bare(other));
-        self.close(other)
-            || scaled && mantissa(self).close(&mantissa(other))
-            || self.percent != other.percent && self.hundredth().close(&other.hundredth())
     }
 
-    fn times(&self, factor: f64) -> Number {
+    /// Returns the number without its percent sign.
+    fn share(&self) -> Number {
+        let factor = if self.percent { 0.01 } else { 1.0 };
         Number {
             value: self.value * factor,
             step: self.step * factor,
             place: self.place * factor,
             ..self.clone()
-        }
-    }
-
-    fn hundredth(&self) -> Number {
-        if self.percent {
-            self.times(0.01)
-        } else {
-            self.clone()
         }
     }
 
@@ -203,14 +180,10 @@ impl Number {
         value.is_some_and(|value| {
             let gap = (value - other.value).abs();
             let largest = value.abs().max(other.value.abs());
-            let about = if self.approximate || other.approximate {
-                MAX_APPROXIMATION
-            } else {
-                0.0
-            };
+            let is_about = self.approximate || other.approximate;
             gap <= 1e-6 * largest
                 || gap <= 0.51 * other.step && gap <= MAX_SCALED_ROUNDING * largest
-                || gap <= about * largest
+                || is_about && gap <= MAX_APPROXIMATION * largest
         })
     }
 
@@ -220,19 +193,17 @@ impl Number {
         let (a, b) = (self.value, other.value);
         let (gap, largest) = ((a - b).abs(), a.abs().max(b.abs()));
         let coarser = self.step.max(other.step);
-        let share = if self.scale > 1.0 || other.scale > 1.0 {
+        let is_scaled = self.scale > 1.0 || other.scale > 1.0;
+        let share = if is_scaled {
             MAX_SCALED_ROUNDING
         } else {
             MAX_ROUNDING
         };
-        let places = [self, other]
-            .into_iter()
-            .filter(|number| number.approximate)
-            .map(|number| number.place);
-        let place = places.fold(0.0, f64::max);
+        let place = |it: &Number| if it.approximate { it.place } else { 0.0 };
         gap <= 1e-6 * largest.max(1e-9)
             || gap <= 0.51 * coarser && (coarser <= FINE_STEP || gap <= share * largest)
-            || gap <= MAX_APPROXIMATION * largest && gap <= MAX_APPROXIMATE_PLACES * place
+            || gap <= MAX_APPROXIMATION * largest
+                && gap <= MAX_APPROXIMATE_PLACES * place(self).max(place(other))
     }
 }
 

@@ -20,41 +20,30 @@ static OPTION: LazyLock<Regex> =
 impl Options {
     /// Reads the options: at least A and B, in order.
     pub fn read(request: &str) -> Self {
-        let mut found: Vec<(char, usize, usize)> = Vec::new();
+        let mut found: Vec<(char, usize)> = Vec::new();
         for captures in OPTION.captures_iter(request).take(MAX_LETTERS) {
-            let Some(letter) = captures.get(1).or(captures.get(2)) else {
-                continue;
-            };
             let next = ('A'..='J').nth(found.len());
-            if letter.as_str().chars().next() == next && !in_brackets(request, letter.start()) {
-                found.extend(next.map(|c| (c, letter.start(), letter.end())));
+            if let Some(letter) = captures.get(1).or(captures.get(2))
+                && letter.as_str().chars().next() == next
+                && !in_brackets(request, letter.start())
+            {
+                found.extend(next.map(|c| (c, letter.start())));
             }
         }
         if found.len() < 2 {
             return Self::default();
         }
-        let ends = found
-            .iter()
-            .skip(1)
-            .map(|(_, start, _)| *start)
-            .chain([request.len()]);
+        let ends = found.iter().skip(1).map(|(_, start)| *start);
+        let places = found.iter().zip(ends.chain([request.len()]));
         let text = |start: usize, end: usize| {
-            let body = request
-                .get(start..end)
-                .unwrap_or_default()
-                .lines()
-                .next()
-                .unwrap_or_default();
-            body.trim_matches(|c: char| c.is_whitespace() || "()[].,;:".contains(c))
-                .to_owned()
+            let line = request.get(start + 1..end)?.lines().next()?;
+            let ends = |c: char| c.is_whitespace() || "()[].,;:".contains(c);
+            Some(line.trim_matches(ends).to_owned())
         };
-        Self(
-            found
-                .iter()
-                .zip(ends)
-                .map(|((letter, _, start), end)| (*letter, text(*start, end)))
-                .collect(),
-        )
+        let option = |((letter, start), end): (&(char, usize), usize)| {
+            (*letter, text(*start, end).unwrap_or_default())
+        };
+        Self(places.map(option).collect())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -63,15 +52,8 @@ impl Options {
 
     /// Returns the letters of the options; the usual letters if no options are known.
     pub fn letters(&self) -> impl Iterator<Item = char> {
-        let usual = if self.is_empty() {
-            Some('A'..='J')
-        } else {
-            None
-        };
-        self.0
-            .iter()
-            .map(|(letter, _)| *letter)
-            .chain(usual.into_iter().flatten())
+        let usual = self.is_empty().then_some('A'..='J').into_iter().flatten();
+        self.0.iter().map(|(letter, _)| *letter).chain(usual)
     }
 }
 
@@ -88,27 +70,18 @@ pub(in crate::scoring) fn letter_of(text: &str, options: &Options) -> Option<cha
     }
     let mut chars = bare.chars();
     let first = chars.next()?;
-    let closed = chars
-        .next()
-        .is_none_or(|c| matches!(c, ')' | ']' | '}' | '.' | ':' | ',' | '*' | '$'));
+    let closed = chars.next().is_none_or(|c| ")]}.:,*$".contains(c));
     let by_letter = options.letters().find(|letter| *letter == first && closed);
-    let same = |own: &str| !own.is_empty() && own.eq_ignore_ascii_case(text.trim());
-    by_letter.or_else(|| {
-        options
-            .0
-            .iter()
-            .find(|(_, own)| same(own))
-            .map(|(letter, _)| *letter)
-    })
+    let is_text = |own: &str| !own.is_empty() && own.eq_ignore_ascii_case(text.trim());
+    let by_text = || options.0.iter().find(|(_, own)| is_text(own));
+    by_letter.or_else(|| Some(by_text()?.0))
 }
 
 /// True if the letter at `at` ends a longer remark in brackets, as in "(group A)".
 fn in_brackets(text: &str, at: usize) -> bool {
     let line = text
         .get(..at)
-        .unwrap_or_default()
-        .lines()
-        .next_back()
+        .and_then(|head| head.lines().next_back())
         .unwrap_or_default();
     let head = line.strip_suffix('(').unwrap_or(line);
     head.matches('(').count() > head.matches(')').count()

@@ -1,10 +1,14 @@
 //! Short answers in words, with the numbers in them, and the words of verdicts (`verdicts.tsv`).
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::number::Number;
 use crate::scoring::expr::{amount, approximates};
+use crate::text::pattern;
 
 /// The most words of a short answer. A longer text is a statement.
 const MAX_WORDS: usize = 12;
@@ -26,57 +30,35 @@ pub struct Phrase {
     pub text: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Verdict {
-    Yes,
-    No,
-    Not,
-}
+/// The kinds of words in `verdicts.tsv`, by their column.
+const YES: usize = 1;
+const NO: usize = 2;
+const NOT: usize = 3;
 
-static VERDICTS: LazyLock<HashMap<&'static str, Vec<Verdict>>> = LazyLock::new(|| {
-    let mut out: HashMap<&'static str, Vec<Verdict>> = HashMap::new();
-    for line in include_str!("verdicts.tsv")
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-    {
-        for (verdict, words) in [Verdict::Yes, Verdict::No, Verdict::Not]
-            .into_iter()
-            .zip(line.split('\t').skip(1))
-        {
-            for word in words.split_whitespace() {
-                out.entry(word).or_default().push(verdict);
-            }
-        }
-    }
-    out
+static VERDICTS: LazyLock<HashSet<(usize, &'static str)>> = LazyLock::new(|| {
+    let rows = include_str!("verdicts.tsv").lines();
+    let rows = rows.filter(|line| !line.starts_with('#'));
+    let columns = rows.flat_map(|row| row.split('\t').enumerate());
+    columns
+        .flat_map(|(kind, words)| words.split_whitespace().map(move |word| (kind, word)))
+        .collect()
 });
 
-fn is(word: &str, verdict: Verdict) -> bool {
-    VERDICTS
-        .get(word)
-        .is_some_and(|verdicts| verdicts.contains(&verdict))
+fn is(word: &str, kind: usize) -> bool {
+    VERDICTS.contains(&(kind, word))
 }
 
 /// Returns yes or no, if the text is such a word or begins with one and punctuation: "Ja, das
 /// stimmt."
 pub fn yes_no(text: &str) -> Option<bool> {
-    let end = text
-        .find(|c: char| !c.is_alphanumeric() && c != '\'')
-        .unwrap_or(text.len());
-    let (word, rest) = text.split_at_checked(end)?;
-    let punctuated = |c: char| {
-        matches!(
-            c,
-            ',' | '.' | ';' | ':' | '!' | '-' | '–' | '—' | '。' | '、' | '，' | '！' | '；'
-        )
-    };
-    if !rest.trim_start_matches(['*', ' ']).is_empty()
-        && !rest.trim_start_matches(['*', ' ']).starts_with(punctuated)
-    {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '\'');
+    let (word, rest) = text.split_at_checked(end.unwrap_or(text.len()))?;
+    let rest = rest.trim_start_matches(['*', ' ']);
+    if !rest.is_empty() && !rest.starts_with(|c: char| ",.;:!-–—。、，！；".contains(c)) {
         return None;
     }
     let word = word.to_lowercase();
-    match (is(&word, Verdict::Yes), is(&word, Verdict::No)) {
+    match (is(&word, YES), is(&word, NO)) {
         (true, false) => Some(true),
         (false, true) => Some(false),
         _ => None,
@@ -86,41 +68,36 @@ pub fn yes_no(text: &str) -> Option<bool> {
 /// True if the text has a negating word.
 pub fn denies(text: &str) -> bool {
     text.split(|c: char| !c.is_alphabetic() && c != '\'')
-        .any(|word| is(&word.to_lowercase(), Verdict::Not))
+        .any(|word| is(&word.to_lowercase(), NOT))
 }
 
 /// Returns the words and numbers of a short text; `None` if it is too long or has none.
 pub fn read(text: &str) -> Option<Phrase> {
     let mut phrase = Phrase::default();
     let text = ranges(text);
-    let (mut rest, mut count, mut approximate, mut apposed) = (text.as_str(), 0, false, false);
+    let (mut rest, mut count, mut approximate, mut apposed) = (&*text, 0, false, false);
     let mut parts: Vec<&str> = vec![];
     while let Some(first) = rest.chars().next() {
         let head = rest.split(['–', '—']).next().unwrap_or_default();
+        let token = rest.split(char::is_whitespace).next().unwrap_or_default();
         if let Some(found) = begins_number(rest).then(|| amount(head)).flatten()
-            && let Some(behind) = rest.get(found.end..)
+            && let Some((number, behind)) = rest.split_at_checked(found.end)
             && !behind.starts_with(|c: char| c.is_alphanumeric())
         {
-            parts.extend(rest.get(..found.end).map(str::trim));
-            phrase
-                .numbers
-                .push(Number::of(found, std::mem::take(&mut approximate)));
+            let number_of = Number::of(found, std::mem::take(&mut approximate));
+            phrase.numbers.push(number_of);
+            parts.push(number.trim());
             rest = behind;
             count += 1;
+        } else if is_code(token) {
+            // Commands and paths are compared exactly as written.
+            phrase.push(token.to_owned(), true, false);
+            parts.push(token);
+            rest = rest.get(token.len()..)?;
+            count += 1;
         } else {
-            let token = rest.split(char::is_whitespace).next().unwrap_or_default();
-            if is_code(token) {
-                // Commands and paths are compared exactly as written.
-                phrase.capital.push(true);
-                phrase.apposed.push(false);
-                phrase.words.push(token.to_owned());
-                parts.push(token);
-                rest = rest.get(token.len()..)?;
-                count += 1;
-                continue;
-            }
-            let end = rest.find(separates).unwrap_or(rest.len());
-            let (word, behind) = rest.split_at_checked(end)?;
+            let (word, behind) =
+                rest.split_at_checked(rest.find(separates).unwrap_or(rest.len()))?;
             let ends_name =
                 behind.starts_with([',', '，']) || behind.trim_start().starts_with(['(', '（']);
             rest = behind.strip_prefix(separates).unwrap_or(behind);
@@ -129,16 +106,16 @@ pub fn read(text: &str) -> Option<Phrase> {
             if !word.contains(char::is_alphanumeric) || approximate {
                 continue;
             }
-            count += (word
+            let ideographs = word
                 .chars()
-                .filter(|c| ('\u{2e80}'..'\u{fb00}').contains(c))
-                .count()
-                / IDEOGRAPHS_A_WORD)
-                .max(1);
-            phrase.capital.push(word.starts_with(char::is_uppercase));
-            phrase.apposed.push(apposed);
+                .filter(|c| ('\u{2e80}'..'\u{fb00}').contains(c));
+            count += (ideographs.count() / IDEOGRAPHS_A_WORD).max(1);
+            phrase.push(
+                word.to_lowercase(),
+                word.starts_with(char::is_uppercase),
+                apposed,
+            );
             apposed |= ends_name;
-            phrase.words.push(word.to_lowercase());
             parts.push(word);
         }
         if count > MAX_WORDS {
@@ -150,58 +127,20 @@ pub fn read(text: &str) -> Option<Phrase> {
 }
 
 /// Returns the text with a dash for the hyphen of "5-7 days".
-fn ranges(text: &str) -> String {
-    let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
-    let parts: Vec<&str> = text.split('-').collect();
-    let mut out = parts.first().copied().unwrap_or_default().to_owned();
-    for pair in parts.windows(2) {
-        let [before, after] = pair else { continue };
-        out.push(
-            if digit(before.chars().last()) && digit(after.chars().next()) {
-                '–'
-            } else {
-                '-'
-            },
-        );
-        out.push_str(after);
-    }
-    out
+fn ranges(text: &str) -> Cow<'_, str> {
+    static HYPHEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"([0-9])-([0-9])"));
+    HYPHEN.replace_all(text, "$1–$2")
 }
 
 fn separates(c: char) -> bool {
-    c.is_whitespace()
-        || matches!(
-            c,
-            ',' | ';'
-                | '('
-                | ')'
-                | '/'
-                | '"'
-                | '“'
-                | '”'
-                | '„'
-                | '–'
-                | '—'
-                | '~'
-                | '≈'
-                | '、'
-                | '，'
-        )
+    c.is_whitespace() || ",;()/\"“”„–—~≈、，".contains(c)
 }
 
 /// True for options, paths, patterns and variables: "-V", "~/.bashrc", "*.txt", "$HOME", "&&".
 fn is_code(token: &str) -> bool {
     let mut chars = token.chars();
-    let signed = chars.next().is_some_and(|c| {
-        matches!(
-            c,
-            '-' | '~' | '$' | '*' | '/' | '\\' | '&' | '|' | '.' | '<' | '>'
-        )
-    });
-    signed
-        && chars
-            .next()
-            .is_some_and(|c| !c.is_whitespace() && !c.is_ascii_digit())
+    let signed = chars.next().is_some_and(|c| r"-~$*/\&|.<>".contains(c));
+    signed && chars.next().is_some_and(|c| !c.is_ascii_digit())
 }
 
 fn begins_number(text: &str) -> bool {
@@ -210,42 +149,39 @@ fn begins_number(text: &str) -> bool {
 }
 
 impl Phrase {
+    fn push(&mut self, word: String, capital: bool, apposed: bool) {
+        self.words.push(word);
+        self.capital.push(capital);
+        self.apposed.push(apposed);
+    }
+
     /// True if two phrases say the same. Either they have the same numbers and words, or one has a
     /// few more words that do not change what is named.
     pub fn same(&self, other: &Phrase) -> bool {
-        let numbers = self.numbers.len() == other.numbers.len()
-            && self
-                .numbers
-                .iter()
-                .zip(&other.numbers)
-                .all(|(a, b)| a.same_version(b));
-        if !numbers || self.denied() != other.denied() {
-            return false;
-        }
+        let mut numbers = self.numbers.iter().zip(&other.numbers);
+        let differ = self.numbers.len() != other.numbers.len()
+            || !numbers.all(|(a, b)| a.same_version(b))
+            || self.denied() != other.denied();
         let (short, long) = if self.words.len() <= other.words.len() {
             (self, other)
         } else {
             (other, self)
         };
-        let more = long.words.len() - short.words.len();
-        match more {
-            0 => long.has_all(short) && short.has_all(long),
-            more => more <= MAX_MORE && long.has_all(short) && long.names_nothing_beside(short),
-        }
+        !differ
+            && long.has_all(short)
+            && match long.words.len() - short.words.len() {
+                0 => short.has_all(long),
+                more => more <= MAX_MORE && long.names_nothing_beside(short),
+            }
     }
 
     /// True if the words that `short` lacks do not change what is named. They are no names ("the
     /// city of Paris"), or after a comma ("Paris, France"), or first names ("Alexander Fleming").
     fn names_nothing_beside(&self, short: &Phrase) -> bool {
-        let more: Vec<usize> = (0..self.words.len())
-            .filter(|at| {
-                self.words
-                    .get(*at)
-                    .is_some_and(|w| !short.words.contains(w))
-            })
-            .collect();
-        let all =
-            |flags: &Vec<bool>, wanted: bool| more.iter().all(|at| flags.get(*at) == Some(&wanted));
+        let all = |flags: &[bool], wanted: bool| {
+            let mut words = self.words.iter().zip(flags);
+            words.all(|(word, flag)| short.words.contains(word) || *flag == wanted)
+        };
         let is_last_name = self.words.ends_with(&short.words) && !short.words.is_empty();
         all(&self.capital, false)
             || all(&self.apposed, true)
@@ -261,7 +197,7 @@ impl Phrase {
         let repeats = self
             .words
             .iter()
-            .all(|word| words.contains(word) && !is(word, Verdict::Not));
+            .all(|word| words.contains(word) && !is(word, NOT));
         (repeats && number.is_whole()).then_some(number)
     }
 
@@ -273,7 +209,7 @@ impl Phrase {
     }
 
     fn denied(&self) -> bool {
-        self.words.iter().any(|word| is(word, Verdict::Not))
+        self.words.iter().any(|word| is(word, NOT))
     }
 
     /// True if it has all words of `short`. Two words may be in any order ("Paris, France"); for

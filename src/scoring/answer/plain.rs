@@ -37,20 +37,13 @@ pub(in crate::scoring) fn final_answer(text: &str, options: &Options) -> Option<
 
 /// Returns the content of the last `\boxed{...}`, with nested braces.
 fn boxed(text: &str) -> Option<&str> {
-    let start = text.rfind("boxed{")? + "boxed{".len();
-    let rest = text.get(start..)?;
+    let rest = text.get(text.rfind("boxed{")? + "boxed{".len()..)?;
     let mut depth = 1;
-    for (at, c) in rest.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return rest.get(..at);
-        }
-    }
-    None
+    let end = rest.find(|c| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        depth == 0
+    })?;
+    rest.get(..end)
 }
 
 /// Returns the letter of an option. It is announced, or alone on the last line or at its start, or
@@ -58,24 +51,18 @@ fn boxed(text: &str) -> Option<&str> {
 /// brackets counts.
 fn chosen(text: &str, options: &Options) -> Option<String> {
     let only = |sentence: &str| {
-        let found: Vec<char> = options
-            .letters()
-            .filter(|letter| sentence.contains(&format!("({letter})")))
-            .collect();
-        if let [only] = found.as_slice() {
-            Some(*only)
-        } else {
-            None
-        }
+        let is_in = |letter: &char| sentence.contains(&format!("({letter})"));
+        let mut found = options.letters().filter(is_in);
+        found.next().filter(|_| found.next().is_none())
     };
-    let announced =
-        || announcements(text).find_map(|rest| letter_of(rest, options).or_else(|| only(rest)));
     let line = |line: Option<&str>| letter_of(line?, options);
     let last = sentences(text).pop()?;
-    let letter = announced()
+    announcements(text)
+        .find_map(|rest| letter_of(rest, options).or_else(|| only(rest)))
         .or_else(|| line(text.lines().next_back()))
-        .or_else(|| only(last));
-    letter.or_else(|| line(text.lines().next())).map(bracketed)
+        .or_else(|| only(last))
+        .or_else(|| line(text.lines().next()))
+        .map(bracketed)
 }
 
 /// Returns the letter in a box, where no brackets are needed.
@@ -107,7 +94,7 @@ static MARKERS: LazyLock<Vec<Marker>> = LazyLock::new(|| {
 });
 
 /// Returns the text after each announcement of an answer up to the end of its sentence, the last
-/// one first.
+/// one first. If nothing follows on the line, the next line counts.
 fn announcements(text: &str) -> impl Iterator<Item = &str> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -123,25 +110,14 @@ fn announcements(text: &str) -> impl Iterator<Item = &str> {
                 .filter_map(announced_in)
                 .collect(),
         };
-        for rest in rests {
-            let said = rest.trim().trim_matches(['*', ':', '：', ' ']);
-            let next = || following(lines.get(at + 1..)?);
-            found.extend(if said.is_empty() {
-                next()
-            } else {
-                Some(rest.trim())
-            });
-        }
+        let mut below = lines.iter().skip(at + 1).map(|line| line.trim());
+        let next = below.find(|line| !line.is_empty() && !line.starts_with("```"));
+        found.extend(rests.into_iter().filter_map(|rest| {
+            let is_empty = rest.trim().trim_matches(['*', ':', '：', ' ']).is_empty();
+            if is_empty { next } else { Some(rest.trim()) }
+        }));
     }
     found.into_iter().rev()
-}
-
-/// Returns the first nonempty line. Code fences are skipped.
-fn following<'a>(lines: &[&'a str]) -> Option<&'a str> {
-    lines
-        .iter()
-        .map(|line| line.trim())
-        .find(|line| !line.is_empty() && !line.starts_with("```"))
 }
 
 /// True if a line consists only of a noun for the answer.
@@ -188,18 +164,14 @@ fn begins_word(text: &str, at: usize) -> bool {
 fn whole_word(text: &str, word: &str) -> Option<usize> {
     let spaced = word
         .chars()
-        .all(|c| c.is_alphabetic() && (c.is_lowercase() || c.is_uppercase()) || c == ' ');
-    let ends = |at: usize| {
-        text.get(at + word.len()..)
-            .is_none_or(|rest| !rest.starts_with(char::is_alphabetic))
+        .all(|c| c.is_lowercase() || c.is_uppercase() || c == ' ');
+    let is_whole = |at: &usize| {
+        let (head, rest) = text.split_at_checked(*at).unwrap_or_default();
+        let behind = rest.get(word.len()..).unwrap_or_default();
+        !head.ends_with(char::is_alphabetic) && !behind.starts_with(char::is_alphabetic)
     };
-    let starts = |at: usize| {
-        text.get(..at)
-            .is_none_or(|head| !head.ends_with(char::is_alphabetic))
-    };
-    text.match_indices(word)
-        .map(|(at, _)| at)
-        .find(|at| !spaced || ends(*at) && starts(*at))
+    let mut places = text.match_indices(word).map(|(at, _)| at);
+    places.find(|at| !spaced || is_whole(at))
 }
 
 fn announced(text: &str) -> Option<String> {
@@ -210,62 +182,47 @@ fn announced(text: &str) -> Option<String> {
 /// break, or its only figure.
 fn pick(rest: &str) -> Option<String> {
     let text = undress(rest);
-    let is_value =
-        |text: &str| parse(text).is_some_and(|answer| !matches!(answer, Answer::Words(_)));
     let after_equals = text.rsplit_once('=').map(|(_, value)| value.trim());
     let breaks = [", ", "; ", " (", " – ", " — ", " - "];
-    let clause = breaks
-        .iter()
-        .filter_map(|sign| text.find(sign))
-        .min()
-        .and_then(|at| text.get(..at));
+    let end = breaks.iter().filter_map(|sign| text.find(sign)).min();
+    let clause = end.and_then(|at| text.get(..at));
     let candidates = [after_equals, Some(text.as_str()), clause];
     if let Some(value) = candidates.into_iter().flatten().find(|text| is_value(text)) {
         return Some(value.to_owned());
     }
+    let words = || text.split_whitespace();
     // "1/10 or 0.1" states one value twice.
-    let values: Vec<Answer> = text
-        .split_whitespace()
+    let leading: Vec<String> = words()
         .filter(|word| is_figure(word))
-        .filter_map(|word| parse(&undress(word)))
+        .map(undress)
         .collect();
-    if let [first, rest @ ..] = values.as_slice()
-        && !rest.is_empty()
-        && rest.iter().all(|value| value.same(first))
+    let values: Vec<Answer> = leading.iter().filter_map(|word| parse(word)).collect();
+    if let ([first, others @ ..], [word, ..]) = (&values[..], &leading[..])
+        && !others.is_empty()
+        && others.iter().all(|value| value.same(first))
     {
-        return text
-            .split_whitespace()
-            .find(|word| is_figure(word))
-            .map(undress);
+        return Some(word.clone());
     }
     // Words beside a figure in a short answer belong to it: "before 2010", "TCP port 53".
     let short = clause.unwrap_or(&text);
-    // "therefore, 12": a clause without a name or figure says nothing.
-    let plain = |part: &str| !part.contains(|c: char| c.is_uppercase() || c.is_numeric());
-    let behind = text
-        .get(short.len()..)
-        .unwrap_or_default()
-        .trim_start_matches([',', ' ']);
-    let short = if plain(short) && behind.starts_with(|c: char| c.is_ascii_digit()) {
-        behind
-    } else {
-        short
-    };
     if (1..=MAX_BARE_WORDS).contains(&count_words(short)) {
         return Some(short.to_owned());
     }
-    let leading = text.split_whitespace().next().map(undress);
-    if let Some(leading) = leading.filter(|leading| is_figure(leading) && is_value(leading)) {
-        return Some(leading);
-    }
-    let figures: Vec<&str> = text
-        .split_whitespace()
-        .filter(|word| word.contains(|c: char| c.is_ascii_digit()))
-        .collect();
-    if let [figure] = figures.as_slice() {
-        return Some(undress(figure)).filter(|figure| is_value(figure));
-    }
-    None
+    let first = words().next().filter(|word| is_figure(word)).map(undress);
+    let mut figures = words().filter(|word| word.contains(|c: char| c.is_ascii_digit()));
+    let only = figures
+        .next()
+        .filter(|_| figures.next().is_none())
+        .map(undress);
+    [first, only]
+        .into_iter()
+        .flatten()
+        .find(|figure| is_value(figure))
+}
+
+/// True if a text is more than words: a figure, a date, a choice, yes or no.
+fn is_value(text: &str) -> bool {
+    parse(text).is_some_and(|answer| !matches!(answer, Answer::Words(_)))
 }
 
 fn is_figure(word: &str) -> bool {
@@ -274,13 +231,10 @@ fn is_figure(word: &str) -> bool {
 
 /// Returns the yes or no with which the text begins.
 fn verdict(text: &str) -> Option<String> {
-    let first = sentences(text).first().copied()?;
-    let head = undress(first);
+    let head = undress(sentences(text).first()?);
     phrase::yes_no(&head)?;
-    let end = head
-        .find(|c: char| !c.is_alphanumeric())
-        .unwrap_or(head.len());
-    head.get(..end).map(str::to_lowercase)
+    let end = head.find(|c: char| !c.is_alphanumeric());
+    head.get(..end.unwrap_or(head.len())).map(str::to_lowercase)
 }
 
 /// Returns the result after the last equals sign, if the text ends with it: the last sentence with
@@ -289,29 +243,17 @@ fn calculated(text: &str) -> Option<String> {
     let prose = read_markdown(text).prose;
     let (_, behind) = prose.rsplit_once(['=', '≈'])?;
     let line = behind.lines().next()?.trim();
-    let value = line
-        .split(['$', ';', '≈'])
-        .next()?
-        .split(". ")
-        .next()?
-        .split(", ")
-        .next()?
-        .trim_end_matches(['.', '\\', ')', ' ']);
-    let value = undress(value);
+    let value = line.split(['$', ';', '≈']).next()?;
+    let value = value.split(". ").next()?.split(", ").next()?;
+    let value = undress(value.trim_end_matches(['.', '\\', ')', ' ']));
     let head = value.split_whitespace().next().map(undress);
-    let is_value = |text: &str| {
-        text.contains(|c: char| c.is_ascii_digit())
-            && parse(text).is_some_and(|answer| !matches!(answer, Answer::Words(_)))
-    };
-    let result = [Some(value), head]
-        .into_iter()
-        .flatten()
-        .find(|text| is_value(text))?;
+    let has_figure = |text: &str| text.contains(|c: char| c.is_ascii_digit());
+    let mut results = [Some(value), head].into_iter().flatten();
+    let result = results.find(|text| has_figure(text) && is_value(text))?;
     let last = sentences(&prose)
         .into_iter()
-        .rev()
-        .find(|sentence| sentence.contains(|c: char| c.is_ascii_digit()))?;
-    (last.contains(&result)).then_some(result)
+        .rfind(|sentence| has_figure(sentence))?;
+    last.contains(&result).then_some(result)
 }
 
 /// Returns the text itself if it is short enough to be nothing but an answer.

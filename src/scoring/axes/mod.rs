@@ -39,6 +39,7 @@ mod axis_builder;
 use crate::scoring::agreement::support;
 use std::collections::BTreeSet;
 
+use super::Part;
 use super::agreement::Agreement;
 use super::checks::{FlagKind, Soundness};
 use super::claims::Claim;
@@ -55,9 +56,9 @@ pub(super) struct Context<'a> {
     pub claims: &'a [Claim<'a>],
     pub cross_checked: bool,
     /// For each part of the request, the agents that answer it.
-    pub parts: &'a [BTreeSet<usize>],
+    pub parts: &'a [Part],
     /// The countable demands of the request, each with the agents that satisfy it.
-    pub demands: &'a [(String, BTreeSet<usize>)],
+    pub demands: &'a [Part],
 }
 
 /// Returns the axes of the output at an index of the panel.
@@ -91,15 +92,13 @@ fn coherence(
     let others =
         |group: &super::agreement::Group| group.members.iter().filter(|m| **m != at).count();
     let answered: usize = context.agreement.groups.iter().map(others).sum();
-    if context.agreement.one_answer && answered > 0 && reading.answer.is_some() {
-        let share = ratio(context.agreement.of(at).map_or(0, others), answered);
+    let one_answer = context.agreement.one_answer;
+    let group = context.agreement.of(at).filter(|_| one_answer);
+    if one_answer && answered > 0 && reading.answer.is_some() {
+        let share = ratio(group.map_or(0, others), answered);
         tally.add_from_peers("peer_answer", share, -10.0 + 19.0 * share);
     }
-    if let Some(group) = context
-        .agreement
-        .of(at)
-        .filter(|_| context.agreement.one_answer)
-    {
+    if let Some(group) = group {
         tally.note("support", support(group, context.agreement));
         tally.note("checked", group.checked);
         tally.note("cross_check", group.verdict);
@@ -121,12 +120,9 @@ fn coherence(
 }
 
 fn peers<'a>(at: usize, context: &Context<'a>) -> impl Iterator<Item = &'a ParsedOutput<'a>> {
-    context
-        .readings
-        .iter()
-        .enumerate()
-        .filter(move |(n, peer)| *n != at && peer.counts())
-        .map(|(_, peer)| peer)
+    let others = context.readings.iter().enumerate();
+    let others = others.filter(move |(n, peer)| *n != at && peer.counts());
+    others.map(|(_, peer)| peer)
 }
 
 /// Returns the share of the items for which `holds` is true, 0 to 1.
@@ -140,19 +136,15 @@ const ON_TOPIC: f64 = 0.06;
 fn alignment(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> AxisBuilder {
     let mut tally = AxisBuilder::new(Axis::Alignment, 12.0);
     if context.cross_checked && !context.parts.is_empty() {
-        let share = share_of(context.parts, |part| part.contains(&at));
+        let share = share_of(context.parts, |(_, agents)| agents.contains(&at));
         tally.add_from_peers("parts", share, -6.0 + 14.0 * share);
     } else {
         let shared = |other: &BTreeSet<u64>| {
-            ratio(
-                reading.pairs.intersection(other).count(),
-                reading.pairs.len().min(other.len()),
-            )
+            let shorter = reading.pairs.len().min(other.len());
+            ratio(reading.pairs.intersection(other).count(), shorter)
         };
-        let with_peers = peers(at, context)
-            .map(|peer| shared(&peer.pairs))
-            .fold(0.0, f64::max);
-        let most = with_peers.max(shared(&context.request.pairs));
+        let with_peers = peers(at, context).map(|peer| shared(&peer.pairs));
+        let most = with_peers.fold(shared(&context.request.pairs), f64::max);
         tally.add_from_peers("on_topic", most, 8.0 * ramp(most, 0.0, ON_TOPIC));
     }
     if !context.demands.is_empty() {
@@ -160,15 +152,17 @@ fn alignment(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> Ax
         tally.add("demands", share, -6.0 + 8.0 * share);
     }
     if context.agreement.one_answer {
-        let gives = reading.answer.is_some();
-        tally.add(
-            "final_answer",
-            f64::from(u8::from(gives)),
-            if gives { 5.0 } else { -4.0 },
-        );
+        let (gives, points) = match reading.answer {
+            Some(_) => (1.0, 5.0),
+            None => (0.0, -4.0),
+        };
+        tally.add("final_answer", gives, points);
     }
     tally
 }
+
+/// The most checks of one kind that count.
+const MAX_COUNTED: f64 = 2.0;
 
 fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Request) -> AxisBuilder {
     let mut tally = AxisBuilder::new(Axis::Verifiability, 8.0);
@@ -179,38 +173,26 @@ fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Reque
         .collect();
     if !bases.is_empty() {
         let mean = bases.iter().sum::<f64>() / bases.len() as f64;
-        tally.add(
-            "basis",
-            mean,
-            if mean < 0.0 { 3.0 * mean } else { 5.0 * mean },
-        );
+        let each = if mean < 0.0 { 3.0 } else { 5.0 };
+        tally.add("basis", mean, each * mean);
     }
-    let mut up_to = |name: &str, count: usize, each: f64, most: f64| {
-        let points = each * count as f64;
-        tally.add(
-            name,
-            count as f64,
-            if each < 0.0 {
-                points.max(most)
-            } else {
-                points.min(most)
-            },
-        );
-    };
     let code = |wanted: Soundness| {
-        let found = reading.code.iter();
-        found.filter(|found| **found == wanted).count()
+        reading
+            .code
+            .iter()
+            .filter(|found| **found == wanted)
+            .count()
     };
-    up_to(
-        "steps_hold",
-        if path.wrong > 0 { 0 } else { path.right },
-        3.0,
-        6.0,
-    );
-    up_to("steps_fail", path.wrong, -6.0, -12.0);
-    up_to("code_parses", code(Soundness::Parsed), 3.0, 6.0);
-    up_to("code_broken", code(Soundness::Broken), -6.0, -12.0);
-    up_to("bad_dates", reading.bad_dates, -3.0, -6.0);
+    let steps_hold = if path.wrong > 0 { 0 } else { path.right };
+    for (name, count, each) in [
+        ("steps_hold", steps_hold, 3.0),
+        ("steps_fail", path.wrong, -6.0),
+        ("code_parses", code(Soundness::Parsed), 3.0),
+        ("code_broken", code(Soundness::Broken), -6.0),
+        ("bad_dates", reading.bad_dates, -3.0),
+    ] {
+        tally.add(name, count as f64, each * MAX_COUNTED.min(count as f64));
+    }
     if !own.is_empty() {
         let mean = own.iter().map(|claim| claim.verdict).sum::<f64>() / own.len() as f64;
         tally.add_from_peers(
@@ -273,16 +255,13 @@ fn compliance(reading: &ParsedOutput<'_>) -> AxisBuilder {
     if !output.role_matches {
         tally.add("wrong_role", 1.0, -4.0);
     }
-    let answers = units
-        .iter()
-        .filter(|unit| unit.tags.contains(&Tag::Answer))
-        .count()
-        .saturating_sub(1) as f64;
+    let tagged = units.iter().filter(|unit| unit.tags.contains(&Tag::Answer));
+    let answers = tagged.count().saturating_sub(1) as f64;
     tally.add("several_answers", answers, -(3.0 * answers).min(3.0));
+    let ids = units.iter().map(|unit| unit.id.as_str());
     let mut seen = BTreeSet::new();
-    let bad = units
-        .iter()
-        .filter(|unit| unit.id.trim().is_empty() || !seen.insert(unit.id.as_str()))
+    let bad = ids
+        .filter(|id| id.trim().is_empty() || !seen.insert(*id))
         .count() as f64;
     tally.add("unit_ids", bad, -bad.min(4.0));
     for (kind, most) in [

@@ -3,7 +3,6 @@
 
 mod code;
 mod demands;
-mod grammar;
 mod path;
 mod screening;
 #[cfg(feature = "grammars")]
@@ -12,5 +11,5 @@ mod syntax_tree;
 pub(super) use code::{Soundness, soundness};
 pub(super) use demands::satisfies;
 pub(super) use path::{Path, Step, path_to};
-pub use screening::{FlagKind, Screening};
+pub(super) use screening::{FlagKind, Screening};
 pub(super) use screening::{obeyed_injection, screen_answer};

@@ -41,25 +41,18 @@ pub(in crate::scoring) fn path_to(answer: Option<f64>, steps: &[Step]) -> Path {
     let mut needed: Vec<f64> = answer.into_iter().collect();
     let mut out = Path::default();
     for step in steps.iter().rev() {
-        let wanted = needed.iter().position(|value| near(*value, step.stated));
-        match (wanted, step.holds) {
-            (None, true) => {}
-            (None, false) => out.stray += 1,
-            (Some(at), holds) => {
-                if at == 0 {
-                    out.last.get_or_insert(holds);
-                }
-                if holds {
-                    out.right += 1;
-                } else {
-                    out.wrong += 1;
-                }
-                let new = step
-                    .operands
-                    .iter()
-                    .filter(|value| !needed.iter().any(|known| near(*known, **value)));
-                let new: Vec<f64> = new.copied().collect();
-                needed.extend(new);
+        let Some(at) = needed.iter().position(|value| near(*value, step.stated)) else {
+            out.stray += usize::from(!step.holds);
+            continue;
+        };
+        if at == 0 {
+            out.last.get_or_insert(step.holds);
+        }
+        out.right += usize::from(step.holds);
+        out.wrong += usize::from(!step.holds);
+        for value in &step.operands {
+            if !needed.iter().any(|known| near(*known, *value)) {
+                needed.push(*value);
             }
         }
     }
@@ -75,44 +68,26 @@ fn near(a: f64, b: f64) -> bool {
 mod tests {
     use super::*;
 
-    fn step(operands: &[f64], stated: f64, holds: bool) -> Step {
-        Step {
+    #[test]
+    fn only_steps_on_the_way_to_the_answer_count() {
+        let step = |operands: &[f64], stated, holds| Step {
             operands: operands.to_vec(),
             stated,
             holds,
-        }
-    }
-
-    #[test]
-    fn only_steps_on_the_way_to_the_answer_count() {
+        };
         let steps = [
             step(&[2.0, 2.0], 4.0, true),
             step(&[48.0, 0.15], 7.2, true),
             step(&[1.0, 1.0], 3.0, false),
             step(&[48.0, 7.2], 55.2, true),
         ];
-        let path = path_to(Some(55.2), &steps);
-        assert_eq!(
-            path,
-            Path {
-                right: 2,
-                wrong: 0,
-                stray: 1,
-                last: Some(true)
-            }
-        );
-        assert_eq!(path_to(Some(9.0), &steps).right, 0);
-        assert_eq!(
-            path_to(None, &steps),
-            Path {
-                stray: 1,
-                ..Path::default()
-            }
-        );
-    }
-
-    #[test]
-    fn an_answer_whose_own_last_step_is_false_is_seen() {
+        let found = |answer| {
+            let path = path_to(answer, &steps);
+            (path.right, path.wrong, path.stray, path.last)
+        };
+        assert_eq!(found(Some(55.2)), (2, 0, 1, Some(true)));
+        assert_eq!(found(Some(9.0)), (0, 0, 1, None));
+        assert_eq!(found(None), (0, 0, 1, None));
         let path = path_to(Some(244.8), &[step(&[204.0, 1.19], 244.8, false)]);
         assert_eq!((path.last, path.verdict()), (Some(false), -1.0));
     }

@@ -1,112 +1,90 @@
 //! The parsers of programming languages: tree-sitter, one grammar per language, with bounded work.
 //! The bound is a number of steps and not a time, so that the verdict on a text is the same on any
-//! machine.
+//! machine. The feature `grammars` builds them: they are a fifth of the program.
+//!
+//! The languages are those that people ask language models about most. JavaScript is parsed by
+//! TypeScript's grammars, which include it.
 
 use std::ops::ControlFlow;
 
-use tree_sitter::{ParseOptions, Parser, Tree};
+use tree_sitter::{Language, ParseOptions, Parser, Tree};
 
-use super::grammar::{Grammar, MAX_CODE, Parse};
-use crate::text::clip;
+use super::code::Soundness;
 
 /// The parser steps, in hundreds, for a text in all its surroundings: the base, and the amount per
 /// byte of the text.
 const STEPS: (usize, f64) = (30, 0.08);
 
-impl Grammar {
-    fn language(self) -> tree_sitter::Language {
-        match self {
-            Grammar::C => tree_sitter_c::LANGUAGE,
-            Grammar::Cpp => tree_sitter_cpp::LANGUAGE,
-            Grammar::Go => tree_sitter_go::LANGUAGE,
-            Grammar::Java => tree_sitter_java::LANGUAGE,
-            Grammar::Python => tree_sitter_python::LANGUAGE,
-            Grammar::Rust => tree_sitter_rust::LANGUAGE,
-            Grammar::Tsx => tree_sitter_typescript::LANGUAGE_TSX,
-            Grammar::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT,
-        }
-        .into()
-    }
+/// The surroundings that make a snippet a whole file, with "@" for the snippet. It may be a
+/// function's body, a class's members or a value.
+type Surroundings = &'static [&'static str];
 
-    /// Returns the text before and after a snippet that make it a whole file. The snippet may be a
-    /// function's body, a class's members or a value.
-    fn surroundings(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Grammar::Python => &[],
-            Grammar::C => &[
-                ("void f(void) {\n", "\n}\n"),
-                ("struct s {\n", "\n};\n"),
-                ("", ";\n"),
-            ],
-            Grammar::Cpp => &[
-                ("void f() {\n", "\n}\n"),
-                ("class C {\n", "\n};\n"),
-                ("", ";\n"),
-            ],
-            Grammar::Go => &[("package p\n", "\n"), ("package p\nfunc f() {\n", "\n}\n")],
-            Grammar::Java => &[
-                ("class C {\n", "\n}\n"),
-                ("class C { void f() {\n", "\n}}\n"),
-            ],
-            Grammar::Rust => &[
-                ("fn f() {\n", "\n}\n"),
-                ("impl C {\n", "\n}\n"),
-                ("struct C {\n", "\n}\n"),
-                ("fn f() { match x {\n", "\n}}\n"),
-            ],
-            Grammar::Tsx | Grammar::TypeScript => &[
-                ("async function f() {\n", "\n}\n"),
-                ("({\n", "\n})\n"),
-                ("class C {\n", "\n}\n"),
-                ("(\n", "\n)\n"),
-            ],
+const OF_C: Surroundings = &["void f(void) {\n@\n}\n", "struct s {\n@\n};\n", "@;\n"];
+const OF_CPP: Surroundings = &["void f() {\n@\n}\n", "class C {\n@\n};\n", "@;\n"];
+const OF_GO: Surroundings = &["package p\n@\n", "package p\nfunc f() {\n@\n}\n"];
+const OF_JAVA: Surroundings = &["class C {\n@\n}\n", "class C { void f() {\n@\n}}\n"];
+const OF_RUST: Surroundings = &[
+    "fn f() {\n@\n}\n",
+    "impl C {\n@\n}\n",
+    "struct C {\n@\n}\n",
+    "fn f() { match x {\n@\n}}\n",
+];
+const OF_TYPESCRIPT: Surroundings = &[
+    "async function f() {\n@\n}\n",
+    "({\n@\n})\n",
+    "class C {\n@\n}\n",
+    "(\n@\n)\n",
+];
+
+fn grammar_of(language: &str) -> Option<(Language, Surroundings)> {
+    let (language, surroundings) = match language {
+        "python" => (tree_sitter_python::LANGUAGE, &[] as Surroundings),
+        "c" | "h" => (tree_sitter_c::LANGUAGE, OF_C),
+        "cpp" | "c++" | "cc" | "cxx" | "hpp" => (tree_sitter_cpp::LANGUAGE, OF_CPP),
+        "go" | "golang" => (tree_sitter_go::LANGUAGE, OF_GO),
+        "java" => (tree_sitter_java::LANGUAGE, OF_JAVA),
+        "rust" | "rs" => (tree_sitter_rust::LANGUAGE, OF_RUST),
+        "javascript" | "js" | "jsx" | "tsx" | "mjs" | "cjs" | "node" => {
+            (tree_sitter_typescript::LANGUAGE_TSX, OF_TYPESCRIPT)
         }
-    }
+        "typescript" | "ts" | "mts" => (tree_sitter_typescript::LANGUAGE_TYPESCRIPT, OF_TYPESCRIPT),
+        _ => return None,
+    };
+    Some((language.into(), surroundings))
 }
 
 /// Parses a snippet as a file of the language, or as a part of one.
-pub(super) fn parse(grammar: Grammar, code: &str) -> Parse {
-    if code.len() > MAX_CODE || clip(code, MAX_CODE).is_empty() {
-        return Parse::Open;
-    }
-    let mut left = STEPS.0 + (STEPS.1 * code.len() as f64) as usize;
-    let mut verdict = parse_as_is(grammar, code, &mut left);
-    for (before, after) in grammar.surroundings() {
-        if verdict == Parse::Whole || left == 0 {
-            break;
-        }
-        match parse_as_is(grammar, &format!("{before}{code}{after}"), &mut left) {
-            Parse::Whole => verdict = Parse::Whole,
-            Parse::Open => verdict = Parse::Open,
-            Parse::Faulty | Parse::Costly => {}
-        }
-    }
-    if left == 0 && verdict != Parse::Whole {
-        Parse::Costly
-    } else {
-        verdict
-    }
-}
-
-fn parse_as_is(grammar: Grammar, code: &str, left: &mut usize) -> Parse {
-    let Some(tree) = tree(grammar, code, left) else {
-        return Parse::Open;
+pub(super) fn parse(language: &str, code: &str) -> Soundness {
+    let Some((grammar, surroundings)) = grammar_of(language) else {
+        return Soundness::Unknown;
     };
-    if !tree.root_node().has_error() {
-        return Parse::Whole;
-    }
     // Macros are expanded before C is parsed, so an error of code with a macro may not be one.
-    if matches!(grammar, Grammar::C | Grammar::Cpp) && names_macros(code) {
-        Parse::Open
+    let is_c = matches!(surroundings, OF_C | OF_CPP);
+    let faulty = if is_c && names_macros(code) {
+        Soundness::Unknown
     } else {
-        Parse::Faulty
+        Soundness::Broken
+    };
+    let mut left = STEPS.0 + (STEPS.1 * code.len() as f64) as usize;
+    let mut verdict = faulty;
+    for template in std::iter::once(&"@").chain(surroundings) {
+        let (before, after) = template.split_once('@').unwrap_or_default();
+        match tree(&grammar, &format!("{before}{code}{after}"), &mut left) {
+            Some(tree) if !tree.root_node().has_error() => return Soundness::Parsed,
+            Some(_) => {}
+            None => verdict = Soundness::Unknown,
+        }
+        if left == 0 {
+            return Soundness::Costly;
+        }
     }
+    verdict
 }
 
 /// Returns the syntax tree; `None` if it takes more steps than are left.
-fn tree(grammar: Grammar, code: &str, left: &mut usize) -> Option<Tree> {
+fn tree(grammar: &Language, code: &str, left: &mut usize) -> Option<Tree> {
     let mut parser = Parser::new();
-    parser.set_language(&grammar.language()).ok()?;
+    parser.set_language(grammar).ok()?;
     let mut count = |_: &tree_sitter::ParseState| {
         *left = left.saturating_sub(1);
         if *left == 0 {
@@ -116,11 +94,8 @@ fn tree(grammar: Grammar, code: &str, left: &mut usize) -> Option<Tree> {
         }
     };
     let options = ParseOptions::new().progress_callback(&mut count);
-    parser.parse_with_options(
-        &mut |at, _| code.as_bytes().get(at..).unwrap_or_default(),
-        None,
-        Some(options),
-    )
+    let mut read = |at: usize, _| code.as_bytes().get(at..).unwrap_or_default();
+    parser.parse_with_options(&mut read, None, Some(options))
 }
 
 /// True if a name in the code is in capitals.

@@ -1,9 +1,9 @@
 //! A number with its unit, as in answers: "$1.5 million", "86.400 Sekunden", "1064 °C".
 
-use super::lexer::{Grouping, Kind, Notation, Token, lex};
+use super::lexer::{Grouping, Kind, Notation, lex};
 use super::parser::Parser;
 use super::units::{self, Measure};
-use super::value::{Expr, Figure};
+use super::value::Reading;
 use super::words::{self, Role};
 
 /// A number as written, with all its parts.
@@ -12,7 +12,8 @@ pub struct Amount {
     /// Without the scale: 1.5 of "1.5 million".
     pub value: f64,
     pub decimals: u8,
-    /// The number in languages that write "1.000" for a thousand, if it can mean that.
+    /// The number in languages that write "1.000" for a thousand, if it can mean that: it ends with
+    /// a zero that no decimals need.
     pub grouped: Option<f64>,
     pub percent: bool,
     /// 1e6 for "million", else 1.
@@ -27,70 +28,31 @@ pub struct Amount {
 /// Returns the amount at the start of a text; `None` if there is none, or more than one number.
 pub fn amount(text: &str) -> Option<Amount> {
     let tokens = lex(text, Notation::Prose);
-    let mut parser = Parser::new(&tokens, 0, tokens.len(), Notation::Prose).careless();
-    let (figure, negative, measure) = figure_of(parser.amount()?)?;
-    let before = parser.at.checked_sub(1)?;
-    let mut places = tokens.iter().enumerate();
-    let (number, grouping) = places.find_map(|(at, token)| match token.kind {
-        Kind::Number { grouping, .. } => Some((at, grouping)),
-        _ => None,
-    })?;
-    let written = |token: &Token<'_>| text.get(token.start..token.end);
-    let behind = tokens.get(number + 1..=before).unwrap_or_default();
-    let unit = measure.as_ref().map(|measure| {
-        let as_written = || text.get(behind.first()?.start..behind.last()?.end);
+    let mut parser = Parser::of(&tokens, Notation::Prose, Reading::LITERAL);
+    let sign = parser.amount()?.plain.signum();
+    let figure = *parser.parts.figures.first()?;
+    let last = tokens.get(parser.at.checked_sub(1)?)?;
+    let is_number = |kind| matches!(kind, Kind::Number { .. });
+    let number = tokens.iter().position(|token| is_number(token.kind))?;
+    let unit = parser.parts.measure.as_ref().map(|measure| {
+        let as_written = || text.get(tokens.get(number + 1)?.start..last.end);
         let unit = units::named(measure).or_else(as_written);
         unit.unwrap_or_default().to_owned()
     });
-    let sign = if negative { -1.0 } else { 1.0 };
-    let amount = Amount {
+    let digits = tokens
+        .get(number)
+        .and_then(|token| text.get(token.start..token.end));
+    let may_group = figure.grouping == Grouping::Dot && digits.is_some_and(|it| it.ends_with('0'));
+    Some(Amount {
         value: sign * figure.value,
         decimals: figure.decimals,
-        grouped: None,
+        grouped: may_group.then_some(sign * figure.value * 1000.0),
         percent: figure.percent,
         scale: figure.scale,
-        measure,
+        measure: parser.parts.measure,
         unit,
-        end: tokens.get(before)?.end,
-    };
-    // With a unit of such a language, or a trailing zero that needs no decimals, the dot groups
-    // digits.
-    let dotted = behind.iter().filter_map(written).any(units::groups_by_dots);
-    let digits = tokens.get(number).and_then(written);
-    Some(match grouping {
-        Grouping::Dot if dotted => Amount {
-            value: amount.value * 1000.0,
-            decimals: 0,
-            ..amount
-        },
-        Grouping::Dot if digits.is_some_and(|digits| digits.ends_with('0')) => Amount {
-            grouped: Some(amount.value * 1000.0),
-            ..amount
-        },
-        _ => amount,
+        end: last.end,
     })
-}
-
-/// Returns the number of an expression, whether it is negative, and its measure; `None` if the
-/// expression is more than one number.
-fn figure_of(mut expr: Expr) -> Option<(Figure, bool, Option<Measure>)> {
-    let (mut negative, mut measure) = (false, None);
-    loop {
-        expr = match expr {
-            Expr::Negative(inner) => {
-                negative = !negative;
-                *inner
-            }
-            Expr::Measured {
-                of, measure: found, ..
-            } => {
-                measure = Some(found);
-                *of
-            }
-            Expr::Number(figure) => return Some((figure, negative, measure)),
-            _ => return None,
-        };
-    }
 }
 
 /// True if a word makes the number after it negative.

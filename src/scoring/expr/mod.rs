@@ -1,8 +1,9 @@
-//! Expressions: one lexer, parser and evaluator for stated equations, answer values and formulas.
+//! Expressions: one lexer and one evaluator for stated equations, answer values and formulas.
 
 mod amount;
 mod equations;
 mod form;
+mod latex;
 mod lexer;
 mod parser;
 mod quantities;
@@ -13,6 +14,7 @@ mod words;
 pub use amount::{Amount, amount, approximates, negates};
 pub use equations::{Verdict, equations, evaluate};
 pub use form::{Form, read};
+pub use latex::unwrapped;
 pub use units::Measure;
 
 #[cfg(test)]

@@ -1,38 +1,56 @@
-//! Parses tokens as an expression. In prose a word after a number is its unit or what it counts. In
-//! a formula it is a product of variables.
+//! Parses tokens as an expression and evaluates it on the way. In prose a word after a number is
+//! its unit or what it counts. In a formula it is a product of variables.
 
 use super::lexer::{Kind, Notation, Sign, Token};
-use super::units::Spelling;
-use super::value::{Expr, Factor, Function, Term};
+use super::units::{Measure, Spelling, Unit};
+use super::value::{Factor, Figure, Quantity, Reading, Term};
 use super::words::{self, Role};
 
 const MAX_DEPTH: usize = 16;
-/// The most words between a number and the next operator ("5 legs of each × 4").
-pub(super) const MAX_NOUNS: usize = 3;
+
+/// What an expression consists of.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    pub figures: Vec<Figure>,
+    pub units: Vec<&'static Unit>,
+    /// The last measure.
+    pub measure: Option<Measure>,
+    /// True if it calculates something.
+    pub calculates: bool,
+    /// True if it divides, raises to a power or takes a root: its result may be rounded.
+    pub divides: bool,
+}
 
 pub(super) struct Parser<'t, 'a> {
     tokens: &'t [Token<'a>],
     pub at: usize,
-    pub end: usize,
+    end: usize,
     notation: Notation,
-    pub spelling: Spelling,
+    pub(super) spelling: Spelling,
+    reading: Reading,
+    pub parts: Parts,
 }
 
 impl<'t, 'a> Parser<'t, 'a> {
-    pub fn new(tokens: &'t [Token<'a>], from: usize, end: usize, notation: Notation) -> Self {
+    /// Parses prose from a token up to another one.
+    pub fn new(tokens: &'t [Token<'a>], from: usize, end: usize, reading: Reading) -> Self {
         Self {
             tokens,
             at: from,
             end,
-            notation,
+            notation: Notation::Prose,
             spelling: Spelling::Strict,
+            reading,
+            parts: Parts::default(),
         }
     }
 
-    pub fn careless(self) -> Self {
+    /// Parses all tokens in a notation, with the spelling of answers.
+    pub fn of(tokens: &'t [Token<'a>], notation: Notation, reading: Reading) -> Self {
         Self {
+            notation,
             spelling: Spelling::Careless,
-            ..self
+            ..Self::new(tokens, 0, tokens.len(), reading)
         }
     }
 
@@ -45,10 +63,9 @@ impl<'t, 'a> Parser<'t, 'a> {
     }
 
     pub(super) fn word(&self, at: usize) -> Option<&'a str> {
-        if let Some(Kind::Word(word)) = self.kind(at) {
-            Some(word)
-        } else {
-            None
+        match self.kind(at) {
+            Some(Kind::Word(word)) => Some(word),
+            _ => None,
         }
     }
 
@@ -70,9 +87,22 @@ impl<'t, 'a> Parser<'t, 'a> {
         self.notation == Notation::Prose
     }
 
+    pub(super) fn ends(&self, at: usize) -> bool {
+        at >= self.end
+    }
+
+    pub(super) fn figure_at(&self, at: usize) -> bool {
+        matches!(self.kind(at), Some(Kind::Number { .. }))
+    }
+
+    pub(super) fn value_of(&mut self, figure: Figure) -> Quantity {
+        self.parts.figures.push(figure);
+        Quantity::of(&figure, self.reading)
+    }
+
     /// Parses exactly these tokens as an expression.
-    pub fn whole(mut self) -> Option<Expr> {
-        self.sum(0).filter(|_| self.at == self.end)
+    pub fn whole(&mut self) -> Option<Quantity> {
+        self.sum(0).filter(|_| self.ends(self.at))
     }
 
     /// True if an operand of prose begins here.
@@ -82,57 +112,42 @@ impl<'t, 'a> Parser<'t, 'a> {
             Some(Kind::Currency(_)) => {
                 self.figure_at(at + 1 + usize::from(self.is_sign(at + 1, Sign::Minus)))
             }
-            Some(Kind::Open(open)) => {
-                let called = at.checked_sub(1).is_some_and(|before| {
-                    !self.spaced(at)
-                        && matches!(self.kind(before), Some(Kind::Word(_) | Kind::Name(_)))
-                });
-                open != 's'
-                    && !called
-                    && self
-                        .token(at)
-                        .and_then(|token| token.pair)
-                        .is_some_and(|pair| pair < self.end)
+            Some(Kind::Open(_)) => {
+                let before = at.checked_sub(1).and_then(|before| self.word(before));
+                let pair = self.token(at).and_then(|token| token.pair);
+                (self.spaced(at) || before.is_none()) && pair.is_some_and(|pair| pair < self.end)
             }
-            Some(Kind::Word(word) | Kind::Name(word)) => matches!(word, "pi" | "π" | "sqrt"),
+            Some(Kind::Word(word)) => matches!(word, "pi" | "π" | "sqrt"),
             _ => false,
         }
     }
 
     /// True if the token here makes its surroundings part of an unknown value.
     pub fn opaque(&self, at: usize) -> bool {
-        match self.kind(at) {
-            Some(Kind::Unknown | Kind::Index(_) | Kind::Sign(_)) => true,
-            Some(Kind::Name(name)) => name != "pi",
-            Some(Kind::Word(word)) => {
-                let called =
-                    !self.spaced(at + 1) && matches!(self.kind(at + 1), Some(Kind::Open(_)));
-                let letters = word.chars().count();
-                let behind_number = !self.spaced(at)
-                    && at
-                        .checked_sub(1)
-                        .is_some_and(|before| self.figure_at(before));
-                let variable =
-                    letters == 1 && !self.lone_letter(at, word) || letters < 4 && behind_number;
-                let raised = self.is_sign(at + 1, Sign::Power);
-                (called || variable || raised) && !self.starts(at) || words::is(word, Role::Opaque)
-            }
-            _ => false,
-        }
+        let word = match self.kind(at) {
+            Some(Kind::Unknown | Kind::Sign(_)) => return true,
+            Some(Kind::Word(word)) => word,
+            _ => return false,
+        };
+        let called = !self.spaced(at + 1) && matches!(self.kind(at + 1), Some(Kind::Open(_)));
+        let letters = word.chars().count();
+        let before = at.checked_sub(1);
+        let behind_number = !self.spaced(at) && before.is_some_and(|it| self.figure_at(it));
+        let is_variable =
+            letters == 1 && !self.lone_letter(at, word) || letters < 4 && behind_number;
+        let is_raised = self.is_sign(at + 1, Sign::Power);
+        (called || is_variable || is_raised) && !self.starts(at)
+            || word.starts_with('\\')
+            || words::is(word, Role::Opaque)
     }
 
     /// True for the letter of "5 a day" or "a 5 % share": between blanks and beside no operator, it
     /// is prose.
     fn lone_letter(&self, at: usize, letter: &str) -> bool {
-        let word = self
-            .word(at + 1)
-            .is_some_and(|next| next.chars().count() > 1);
-        let number = self.spaced(at + 1) && self.starts(at + 1);
-        !matches!(letter, "x" | "X") && self.spaced(at) && (word || number)
-    }
-
-    pub(super) fn figure_at(&self, at: usize) -> bool {
-        matches!(self.kind(at), Some(Kind::Number { .. }))
+        let next = self.word(at + 1);
+        let is_word = next.is_some_and(|next| next.chars().count() > 1);
+        let is_number = self.spaced(at + 1) && self.starts(at + 1);
+        !matches!(letter, "x" | "X") && self.spaced(at) && (is_word || is_number)
     }
 
     /// True if the word here is an operator, because an operand follows it.
@@ -143,37 +158,25 @@ impl<'t, 'a> Parser<'t, 'a> {
     }
 
     /// Parses one number with its sign and unit, and nothing that continues it.
-    pub fn amount(&mut self) -> Option<Expr> {
-        let negative = self.is_sign(self.at, Sign::Minus);
-        self.at += usize::from(negative || self.is_sign(self.at, Sign::Plus));
-        let expr = match self.kind(self.at)? {
+    pub fn amount(&mut self) -> Option<Quantity> {
+        let negative = self.eat(Kind::Sign(Sign::Minus));
+        self.at += usize::from(!negative && self.is_sign(self.at, Sign::Plus));
+        let value = match self.kind(self.at)? {
             Kind::Currency(unit) => self.money(unit)?,
-            Kind::Number { .. } => {
-                let bare = Expr::Number(self.figure()?);
+            _ => {
+                let bare = self.figure()?;
                 match self.unit() {
-                    Some((measure, units)) => Expr::Measured {
-                        of: Box::new(bare),
-                        measure,
-                        units,
-                        vague: false,
-                    },
+                    Some(measure) => bare.measured(&measure, false),
                     None => bare,
                 }
             }
-            _ => return None,
         };
-        let ends = !self.opaque(self.at) && !self.figure_at(self.at) && !self.joins();
-        ends.then(|| {
-            if negative {
-                Expr::Negative(Box::new(expr))
-            } else {
-                expr
-            }
-        })
+        let is_over = !self.opaque(self.at) && !self.figure_at(self.at) && !self.joins();
+        is_over.then(|| if negative { value.negated() } else { value })
     }
 
-    pub fn sum(&mut self, depth: usize) -> Option<Expr> {
-        let mut terms = vec![(Term::Plus, self.product(depth)?)];
+    pub fn sum(&mut self, depth: usize) -> Option<Quantity> {
+        let mut sum = self.product(depth)?;
         loop {
             let term = if self.is_sign(self.at, Sign::Plus) || self.says(self.at, Role::Plus) {
                 Term::Plus
@@ -183,70 +186,51 @@ impl<'t, 'a> Parser<'t, 'a> {
                 break;
             };
             self.at += 1;
-            terms.push((term, self.product(depth)?));
+            self.parts.calculates = true;
+            sum = sum.plus(&self.product(depth)?, term);
         }
-        if self.prose() && self.opaque(self.at) {
-            return None;
-        }
-        Some(if terms.len() == 1 {
-            terms.pop()?.1
-        } else {
-            Expr::Sum(terms)
-        })
+        (!(self.prose() && self.opaque(self.at))).then_some(sum)
     }
 
-    fn product(&mut self, depth: usize) -> Option<Expr> {
-        let mut mixed = self.figure_at(self.at);
-        let mut factors = vec![(Factor::Times, self.signed(depth)?)];
+    fn product(&mut self, depth: usize) -> Option<Quantity> {
+        let mut is_figure = self.figure_at(self.at);
+        let mut last = Factor::Times;
+        let mut product = self.signed(depth)?;
         loop {
-            if let Some(factor) = self.factor(&factors) {
+            if let Some(factor) = self.factor(&product) {
                 self.at += 1;
-                factors.push((factor, self.signed(depth)?));
+                self.parts.divides |= factor == Factor::Over;
+                product = product.times(&self.signed(depth)?, factor);
+                last = factor;
             } else if self.joins() {
                 // "1/2x" is ambiguous, and "2 3" is no product.
-                let divided = matches!(factors.last(), Some((Factor::Over, _)));
-                if divided || self.figure_at(self.at) {
+                if last == Factor::Over || self.figure_at(self.at) {
                     return None;
                 }
-                let fraction = mixed && self.plain_fraction();
+                // "3\frac{1}{2}" is three and a half.
+                let is_mixed = is_figure && self.plain_fraction();
                 let next = self.power(depth)?;
-                match factors.pop() {
-                    // "3\frac{1}{2}" is three and a half.
-                    Some((factor, whole)) if fraction => {
-                        factors.push((
-                            factor,
-                            Expr::Sum(vec![(Term::Plus, whole), (Term::Plus, next)]),
-                        ));
-                    }
-                    last => factors.extend(last.into_iter().chain([(Factor::Times, next)])),
-                }
+                product = if is_mixed {
+                    product.plus(&next, Term::Plus)
+                } else {
+                    product.times(&next, Factor::Times)
+                };
             } else {
-                break;
+                return Some(product);
             }
-            mixed = false;
+            self.parts.calculates = true;
+            is_figure = false;
         }
-        Some(if factors.len() == 1 {
-            factors.pop()?.1
-        } else {
-            Expr::Product(factors)
-        })
     }
 
-    fn factor(&self, before: &[(Factor, Expr)]) -> Option<Factor> {
-        let at = self.at;
-        let share = || match before.last() {
-            Some((Factor::Over, _)) => true,
-            Some((_, Expr::Number(figure))) => figure.percent,
-            Some((_, expr)) => {
-                matches!(expr, Expr::Product(parts) if matches!(parts.last(), Some((Factor::Over, _))))
-            }
-            None => false,
-        };
-        match self.kind(at)? {
+    fn factor(&self, before: &Quantity) -> Option<Factor> {
+        match self.kind(self.at)? {
             Kind::Sign(Sign::Times) => Some(Factor::Times),
             Kind::Sign(Sign::Over) => Some(Factor::Over),
-            Kind::Word(_) if self.says(at, Role::Times) || self.says(at, Role::Of) && share() => {
-                Some(Factor::Times)
+            Kind::Word(_) => {
+                let is_times =
+                    self.says(self.at, Role::Times) || before.share && self.says(self.at, Role::Of);
+                is_times.then_some(Factor::Times)
             }
             _ => None,
         }
@@ -254,111 +238,78 @@ impl<'t, 'a> Parser<'t, 'a> {
 
     /// True if a factor follows without an operator.
     fn joins(&self) -> bool {
-        let Some(kind) = self.kind(self.at) else {
-            return false;
-        };
-        if self.prose() {
-            return match kind {
-                Kind::Open(open) => {
-                    let behind = self.at.checked_sub(1).and_then(|before| self.kind(before));
-                    open != 's'
-                        && self.starts(self.at)
-                        && match behind {
-                            Some(Kind::Close('}')) => true,
-                            Some(Kind::Number { .. } | Kind::Close(')')) => !self.spaced(self.at),
-                            _ => false,
-                        }
-                }
-                Kind::Fraction | Kind::Root => true,
-                _ => false,
-            };
+        let behind = self.at.checked_sub(1).and_then(|before| self.kind(before));
+        match self.kind(self.at) {
+            Some(Kind::Fraction | Kind::Root) => true,
+            Some(Kind::Open(_)) if self.prose() => {
+                self.starts(self.at)
+                    && match behind {
+                        Some(Kind::Close('}')) => true,
+                        Some(Kind::Number { .. } | Kind::Close(')')) => !self.spaced(self.at),
+                        _ => false,
+                    }
+            }
+            Some(Kind::Open(_) | Kind::Number { .. } | Kind::Word(_)) => !self.prose(),
+            _ => false,
         }
-        matches!(
-            kind,
-            Kind::Number { .. }
-                | Kind::Word(_)
-                | Kind::Name(_)
-                | Kind::Fraction
-                | Kind::Root
-                | Kind::Open('(' | '[' | '{')
-        )
     }
 
     /// True if the fraction here consists of two numbers.
     fn plain_fraction(&self) -> bool {
-        let mut at = self.at + 1;
-        for _ in 0..2 {
-            let braced = self.kind(at) == Some(Kind::Open('{'));
-            let end = at + if braced { 3 } else { 1 };
-            if !self.figure_at(at + usize::from(braced))
-                || braced && self.kind(end - 1) != Some(Kind::Close('}'))
-            {
-                return false;
-            }
-            at = end;
-        }
-        self.kind(self.at) == Some(Kind::Fraction)
+        let group = |at: usize| {
+            let braced = usize::from(self.kind(at) == Some(Kind::Open('{')));
+            let is_plain = self.figure_at(at + braced)
+                && (braced == 0 || self.kind(at + 2) == Some(Kind::Close('}')));
+            is_plain.then_some(at + 1 + 2 * braced)
+        };
+        self.kind(self.at) == Some(Kind::Fraction) && group(self.at + 1).and_then(group).is_some()
     }
 
-    fn signed(&mut self, depth: usize) -> Option<Expr> {
-        if self.eat(Kind::Sign(Sign::Plus)) {
-            return self.power(depth);
-        }
+    fn signed(&mut self, depth: usize) -> Option<Quantity> {
         if self.eat(Kind::Sign(Sign::Minus)) {
-            return self.power(depth).map(|expr| Expr::Negative(Box::new(expr)));
+            return self.power(depth).map(Quantity::negated);
         }
+        self.eat(Kind::Sign(Sign::Plus));
         self.power(depth)
     }
 
-    fn power(&mut self, depth: usize) -> Option<Expr> {
+    fn power(&mut self, depth: usize) -> Option<Quantity> {
         let base = self.operand(depth)?;
-        let exponent = if self.eat(Kind::Sign(Sign::Power)) {
-            let negative = self.eat(Kind::Sign(Sign::Minus));
-            let exponent = self.operand(depth)?;
-            if negative {
-                Expr::Negative(Box::new(exponent))
-            } else {
-                exponent
-            }
-        } else {
+        if !self.eat(Kind::Sign(Sign::Power)) {
             return Some(base);
-        };
+        }
+        let negative = self.eat(Kind::Sign(Sign::Minus));
+        let exponent = self.operand(depth)?.plain;
+        let exponent = if negative { -exponent } else { exponent };
+        (self.parts.calculates, self.parts.divides) = (true, true);
         // "x^2^3" is ambiguous.
-        (!self.is_sign(self.at, Sign::Power))
-            .then(|| Expr::Power(Box::new(base), Box::new(exponent)))
+        (!self.is_sign(self.at, Sign::Power)).then(|| base.map(|x| x.powf(exponent)))
     }
 
-    fn operand(&mut self, depth: usize) -> Option<Expr> {
+    fn operand(&mut self, depth: usize) -> Option<Quantity> {
         if depth > MAX_DEPTH {
             return None;
         }
-        let token = *self.token(self.at)?;
-        let bare = match token.kind {
+        let bare = match self.kind(self.at)? {
             Kind::Currency(unit) => return self.money(unit),
-            Kind::Number { .. } => {
-                let figure = self.figure()?;
-                return Some(if self.prose() {
-                    self.counted(figure)
-                } else {
-                    Expr::Number(figure)
-                });
-            }
-            Kind::Open(open) if open != 's' => {
+            Kind::Number { .. } => self.figure()?,
+            Kind::Open(open) => {
                 self.at += 1;
                 self.closed(open, depth)?
             }
             Kind::Fraction => {
                 self.at += 1;
                 let (above, below) = (self.group(depth)?, self.group(depth)?);
-                Expr::Product(vec![(Factor::Times, above), (Factor::Over, below)])
+                (self.parts.calculates, self.parts.divides) = (true, true);
+                above.times(&below, Factor::Over)
             }
             Kind::Root => {
                 self.at += 1;
                 self.root(depth)?
             }
-            Kind::Word(name) | Kind::Name(name) => {
+            Kind::Word(name) => {
                 self.at += 1;
-                self.named(name, matches!(token.kind, Kind::Name(_)), depth)?
+                self.named(name, depth)?
             }
             _ => return None,
         };
@@ -370,84 +321,68 @@ impl<'t, 'a> Parser<'t, 'a> {
     }
 
     /// Parses a constant, a function or a variable.
-    fn named(&mut self, name: &str, command: bool, depth: usize) -> Option<Expr> {
+    fn named(&mut self, name: &str, depth: usize) -> Option<Quantity> {
         match name {
-            "pi" | "π" => return Some(Expr::constant(std::f64::consts::PI)),
-            "sqrt" => return self.root(depth),
-            _ if self.prose() => return None,
-            "e" => return Some(Expr::constant(std::f64::consts::E)),
-            _ => {}
+            "pi" | "π" => Some(Quantity::bare(std::f64::consts::PI)),
+            "sqrt" => self.root(depth),
+            _ if self.prose() => None,
+            "e" => Some(Quantity::bare(std::f64::consts::E)),
+            _ => match function(name) {
+                Some(function) => self.argument(depth + 1).map(|it| it.map(function)),
+                None if name.chars().count() == 1 => {
+                    Some(Quantity::variable(name, self.reading.point))
+                }
+                None => None,
+            },
         }
-        if let Some(function) = Function::named(name) {
-            // Powers and bases of functions have too many notations.
-            if matches!(self.kind(self.at)?, Kind::Sign(_) | Kind::Index(_)) {
-                return None;
-            }
-            let bracketed = matches!(self.kind(self.at)?, Kind::Open(_));
-            let argument = if bracketed {
-                self.operand(depth + 1)?
-            } else {
-                self.argument(depth + 1)?
-            };
-            return Some(Expr::Function(function, Box::new(argument)));
-        }
-        if !command && name.chars().count() > 1 {
-            return None;
-        }
-        let mut name = name.to_owned();
-        if let Some(Kind::Index(index)) = self.kind(self.at) {
-            self.at += 1;
-            name = format!("{name}_{index}");
-        }
-        Some(Expr::Variable(name))
     }
 
-    /// Parses the argument of a function without brackets: "2x" of "sin 2x cos x".
-    fn argument(&mut self, depth: usize) -> Option<Expr> {
-        let mut factors = vec![(Factor::Times, self.power(depth)?)];
-        while match self.kind(self.at) {
-            Some(Kind::Word(name) | Kind::Name(name)) => Function::named(name).is_none(),
-            Some(Kind::Root | Kind::Fraction) => true,
-            _ => false,
-        } {
-            factors.push((Factor::Times, self.power(depth)?));
+    /// Parses the argument of a function: "2x" of "sin 2x cos x".
+    fn argument(&mut self, depth: usize) -> Option<Quantity> {
+        let is_bracketed = matches!(self.kind(self.at), Some(Kind::Open(_)));
+        let mut argument = self.power(depth)?;
+        while !is_bracketed
+            && self
+                .word(self.at)
+                .is_some_and(|word| function(word).is_none())
+        {
+            argument = argument.times(&self.power(depth)?, Factor::Times);
         }
-        Some(Expr::Product(factors))
+        Some(argument)
     }
 
-    fn root(&mut self, depth: usize) -> Option<Expr> {
+    fn root(&mut self, depth: usize) -> Option<Quantity> {
         let mut order = 2.0;
         if self.eat(Kind::Open('[')) {
-            let Some(Kind::Number { value, .. }) = self.kind(self.at) else {
-                return None;
-            };
-            self.at += 1;
-            order = value;
+            order = self.figure()?.plain;
             if !self.eat(Kind::Close(']')) {
                 return None;
             }
         }
+        (self.parts.calculates, self.parts.divides) = (true, true);
         // In prose a root takes only its number: the unit belongs to the whole.
-        let inside = if let Some(Kind::Number { .. }) = self.kind(self.at) {
-            Expr::Number(self.figure()?)
+        let inside = if self.figure_at(self.at) {
+            self.figure()?
         } else {
             self.operand(depth + 1)?
         };
-        Some(Expr::Root(order, Box::new(inside)))
+        Some(inside.map(|x| {
+            if order == 2.0 {
+                x.sqrt()
+            } else {
+                x.powf(1.0 / order)
+            }
+        }))
     }
 
-    fn group(&mut self, depth: usize) -> Option<Expr> {
+    fn group(&mut self, depth: usize) -> Option<Quantity> {
         if self.eat(Kind::Open('{')) {
             return self.closed('{', depth);
         }
-        if self.figure_at(self.at) {
-            self.figure().map(Expr::Number)
-        } else {
-            None
-        }
+        self.figure()
     }
 
-    fn closed(&mut self, open: char, depth: usize) -> Option<Expr> {
+    fn closed(&mut self, open: char, depth: usize) -> Option<Quantity> {
         let value = self.sum(depth + 1)?;
         let close = match open {
             '(' => ')',
@@ -456,4 +391,16 @@ impl<'t, 'a> Parser<'t, 'a> {
         };
         self.eat(Kind::Close(close)).then_some(value)
     }
+}
+
+fn function(name: &str) -> Option<fn(f64) -> f64> {
+    Some(match name.trim_start_matches('\\') {
+        "sin" => f64::sin,
+        "cos" => f64::cos,
+        "tan" => f64::tan,
+        "ln" => f64::ln,
+        "log" => f64::log10,
+        "exp" => f64::exp,
+        _ => return None,
+    })
 }

@@ -1,6 +1,5 @@
 //! Words that are operators in prose: "plus", "mal", "Millionen". The table is `words.tsv`.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -24,16 +23,11 @@ pub(super) enum Role {
 
 static ROLES: LazyLock<HashMap<&'static str, Vec<Role>>> = LazyLock::new(|| {
     let mut out: HashMap<&'static str, Vec<Role>> = HashMap::new();
-    for line in include_str!("words.tsv")
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-    {
-        let mut columns = line.split('\t');
-        let (role, value) = (
-            columns.next().unwrap_or_default(),
-            columns.next().unwrap_or_default(),
-        );
-        let (exponent, scale) = (value.parse().unwrap_or(1), value.parse().unwrap_or(1.0));
+    let rows = include_str!("words.tsv").lines();
+    for row in rows.filter(|line| !line.starts_with('#')) {
+        let [role, value, words] = row.split('\t').collect::<Vec<_>>()[..] else {
+            continue;
+        };
         let role = match role {
             "plus" => Role::Plus,
             "minus" => Role::Minus,
@@ -41,12 +35,12 @@ static ROLES: LazyLock<HashMap<&'static str, Vec<Role>>> = LazyLock::new(|| {
             "per" => Role::Per,
             "of" => Role::Of,
             "percent" => Role::Percent,
-            "power" => Role::Power(exponent),
-            "scale" => Role::Scale(scale),
+            "power" => Role::Power(value.parse().unwrap_or(1)),
+            "scale" => Role::Scale(value.parse().unwrap_or(1.0)),
             "about" => Role::About,
             _ => Role::Opaque,
         };
-        for word in columns.next().unwrap_or_default().split_whitespace() {
+        for word in words.split_whitespace() {
             out.entry(word).or_default().push(role);
         }
     }
@@ -54,16 +48,13 @@ static ROLES: LazyLock<HashMap<&'static str, Vec<Role>>> = LazyLock::new(|| {
 });
 
 /// Returns the roles of a word in any case. A single letter keeps its case ("5M", "5k").
-pub(super) fn roles(word: &str) -> &'static [Role] {
-    let lower = if word.len() > 1 && word.chars().any(char::is_uppercase) {
-        Cow::Owned(word.to_lowercase())
+fn roles(word: &str) -> &'static [Role] {
+    let found = if word.len() > 1 && word.chars().any(char::is_uppercase) {
+        ROLES.get(word.to_lowercase().as_str())
     } else {
-        Cow::Borrowed(word)
+        ROLES.get(word)
     };
-    ROLES
-        .get(lower.as_ref())
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    found.map(Vec::as_slice).unwrap_or_default()
 }
 
 pub(super) fn is(word: &str, role: Role) -> bool {
@@ -72,11 +63,16 @@ pub(super) fn is(word: &str, role: Role) -> bool {
 
 /// Returns the power of ten of a word such as "million".
 pub(super) fn scale(word: &str) -> Option<f64> {
-    roles(word).iter().find_map(|role| {
-        if let Role::Scale(scale) = role {
-            Some(*scale)
-        } else {
-            None
-        }
+    roles(word).iter().find_map(|role| match role {
+        Role::Scale(scale) => Some(*scale),
+        _ => None,
+    })
+}
+
+/// Returns the power of a word such as "square".
+pub(super) fn power(word: &str) -> Option<i8> {
+    roles(word).iter().find_map(|role| match role {
+        Role::Power(power) => Some(*power),
+        _ => None,
     })
 }

@@ -42,19 +42,15 @@ fn answers(given: &[&str]) -> Vec<AgentReport> {
 }
 
 fn outputs(reports: &[AgentReport], obtained: Obtained) -> Vec<Output<'_>> {
-    let output = |report| output_of(report, obtained);
-    reports.iter().map(output).collect()
-}
-
-fn output_of(report: &AgentReport, obtained: Obtained) -> Output<'_> {
-    Output {
+    let all = reports.iter().map(|report| Output {
         agent: &report.agent,
         report,
         obtained,
         truncated: false,
         role_matches: true,
         family: None,
-    }
+    });
+    all.collect()
 }
 
 #[derive(Default)]
@@ -67,12 +63,11 @@ struct Evidence {
 fn judged(message: &str, reports: &[AgentReport], evidence: &Evidence) -> Judgement {
     let panel = Panel {
         message,
-        task_type: None,
-        demands: &[],
         outputs: outputs(reports, Obtained::Clean),
         first_round: outputs(&evidence.first, Obtained::Clean),
         cross_checks: &evidence.calls,
         resolutions: &evidence.resolutions,
+        ..Panel::default()
     };
     judge(&panel, &Policy::default())
 }
@@ -82,20 +77,16 @@ fn of(message: &str, reports: &[AgentReport]) -> Judgement {
 }
 
 /// Judges raw texts, as `conclave score` does.
-fn texts(message: &str, texts: &[&str]) -> Judgement {
-    let reports: Vec<AgentReport> = AGENTS
-        .iter()
-        .zip(texts)
+fn texts(message: &str, texts: &[&str], demands: &[Demand]) -> Judgement {
+    let reports = AGENTS.iter().zip(texts);
+    let reports: Vec<AgentReport> = reports
         .map(|(agent, text)| report_from_text(agent, message, text))
         .collect();
     let panel = Panel {
         message,
-        task_type: None,
-        demands: &[],
+        demands,
         outputs: outputs(&reports, Obtained::Text),
-        first_round: vec![],
-        cross_checks: &[],
-        resolutions: &[],
+        ..Panel::default()
     };
     judge(&panel, &Policy::default())
 }

@@ -15,7 +15,7 @@ const MAX_NAMED: usize = 3;
 pub(super) fn misfit(arguments: &Value, schema: &Value) -> String {
     let mut inlined = strict::inlined(schema);
     without_null(&mut inlined);
-    let named: Vec<String> = jsonschema::validator_for(&inlined)
+    let mut named: Vec<String> = jsonschema::validator_for(&inlined)
         .map(|validator| {
             validator
                 .iter_errors(arguments)
@@ -24,6 +24,8 @@ pub(super) fn misfit(arguments: &Value, schema: &Value) -> String {
                 .collect()
         })
         .unwrap_or_default();
+    // A value of another type is not one of the choices either.
+    named.dedup();
     if named.is_empty() {
         "the arguments do not have the form of this command".to_owned()
     } else {

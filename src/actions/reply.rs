@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::commands::Action;
+use super::parser;
 use super::sanitize::{cut, sanitize};
 use crate::domain::{ActionMode, CommandName, RunId, Source};
 use crate::journal::{ActionOutcome, Event, Proposed};
@@ -150,7 +151,7 @@ pub struct Choice {
 pub const SURE_ENOUGH: f64 = 0.5;
 
 /// The message to a text in which no command was found.
-pub const UNKNOWN: &str = "I do not know which command you mean. Say \"help\" to see what I can do, and write /do before what your \
+pub const UNKNOWN: &str = "I do not know which command you mean; I read English. Say \"help\" to see what I can do, and write /do before what your \
      character does.";
 
 /// The message if the proposal timed out or the action did not complete.
@@ -258,8 +259,9 @@ impl Reply {
     }
 
     /// Returns the reply to a text in which no command was found.
-    pub fn unknown() -> Self {
-        Self::declined("unknown_intent", UNKNOWN)
+    pub fn unknown(text: &str) -> Self {
+        let message = parser::hint(text).unwrap_or_else(|| UNKNOWN.to_owned());
+        Self::declined("unknown_intent", message)
     }
 
     /// Returns the outcome that the journal records.

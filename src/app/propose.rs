@@ -40,11 +40,13 @@ impl App {
         let proposer = &policy.actions.proposer;
         let too_long = asked.question.message.chars().count() > MAX_PROPOSED_CHARS;
         if !proposer.enabled || too_long || asked.rules.proposable().is_empty() {
-            return self.finish(asked, vec![], &Reply::unknown()).await;
+            let reply = Reply::unknown(&asked.question.message);
+            return self.finish(asked, vec![], &reply).await;
         }
         if proposer.provider.is_none() {
             let events = vec![Event::Proposed(Box::new(declined_by_stub()))];
-            return self.finish(asked, events, &Reply::unknown()).await;
+            let reply = Reply::unknown(&asked.question.message);
+            return self.finish(asked, events, &reply).await;
         }
         if self.runner.is_draining() {
             return Err(Rejected::Draining);
@@ -126,11 +128,11 @@ impl App {
             Interpretation::Unreadable(why) => {
                 tracing::warn!("the proposal cannot be read");
                 record_verdict(run, gates::unreadable(why)).await?;
-                Reply::unknown()
+                Reply::unknown(&asked.question.message)
             }
             Interpretation::Nothing(cause) => {
                 tracing::warn!(cause, "there is no proposal");
-                Reply::unknown()
+                Reply::unknown(&asked.question.message)
             }
             Interpretation::Unavailable(cause) => {
                 tracing::warn!(cause, "the proposer's provider fails");
@@ -211,7 +213,7 @@ impl App {
         run.record(Event::Proposed(Box::new(proposed.clone())))
             .await?;
         if !ok {
-            return Ok(Reply::unknown());
+            return Ok(Reply::unknown(&asked.question.message));
         }
         let Checked {
             verdicts,
@@ -265,7 +267,7 @@ impl App {
             act::others(proposed, rules, policy, first)
         });
         let action = match action {
-            None => Err(Reply::unknown()),
+            None => Err(Reply::unknown(&asked.question.message)),
             // In shadow mode a proposal that passes is recorded but not executed.
             Some(action) => {
                 match act::permitted(&action, asked, if execute { "execute" } else { "offer" }) {
@@ -303,7 +305,7 @@ impl App {
         let facts = match self.facts(action, asked).await {
             Ok(facts) => facts,
             Err(Rejected::Journal(error)) => return Err(error.into()),
-            Err(_) => return Ok(Reply::unknown()),
+            Err(_) => return Ok(Reply::unknown(&asked.question.message)),
         };
         let done = match execute(action, &facts, run.accepted().seed) {
             Ok(done) => done,

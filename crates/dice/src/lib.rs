@@ -9,15 +9,17 @@
 
 mod bounds;
 mod parse;
-mod repeat;
 mod roll;
+mod written;
 
 pub use bounds::Bounds;
-pub use repeat::{MAX_TIMES, repeated};
 pub use roll::{Die, Group, RollError, Rolled};
+pub use written::{Place, Written, written};
 
 /// Maximum number of dice that one call may roll, including rerolls, explosions and repetitions.
 pub const MAX_DICE: usize = 10_000;
+/// Maximum number of repetitions of a roll. [`written`] does not enforce it.
+pub const MAX_TIMES: u32 = 100;
 /// Maximum length of an expression, in characters.
 pub const MAX_CHARS: usize = 1000;
 /// Maximum nesting depth of brackets, function calls and signs.
@@ -53,12 +55,6 @@ impl Expression {
     /// endless unless the die has at least [`MAX_DICE`] sides.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         parse::expression(text)
-    }
-
-    /// Splits a text into the longest expression that it begins with and the rest, both trimmed.
-    /// Returns `None` if it begins with none. The expression is not checked against the limits.
-    pub fn split(text: &str) -> Option<(&str, &str)> {
-        parse::split(text)
     }
 
     pub fn text(&self) -> &str {
@@ -261,6 +257,11 @@ impl Operator {
             Operator::Greater => ">",
             Operator::AtLeast => ">=",
         }
+    }
+
+    fn compares(self) -> bool {
+        use Operator::{AtLeast, AtMost, Equal, Greater, Less, Unequal};
+        matches!(self, Equal | Unequal | Less | AtMost | Greater | AtLeast)
     }
 
     /// Applies the operator. A comparison gives 1 or 0. Returns `None` for a division by zero.

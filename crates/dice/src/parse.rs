@@ -1,31 +1,20 @@
 //! Parses an expression by recursive descent over its characters. Limits the length, the depth and
 //! every number.
 
+use crate::written::Extras;
 use crate::{
     Again, Dice, Explosion, Expression, Function, MAX_CHARS, MAX_DEPTH, MAX_DICE, MAX_NUMBER, Node,
     Operation, Operator, Order, ParseError, Selector, Set, Sides,
 };
 
-type Result<T> = std::result::Result<T, ParseError>;
+pub(super) type Result<T> = std::result::Result<T, ParseError>;
 
 /// The most characters of a text that an error repeats.
 const MAX_QUOTED: usize = 20;
 
 /// Implements [`Expression::parse`].
 pub(super) fn expression(text: &str) -> Result<Expression> {
-    let chars: Vec<char> = text.chars().collect();
-    if chars.len() > MAX_CHARS {
-        let detail = format!("an expression has at most {MAX_CHARS} characters");
-        return Err(ParseError {
-            at: MAX_CHARS,
-            detail,
-        });
-    }
-    let mut reader = Reader {
-        chars,
-        at: 0,
-        depth: 0,
-    };
+    let mut reader = Reader::of(text)?;
     reader.spaces();
     let root = reader.comparison()?;
     let end = reader.at;
@@ -36,11 +25,8 @@ pub(super) fn expression(text: &str) -> Result<Expression> {
     } else {
         None
     };
-    if reader.peek().is_some() {
-        let left = reader.chars.iter().skip(reader.at);
-        let word = left.take_while(|c| !c.is_whitespace());
-        let word: String = word.take(MAX_QUOTED).collect();
-        return Err(reader.wrong(format!("{word:?} was not expected here")));
+    if let Some(error) = reader.unexpected() {
+        return Err(error);
     }
     if root.dice() > MAX_DICE {
         return Err(ParseError {
@@ -63,38 +49,61 @@ pub(super) fn expression(text: &str) -> Result<Expression> {
     }
 }
 
-/// Implements [`Expression::split`].
-pub(super) fn split(text: &str) -> Option<(&str, &str)> {
-    let mut reader = Reader {
-        chars: text.chars().take(MAX_CHARS + 1).collect(),
-        at: 0,
-        depth: 0,
-    };
-    reader.spaces();
-    reader.comparison().ok()?;
-    let end = text.char_indices().nth(reader.at).map(|(at, _)| at);
-    let (expression, rest) = text.split_at(end.unwrap_or(text.len()));
-    Some((expression.trim(), rest.trim()))
-}
-
-struct Reader {
-    chars: Vec<char>,
-    at: usize,
+pub(super) struct Reader {
+    pub chars: Vec<char>,
+    pub at: usize,
     depth: usize,
+    /// What [`crate::written()`] reads beyond the grammar. `None` for [`Expression::parse`].
+    pub extras: Option<Extras>,
 }
 
 impl Reader {
-    fn peek(&self) -> Option<char> {
-        self.chars.get(self.at).copied()
+    pub fn new(chars: Vec<char>) -> Self {
+        Self {
+            chars,
+            at: 0,
+            depth: 0,
+            extras: None,
+        }
+    }
+
+    /// # Errors
+    /// If the text is longer than [`MAX_CHARS`].
+    pub fn of(text: &str) -> Result<Self> {
+        let chars: Vec<char> = text.chars().collect();
+        if chars.len() > MAX_CHARS {
+            let detail = format!("an expression has at most {MAX_CHARS} characters");
+            return Err(ParseError {
+                at: MAX_CHARS,
+                detail,
+            });
+        }
+        Ok(Self::new(chars))
+    }
+
+    /// Returns the error that the next word is not expected, or `None` at the end.
+    pub fn unexpected(&self) -> Option<ParseError> {
+        self.peek()?;
+        let left = self.chars.iter().skip(self.at);
+        let word: String = left
+            .take_while(|c| !c.is_whitespace())
+            .take(MAX_QUOTED)
+            .collect();
+        Some(self.wrong(format!("{word:?} was not expected here")))
+    }
+
+    /// Returns the next character. The grammar does not distinguish upper and lower case.
+    pub fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).map(char::to_ascii_lowercase)
     }
 
     fn starts(&self, text: &str) -> bool {
         text.chars()
             .enumerate()
-            .all(|(i, c)| self.chars.get(self.at + i) == Some(&c))
+            .all(|(i, c)| self.chars.get(self.at + i).map(char::to_ascii_lowercase) == Some(c))
     }
 
-    fn eat(&mut self, text: &str) -> bool {
+    pub fn eat(&mut self, text: &str) -> bool {
         let found = self.starts(text);
         if found {
             self.at += text.chars().count();
@@ -102,13 +111,13 @@ impl Reader {
         found
     }
 
-    fn spaces(&mut self) {
+    pub fn spaces(&mut self) {
         while self.peek().is_some_and(char::is_whitespace) {
             self.at += 1;
         }
     }
 
-    fn wrong(&self, detail: impl Into<String>) -> ParseError {
+    pub fn wrong(&self, detail: impl Into<String>) -> ParseError {
         ParseError {
             at: self.at + 1,
             detail: detail.into(),
@@ -129,7 +138,7 @@ impl Reader {
         Ok(read)
     }
 
-    fn comparison(&mut self) -> Result<Node> {
+    pub fn comparison(&mut self) -> Result<Node> {
         let signs = [
             ("==", Operator::Equal),
             (">=", Operator::AtLeast),
@@ -215,7 +224,7 @@ impl Reader {
                         .skip(from)
                         .take(self.at - from)
                         .any(|c| *c == '.');
-                if whole && !self.at_die() && matches!(self.peek(), Some('d' | 'D')) {
+                if whole && !self.at_die() && matches!(self.peek(), Some('d')) {
                     self.at += 1;
                     return Err(self.wrong("how many sides has the die?"));
                 }
@@ -225,7 +234,7 @@ impl Reader {
                     Ok(Node::Number(number))
                 }
             }
-            Some('d' | 'D') if self.at_die() => self.dice(from, None),
+            Some(_) if self.at_die() => self.dice(from, None),
             Some(c) if c.is_ascii_alphabetic() => self.call(),
             Some(c) => Err(self.wrong(format!("{c:?} was not expected here"))),
             None => Err(self.wrong("a number or dice were expected here")),
@@ -283,12 +292,20 @@ impl Reader {
     /// Returns true if a `d` with sides follows.
     fn at_die(&self) -> bool {
         let next = self.chars.get(self.at + 1);
-        matches!(self.peek(), Some('d' | 'D'))
-            && next.is_some_and(|c| c.is_ascii_digit() || matches!(c, '%' | 'F' | 'f'))
+        let is_digit = next.is_some_and(char::is_ascii_digit);
+        match self.peek() {
+            Some('d') => is_digit || matches!(next, Some('%' | 'F' | 'f')),
+            Some('w') => is_digit && self.takes_german_dice(),
+            _ => false,
+        }
     }
 
     fn dice(&mut self, from: usize, count: Option<f64>) -> Result<Node> {
+        let is_german = matches!(self.peek(), Some('w'));
         self.at += 1;
+        if is_german {
+            self.edit(self.at - 1, "d");
+        }
         let count = count.unwrap_or(1.0);
         if count > MAX_DICE as f64 {
             return Err(ParseError {
@@ -299,6 +316,7 @@ impl Reader {
         let sides = self.sides()?;
         let operations = self.operations(Self::dice_operation, sides)?;
         let text = self.chars.iter().skip(from).take(self.at - from).collect();
+        self.extra_operations(from, (count as usize, sides), operations.is_empty())?;
         Ok(Node::Dice(Dice {
             count: count as u32,
             sides,
@@ -311,7 +329,7 @@ impl Reader {
         if self.eat("%") {
             return Ok(Sides::Number(100));
         }
-        if self.eat("F") || self.eat("f") {
+        if self.eat("f") {
             if self.eat(".2") {
                 return Ok(Sides::Fate);
             }
@@ -369,7 +387,7 @@ impl Reader {
         Ok(None)
     }
 
-    fn dice_operation(&mut self, sides: Sides) -> Result<Option<Operation>> {
+    pub fn dice_operation(&mut self, sides: Sides) -> Result<Option<Operation>> {
         let (low, high) = (Selector::Is(sides.lowest()), Selector::Is(sides.highest()));
         Ok(Some(if self.eat("rr") {
             Operation::Reroll(Again::UntilNot, vec![self.selector()?])

@@ -348,5 +348,18 @@ mod properties {
                 let _ = expression.roll(&mut |sides| random.random_range(1..=sides));
             }
         }
+
+        #[test]
+        fn what_is_translated_is_read_again_as_the_same(
+            text in "([0-9]{0,2}[#x ]{0,1})(d20|2d6|4d8|w6|[(]1d4, 3[)])([ ,+k3advis!d1x#0-9]{0,20})"
+        ) {
+            for place in [Place::Bare, Place::Explicit] {
+                let Ok(read) = written(&text, place) else { continue };
+                let again = Expression::parse(read.expression.text()).unwrap();
+                prop_assert_eq!(&again, &read.expression, "{}", &text);
+                let twice = written(read.expression.text(), place);
+                prop_assert_eq!(twice.unwrap().expression, read.expression, "{}", &text);
+            }
+        }
     }
 }

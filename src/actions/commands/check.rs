@@ -120,12 +120,9 @@ pub(super) fn row_of<'a>(facts: &'a Inputs, name: &str) -> Result<&'a SheetRow, 
         .sheets
         .iter()
         .find(|row| row.name.to_lowercase() == wanted);
-    found.ok_or_else(|| Refusal {
-        error: "not_found",
-        message: format!(
-            "You have no sheet of \"{}\". See: /sheet list",
-            sanitize(name)
-        ),
+    found.ok_or_else(|| {
+        let name = sanitize(name);
+        Refusal::not_found(format!("You have no sheet of \"{name}\". See: /sheet list"))
     })
 }
 

@@ -54,10 +54,7 @@ pub(super) fn execute(
             "There is no command \"{}\" here.",
             sanitize(wanted.as_deref().unwrap_or(""))
         );
-        return Err(Refusal {
-            error: "not_found",
-            message,
-        });
+        return Err(Refusal::not_found(message));
     }
     let text = listed
         .iter()

@@ -50,16 +50,10 @@ pub(super) fn execute(
         let message = format!(
             "{MAX_MEMORIES} things are remembered for you, which is all that there is room for."
         );
-        return Err(Refusal {
-            error: "too_many",
-            message,
-        });
+        return Err(Refusal::too_many(message));
     }
     let content = arguments.content.clone();
     check_bytes(content.len() as u64, facts.bytes_left)?;
     let result = json!({ "id": facts.id, "text": format!("Remembered: {}", sanitize(&content)), "content": content });
-    Ok(CommandOutcome {
-        result,
-        effect: Some(Effect::Memory { content }),
-    })
+    Ok(CommandOutcome::changing(result, Effect::Memory { content }))
 }

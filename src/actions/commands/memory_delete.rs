@@ -85,10 +85,10 @@ pub(super) fn execute(
 ) -> Result<CommandOutcome, Refusal> {
     let row = found(arguments, facts)?;
     let text = format!("No longer remembered: {}", sanitize(&row.content));
-    Ok(CommandOutcome {
-        result: json!({ "text": text, "id": row.run.to_string(), "content": row.content }),
-        effect: Some(Effect::MemoryDeleted { memory: row.run }),
-    })
+    Ok(CommandOutcome::changing(
+        json!({ "text": text, "id": row.run.to_string(), "content": row.content }),
+        Effect::MemoryDeleted { memory: row.run },
+    ))
 }
 
 fn found<'a>(
@@ -97,13 +97,10 @@ fn found<'a>(
 ) -> Result<&'a MemoryRow, Refusal> {
     match &facts.memories[..] {
         [row] => Ok(row),
-        [] => Err(Refusal {
-            error: "not_found",
-            message: format!(
-                "Nothing is remembered under \"{}\". See: /memory list",
-                sanitize(&arguments.memory)
-            ),
-        }),
+        [] => Err(Refusal::not_found(format!(
+            "Nothing is remembered under \"{}\". See: /memory list",
+            sanitize(&arguments.memory)
+        ))),
         several => {
             let lines: Vec<String> = several
                 .iter()
@@ -113,10 +110,7 @@ fn found<'a>(
                 "Several memories fit, such as:\n{}\nName one by its number in /memory list, or by a word that only it has.",
                 lines.join("\n")
             );
-            Err(Refusal {
-                error: "invalid_arguments",
-                message,
-            })
+            Err(Refusal::invalid(message))
         }
     }
 }

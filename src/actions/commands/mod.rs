@@ -2,20 +2,17 @@
 
 mod check;
 mod help;
+mod lists;
 mod memory_add;
 mod memory_delete;
-mod memory_list;
 mod memory_search;
 mod narrate;
 mod ooc;
-mod page;
 mod roll;
 mod sheet_create;
-mod sheet_delete;
-mod sheet_list;
+mod sheet_named;
 mod sheet_show;
 mod sheet_update;
-mod sheet_use;
 
 use std::collections::BTreeSet;
 
@@ -29,17 +26,17 @@ use crate::journal::{Effect, MemoryRow, SheetRow};
 
 pub use check::CheckArguments;
 pub use help::HelpArguments;
+pub use lists::PageArguments;
 pub use memory_add::MemoryAddArguments;
 pub use memory_delete::MemoryDeleteArguments;
 pub use memory_search::MemorySearchArguments;
 pub use narrate::{DoArguments, narration};
 pub use ooc::OocArguments;
-pub use page::PageArguments;
 pub use roll::RollArguments;
 pub use sheet_create::SheetCreateArguments;
+pub use sheet_named::SheetNamedArguments;
 pub use sheet_show::SheetShowArguments;
 pub use sheet_update::SheetUpdateArguments;
-pub use sheet_use::SheetNamedArguments;
 
 /// The side effect of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -79,13 +76,13 @@ pub fn registry() -> [Command; 15] {
         narrate::command(),
         sheet_create::command(),
         sheet_show::command(),
-        sheet_list::command(),
+        lists::sheets(),
         sheet_update::command(),
-        sheet_use::command(),
-        sheet_delete::command(),
+        sheet_named::switch(),
+        sheet_named::deletion(),
         memory_add::command(),
         memory_search::command(),
-        memory_list::command(),
+        lists::memories(),
         memory_delete::command(),
         ooc::command(),
         help::command(),
@@ -93,7 +90,8 @@ pub fn registry() -> [Command; 15] {
 }
 
 /// A command with valid arguments.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Action {
     Roll(RollArguments),
     Check(CheckArguments),
@@ -146,23 +144,7 @@ impl Action {
 
     /// Returns the arguments as the command's schema has them.
     pub fn arguments(&self) -> Value {
-        match self {
-            Action::Roll(a) => json!(a),
-            Action::Check(a) => json!(a),
-            Action::Do(a) => json!(a),
-            Action::SheetCreate(a) => json!(a),
-            Action::SheetShow(a) => json!(a),
-            Action::SheetList(a) => json!(a),
-            Action::SheetUpdate(a) => json!(a),
-            Action::SheetUse(a) => json!(a),
-            Action::SheetDelete(a) => json!(a),
-            Action::MemoryAdd(a) => json!(a),
-            Action::MemorySearch(a) => json!(a),
-            Action::MemoryList(a) => json!(a),
-            Action::MemoryDelete(a) => json!(a),
-            Action::Ooc(a) => json!(a),
-            Action::Help(a) => json!(a),
-        }
+        json!(self)
     }
 
     /// True if the command adds to what its user has stored.
@@ -191,7 +173,7 @@ impl Action {
             },
             Action::MemoryList(page) => Requirements::MemoryPage {
                 skip: page.skipped(),
-                most: page::PAGE_SIZE as u32,
+                most: lists::PAGE_SIZE as u32,
             },
             Action::MemoryDelete(a) => a.needs(),
             Action::Roll(_) | Action::Ooc(_) | Action::Help(_) => Requirements::Nothing,
@@ -247,6 +229,13 @@ impl CommandOutcome {
             effect: None,
         }
     }
+
+    fn changing(result: Value, effect: Effect) -> Self {
+        Self {
+            result,
+            effect: Some(effect),
+        }
+    }
 }
 
 /// Why a command was not executed.
@@ -257,6 +246,36 @@ pub struct Refusal {
     /// One sentence for people.
     pub message: String,
 }
+
+impl Refusal {
+    fn invalid(message: impl Into<String>) -> Self {
+        Self {
+            error: "invalid_arguments",
+            message: message.into(),
+        }
+    }
+
+    fn not_found(message: impl Into<String>) -> Self {
+        Self {
+            error: "not_found",
+            message: message.into(),
+        }
+    }
+
+    fn too_many(message: impl Into<String>) -> Self {
+        Self {
+            error: "too_many",
+            message: message.into(),
+        }
+    }
+
+    fn no_sheet() -> Self {
+        Self::not_found(NO_SHEET)
+    }
+}
+
+/// What a user without a sheet is told.
+const NO_SHEET: &str = "You have no sheet yet. Say: create a character named Aria the rogue";
 
 /// Executes a command. Pure: the dice come from `seed`, the stored data from `facts`, and the
 /// journal writes the effect.
@@ -270,13 +289,13 @@ pub fn execute(action: &Action, facts: &Inputs, seed: u64) -> Result<CommandOutc
         Action::Do(a) => Ok(narrate::execute(a, facts, seed)),
         Action::SheetCreate(a) => sheet_create::execute(a, facts),
         Action::SheetShow(a) => sheet_show::execute(a, facts),
-        Action::SheetList(page) => Ok(sheet_list::execute(*page, facts)),
+        Action::SheetList(page) => Ok(lists::list_sheets(*page, facts)),
         Action::SheetUpdate(a) => sheet_update::execute(a, facts),
-        Action::SheetUse(a) => sheet_use::execute(a, facts),
-        Action::SheetDelete(a) => sheet_delete::execute(a, facts),
+        Action::SheetUse(a) => sheet_named::switched(a, facts),
+        Action::SheetDelete(a) => sheet_named::deleted(a, facts),
         Action::MemoryAdd(a) => memory_add::execute(a, facts),
         Action::MemorySearch(a) => Ok(memory_search::execute(a, facts)),
-        Action::MemoryList(page) => Ok(memory_list::execute(*page, facts)),
+        Action::MemoryList(page) => Ok(lists::list_memories(*page, facts)),
         Action::MemoryDelete(a) => memory_delete::execute(a, facts),
         Action::Ooc(a) => Ok(ooc::execute(a)),
         Action::Help(a) => help::execute(a, facts),
@@ -290,7 +309,7 @@ pub fn execute(action: &Action, facts: &Inputs, seed: u64) -> Result<CommandOutc
 /// [`Refusal`] if there is nothing to delete.
 pub fn resolved(action: &Action, facts: &Inputs) -> Result<Action, Refusal> {
     Ok(match action {
-        Action::SheetDelete(a) => Action::SheetDelete(sheet_delete::resolved(a, facts)?),
+        Action::SheetDelete(a) => Action::SheetDelete(sheet_named::resolved(a, facts)?),
         Action::MemoryDelete(a) => Action::MemoryDelete(memory_delete::resolved(a, facts)?),
         other => other.clone(),
     })

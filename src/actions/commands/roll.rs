@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Action, Command, CommandOutcome, Refusal, SideEffect, read, schema};
 use crate::actions::sanitize::{sanitize, sanitize_uncut};
 use crate::domain::{CommandName, Scope};
-use conclave_dice::{Expression, Group, MAX_DICE, MAX_TIMES, Rolled, repeated};
+use conclave_dice::{Expression, Group, MAX_DICE, MAX_TIMES, Place, Rolled, Written, written};
 
 /// The most repetitions whose dice are written out in the text.
 const MAX_LINES: usize = 25;
@@ -51,23 +51,17 @@ pub(super) fn command() -> Command {
         schema: schema::<RollArguments>,
         read: |arguments| {
             let mut read: RollArguments = read(arguments)?;
-            if let Some((times, dice)) = repeated(&read.expression) {
-                if read.times.is_some() {
-                    return Err("how many times is said twice".into());
-                }
-                (read.times, read.expression) = (Some(times), dice);
+            let dice = written(&read.expression, Place::Explicit).and_then(Written::complete);
+            let dice = dice.map_err(|error| error.to_string())?;
+            if dice.times.is_some() && read.times.is_some() {
+                return Err("how many times is said twice".into());
             }
-            let expression =
-                Expression::parse(&read.expression).map_err(|error| error.to_string())?;
-            // "6#1d20 bananas" reads as the number 6 with a comment.
-            if let (false, Some(comment)) = (expression.has_dice(), expression.comment()) {
-                return Err(format!("{:?} is no dice notation", sanitize(comment)));
-            }
+            read.times = read.times.or(dice.times);
             let times = read.times.unwrap_or(1);
             if !(1..=MAX_TIMES).contains(&times) {
                 return Err(format!("dice are rolled 1 to {MAX_TIMES} times"));
             }
-            if expression.dice().saturating_mul(times as usize) > MAX_DICE {
+            if dice.expression.dice().saturating_mul(times as usize) > MAX_DICE {
                 return Err(format!(
                     "at most {MAX_DICE} dice are thrown at once, all repetitions together"
                 ));
@@ -76,14 +70,14 @@ pub(super) fn command() -> Command {
             let label = read
                 .label
                 .as_deref()
-                .or(expression.comment())
+                .or(dice.comment.as_deref())
                 .map(str::trim)
                 .filter(|label| !label.is_empty());
             if label.is_some_and(|label| label.chars().count() > 200) {
                 return Err("the label has at most 200 characters".into());
             }
             (read.label, read.expression) =
-                (label.map(str::to_owned), expression.text().to_owned());
+                (label.map(str::to_owned), dice.expression.text().to_owned());
             Ok(Action::Roll(read))
         },
     }
@@ -96,16 +90,12 @@ pub(super) fn chance(seed: u64) -> impl FnMut(i64) -> i64 {
 }
 
 pub(super) fn execute(arguments: &RollArguments, seed: u64) -> Result<CommandOutcome, Refusal> {
-    let refusal = |message: String| Refusal {
-        error: "invalid_arguments",
-        message,
-    };
-    let expression =
-        Expression::parse(&arguments.expression).map_err(|error| refusal(error.to_string()))?;
+    let expression = Expression::parse(&arguments.expression)
+        .map_err(|error| Refusal::invalid(error.to_string()))?;
     let times = arguments.times.unwrap_or(1);
     let rolled = expression
         .roll_times(times, &mut chance(seed))
-        .map_err(|error| refusal(error.to_string()))?;
+        .map_err(|error| Refusal::invalid(error.to_string()))?;
     let label = arguments.label.as_deref().map(sanitize);
     let totals: Vec<i64> = rolled.iter().map(|rolled| rolled.total).collect();
     let text = match (&label, times) {

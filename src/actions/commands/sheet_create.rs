@@ -46,10 +46,7 @@ pub(super) fn execute(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, R
     let known = row.is_some();
     if !known && facts.sheets.len() >= MAX_SHEETS {
         let message = format!("You have {MAX_SHEETS} sheets, which is all that there is room for.");
-        return Err(Refusal {
-            error: "too_many",
-            message,
-        });
+        return Err(Refusal::too_many(message));
     }
     // A few words must not replace a whole sheet.
     let bare = json!(sheet).as_object().is_some_and(|keys| {
@@ -63,10 +60,7 @@ pub(super) fn execute(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, R
             "There is a sheet of {name} already. To change parts of it: /sheet update. To replace it, give the \
              whole sheet: {how}"
         );
-        return Err(Refusal {
-            error: "invalid_arguments",
-            message,
-        });
+        return Err(Refusal::invalid(message));
     }
     let text = if known {
         format!("The sheet of {name} is replaced.")
@@ -75,14 +69,13 @@ pub(super) fn execute(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, R
     };
     let stored = json!(sheet);
     check_room(&stored, row.map(|row| &row.sheet), facts)?;
-    let effect = Effect::Sheet {
-        name: sheet.name.clone(),
-        sheet: stored,
-    };
-    Ok(CommandOutcome {
-        result: json!({ "text": text, "name": name, "replaced": known, "sheet": sheet }),
-        effect: Some(effect),
-    })
+    Ok(CommandOutcome::changing(
+        json!({ "text": text, "name": name, "replaced": known, "sheet": sheet }),
+        Effect::Sheet {
+            name: sheet.name.clone(),
+            sheet: stored,
+        },
+    ))
 }
 
 /// Checks that a sheet fits into the user's room, in which its earlier version no longer counts.
@@ -107,11 +100,8 @@ pub(super) fn check_bytes(bytes: u64, left: u64) -> Result<(), Refusal> {
     if bytes <= left {
         return Ok(());
     }
-    Err(Refusal {
-        error: "too_many",
-        message: format!(
-            "This needs {bytes} bytes, and {left} are left for your sheets and memories. Delete some first: \
-             /memory list, /memory delete, /sheet delete"
-        ),
-    })
+    Err(Refusal::too_many(format!(
+        "This needs {bytes} bytes, and {left} are left for your sheets and memories. Delete some first: \
+         /memory list, /memory delete, /sheet delete"
+    )))
 }

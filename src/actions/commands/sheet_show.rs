@@ -46,14 +46,7 @@ pub(super) fn execute(
     arguments: &SheetShowArguments,
     facts: &Inputs,
 ) -> Result<CommandOutcome, Refusal> {
-    let Some(sheet) = sheet_of(facts, arguments.name.as_deref())? else {
-        let message =
-            "You have no sheet yet. Say: create a character named Aria the rogue".to_owned();
-        return Err(Refusal {
-            error: "not_found",
-            message,
-        });
-    };
+    let sheet = sheet_of(facts, arguments.name.as_deref())?.ok_or_else(Refusal::no_sheet)?;
     Ok(CommandOutcome::saying(
         json!({ "text": written(&sheet), "name": sanitize(&sheet.name), "sheet": sheet }),
     ))

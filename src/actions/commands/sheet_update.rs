@@ -96,27 +96,20 @@ pub(super) fn execute(
     arguments: &SheetUpdateArguments,
     facts: &Inputs,
 ) -> Result<CommandOutcome, Refusal> {
-    let refusal = |message: String| Refusal {
-        error: "invalid_arguments",
-        message,
-    };
     let named = arguments.0.get("name").and_then(Value::as_str);
     let row = match named {
         Some(name) => check::row_of(facts, name)?,
-        None => facts.sheets.first().ok_or(Refusal {
-            error: "not_found",
-            message: "You have no sheet yet. Say: create a character named Aria the rogue".into(),
-        })?,
+        None => facts.sheets.first().ok_or_else(Refusal::no_sheet)?,
     };
     let mut merged = row.sheet.clone();
     merge(&mut merged, &Value::Object(arguments.0.clone()));
     if let Some(sheet) = merged.as_object_mut() {
         sheet.insert("name".into(), json!(row.name));
     }
-    let sheet: Sheet = read(merged).map_err(refusal)?;
+    let sheet: Sheet = read(merged).map_err(Refusal::invalid)?;
     let problems = sheet.problems();
     if !problems.is_empty() {
-        return Err(refusal(problems.join("; ")));
+        return Err(Refusal::invalid(problems.join("; ")));
     }
     let stored = json!(sheet);
     check_room(&stored, Some(&row.sheet), facts)?;
@@ -128,13 +121,13 @@ pub(super) fn execute(
         .map(|key| sanitize(key))
         .collect();
     let text = format!("The sheet of {name} is changed: {}.", parts.join(", "));
-    Ok(CommandOutcome {
-        result: json!({ "text": text, "name": name, "changed": parts, "sheet": stored }),
-        effect: Some(Effect::Sheet {
+    Ok(CommandOutcome::changing(
+        json!({ "text": text, "name": name, "changed": parts, "sheet": stored }),
+        Effect::Sheet {
             name: row.name.clone(),
             sheet: stored,
-        }),
-    })
+        },
+    ))
 }
 
 #[cfg(test)]

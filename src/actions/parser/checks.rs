@@ -1,8 +1,8 @@
 //! Checks in words: "make a dexterity check against DC 15".
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{Found, PATTERNS, capture};
+use super::{Found, PATTERNS, capture, nearest};
 use crate::actions::sheet::{Ability, Skill};
 use crate::domain::CommandName;
 use crate::text::listed;
@@ -46,76 +46,129 @@ pub(super) fn read(text: &str) -> Option<Found> {
     if ordered.is_none() && question {
         return None;
     }
-    let check = words(ordered.unwrap_or(plain), plain.starts_with("check "));
+    let text = ordered.unwrap_or(plain);
+    let explicit = plain.starts_with("check ");
     // "Roll stealth" is a check; "roll 15 stealth" is none.
-    let rolled =
-        || words(&format!("{} check", ordered?), false).filter(|_| part("verb") == Some("roll"));
-    Some((CommandName::Check, check.or_else(rolled)?))
+    let rolled = || {
+        let what = ordered.filter(|_| part("verb") == Some("roll"))?;
+        words(&format!("{what} check"), false).ok()
+    };
+    let check = words(text, explicit).ok().or_else(rolled);
+    Some((CommandName::Check, check.or_else(|| with_purpose(text))?))
 }
 
-/// Returns the arguments of a check, or `None` if a word is not understood. With `explicit` the
-/// text is known to be a check: the word "check" may be missing, and a number alone is the DC.
-pub(super) fn words(text: &str, explicit: bool) -> Option<Value> {
+/// Reads a check with its purpose: "con save dc 10 for concentration". Only a save or a difficulty
+/// tells that the text is about a game.
+fn with_purpose(text: &str) -> Option<Value> {
+    let (check, purpose) = text
+        .split_once(" for ")
+        .or_else(|| text.split_once(" to "))?;
+    let check = words(check, false).ok()?;
+    let is_about_game = check.get("dc").is_some() || check.get("save").is_some();
+    let plain = |c: char| c.is_alphabetic() || matches!(c, ' ' | '\'' | '\u{2019}' | '-');
+    let is_purpose = purpose.chars().all(plain) && !super::rolls::may_change_a_roll(purpose);
+    (is_about_game && is_purpose).then_some(check)
+}
+
+/// Returns the arguments of a check. With `explicit` the text is known to be a check: the word
+/// "check" may be missing, and a number alone is the DC.
+///
+/// # Errors
+/// What is not understood.
+pub(super) fn words(text: &str, explicit: bool) -> Result<Value, String> {
     let mut text = text.to_lowercase().replace([',', '(', ')', ':'], " ");
     for (long, short) in ONE_WORD {
         text = text.replace(long, short);
     }
-    let mut check = json!({});
+    let mut check = Map::new();
     let (mut named, mut against) = (explicit, explicit);
     let mut tokens = text.split_whitespace().peekable();
     while let Some(token) = tokens.next() {
-        if let Some(ability) = Ability::named(token) {
-            once(&mut check, "ability", json!(ability))?;
+        let (key, value) = if let Some(ability) = Ability::named(token) {
+            ("ability", json!(ability))
         } else if let Some(skill) = skill_named(token, explicit) {
-            once(&mut check, "skill", json!(skill))?;
-        } else if token == "save" || token == "saves" {
-            once(&mut check, "save", json!(true))?;
-            named = true;
-        } else if token == "check" {
-            named = true;
-        } else if let Some(number) = token.strip_prefix("dc").filter(|n| !n.is_empty()) {
-            once(&mut check, "dc", json!(number.parse::<i64>().ok()?))?;
-        } else if matches!(token, "dc" | "difficulty") {
+            ("skill", json!(skill))
+        } else if let Some(known) = option(token) {
+            known
+        } else if matches!(token, "dc" | "-dc" | "difficulty") {
             while tokens
                 .next_if(|next| matches!(*next, "of" | "is" | "="))
                 .is_some()
             {}
-            once(&mut check, "dc", json!(tokens.next()?.parse::<i64>().ok()?))?;
-        } else if matches!(token, "against" | "vs" | "vs." | "versus") {
-            against = true;
-        } else if matches!(
-            token,
-            "advantage" | "adv" | "disadvantage" | "disadv" | "dis"
-        ) {
-            let what = if token.starts_with("dis") {
-                "disadvantage"
-            } else {
-                "advantage"
-            };
-            once(&mut check, "advantage", json!(what))?;
-        } else if matches!(token, "proficient" | "proficiency") {
-            once(&mut check, "proficient", json!(true))?;
-        } else if matches!(token, "plus" | "minus" | "+" | "-") {
-            let number = tokens.next()?.parse::<i64>().ok().filter(|n| *n >= 0)?;
+            ("dc", json!(number(token, tokens.next())?))
+        } else if let Some(number) = token.strip_prefix("dc").and_then(|n| n.parse::<i64>().ok()) {
+            ("dc", json!(number))
+        } else if matches!(token, "plus" | "minus" | "+" | "-" | "-b") {
+            let number = number(token, tokens.next())?;
             let sign = if matches!(token, "minus" | "-") {
                 -1
             } else {
                 1
             };
-            once(&mut check, "modifier", json!(sign * number))?;
-        } else if token.starts_with(['+', '-']) {
-            once(&mut check, "modifier", json!(token.parse::<i64>().ok()?))?;
-        } else if let Ok(number) = token.parse::<i64>() {
-            if !against {
-                return None;
+            ("modifier", json!(sign * number))
+        } else if let Some(number) = signed(token) {
+            ("modifier", json!(number))
+        } else if let Some(number) = token.parse::<i64>().ok().filter(|_| against) {
+            ("dc", json!(number))
+        } else {
+            match token {
+                "check" => named = true,
+                "against" | "vs" | "vs." | "versus" => against = true,
+                filler if FILLERS.contains(&filler) => {}
+                _ => return Err(unknown(token)),
             }
-            once(&mut check, "dc", json!(number))?;
-        } else if !FILLERS.contains(&token) {
-            return None;
+            continue;
+        };
+        named |= key == "save";
+        if check.insert(key.to_owned(), value).is_some() {
+            return Err(format!("{token:?} says the {key} twice"));
         }
     }
-    let about = check.get("ability").is_some() || check.get("skill").is_some();
-    (about && named).then_some(check)
+    if named && (check.contains_key("ability") || check.contains_key("skill")) {
+        Ok(Value::Object(check))
+    } else {
+        Err("name an ability or a skill".to_owned())
+    }
+}
+
+/// Returns the argument that a word sets alone.
+fn option(token: &str) -> Option<(&'static str, Value)> {
+    Some(match token {
+        "save" | "saves" => ("save", json!(true)),
+        "advantage" | "adv" => ("advantage", json!("advantage")),
+        "disadvantage" | "disadv" | "dis" => ("advantage", json!("disadvantage")),
+        "proficient" | "proficiency" => ("proficient", json!(true)),
+        _ => return None,
+    })
+}
+
+/// Reads the number behind a word.
+fn number(token: &str, next: Option<&str>) -> Result<i64, String> {
+    let number = next.and_then(|next| next.parse::<i64>().ok().filter(|n| *n >= 0));
+    number.ok_or_else(|| {
+        format!(
+            "{token:?} needs a number, not {:?}",
+            next.unwrap_or_default()
+        )
+    })
+}
+
+/// Reads `+5` or `-2`.
+fn signed(token: &str) -> Option<i64> {
+    token.starts_with(['+', '-']).then(|| token.parse().ok())?
+}
+
+/// Says that a word is not understood, and which one may be meant.
+fn unknown(token: &str) -> String {
+    let skills = Skill::ALL.map(|(_, name, _)| name);
+    let abilities = Ability::ALL.map(|ability| ability.into_str());
+    let options = ["advantage", "disadvantage", "save"];
+    let known = skills.into_iter().chain(abilities).chain(options);
+    let hint = match nearest(token, known) {
+        Some(word) => format!(" (did you mean {word}?)"),
+        None => String::new(),
+    };
+    format!("{token:?} is no ability, skill or option of a check{hint}")
 }
 
 /// Returns the skill of this name. An explicit command also takes the first letters of a name,
@@ -135,15 +188,4 @@ fn skill_named(token: &str, explicit: bool) -> Option<Skill> {
     whole
         .or_else(|| if short { begun() } else { None })
         .map(|(skill, _)| skill)
-}
-
-/// Sets an argument. Returns `None` if it was set before: a text that says it twice is not
-/// understood.
-fn once(check: &mut Value, key: &str, value: Value) -> Option<()> {
-    let map = check.as_object_mut()?;
-    if map.insert(key.to_owned(), value).is_some() {
-        None
-    } else {
-        Some(())
-    }
 }

@@ -6,23 +6,33 @@ use serde_json::json;
 use super::Found;
 use crate::domain::CommandName;
 
-/// Reads a message that is wholly or mainly in `*...*` or `_..._`. Mainly means more than half of
-/// its letters and digits. The message stays as it was written, with its marks.
+/// Reads a message that is wholly or mainly in `*...*` or `_..._`. Mainly means at least two thirds
+/// of its letters and digits outside of quotation marks, which mark what a character says. The
+/// message stays as it was written, with its marks.
 pub(super) fn read(text: &str) -> Option<Found> {
-    let (mut emphasised, mut all, mut depth) = (0, 0, 0);
+    let (mut emphasised, mut all, mut depth, mut is_speech) = (0, 0, 0, false);
     for event in Parser::new(text) {
         match event {
             Event::Start(Tag::Emphasis) => depth += 1,
             Event::End(TagEnd::Emphasis) => depth -= 1,
             Event::Text(part) | Event::Code(part) | Event::Html(part) | Event::InlineHtml(part) => {
-                let count = part.chars().filter(|c| c.is_alphanumeric()).count();
-                all += count;
-                emphasised += if depth > 0 { count } else { 0 };
+                for c in part.chars() {
+                    let counts = c.is_alphanumeric() && (depth > 0 || !is_speech);
+                    all += usize::from(counts);
+                    emphasised += usize::from(counts && depth > 0);
+                    is_speech = match c {
+                        '"' => !is_speech,
+                        '\u{201c}' | '\u{201e}' => true,
+                        '\u{201d}' => false,
+                        _ => is_speech,
+                    };
+                }
             }
             _ => {}
         }
     }
-    (2 * emphasised > all).then(|| (CommandName::Do, json!({ "deed": text })))
+    (emphasised > 0 && 3 * emphasised >= 2 * all)
+        .then(|| (CommandName::Do, json!({ "deed": text })))
 }
 
 #[cfg(test)]
@@ -36,6 +46,7 @@ mod tests {
             "_sneaks past the guard_",
             "*draws a dagger* \"Stay back.\"",
             "*waves*\n\n*sits down*",
+            "*leans in.* \"You should not have come here,\" *she says.*",
             "***kicks the door in***",
             "*würfelt heimlich*",
         ] {
@@ -52,6 +63,7 @@ mod tests {
         for text in [
             "**attention everybody**",
             "that is *really* good news",
+            "*cough* deadline *cough*",
             "*waves* so when do we meet on Thursday?",
             "* a list item",
             "snake_case_name",

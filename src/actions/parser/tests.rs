@@ -196,6 +196,8 @@ fn an_explicit_command_with_wrong_arguments_says_what_is_wrong() {
         ("/rr 4d6", CommandName::Roll),
         ("/rr 6 bananas", CommandName::Roll),
         ("/rr 6 2d6 twice", CommandName::Roll),
+        ("/roll 5d10>=7", CommandName::Roll),
+        ("/roll 4d6 ! Hello World!", CommandName::Roll),
         ("/c per", CommandName::Check),
         ("/save stealth", CommandName::Check),
         ("/do climb, DC 12, DC 15", CommandName::Do),
@@ -224,6 +226,52 @@ fn an_explicit_command_with_wrong_arguments_says_what_is_wrong() {
             matches!(read(text), ParsedMessage::Wrong { command, problem } if command == name && !problem.is_empty()),
             "{text}"
         );
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_named() {
+    for (text, named) in [
+        ("1d20 avd", "\"avd\" was not expected here (at character 6)"),
+        ("lance 2d6+3", "/roll 2d6+3"),
+        ("Würfle bitte 1W20 mit Vorteil", "/roll 1d20"),
+        (
+            "!rol 1d20",
+            "no command \"rol\" here, and nothing was done. Did you mean /roll?",
+        ),
+        ("/gmroll 1d20", "no command \"gmroll\""),
+        ("death save", "\"death\" is no ability"),
+    ] {
+        assert_eq!(read(text), ParsedMessage::Unclear, "{text}");
+        let hint = hint(text).unwrap_or_default();
+        assert!(hint.contains(named), "{text}: {hint}");
+    }
+    for text in [
+        "hello there",
+        "/roll 1d20",
+        "!!!",
+        "/",
+        "save the whales",
+        "",
+    ] {
+        assert_eq!(hint(text), None, "{text}");
+    }
+    for (text, named) in [
+        (
+            "!s dxe",
+            "\"dxe\" is no ability, skill or option of a check (did you mean dex?)",
+        ),
+        ("!c percpetion adv", "did you mean perception?"),
+        (
+            "/check stealth dc high",
+            "\"dc\" needs a number, not \"high\"",
+        ),
+        ("/check dex dis adv", "\"adv\" says the advantage twice"),
+    ] {
+        let ParsedMessage::Wrong { problem, .. } = read(text) else {
+            panic!("{text}");
+        };
+        assert!(problem.contains(named), "{text}: {problem}");
     }
 }
 

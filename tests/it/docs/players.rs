@@ -1,7 +1,7 @@
 //! Generates `examples/players.md`: texts of players, with what comes back.
 
 use conclave::actions::commands::{Action, Inputs, Requirements, execute, resolved};
-use conclave::actions::parser::{ParsedMessage, read};
+use conclave::actions::parser::{ParsedMessage, hint, read};
 use conclave::actions::reply::UNKNOWN;
 use conclave::domain::{CommandName, RunId, search_words};
 use conclave::journal::{MemoryRow, SheetRow};
@@ -83,7 +83,7 @@ fn answer(text: &str, seed: u64) -> String {
         },
         ParsedMessage::FirstPerson(action) => offered(&action),
         ParsedMessage::Wrong { command, problem } => format!("{command}: {problem}"),
-        ParsedMessage::Unclear => UNKNOWN.to_owned(),
+        ParsedMessage::Unclear => hint(text).unwrap_or_else(|| UNKNOWN.to_owned()),
     }
 }
 

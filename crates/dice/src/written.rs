@@ -1,0 +1,512 @@
+//! Translates dice as players write them to the grammar of [`Expression`].
+//!
+//! ```text
+//! written = { edge } [ times ( "#" | "x" ) ] rolled { edge | "x" times } [ ( "#" | "\" ) comment | words ]
+//! rolled  = comparison | "[[" comparison "]]" | "repeat(" comparison "," times ")"
+//! dice    = [ count ] "d" sides { operation } { " " operation | edge }
+//! edge    = [ "with" | "at" | "on" ] ( "adv" | "advantage" | "dis" | "disadv" | "disadvantage" )
+//! ```
+//!
+//! Behind a space `k3` keeps the three highest dice and `d1` drops the lowest, as in the bots that
+//! write it so.
+
+use std::ops::Range;
+
+use crate::parse::{Reader, Result};
+use crate::{Expression, Node, Operation, ParseError, Sides};
+
+/// Where the dice stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Behind the name of a command. Here German dice, `2w6`, and sets of rolls, `6 4d6`, are read
+    /// too.
+    Explicit,
+    /// In a text of its own.
+    Bare,
+}
+
+/// Dice as a player wrote them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Written {
+    /// The number of repetitions. [`crate::MAX_TIMES`] is not enforced.
+    pub times: Option<u32>,
+    /// The dice, without a comment.
+    pub expression: Expression,
+    /// The text behind `#`, trimmed and not empty.
+    pub comment: Option<String>,
+    /// The words behind the dice that are no notation, trimmed.
+    pub words: String,
+    /// Says that the first of `words` was not expected.
+    unexpected: Option<ParseError>,
+}
+
+impl Written {
+    /// Returns the dice if all of the text is notation.
+    ///
+    /// # Errors
+    /// If words are left.
+    pub fn complete(self) -> Result<Self> {
+        match self.unexpected {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
+    }
+}
+
+/// Reads dice as players write them.
+///
+/// # Errors
+/// If the text does not begin with dice or numbers, if what they are translated to is not a valid
+/// [`Expression`], or if an advantage has no d20, or more than one, to apply to.
+pub fn written(text: &str, place: Place) -> Result<Written> {
+    let mut reader = Reader::of(text)?;
+    reader.extras = Some(Extras::new(place));
+    reader.spaces();
+    while reader.edge()? {
+        reader.spaces();
+    }
+    let mut times = reader.times_before();
+    let (part, repeated) = reader.rolled()?;
+    let mut behind = repeated;
+    loop {
+        match behind.or_else(|| reader.times_behind()) {
+            Some(_) if times.is_some() => {
+                return Err(reader.wrong("how many times is said twice"));
+            }
+            Some(number) => times = Some(number),
+            None if reader.edge()? => {}
+            None => break,
+        }
+        behind = None;
+        reader.spaces();
+    }
+    let unexpected = reader.unexpected();
+    let rest = reader.rest().trim().to_owned();
+    let expression = Expression::parse(&reader.translated(part)?)?;
+    let comment = rest
+        .strip_prefix(['#', '\\'])
+        .map(|comment| comment.trim().to_owned());
+    // "6#six" could be a number with a comment.
+    if !expression.has_dice() && (times.is_some() || comment.is_some()) {
+        return Err(reader.wrong("there are no dice here"));
+    }
+    if compares_several_dice(&expression.root) {
+        let detail = "bots differ in what this comparison means: (5d10)>=7 compares the total, and single dice are \
+                      not counted";
+        return Err(reader.wrong(detail));
+    }
+    Ok(Written {
+        times,
+        expression,
+        words: if comment.is_some() {
+            String::new()
+        } else {
+            rest
+        },
+        unexpected: unexpected.filter(|_| comment.is_none()),
+        comment: comment.filter(|comment| !comment.is_empty()),
+    })
+}
+
+/// True for `5d10>=7`: some bots compare the total, others count the dice.
+fn compares_several_dice(root: &Node) -> bool {
+    let Node::Binary(left, operator, _) = root else {
+        return false;
+    };
+    let reduces =
+        |operation: &Operation| matches!(operation, Operation::Keep(_) | Operation::Drop(_));
+    let several = match &**left {
+        Node::Dice(dice) => dice.count > 1 && !dice.operations.iter().any(reduces),
+        _ => false,
+    };
+    several && operator.compares()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Edge {
+    Advantage,
+    Disadvantage,
+}
+
+/// What a reader of [`written`] has found besides the grammar. Ranges are of characters.
+pub(super) struct Extras {
+    place: Place,
+    /// Parts of the text that the grammar writes in another way.
+    edits: Vec<(Range<usize>, String)>,
+    /// The d20 without operations.
+    d20s: Vec<Range<usize>>,
+    edge: Option<Edge>,
+}
+
+impl Extras {
+    fn new(place: Place) -> Self {
+        Self {
+            place,
+            edits: vec![],
+            d20s: vec![],
+            edge: None,
+        }
+    }
+}
+
+impl Reader {
+    /// Returns the text that is not read yet.
+    fn rest(&self) -> String {
+        self.chars.iter().skip(self.at).collect()
+    }
+
+    /// Returns true if a `w` stands for the `d` of dice here.
+    pub fn takes_german_dice(&self) -> bool {
+        let extras = self.extras.as_ref();
+        extras.is_some_and(|extras| extras.place == Place::Explicit)
+    }
+
+    /// Replaces the characters from `from` up to here.
+    pub fn edit(&mut self, from: usize, with: impl Into<String>) {
+        let range = from..self.at;
+        if let Some(extras) = &mut self.extras {
+            extras.edits.push((range, with.into()));
+        }
+    }
+
+    /// Reads the expression, also in the brackets of an inline roll or of `repeat(1d4+1, 3)`. Returns
+    /// its place and the number of repetitions.
+    fn rolled(&mut self) -> Result<(Range<usize>, Option<u32>)> {
+        let is_repeated = self.eat("repeat(");
+        let is_inline = !is_repeated && self.eat("[[");
+        self.spaces();
+        let from = self.at;
+        self.comparison()?;
+        let part = from..self.at;
+        self.spaces();
+        if is_inline && !self.eat("]]") {
+            return Err(self.wrong("]] is missing"));
+        }
+        let mut times = None;
+        if is_repeated {
+            let comma = self.eat(",");
+            self.spaces();
+            times = self.digits().filter(|_| comma);
+            self.spaces();
+            if times.is_none() || !self.eat(")") {
+                return Err(self.wrong("say it like this: repeat(1d4+1, 3)"));
+            }
+            self.spaces();
+        }
+        Ok((part, times))
+    }
+
+    /// Reads `6#` or `6x`, and behind a command the `6` of `6 4d6`.
+    fn times_before(&mut self) -> Option<u32> {
+        let start = self.at;
+        let times = self.digits();
+        let apart = self.peek().is_some_and(char::is_whitespace);
+        self.spaces();
+        let is_set = apart
+            && self.takes_german_dice()
+            && self.peek().is_some_and(|c| c.is_ascii_digit() || c == '(');
+        if times.is_some() && (is_set || self.eat_one_of(&['#', 'x', '×'])) {
+            self.spaces();
+            return times;
+        }
+        self.at = start;
+        None
+    }
+
+    /// Reads `x6`.
+    fn times_behind(&mut self) -> Option<u32> {
+        let start = self.at;
+        if self.eat_one_of(&['x', '×']) {
+            self.spaces();
+            let times = self.digits();
+            if times.is_some() && !self.peek().is_some_and(char::is_alphanumeric) {
+                return times;
+            }
+        }
+        self.at = start;
+        None
+    }
+
+    fn digits(&mut self) -> Option<u32> {
+        let from = self.at;
+        while self.peek().is_some_and(|c| c.is_ascii_digit()) {
+            self.at += 1;
+        }
+        let digits: String = self.chars.get(from..self.at)?.iter().collect();
+        digits.parse().ok()
+    }
+
+    fn eat_one_of(&mut self, signs: &[char]) -> bool {
+        let found = self.peek().is_some_and(|c| signs.contains(&c));
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Reads a word of letters. Empty if there is none, or if a digit follows.
+    fn word(&mut self) -> String {
+        let mut word = String::new();
+        while let Some(c) = self.peek().filter(|c| c.is_alphabetic()) {
+            word.push(c);
+            self.at += 1;
+        }
+        if self.peek().is_some_and(char::is_alphanumeric) {
+            word.clear();
+        }
+        word
+    }
+
+    /// Reads an advantage, if one follows.
+    ///
+    /// # Errors
+    /// If there was one before.
+    fn edge(&mut self) -> Result<bool> {
+        let start = self.at;
+        if self.eat(",") {
+            self.spaces();
+        }
+        let mut word = self.word();
+        if matches!(word.as_str(), "with" | "at" | "on") {
+            self.spaces();
+            word = self.word();
+        }
+        let edge = match word.as_str() {
+            "adv" | "advantage" => Edge::Advantage,
+            "dis" | "disadv" | "disadvantage" => Edge::Disadvantage,
+            _ => {
+                self.at = start;
+                return Ok(false);
+            }
+        };
+        match &mut self.extras {
+            Some(extras) if extras.edge.is_none() => extras.edge = Some(edge),
+            _ => return Err(self.wrong("the advantage is said twice")),
+        }
+        Ok(true)
+    }
+
+    /// Reads what may follow dice beyond the grammar: operations behind a space, and an advantage.
+    /// The dice began at `from`.
+    pub fn extra_operations(
+        &mut self,
+        from: usize,
+        (count, sides): (usize, Sides),
+        is_plain: bool,
+    ) -> Result<()> {
+        if self.extras.is_none() {
+            return Ok(());
+        }
+        let (dice, mut is_plain) = (from..self.at, is_plain);
+        loop {
+            let start = self.at;
+            self.spaces();
+            let edge = self.edge()?;
+            let operation = if edge || self.at == start {
+                None
+            } else {
+                self.spaced_operation(count, sides)
+            };
+            is_plain &= operation.is_none();
+            match operation {
+                Some(operation) => self.edit(start, operation),
+                None if edge => self.edit(start, ""),
+                None => {
+                    self.at = start;
+                    break;
+                }
+            }
+        }
+        if let (true, 1, Sides::Number(20), Some(extras)) =
+            (is_plain, count, sides, &mut self.extras)
+        {
+            extras.d20s.push(dice);
+        }
+        Ok(())
+    }
+
+    /// Reads an operation that stands behind a space, and returns it as the grammar has it. `r2` is
+    /// none, because bots differ in what it rerolls.
+    fn spaced_operation(&mut self, count: usize, sides: Sides) -> Option<String> {
+        let start = self.at;
+        let ends = |c: char| c.is_whitespace() || "+-*/),#".contains(c);
+        while self.peek().is_some_and(|c| !ends(c)) {
+            self.at += 1;
+        }
+        let word: String = self.chars.get(start..self.at)?.iter().collect();
+        let word = word.to_ascii_lowercase();
+        // Some bots begin a comment with "!".
+        let mut behind = self
+            .chars
+            .iter()
+            .skip(self.at)
+            .skip_while(|c| c.is_whitespace());
+        if word == "!" && behind.next().is_some_and(|c| c.is_alphabetic()) {
+            return None;
+        }
+        let is_number = |text: &str| text.parse::<u32>().is_ok();
+        let operation = match (word.get(..1)?, word.get(1..)?) {
+            ("k", number) if number.is_empty() || is_number(number) => format!("kh{number}"),
+            ("d", number) if is_number(number) => format!("dl{number}"),
+            ("r", number) if is_number(number) => return None,
+            _ => word,
+        };
+        let symbol = operation.starts_with('!');
+        let keeps = matches!(operation.as_str(), "kh" | "kl" | "dl" | "dh");
+        let numbered = operation.ends_with(|c: char| c.is_ascii_digit());
+        let dropped = operation
+            .strip_prefix("dl")
+            .or(operation.strip_prefix("dh"));
+        let leaves = dropped.is_none_or(|n| n.parse::<usize>().unwrap_or(1) < count);
+        let mut alone = Reader::new(operation.chars().collect());
+        let is_operation = matches!(alone.dice_operation(sides), Ok(Some(_)));
+        ((symbol || keeps || numbered) && leaves && is_operation && alone.peek().is_none())
+            .then_some(operation)
+    }
+
+    /// Returns a part of the text as the grammar has it.
+    ///
+    /// # Errors
+    /// If there is an advantage, but not exactly one d20.
+    fn translated(&mut self, part: Range<usize>) -> Result<String> {
+        let Some(mut extras) = self.extras.take() else {
+            return Ok(String::new());
+        };
+        if let Some(edge) = extras.edge {
+            let [d20] = extras.d20s.as_slice() else {
+                return Err(self.wrong("an advantage needs exactly one d20, as in 1d20 adv"));
+            };
+            let keep = match edge {
+                Edge::Advantage => "2d20kh1",
+                Edge::Disadvantage => "2d20kl1",
+            };
+            extras
+                .edits
+                .retain(|(range, _)| !d20.contains(&range.start));
+            extras.edits.push((d20.clone(), keep.to_owned()));
+        }
+        extras.edits.sort_by_key(|(range, _)| range.start);
+        let (mut text, mut at) = (String::new(), part.start);
+        for (range, with) in &extras.edits {
+            text.extend(self.chars.get(at..range.start).unwrap_or_default());
+            text.push_str(with);
+            at = range.end;
+        }
+        text.extend(self.chars.get(at..part.end).unwrap_or_default());
+        Ok(text.trim().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the dice as `TIMES of EXPRESSION # COMMENT | WORDS`.
+    fn read(text: &str, place: Place) -> Option<String> {
+        let read = written(text, place).ok()?;
+        let times = read
+            .times
+            .map(|times| format!("{times} of "))
+            .unwrap_or_default();
+        let comment = read.comment.map(|comment| format!(" # {comment}"));
+        let words = Some(read.words).filter(|words| !words.is_empty());
+        let words = words.map(|words| format!(" | {words}")).unwrap_or_default();
+        Some(format!(
+            "{times}{}{}{words}",
+            read.expression.text(),
+            comment.unwrap_or_default()
+        ))
+    }
+
+    #[test]
+    fn players_notation_is_translated_to_the_grammar() {
+        for (text, expected) in [
+            ("4d6kh3", "4d6kh3"),
+            ("1d20-3 dis", "2d20kl1-3"),
+            ("1d20+1d4 adv", "2d20kh1+1d4"),
+            ("d20 + 5 with advantage", "2d20kh1 + 5"),
+            ("d20 with advantage + 5", "2d20kh1 + 5"),
+            ("adv d20", "2d20kh1"),
+            ("d20, at disadvantage", "2d20kl1"),
+            ("(1d20, 5)", "(1d20, 5)"),
+            ("max(d20, 10) adv", "max(2d20kh1, 10)"),
+            ("4d6 k3", "4d6kh3"),
+            ("4D6KH3 X2", "2 of 4D6KH3"),
+            ("1D20 Adv", "2d20kh1"),
+            ("4d6 d1", "4d6dl1"),
+            ("3d6 !", "3d6!"),
+            ("4d6 kh3 + 2", "4d6kh3 + 2"),
+            ("(2d6 k1, 1d8)kh1", "(2d6kh1, 1d8)kh1"),
+            ("6#4d6kh3", "6 of 4d6kh3"),
+            ("6 # 4d6 kh3", "6 of 4d6kh3"),
+            ("6x4d6", "6 of 4d6"),
+            ("3 × (1d8+2)", "3 of (1d8+2)"),
+            ("4d6kh3 x6", "6 of 4d6kh3"),
+            ("4d6kh3 x 6 # stats", "6 of 4d6kh3 # stats"),
+            (
+                "6#1d20 adv # for his friends",
+                "6 of 2d20kh1 # for his friends",
+            ),
+            ("2d6max3x2", "2 of 2d6max3"),
+            ("0#1d6", "0 of 1d6"),
+            ("repeat(1d4+1, 3)", "3 of 1d4+1"),
+            ("[[2d6+4]] piercing", "2d6+4 | piercing"),
+            ("d20 + 3 \\ hiding", "d20 + 3 # hiding"),
+            ("4d6 ! Hello", "4d6 | ! Hello"),
+            ("2d20kh1>=15", "2d20kh1>=15"),
+            ("1d100<=65", "1d100<=65"),
+            ("(5d10)>=7", "(5d10)>=7"),
+            ("2d6 # 3x4", "2d6 # 3x4"),
+            ("1d20+5 dis sneaky attack", "2d20kl1+5 | sneaky attack"),
+            ("1d20 avd", "1d20 | avd"),
+            ("1d20 d6", "1d20 | d6"),
+            ("4d6 r2", "4d6 | r2"),
+            ("4d6 d4", "4d6 | d4"),
+            ("2d6 six of them", "2d6 | six of them"),
+            ("10w40", "10 | w40"),
+            ("6 4d6", "6 | 4d6"),
+            ("20 d6", "20 | d6"),
+        ] {
+            assert_eq!(read(text, Place::Bare).as_deref(), Some(expected), "{text}");
+        }
+        for (text, expected) in [
+            ("10#2w6", "10 of 2d6"),
+            ("w20+1 adv", "2d20kh1+1"),
+            ("6 4d6 k3", "6 of 4d6kh3"),
+            ("20 d6", "20 | d6"),
+        ] {
+            assert_eq!(
+                read(text, Place::Explicit).as_deref(),
+                Some(expected),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_translated_is_refused() {
+        for text in [
+            "2d20 adv",
+            "1d20+1d20 adv",
+            "1d20 adv dis",
+            "4d6 adv",
+            "2d6 + bananas",
+            "6#1d20 x2",
+            "2#3#4d6",
+            "6#six of them",
+            "x6",
+            "repeat(1d6)",
+            "[[1d6]",
+            "5d10>=7",
+            "",
+        ] {
+            assert_eq!(read(text, Place::Explicit), None, "{text}");
+        }
+        let error = written("1d20 avd", Place::Bare)
+            .unwrap()
+            .complete()
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "\"avd\" was not expected here (at character 6)"
+        );
+    }
+}

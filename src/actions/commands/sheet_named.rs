@@ -1,0 +1,96 @@
+//! `sheet.use` and `sheet.delete`: a sheet by its name becomes the active one, or is deleted once the
+//! user has confirmed it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::check::row_of;
+use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema, text_of};
+use crate::actions::sanitize::sanitize;
+use crate::actions::sheet::MAX_NAME_CHARS;
+use crate::domain::{CommandName, Scope};
+use crate::journal::Effect;
+
+/// One of the user's sheets, by its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SheetNamed")]
+pub struct SheetNamedArguments {
+    /// The character's name.
+    #[schemars(length(min = 1, max = 80))]
+    pub name: String,
+}
+
+fn named(arguments: Value) -> Result<SheetNamedArguments, String> {
+    let read: SheetNamedArguments = read(arguments)?;
+    let name = text_of("name", &read.name, MAX_NAME_CHARS)?;
+    Ok(SheetNamedArguments { name })
+}
+
+pub(super) fn switch() -> Command {
+    Command {
+        name: CommandName::SheetUse,
+        help: "Switch to another of your characters.",
+        permission: Scope::Act,
+        reach: SideEffect::WritesOwn,
+        examples: &["/sheet use Aria"],
+        schema: schema::<SheetNamedArguments>,
+        read: |arguments| Ok(Action::SheetUse(named(arguments)?)),
+    }
+}
+
+/// The active sheet is the one that was written last, so the sheet is written again.
+pub(super) fn switched(
+    arguments: &SheetNamedArguments,
+    facts: &Inputs,
+) -> Result<CommandOutcome, Refusal> {
+    let row = row_of(facts, &arguments.name)?;
+    let name = sanitize(&row.name);
+    Ok(CommandOutcome::changing(
+        json!({ "text": format!("{name} is your active character."), "name": name }),
+        Effect::Sheet {
+            name: row.name.clone(),
+            sheet: row.sheet.clone(),
+        },
+    ))
+}
+
+pub(super) fn deletion() -> Command {
+    Command {
+        name: CommandName::SheetDelete,
+        help: "Delete one of your sheets; asks you to confirm.",
+        permission: Scope::Act,
+        reach: SideEffect::WritesOwn,
+        examples: &["/sheet delete Aria"],
+        schema: schema::<SheetNamedArguments>,
+        read: |arguments| Ok(Action::SheetDelete(named(arguments)?)),
+    }
+}
+
+/// Returns the deletion of a sheet that exists, with its name as it is stored.
+///
+/// # Errors
+/// If no sheet has this name.
+pub(super) fn resolved(
+    arguments: &SheetNamedArguments,
+    facts: &Inputs,
+) -> Result<SheetNamedArguments, Refusal> {
+    row_of(facts, &arguments.name).map(|row| SheetNamedArguments {
+        name: row.name.clone(),
+    })
+}
+
+pub(super) fn deleted(
+    arguments: &SheetNamedArguments,
+    facts: &Inputs,
+) -> Result<CommandOutcome, Refusal> {
+    let row = row_of(facts, &arguments.name)?;
+    let name = sanitize(&row.name);
+    Ok(CommandOutcome::changing(
+        json!({ "text": format!("The sheet of {name} is deleted."), "name": name, "sheet": row.sheet }),
+        Effect::SheetDeleted {
+            name: row.name.clone(),
+        },
+    ))
+}

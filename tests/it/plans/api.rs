@@ -1,6 +1,6 @@
 //! The API of plans beside the acceptance criteria: undo, prices, single steps, changed plans.
 
-use conclave::journal::Event;
+use conclave::journal::{Event, Explained, StepFinished};
 use serde_json::{Value, json};
 
 use super::{Bench, LIB, asks, authorizes, create, folder, hold, read, step};
@@ -127,4 +127,14 @@ async fn plans_are_off_without_a_workspace() {
     let bench = Bench::off().await;
     let refused = bench.post("/api/plans", &asks("Show it")).await;
     hold(refused, 404, "/type", "urn:conclave:problem:tools-off");
+}
+
+#[test]
+fn ends_of_steps_in_older_journals_are_read() {
+    let old = json!({ "stepId": "s", "tool": "file_read", "ok": true });
+    let read: StepFinished = serde_json::from_value(old).unwrap();
+    assert_eq!(read, StepFinished::new("s", "file_read", None));
+    let old = json!({ "text": "Done.", "source": "model" });
+    let read: Explained = serde_json::from_value(old).unwrap();
+    assert_eq!((read.text.as_str(), read.rejected.len()), ("Done.", 0));
 }

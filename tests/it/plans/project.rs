@@ -182,14 +182,17 @@ async fn the_listing_in_the_documentation_is_as_it_was_printed() {
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()));
     let variables: Vec<(&str, &str)> = variables.collect();
+    let ran = async |arguments: &[&str]| {
+        let command = conclave(home.folder.path(), arguments, &variables).output();
+        let output = command.await.unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), printed)
+    };
     let options = ["--file", "src/lib.rs", "--diagnostic", "E0425", "--yes"];
-    let arguments = [&["plan", REQUEST][..], &options].concat();
-    let command = conclave(home.folder.path(), &arguments, &variables).output();
-    let output = command.await.unwrap();
-    let printed = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{printed}");
+    let (code, first) = ran(&[&["plan", REQUEST][..], &options].concat()).await;
+    assert_eq!(code, Some(0), "{first}");
     let ids = Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").unwrap();
-    let printed = ids.replace_all(&printed, "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182");
+    let printed = ids.replace_all(&first, "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182");
     let (options, printed) = (options.join(" "), printed.trim_end());
     let block = format!("```text\n$ conclave plan \"{REQUEST}\" {options}\n{printed}\n```\n");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/tools.md");
@@ -198,4 +201,37 @@ async fn the_listing_in_the_documentation_is_as_it_was_printed() {
     let (_, after) = rest.split_once("<!-- end -->").unwrap();
     let generated = format!("{before}<!-- listing -->\n{block}<!-- end -->{after}");
     crate::docs::held("docs/tools.md", &generated);
+
+    // The execution is shown and taken back by its id. A plan has a price.
+    let execution = ids.find_iter(&first).last().unwrap().as_str();
+    for (arguments, code, part) in [
+        (
+            &["show", execution][..],
+            0,
+            "Authorized: plan (step_1, step_2, step_3, step_4) by ada",
+        ),
+        (&["plan", "--undo", execution], 0, "restored 'src/lib.rs'"),
+        (
+            &["plan", "--undo", execution, "--json"],
+            0,
+            "\"undoes\": \"0",
+        ),
+        (
+            &["plan", "--undo", "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182"],
+            4,
+            "",
+        ),
+        (
+            &["plan", REQUEST, "--quote"],
+            0,
+            "for the plan, and again for each execution",
+        ),
+        (&["plan", "Mend it"], 0, "Proposed Plan:"),
+    ] {
+        let (found, printed) = ran(arguments).await;
+        assert_eq!(found, Some(code), "{arguments:?}: {printed}");
+        assert!(printed.contains(part), "{printed}");
+    }
+    let mended = std::fs::read_to_string(folder.path().join("src/lib.rs"));
+    assert_eq!(mended.unwrap(), BROKEN);
 }

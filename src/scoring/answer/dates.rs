@@ -269,7 +269,8 @@ mod tests {
             like in "(am |[0-9]{1,4}| |-|\\.|,|May|Juli|th|Monday|年){0,40}",
         ) {
             for text in [text, like] {
-                (faulty(&text), alone(&text));
+                faulty(&text);
+                alone(&text);
             }
         }
     }

@@ -289,7 +289,7 @@ fn judge(left: &Side, right: &Side, values: (Quantity, Quantity), about: bool) -
     }
     let (a, b) = (values.0.plain, values.1.plain);
     let calculates = left.parts.calculates || right.parts.calculates;
-    if !calculates || !(a.abs() < 1e15 && b.abs() < 1e15) {
+    if !(calculates && a.abs() < 1e15 && b.abs() < 1e15) {
         return None;
     }
     let mut figures = left.parts.figures.iter().chain(&right.parts.figures);

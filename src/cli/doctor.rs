@@ -177,7 +177,8 @@ async fn ollama_context(app: &App) -> Result<(), String> {
         return Ok(());
     };
     let needed = committee::context_needed(app.committee());
-    for model in loaded["models"].as_array().into_iter().flatten() {
+    let models = loaded.get("models").and_then(Value::as_array);
+    for model in models.into_iter().flatten() {
         let name = model["name"].as_str().unwrap_or("a model");
         let mut roles = app.config.roles.values();
         let is_used = roles.any(|r| r.provider == "ollama" && is_same_model(&r.model, name));

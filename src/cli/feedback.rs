@@ -45,9 +45,10 @@ pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Done {
         let answer = remote::post(env, &server, &path, &body).await?;
         let number = answer.get("number").and_then(Value::as_u64);
         thanks(run, number.unwrap_or(1));
-        let learned = &answer["learned"];
-        let figures = (learned["runId"].as_str(), learned["confidence"].as_f64());
-        if let (Some(taught_by), Some(confidence)) = figures {
+        let taught_by = answer.pointer("/learned/runId").and_then(Value::as_str);
+        let confidence = answer.pointer("/learned/confidence");
+        let confidence = confidence.and_then(Value::as_f64);
+        if let (Some(taught_by), Some(confidence)) = (taught_by, confidence) {
             trust(taught_by, confidence);
         }
         return Ok(());

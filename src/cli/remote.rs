@@ -1,6 +1,5 @@
 //! Asks a running service and shows the same progress, read from its event stream.
 
-use crate::app::ChatInput;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -11,6 +10,7 @@ use super::exit::{Done, Exit, fail, failing};
 use super::output::{Hint, after_reply, print_reply};
 use super::printable::without_controls;
 use super::progress::Progress;
+use crate::app::ChatInput;
 use crate::config::Env;
 use crate::domain::RunId;
 use crate::llm::StreamReader;
@@ -83,8 +83,9 @@ pub(super) async fn ask(
             }
             if event.name == "error" {
                 progress.finish();
-                let status = data["status"].as_u64().map(u16::try_from);
-                let status = status.and_then(Result::ok).unwrap_or(500);
+                let status = data.get("status").and_then(Value::as_u64);
+                let status = status.and_then(|status| u16::try_from(status).ok());
+                let status = status.unwrap_or(500);
                 return Err(refused(status, &data));
             }
         }

@@ -1,7 +1,7 @@
 //! `conclave replay`: scores a run again from its journal under the current config. Calls no model.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::exit::{Done, Exit, fail, failing};
 use super::recorded::RunArgument;
@@ -30,8 +30,10 @@ pub(super) async fn run(env: &Env, arguments: ReplayArguments) -> Done {
     };
     if arguments.json {
         let mut body = json!(replayed);
-        body["run"] = json!(id.to_string());
-        body["sameReply"] = json!(replayed.same_reply());
+        if let Value::Object(body) = &mut body {
+            body.insert("run".into(), json!(id.to_string()));
+            body.insert("sameReply".into(), json!(replayed.same_reply()));
+        }
         say(format_args!("{body}"));
     } else {
         print(&replayed);

@@ -53,7 +53,7 @@ pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Done {
         .unwrap_or_else(|| Clock::System.now() - month);
     let mut figures = match arguments.command {
         Some(ReportCommand::Strategies) => Figures::Strategies(StrategyReport::default()),
-        None => Figures::Record(TrackRecord::default()),
+        None => Figures::Record(Box::default()),
     };
     let read = read(&*store, since, &policy, &mut figures).await;
     read.map_err(failing(Exit::Unexpected))?;
@@ -68,7 +68,7 @@ pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Done {
 
 /// What is collected from the journals.
 enum Figures {
-    Record(TrackRecord),
+    Record(Box<TrackRecord>),
     Strategies(StrategyReport),
 }
 

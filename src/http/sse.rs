@@ -299,7 +299,7 @@ fn events(schemas: &mut Schemas) -> Value {
     let said = |about: &str, schema: Value| with(schema, "description", about);
     let object = |about: &str, mut properties: Value| {
         if properties.get("at").is_none() {
-            properties["at"] = at.clone();
+            properties = with(properties, "at", at.clone());
         }
         said(about, closed(&properties, &[]))
     };

@@ -28,7 +28,7 @@ impl RedactingModel {
 
     /// Returns a provider's name as one short line without secrets.
     fn name(&self, name: &str) -> String {
-        let name = without_secrets(&name, &self.secrets);
+        let name = without_secrets(name, &self.secrets);
         let shown = name.chars().filter(|c| !c.is_control());
         shown.take(MAX_NAME_CHARS).collect()
     }

@@ -169,9 +169,9 @@ fn audited_budget() -> Value {
 }
 
 /// Adds a text to a schema.
-pub(in crate::http) fn with(mut schema: Value, key: &str, text: &str) -> Value {
+pub(in crate::http) fn with(mut schema: Value, key: &str, value: impl Into<Value>) -> Value {
     if let Value::Object(schema) = &mut schema {
-        schema.insert(key.to_owned(), json!(text));
+        schema.insert(key.to_owned(), value.into());
     }
     schema
 }

@@ -6,6 +6,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use super::super::api::shapes::with;
 use super::super::problem_kind::Kind;
 use crate::app::Requirement;
 
@@ -61,7 +62,7 @@ impl Content {
     pub fn json(schema: Value, example: Value) -> Self {
         Self {
             media_type: "application/json",
-            described: json!({ "schema": schema, "example": example }),
+            described: Value::from_iter([("schema", schema), ("example", example)]),
         }
     }
 
@@ -76,9 +77,14 @@ impl Content {
     /// Describes a stream of server-sent events. The schema and the example are those of one event.
     /// The extension field `events` has the data of each event by its name.
     pub fn events(schema: Value, example: Value, events: Value) -> Self {
+        let described = [
+            ("x-events", events),
+            ("schema", schema),
+            ("example", example),
+        ];
         Self {
             media_type: "text/event-stream",
-            described: json!({ "x-events": events, "schema": schema, "example": example }),
+            described: Value::from_iter(described),
         }
     }
 
@@ -148,9 +154,9 @@ impl Operation {
         about: &str,
         required: bool,
     ) -> Self {
-        self.parameters.push(json!({
-            "name": name, "in": place, "required": required, "description": about, "schema": schema,
-        }));
+        let parameter =
+            json!({ "name": name, "in": place, "required": required, "description": about });
+        self.parameters.push(with(parameter, "schema", schema));
         self
     }
 
@@ -171,7 +177,7 @@ impl Operation {
         let mut answer = json!({ "description": about, "headers": header_references(headers) });
         if !content.is_empty() {
             let content = content.into_iter().map(Content::into_entry);
-            answer["content"] = Value::Object(content.collect());
+            answer = with(answer, "content", content.collect::<Value>());
         }
         self.answers.insert(status, answer);
         self
@@ -240,7 +246,7 @@ impl Operation {
             }],
         });
         if let Some(body) = self.body {
-            operation["requestBody"] = body;
+            operation = with(operation, "requestBody", body);
         }
         operation
     }
@@ -298,7 +304,8 @@ fn problem(status: u16, kinds: &[Kind]) -> Value {
         "requestId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182",
     });
     if matches!(kinds.first(), Some(Kind::WrongShape | Kind::Invalid)) {
-        example["errors"] = json!([{ "pointer": "/user/id", "detail": "must not be empty" }]);
+        let errors = json!([{ "pointer": "/user/id", "detail": "must not be empty" }]);
+        example = with(example, "errors", errors);
     }
     json!({
         "description": lines.join("\n"),

@@ -15,11 +15,12 @@ pub(super) fn to_wire(
     let settings = request.settings;
     let mut system = request.system.clone();
     let messages = request.messages.iter().map(message);
-    let mut body = json!({
-        "model": request.model,
-        "max_tokens": request.max_tokens,
-        "messages": messages.collect::<Vec<_>>(),
-    });
+    let mut body = vec![
+        ("model", json!(request.model)),
+        ("max_tokens", json!(request.max_tokens)),
+        ("messages", messages.collect()),
+    ];
+    let mut output = vec![];
     if let Some(schema) = &request.schema {
         let (name, value) = (&schema.name, schema.value.for_vendor());
         let is_native = match structured_output {
@@ -29,19 +30,19 @@ pub(super) fn to_wire(
         };
         match structured_output {
             _ if is_native => {
-                let format = json!({ "type": "json_schema", "schema": value });
-                body["output_config"] = json!({ "format": format });
+                output.push(("format", json!({ "type": "json_schema", "schema": value })));
             }
             StructuredOutput::Auto | StructuredOutput::Native | StructuredOutput::Tool => {
                 let tool =
                     json!({ "name": name, "description": ABOUT_TOOL, "input_schema": value });
-                body["tools"] = json!([tool]);
-                body["tool_choice"] = if settings.forced_tool {
+                body.push(("tools", json!([tool])));
+                let choice = if settings.forced_tool {
                     json!({ "type": "tool", "name": name })
                 } else {
                     system = with_instruction(&system, &schema.value);
                     json!({ "type": "auto" })
                 };
+                body.push(("tool_choice", choice));
             }
             StructuredOutput::JsonObject | StructuredOutput::None => {
                 system = with_instruction(&system, &schema.value);
@@ -49,21 +50,21 @@ pub(super) fn to_wire(
         }
     }
     match settings.effort {
-        Some(Effort::None) => body["thinking"] = json!({ "type": "disabled" }),
-        Some(effort) => body["output_config"]["effort"] = json!(effort),
+        Some(Effort::None) => body.push(("thinking", json!({ "type": "disabled" }))),
+        Some(effort) => output.push(("effort", json!(effort))),
         None => {}
+    }
+    if !output.is_empty() {
+        body.push(("output_config", output.into_iter().collect()));
     }
     if !system.is_empty() {
         let cache = json!({ "type": "ephemeral" });
-        body["system"] = json!([{ "type": "text", "text": system, "cache_control": cache }]);
+        let block = json!({ "type": "text", "text": system, "cache_control": cache });
+        body.push(("system", json!([block])));
     }
-    if let Some(temperature) = settings.temperature {
-        body["temperature"] = json!(temperature);
-    }
-    if stream {
-        body["stream"] = json!(true);
-    }
-    body
+    body.extend(settings.temperature.map(|it| ("temperature", json!(it))));
+    body.extend(stream.then(|| ("stream", json!(true))));
+    body.into_iter().collect()
 }
 
 fn message(message: &Message) -> Value {

@@ -45,23 +45,30 @@ impl Dialect {
 /// Builds the body of the call. Pure.
 pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Value {
     let settings = request.settings;
-    let mut body = json!({ "model": request.model });
+    let mut body = vec![("model", json!(request.model))];
     let mut system = request.system.clone();
     if let Some(schema) = &request.schema {
         let (name, value) = (&schema.name, schema.value.for_vendor());
         match dialect.structured_output {
             StructuredOutput::Native | StructuredOutput::Auto if settings.structured_output => {
                 let format = json!({ "name": name, "strict": true, "schema": value });
-                body["response_format"] = json!({ "type": "json_schema", "json_schema": format });
+                let format = json!({ "type": "json_schema", "json_schema": format });
+                body.push(("response_format", format));
             }
             StructuredOutput::Tool if settings.forced_tool => {
                 let function = json!({ "name": name, "description": ABOUT_TOOL, "strict": true, "parameters": value });
-                body["tools"] = json!([{ "type": "function", "function": function }]);
-                body["tool_choice"] = json!({ "type": "function", "function": { "name": name } });
+                let choice = json!({ "type": "function", "function": { "name": name } });
+                body.extend([
+                    (
+                        "tools",
+                        json!([{ "type": "function", "function": function }]),
+                    ),
+                    ("tool_choice", choice),
+                ]);
             }
             StructuredOutput::JsonObject => {
                 system = with_instruction(&system, &schema.value);
-                body["response_format"] = json!({ "type": "json_object" });
+                body.push(("response_format", json!({ "type": "json_object" })));
             }
             // GPT models since 5.6 accept tools only while they do not think, and some accept none.
             StructuredOutput::Auto
@@ -72,29 +79,25 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Value {
     }
     let system = (!system.is_empty()).then(|| json!({ "role": "system", "content": system }));
     let messages = request.messages.iter().map(message);
-    body["messages"] = system.into_iter().chain(messages).collect();
+    body.push(("messages", system.into_iter().chain(messages).collect()));
     let limit = match dialect.server {
         Server::Compatible | Server::OpenRouter => "max_tokens",
         Server::Vendor => "max_completion_tokens",
     };
-    body[limit] = json!(request.max_tokens);
-    if let Some(temperature) = settings.temperature {
-        body["temperature"] = json!(temperature);
-    }
-    if let Some(effort) = settings.effort {
-        body["reasoning_effort"] = json!(effort);
-    }
+    body.push((limit, json!(request.max_tokens)));
+    body.extend(settings.temperature.map(|it| ("temperature", json!(it))));
+    body.extend(settings.effort.map(|it| ("reasoning_effort", json!(it))));
     if dialect.server == Server::OpenRouter {
         // Only hosts that support every parameter. Others silently ignore the schema.
-        body["provider"] = json!({ "require_parameters": true });
+        body.push(("provider", json!({ "require_parameters": true })));
     }
     if dialect.stream {
-        body["stream"] = json!(true);
+        body.push(("stream", json!(true)));
         // Without this option a stream reports no usage, and the call would be settled at its
         // reservation.
-        body["stream_options"] = json!({ "include_usage": true });
+        body.push(("stream_options", json!({ "include_usage": true })));
     }
-    body
+    body.into_iter().collect()
 }
 
 fn message(message: &Message) -> Value {

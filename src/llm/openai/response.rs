@@ -62,7 +62,7 @@ pub(super) fn from_wire(
     request_id: Option<String>,
 ) -> Result<ChatReply, Fault> {
     let Some(choice) = response.choices.into_iter().next() else {
-        let code = response.error["code"].as_u64();
+        let code = response.error.get("code").and_then(Value::as_u64);
         let code = code.and_then(|code| u16::try_from(code).ok());
         let wrapped = json!({ "error": response.error });
         let rejection = error_body::from_body(code.unwrap_or(502), &wrapped);

@@ -85,7 +85,7 @@ fn words_as_written(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the length of the ASCII part at the start of a text, or of the part up to the next one. A
 /// part ends behind a space, unless what follows could combine with the space.
 fn part_length(text: &str) -> usize {
-    let is_end = |pair: &[u8]| matches!(pair, [b' ', next] if next.is_ascii());
+    let is_end = |pair: &[u8]| matches!(pair, [b' ', next] if next.is_ascii() && *next != b' ');
     let bytes = text.as_bytes();
     let Some(other) = bytes.iter().position(|byte| !byte.is_ascii()) else {
         return text.len();
@@ -135,9 +135,16 @@ fn pieces(line: &str) -> impl Iterator<Item = &str> {
 }
 
 fn pieces_of(line: &str) -> Vec<&str> {
-    let (mut out, mut start) = (Vec::new(), 0);
-    for (at, piece) in line.split_sentence_bound_indices() {
-        let end = at + piece.len();
+    let ends = if line.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) {
+        ends_in_ascii(line.as_bytes())
+    } else {
+        let bounds = line.split_sentence_bound_indices();
+        bounds.map(|(at, piece)| at + piece.len()).collect()
+    };
+    let (mut out, mut start, mut begin) = (Vec::new(), 0, 0);
+    for end in ends {
+        let piece = line.get(begin..end).unwrap_or_default();
+        begin = end;
         let behind = line.get(end..).unwrap_or_default();
         if !behind.is_empty() && (ends_abbreviated(piece) || is_day(piece, behind)) {
             continue;
@@ -146,6 +153,41 @@ fn pieces_of(line: &str) -> Vec<&str> {
         start = end;
     }
     out
+}
+
+/// Returns where the sentences of a line of printable ASCII end: the rules SB6 to SB11 of Unicode,
+/// without looking up the class of each character.
+fn ends_in_ascii(line: &[u8]) -> Vec<usize> {
+    let at = |index: usize| line.get(index).copied().unwrap_or_default();
+    let skip = |from: usize, is: fn(u8) -> bool| {
+        let rest = line.iter().skip(from);
+        from + rest.take_while(|byte| is(**byte)).count()
+    };
+    let is_term = |byte: u8| matches!(byte, b'.' | b'!' | b'?');
+    let (mut ends, mut index) = (vec![], 0);
+    while index < line.len() {
+        let (term, next) = (at(index), index + 1);
+        let is_in_word = index > 0 && at(index - 1).is_ascii_alphabetic();
+        index = next;
+        let is_inside = at(next).is_ascii_digit() || (is_in_word && at(next).is_ascii_uppercase());
+        if !is_term(term) || (term == b'.' && is_inside) {
+            continue;
+        }
+        let is_closing = |byte| b"\"'()[]{}".contains(&byte);
+        let end = skip(skip(next, is_closing), |byte| b" \t".contains(&byte));
+        index = end;
+        let is_neutral = |byte: u8| !byte.is_ascii_alphabetic() && !b".!?".contains(&byte);
+        let goes_on = is_term(at(end))
+            || b",-:;".contains(&at(end))
+            || (term == b'.' && at(skip(end, is_neutral)).is_ascii_lowercase());
+        if !goes_on {
+            ends.push(end);
+        }
+    }
+    if ends.last() != Some(&line.len()) {
+        ends.push(line.len());
+    }
+    ends
 }
 
 /// True for "4." before "März 2024", in languages that write ordinals with a full stop.
@@ -295,6 +337,15 @@ mod tests {
         ) {
             let found: Vec<&str> = words_as_written(&text).collect();
             prop_assert_eq!(found, text.unicode_words().collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn a_sentence_of_ascii_ends_where_unicode_says(
+            line in "([.!? ]|[a-zA-Z0-9]|[ -~\t]){1,40}"
+        ) {
+            let bounds = line.split_sentence_bound_indices();
+            let expected: Vec<usize> = bounds.map(|(at, piece)| at + piece.len()).collect();
+            prop_assert_eq!(ends_in_ascii(line.as_bytes()), expected);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The one connection that writes, on a thread of its own.
 //!
 //! Transactions that arrive during another one share the next: a commit waits for the disk, and a
-//! run makes about eight. Each transaction is written completely or not at all. A transaction whose
+//! run makes about seven. Each transaction is written completely or not at all. A transaction whose
 //! caller no longer waits is not begun.
 
 use std::path::Path;

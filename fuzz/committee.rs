@@ -1,5 +1,10 @@
 //! The routines of the committee that read text of models or users, under one signature.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a fixture that does not parse is a defect of this file"
+)]
+
 use std::collections::BTreeMap;
 
 use conclave::committee::invariants::{self, InvariantInput};

@@ -500,7 +500,8 @@ impl Runner {
                             tools::execute(&context, &committee, toolbox.as_deref(), deadline).await
                         }
                         RunKind::Chat | RunKind::Action => {
-                            let reply = strategies::answer(&context, &committee, &memory).await?;
+                            let reply =
+                                Box::pin(strategies::answer(&context, &committee, &memory)).await?;
                             Ok(Ending::Replied {
                                 reply: Box::new(reply),
                             })

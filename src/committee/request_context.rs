@@ -13,8 +13,8 @@ use crate::committee::failure::Failure;
 use crate::committee::rule_texts::RuleTexts;
 use crate::config::RoleModel;
 use crate::domain::{
-    Agent, Assumption, Choice, Clarification, ConductKind, Question, Role, RunId, ShownAnswer,
-    UnseenImage,
+    Agent, AskedFirst, Assumption, Choice, Clarification, ConductKind, Question, Role, RunId,
+    ShownAnswer, UnseenImage,
 };
 use crate::journal::{
     Accepted, AgentOutcome, Continuation, CrossChecked, DECIDED, Entry, Event, Planned, Reading,
@@ -77,6 +77,7 @@ pub struct RequestContext {
     pub inherited: Inherited,
     /// Learned answers to similar questions, which the master sees.
     pub learned: Vec<ShownAnswer>,
+    pub asked_first: AskedFirst,
     /// Fences untrusted text in prompts. It is new in every run and occurs in none of the run's
     /// texts.
     pub fence: String,
@@ -135,7 +136,7 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
     request.latest = accepted.continues.as_ref().map(|it| it.by.clone());
     request.seed = accepted.seed;
     if let Some(Event::Decided(decided)) = run.recall(DECIDED) {
-        request.learned = decided.shown;
+        (request.learned, request.asked_first) = (decided.shown, decided.first);
     }
     // The attachments of earlier runs come first.
     let all = request.question.attachments.as_slice();
@@ -280,6 +281,7 @@ impl RequestContext {
             unseen: vec![],
             inherited: Inherited::default(),
             learned: vec![],
+            asked_first: AskedFirst::Panel,
             fence: String::new(),
             seed: 0,
             rule_texts: OnceLock::new(),

@@ -75,8 +75,7 @@ where
     if problems.is_empty()
         && let Ok(parsed) = parsed
     {
-        let is_clean = parsed.clean;
-        let obtained = if is_clean {
+        let obtained = if parsed.clean {
             Obtained::Clean
         } else {
             Obtained::Extracted
@@ -86,7 +85,8 @@ where
     let broken = (&first, problems.as_slice());
     let (repaired, starved) = repaired(run, deps, &ask, &schema, broken).await?;
     let notes = problems.iter().map(ToString::to_string);
-    let cause = match (repaired, parsed) {
+    let of_cause = |cause| CallFailure::of_problems(cause, &problems);
+    let failure = match (repaired, parsed) {
         (Some(repaired), _) => {
             let notes = notes.collect();
             return Ok(Typed { notes, ..repaired });
@@ -98,12 +98,10 @@ where
             kept.notes.extend(notes);
             return Ok(kept);
         }
-        (None, Err(_)) if first.is_blank() => None,
-        (None, Err(_)) if first.is_cut() => Some(FailureCause::CutOff),
-        (None, Err(_)) => Some(FailureCause::MalformedOutput),
+        (None, Err(_)) if first.is_blank() => CallFailure::empty(),
+        (None, Err(_)) if first.is_cut() => of_cause(FailureCause::CutOff),
+        (None, Err(_)) => of_cause(FailureCause::MalformedOutput),
     };
-    let failure = cause.map(|cause| CallFailure::of_problems(cause, &problems));
-    let failure = failure.unwrap_or_else(CallFailure::empty);
     Err(CallFailure { starved, ..failure }.into())
 }
 

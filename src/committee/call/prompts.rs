@@ -57,7 +57,7 @@ impl Prompts {
     pub fn load(directory: Option<&Path>, goals: &[String]) -> Result<Self, Error> {
         let folders = std::iter::once(&FILES).chain(FILES.dirs());
         let mut texts: BTreeMap<String, String> = folders
-            .flat_map(|folder| folder.files())
+            .flat_map(Dir::files)
             .filter_map(|file| Some((file.path().to_str()?.into(), file.contents_utf8()?.into())))
             .collect();
         let broken = |file: &str, detail: String| Error {

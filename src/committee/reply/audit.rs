@@ -58,6 +58,14 @@ fn resolutions(run: &Transcript<'_>, round: u8) -> Vec<Value> {
     decided.collect()
 }
 
+/// Returns an object with one more field.
+fn with(mut value: Value, key: &str, field: Value) -> Value {
+    if let Value::Object(fields) = &mut value {
+        fields.insert(key.to_owned(), field);
+    }
+    value
+}
+
 /// What stands in place of a text that only discarded outputs have.
 const NOT_SHOWN: &str = "not shown: the output was discarded";
 
@@ -117,11 +125,7 @@ pub fn view(id: RunId, run: &Transcript<'_>) -> Option<Value> {
     let discarded = discarded_agents(run);
     let (planned, judgement, draft) = (run.planned, run.judgement(), run.draft());
     let estimate = draft.and_then(|draft| draft.estimate.as_ref());
-    let estimate = estimate.map(|estimate| {
-        let mut value = json!(estimate);
-        value["total"] = json!(estimate.total());
-        value
-    });
+    let estimate = estimate.map(|estimate| with(json!(estimate), "total", json!(estimate.total())));
     let mut audit = json!({
         "runId": id.to_string(),
         "continues": accepted.continues,
@@ -227,12 +231,12 @@ fn rounds(run: &Transcript<'_>) -> Vec<Value> {
             let whys = [Some(r.why.as_str()), judged, wasted.as_deref()];
             let why = whys.into_iter().flatten().collect::<Vec<_>>().join("; ");
             let agents = called_in(run, r);
-            let mut value =
-                json!({ "round": r.round, "state": "run", "agents": agents, "why": why });
+            let value = json!({ "round": r.round, "state": "run", "agents": agents, "why": why });
             if r.round > 1 {
-                value["resolutions"] = json!(resolutions(run, r.round));
+                with(value, "resolutions", json!(resolutions(run, r.round)))
+            } else {
+                value
             }
-            value
         }
         Round::Skipped(r) => json!({ "round": r.round, "state": "skipped", "why": r.why }),
     };

@@ -14,7 +14,7 @@ use crate::committee::stages::round_context::RoundContext;
 use crate::config::ProviderKind;
 use crate::domain::{Agent, AskedFirst, CORE_AGENTS, Earmark, Role};
 use crate::journal::step::PlanStep;
-use crate::journal::{DECIDED, Event, Hinted, Planned, RoundStarted, Transcript, Trimmed};
+use crate::journal::{Event, Hinted, Planned, RoundStarted, Transcript, Trimmed};
 
 /// Returns the plan of this run. The core agents answer in the meantime, if the policy and the cap
 /// permit it.
@@ -70,11 +70,8 @@ async fn core(stage: Stage<'_>) -> Result<Option<Trimmed>, Failure> {
 /// True if the policy permits it, and nothing but the plan stands before round 1. The in-process
 /// model answers one call after the other, so it would gain nothing.
 fn is_wanted(stage: Stage<'_>) -> bool {
-    let Stage { run, deps, request } = stage;
-    let is_panel_asked = match run.recall(DECIDED) {
-        Some(Event::Decided(decided)) => decided.first == AskedFirst::Panel,
-        _ => true,
-    };
+    let Stage { deps, request, .. } = stage;
+    let is_panel_asked = request.asked_first == AskedFirst::Panel;
     let roles = CORE_AGENTS.map(Role::Agent).into_iter();
     let mut models = roles.chain([Role::Master]).map(|role| deps.role(role));
     let is_remote = models.all(|model| model.is_some_and(|it| it.kind != ProviderKind::Local));

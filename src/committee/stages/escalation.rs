@@ -15,7 +15,7 @@ use crate::committee::stages::reuse::Split;
 use crate::committee::stages::round_context::RoundContext;
 use crate::domain::{Agent, AskedFirst, Status};
 use crate::journal::step::SolverStep;
-use crate::journal::{AgentOutcome, CrossChecked, DECIDED, Event, RoundStarted, SolverJudged};
+use crate::journal::{AgentOutcome, CrossChecked, Event, RoundStarted, SolverJudged};
 
 /// The ends of the solver's call and of its cross-check, as shares of the deadline.
 const SOLVER_END: f64 = 0.35;
@@ -23,16 +23,10 @@ const CHECK_END: f64 = 0.5;
 
 /// True if the solver is to be asked first, and there are others that could be asked.
 fn is_wanted(context: &RoundContext<'_>, split: &Split) -> bool {
-    let run = context.run;
-    if run.recorded(&SolverStep).is_some() {
-        return true;
-    }
-    let first = match run.recall(DECIDED) {
-        Some(Event::Decided(decided)) => decided.first,
-        _ => AskedFirst::Panel,
-    };
+    let is_judged = context.run.recorded(&SolverStep).is_some();
+    let is_first = context.request.asked_first == AskedFirst::Solver;
     let has_others = context.trimmed.agents.len() > 1;
-    first == AskedFirst::Solver && has_others && split.asked.contains(&Agent::Solver)
+    is_judged || (is_first && has_others && split.asked.contains(&Agent::Solver))
 }
 
 /// Asks the solver first, if the run is to do so. Returns its report if that is enough.

@@ -158,8 +158,8 @@ fn decided<'a, 'd>(
 /// Returns the position named by a letter: "B", "b)", "position B". If there is only one other
 /// position, returns that one.
 fn position_of<'a>(held: &Held<'a>, to: &str) -> Option<&'a Position> {
-    let words = to.split(|c: char| !c.is_alphanumeric());
-    let last = words.filter(|word| !word.is_empty()).next_back();
+    let mut words = to.split(|c: char| !c.is_alphanumeric());
+    let last = words.rfind(|word| !word.is_empty());
     match (last, held.others.as_slice()) {
         (Some(last), others) => {
             let mut lettered = others.iter().enumerate();

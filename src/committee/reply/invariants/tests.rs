@@ -48,7 +48,7 @@ fn question() -> Clarification {
     Clarification::new("Which one?", &options).unwrap()
 }
 
-fn event(kind: &str, data: Value) -> Event {
+fn event(kind: &str, data: &Value) -> Event {
     serde_json::from_value(json!({ "kind": kind, "data": data })).unwrap()
 }
 
@@ -67,7 +67,7 @@ fn finished(agent: Agent, id: &str, text: &str) -> Event {
                           "truncated": false, "notes": [], "tokens": 1 });
     event(
         "agent_finished",
-        json!({ "round": 1, "agent": agent, "outcome": outcome }),
+        &json!({ "round": 1, "agent": agent, "outcome": outcome }),
     )
 }
 
@@ -79,23 +79,23 @@ fn scored(round: u8, agent: Agent, status: Status) -> Event {
     let judgement = json!({ "scores": [score], "disagreements": [], "answerGroups": [],
                             "baseScore": 0.0, "conflictPenalty": 0.0, "coverageBonus": 0.0,
                             "parts": [], "covered": [] });
-    event("scored", json!({ "round": round, "judgement": judgement }))
+    event("scored", &json!({ "round": round, "judgement": judgement }))
 }
 
-fn plan(question: Option<Clarification>) -> Event {
+fn plan(question: Option<&Clarification>) -> Event {
     let plan = json!({ "taskType": "MIXED", "agentsToRun": ["solver"], "rounds": 1,
                        "needsClarification": question.is_some(),
                        "clarificationQuestion": question, "outputShape": "ask" });
     event(
         "planned",
-        json!({ "plan": plan, "obtained": "clean", "corrections": [] }),
+        &json!({ "plan": plan, "obtained": "clean", "corrections": [] }),
     )
 }
 
 fn sent(call: &str) -> Event {
     let sent = json!({ "call": call, "role": "master", "provider": "p", "model": "m",
                        "reserved": null, "maxTokens": 1, "promptHash": "" });
-    event("call_sent", sent)
+    event("call_sent", &sent)
 }
 
 fn reply_of(outcome: Outcome, text: String) -> Reply {
@@ -348,10 +348,16 @@ fn a_question_before_any_judgement_needs_no_threshold() {
     let rule = "c_final below the threshold means a question, else an answer";
     let mut asked = reply_of(Outcome::Clarification, render::clarification(&question()));
     asked.meta.c_final = 0.0;
-    assert_eq!(broken(&asked, &[plan(Some(question()))], 0.0, &[]), [""; 0]);
-    assert_eq!(broken(&asked, &[plan(Some(question()))], 0.7, &[]), [""; 0]);
+    assert_eq!(
+        broken(&asked, &[plan(Some(&question()))], 0.0, &[]),
+        [""; 0]
+    );
+    assert_eq!(
+        broken(&asked, &[plan(Some(&question()))], 0.7, &[]),
+        [""; 0]
+    );
     assert_eq!(broken(&asked, &[plan(None)], 0.0, &[]), [rule]);
-    let mut ran = vec![plan(Some(question())), finished(Agent::Solver, "u1", "x")];
+    let mut ran = vec![plan(Some(&question())), finished(Agent::Solver, "u1", "x")];
     assert_eq!(broken(&asked, &ran, 0.0, &[]), [""; 0]);
     ran.push(scored(1, Agent::Solver, Status::Valid));
     assert_eq!(broken(&asked, &ran, 0.0, &[]), [rule]);

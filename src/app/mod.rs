@@ -10,6 +10,7 @@ mod confirm;
 mod database_watch;
 mod endings;
 mod feedback;
+mod followed;
 mod metrics_recorder;
 mod narrated;
 mod offer;
@@ -31,7 +32,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use metrics::{counter, gauge};
 use secrecy::ExposeSecret as _;
-use tokio_stream::wrappers::ReceiverStream;
 
 use crate::attachments::{Bounds, Fetcher};
 use crate::clock::Clock;
@@ -40,8 +40,8 @@ use crate::compute::ComputePool;
 use crate::config::Config;
 use crate::domain::{Question, RunId, Usd, counted, fingerprint};
 use crate::journal::{
-    self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Continues, Entry, Event,
-    Finished, NewRun, RunFilter, RunRow, Store, Transcript, Wake,
+    self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Continues, Entry, NewRun,
+    RunFilter, RunRow, Store, Wake,
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use crate::tools::Toolbox;
@@ -438,86 +438,9 @@ impl App {
         }))
     }
 
-    /// Waits for the end of a run, also of one that another process executes. Returns `None` if
-    /// there is no such run.
-    ///
-    /// # Errors
-    /// [`journal::Error`] if the database does not answer.
-    pub async fn finished(&self, run: RunId) -> Result<Option<Finished>, journal::Error> {
-        let mut wake = self.wake.listen(run);
-        let mut must_read = !self.runner.holds(run);
-        loop {
-            if must_read {
-                let Some(row) = self.store.run(run).await? else {
-                    return Ok(None);
-                };
-                if row.state.is_terminal() {
-                    let entries = self.store.entries(run, 0).await?;
-                    return Ok(Transcript::of_entries(&entries).finished.cloned());
-                }
-            }
-            // The end of a run of this process comes as a notification.
-            let patience = if self.runner.holds(run) {
-                runner::HELD_POLL
-            } else {
-                runner::POLL
-            };
-            if let Ok(Some(finished)) = tokio::time::timeout(patience, wake.end()).await {
-                return Ok(Some(Finished::clone(&finished)));
-            }
-            must_read = true;
-        }
-    }
-
     /// Returns the text without configured secrets.
     pub fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
         llm::without_secrets(text, &self.committee.secrets)
-    }
-
-    /// Streams the run's entries after `after`, and then new ones until the run ends.
-    pub fn follow(
-        self: &Arc<Self>,
-        run: RunId,
-        after: i64,
-    ) -> ReceiverStream<Result<Entry, journal::Error>> {
-        let (sender, receiver) = tokio::sync::mpsc::channel(8);
-        let (store, wake) = (Arc::clone(&self.store), self.wake.clone());
-        self.runner.spawn_reader(async move {
-            let mut wake = wake.listen(run);
-            let mut after = after;
-            loop {
-                let entries = match store.entries(run, after).await {
-                    Ok(entries) => entries,
-                    Err(error) => {
-                        let _ = sender.send(Err(error)).await;
-                        return;
-                    }
-                };
-                for entry in entries {
-                    after = entry.seq;
-                    let last = matches!(entry.event, Event::Finished(_));
-                    if sender.send(Ok(entry)).await.is_err() || last {
-                        return;
-                    }
-                }
-                match store.run(run).await {
-                    // No entry can follow: the caller has already read the last one.
-                    Ok(row)
-                        if row
-                            .as_ref()
-                            .is_none_or(|row| row.state.is_terminal() && after >= row.head_seq) =>
-                    {
-                        return;
-                    }
-                    Ok(_) | Err(_) => {}
-                }
-                tokio::select! {
-                    () = sender.closed() => return,
-                    () = runner::wait_for_signal(&mut wake) => {}
-                }
-            }
-        });
-        ReceiverStream::new(receiver)
     }
 
     pub async fn run(&self, id: RunId) -> Result<Option<RunRow>, journal::Error> {

@@ -1,5 +1,6 @@
 //! Executes runs. Every task of the service has an owner here, a deadline, and a way to cancel it.
 
+mod begun;
 mod news;
 
 use std::collections::HashMap;
@@ -29,6 +30,9 @@ use crate::journal::{
 use crate::llm::{RunSlot, RunSlots};
 use crate::strategies::{self, Memory};
 use crate::tools::{self, Toolbox};
+use begun::Own;
+
+pub(super) use begun::Begun;
 
 /// How often a process looks for runs that no process executes.
 pub(super) const POLL: Duration = Duration::from_secs(1);
@@ -52,32 +56,6 @@ const MAX_DEATHS: u32 = 3;
 
 /// A permit for one more run in flight.
 pub(super) type Slot = OwnedSemaphorePermit;
-
-/// A run that this process has claimed.
-pub(super) struct Begun {
-    lease: Lease,
-    start: Option<RunSlot>,
-    /// Set if the journal has only this and the claim.
-    accepted: Option<Accepted>,
-}
-
-impl Begun {
-    /// Returns a run that was claimed when it was accepted.
-    pub fn accepted(lease: Lease, start: RunSlot, accepted: Accepted) -> Self {
-        Self {
-            lease,
-            start: Some(start),
-            accepted: Some(accepted),
-        }
-    }
-}
-
-/// A run that this process executes, or waits to execute.
-#[derive(Default)]
-struct Own {
-    cancel: CancellationToken,
-    is_held: bool,
-}
 
 #[derive(Clone)]
 pub(super) struct Runner(Arc<Inner>);

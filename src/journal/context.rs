@@ -1,20 +1,18 @@
 //! Records a run's events and performs its calls, each exactly once.
 
 mod pieces;
+mod state;
+mod storing;
 
-use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, OwnedMutexGuard, SetOnce};
-use tokio::task::JoinHandle;
+use tokio::sync::{Notify, SetOnce};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use tracing::Instrument as _;
 
 use super::event::{sent_key, settled_key};
 use super::observe::Observer;
-use super::resumed::{self, Deaths};
+use super::resumed::Deaths;
 use super::rows;
 use super::step::Step;
 use super::wake::Wake;
@@ -25,6 +23,7 @@ use super::{
 use crate::clock::Clock;
 use crate::compute::ComputePool;
 use crate::domain::{BilledTokens, Earmark, Ledger, Refused, RunId, Usd};
+use state::State;
 
 /// Why a run must stop without writing an ending of its own.
 #[derive(Debug, thiserror::Error)]
@@ -67,9 +66,6 @@ pub struct Call {
     /// `None` if the cost is unknown. The call is then settled at its reserved maximum.
     pub cost: Option<Usd>,
 }
-
-/// A write in progress.
-type Write = JoinHandle<Result<(), Error>>;
 
 /// The events of a run so far, in order.
 pub struct Events(Vec<Arc<Event>>);
@@ -123,119 +119,6 @@ pub struct RunContext {
     /// Locked by a resumed run that has made no progress yet: during each write, and from the start
     /// of a piece to its end. So `ComputeStarted` stays the last entry while the piece runs.
     alone: tokio::sync::Mutex<()>,
-}
-
-struct State {
-    seen: BTreeMap<String, Arc<Event>>,
-    /// Event keys in journal order.
-    order: Vec<String>,
-    /// The last events of the order, which no write has taken yet. They are recorded together with
-    /// their change of the ledger. So every prefix of the journal stays within the cap, until a
-    /// provider bills more than was reserved.
-    unwritten: Vec<Arc<Event>>,
-    ledger: Ledger,
-    /// The bytes of the question and of all answers of models.
-    text_bytes: usize,
-    /// What is known of earlier processes at this point of the run. `None` in the first process,
-    /// and after any progress.
-    resumed: Option<Resumed>,
-    /// Writes that were begun and have not succeeded. The database may have their events.
-    unconfirmed: u32,
-    /// True if every further write and call is refused.
-    closed: bool,
-}
-
-/// A resumed run that has made no progress yet.
-struct Resumed {
-    deaths: Deaths,
-    /// CPU-heavy pieces that this process has started.
-    pieces: u32,
-}
-
-impl State {
-    fn of(cap: Usd, entries: Vec<Entry>) -> Self {
-        let ledger = ledger_of(cap, &entries);
-        let resumed = resumed::deaths(&entries).map(|deaths| Resumed { deaths, pieces: 0 });
-        let mut state = Self {
-            ledger,
-            ..Self::new(cap)
-        };
-        for entry in entries {
-            state.push(entry.event);
-        }
-        state.unwritten.clear();
-        Self { resumed, ..state }
-    }
-
-    fn new(cap: Usd) -> Self {
-        Self {
-            seen: BTreeMap::new(),
-            order: vec![],
-            unwritten: vec![],
-            ledger: Ledger::new(cap),
-            text_bytes: 0,
-            resumed: None,
-            unconfirmed: 0,
-            closed: false,
-        }
-    }
-
-    /// Records an event, to be stored later. An event whose key is known already is dropped.
-    fn push(&mut self, event: Event) {
-        let (key, event) = (event.key(), Arc::new(event));
-        if self.seen.contains_key(&key) {
-            return;
-        }
-        self.text_bytes += text_bytes(&event);
-        if event.is_progress() {
-            self.resumed = None;
-        }
-        self.unwritten.push(Arc::clone(&event));
-        self.order.push(key.clone());
-        self.seen.insert(key, event);
-    }
-
-    /// Forgets the recorded intents that were not stored: their effects did not begin.
-    fn retract_intents(&mut self) {
-        let (intents, kept) = std::mem::take(&mut self.unwritten)
-            .into_iter()
-            .partition(|event| event.is_intent());
-        self.unwritten = kept;
-        let intents: Vec<Arc<Event>> = intents;
-        for intent in intents {
-            let key = intent.key();
-            self.seen.remove(&key);
-            self.order.retain(|known| *known != key);
-            if let Event::CallSent(sent) = &*intent {
-                self.ledger.settle(&sent.call, Usd::ZERO);
-            }
-        }
-    }
-
-    /// Settles every call that was sent and not settled at its reserved maximum, since it may have
-    /// been billed. Returns the events to be written.
-    fn settle_open(&mut self) -> Vec<Event> {
-        let is_open = |sent: &&CallSent| !self.seen.contains_key(&settled_key(&sent.call));
-        let sent = self.seen.values().filter_map(|event| match &**event {
-            Event::CallSent(sent) => Some(sent),
-            _ => None,
-        });
-        let open: Vec<CallSettled> = sent
-            .filter(is_open)
-            .map(|sent| CallSettled {
-                call: sent.call.clone(),
-                result: CallResult::InDoubt,
-                cost: sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount),
-                latency_ms: 0,
-                usage: None,
-                served: None,
-            })
-            .collect();
-        for settled in &open {
-            self.ledger.settle(&settled.call, settled.cost);
-        }
-        open.into_iter().map(Event::CallSettled).collect()
-    }
 }
 
 impl RunContext {
@@ -611,15 +494,6 @@ impl RunContext {
         Ok(())
     }
 
-    /// Stores what is recorded, whenever the task that polls this has nothing else to do. Never
-    /// returns. A failed write is attempted again with the next one.
-    pub async fn keep_stored(&self) -> Infallible {
-        loop {
-            self.recorded.notified().await;
-            let _ = self.flush().await;
-        }
-    }
-
     /// Locks `alone` if this is a resumed run without progress.
     async fn enter(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         let resumed = self.state().resumed.is_some();
@@ -643,67 +517,6 @@ impl RunContext {
         Ok(())
     }
 
-    /// Stores everything that is recorded.
-    async fn flush(&self) -> Result<(), Stop> {
-        let turn = Arc::clone(&self.writing).lock_owned().await;
-        let Some(write) = self.begin_write(turn)? else {
-            return Ok(());
-        };
-        let written = write.await;
-        Ok(written.map_err(|_| Error::Unavailable("the write was broken off".into()))??)
-    }
-
-    /// Starts to store what is recorded, unless a write is under way.
-    fn start_flush(&self) {
-        if let Ok(turn) = Arc::clone(&self.writing).try_lock_owned() {
-            let _ = self.begin_write(turn);
-        }
-    }
-
-    /// Starts a write of all recorded events, unless the context is closed. `None` if there are
-    /// none. The state lock covers both steps, so that [`RunContext::close`] waits for every write.
-    fn begin_write(&self, turn: OwnedMutexGuard<()>) -> Result<Option<Write>, Stop> {
-        let mut state = self.open_state()?;
-        let events = std::mem::take(&mut state.unwritten);
-        if events.is_empty() {
-            return Ok(None);
-        }
-        state.unconfirmed += 1;
-        let write = self.write(events, turn);
-        Ok(Some(self.writes.spawn(write.in_current_span())))
-    }
-
-    fn write(
-        &self,
-        events: Vec<Arc<Event>>,
-        turn: OwnedMutexGuard<()>,
-    ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let (store, lease, at) = (
-            Arc::clone(&self.store),
-            self.lease.clone(),
-            self.clock.now(),
-        );
-        let (state, observer) = (Arc::clone(&self.state), Arc::clone(&self.observer));
-        let wake = self.wake.clone();
-        async move {
-            let _turn = turn;
-            let shown: Vec<&Event> = events.iter().map(|event| &**event).collect();
-            let stored = store.append(&lease, at, &shown).await;
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(error) = stored {
-                state.unwritten.splice(0..0, events);
-                return Err(error);
-            }
-            state.unconfirmed = state.unconfirmed.saturating_sub(1);
-            for event in &events {
-                observer.written(event, &state.seen);
-            }
-            drop(state);
-            wake.written(lease.run);
-            Ok(())
-        }
-    }
-
     /// Returns the state, unless the context is closed.
     fn open_state(&self) -> Result<MutexGuard<'_, State>, Stop> {
         let state = self.state();
@@ -716,33 +529,4 @@ impl RunContext {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the bytes of an event's text that users and models wrote.
-fn text_bytes(event: &Event) -> usize {
-    match event {
-        Event::Accepted(accepted) => accepted.question.message.len(),
-        Event::CallSettled(CallSettled {
-            result: CallResult::Answered { text, .. },
-            ..
-        }) => text.len(),
-        _ => 0,
-    }
-}
-
-fn ledger_of(cap: Usd, entries: &[Entry]) -> Ledger {
-    let mut ledger = Ledger::new(cap);
-    for entry in entries {
-        match &entry.event {
-            Event::CallSent(sent) => {
-                ledger.restore(
-                    &sent.call,
-                    sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount),
-                );
-            }
-            Event::CallSettled(settled) => ledger.settle(&settled.call, settled.cost),
-            _ => {}
-        }
-    }
-    ledger
 }

@@ -1,0 +1,32 @@
+//! The runs that this process executes.
+
+use tokio_util::sync::CancellationToken;
+
+use crate::journal::{Accepted, Lease};
+use crate::llm::RunSlot;
+
+/// A run that this process has claimed.
+pub struct Begun {
+    pub lease: Lease,
+    pub start: Option<RunSlot>,
+    /// Set if the journal has only this and the claim.
+    pub accepted: Option<Accepted>,
+}
+
+impl Begun {
+    /// Returns a run that was claimed when it was accepted.
+    pub fn accepted(lease: Lease, start: RunSlot, accepted: Accepted) -> Self {
+        Self {
+            lease,
+            start: Some(start),
+            accepted: Some(accepted),
+        }
+    }
+}
+
+/// A run that this process executes, or waits to execute.
+#[derive(Default)]
+pub struct Own {
+    pub cancel: CancellationToken,
+    pub is_held: bool,
+}

@@ -172,7 +172,6 @@ fn compile(pattern: &str) -> Option<Regex> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -276,20 +275,6 @@ mod tests {
             let all = caught + missed + wronged + good;
             println!("{set}: {all} sentences, precision {precision:.3}, recall {recall:.3}");
             assert!(precision >= 0.9 && recall >= 0.7, "{set}");
-        }
-    }
-
-    #[test]
-    fn hostile_texts_take_linear_time() {
-        screen("warm up", &[], &[]);
-        let output = "a b c d e f g h\n".repeat(8000);
-        let parts = "because |\"|`|“|``` `a` | '|a. |\n|patch |error |a b c |%|not say what |the |\u{3000}|a\"b` |x|I |no |'a “b` ";
-        for part in parts.split('|') {
-            let text = part.repeat(65_536 / part.len());
-            let start = Instant::now();
-            screen(&text, &[&text], &[&output]);
-            let time = start.elapsed();
-            assert!(time < Duration::from_secs(2), "{part:?} took {time:?}");
         }
     }
 }

@@ -68,6 +68,11 @@ pub fn written(text: &str, place: Place) -> Result<Written> {
     let mut times = reader.times_before();
     let (part, repeated) = reader.rolled()?;
     let mut behind = repeated;
+    if reader.explodes_or_repeats() {
+        let detail =
+            "bots differ in what x means here: exploding dice are 5d10!, several rolls are 10#5d10";
+        return Err(reader.wrong(detail));
+    }
     loop {
         match behind.or_else(|| reader.times_behind()) {
             Some(_) if times.is_some() => {
@@ -89,6 +94,10 @@ pub fn written(text: &str, place: Place) -> Result<Written> {
     // "6#six" could be a number with a comment.
     if !expression.has_dice() && (times.is_some() || comment.is_some()) {
         return Err(reader.wrong("there are no dice here"));
+    }
+    let mut further = comment.iter().flat_map(|text| text.split(';').skip(1));
+    if further.any(|text| written(text, place).is_ok_and(|it| it.expression.has_dice())) {
+        return Err(reader.wrong("these are several rolls: send them one by one"));
     }
     if compares_several_dice(&expression.root) {
         let detail = "bots differ in what this comparison means: (5d10)>=7 compares the total, and single dice are \
@@ -211,6 +220,15 @@ impl Reader {
         }
         self.at = start;
         None
+    }
+
+    /// True before the `x` of `5d10x10`: bots read it as exploding dice or as several rolls.
+    fn explodes_or_repeats(&self) -> bool {
+        let before: String = self.chars.iter().take(self.at).collect();
+        let sides = before.trim_end_matches(|c: char| c.is_ascii_digit());
+        sides.len() < before.len()
+            && sides.ends_with(['d', 'D', 'w', 'W'])
+            && self.peek().is_some_and(|c| c.eq_ignore_ascii_case(&'x'))
     }
 
     /// Reads `x6`.
@@ -455,6 +473,7 @@ mod tests {
             ("1d100<=65", "1d100<=65"),
             ("(5d10)>=7", "(5d10)>=7"),
             ("2d6 # 3x4", "2d6 # 3x4"),
+            ("2d6 # fire; then ice", "2d6 # fire; then ice"),
             ("1d20+5 dis sneaky attack", "2d20kl1+5 | sneaky attack"),
             ("1d20 avd", "1d20 | avd"),
             ("1d20 d6", "1d20 | d6"),
@@ -496,6 +515,8 @@ mod tests {
             "repeat(1d6)",
             "[[1d6]",
             "5d10>=7",
+            "5d10x10",
+            "1d20 + 5 # hit; 2d12 + 3 # damage",
             "",
         ] {
             assert_eq!(read(text, Place::Explicit), None, "{text}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Found, PATTERNS, capture, nearest};
+use super::{FIRST_PERSON, Found, PATTERNS, capture, nearest};
 use crate::actions::sheet::{Ability, Skill};
 use crate::domain::CommandName;
 use crate::text::listed;
@@ -54,17 +54,24 @@ pub(super) fn read(text: &str) -> Option<Found> {
         words(&format!("{what} check"), false).ok()
     };
     let check = words(text, explicit).ok().or_else(rolled);
-    Some((CommandName::Check, check.or_else(|| with_purpose(text))?))
+    let is_roll = part("verb") == Some("roll");
+    let purpose = || with_purpose(text, is_roll, FIRST_PERSON.is_match(plain));
+    Some((CommandName::Check, check.or_else(purpose)?))
 }
 
 /// Reads a check with its purpose: "con save dc 10 for concentration". Only a save or a difficulty
-/// tells that the text is about a game.
-fn with_purpose(text: &str) -> Option<Value> {
-    let (check, purpose) = text
-        .split_once(" for ")
-        .or_else(|| text.split_once(" to "))?;
-    let check = words(check, false).ok()?;
-    let is_about_game = check.get("dc").is_some() || check.get("save").is_some();
+/// tells that the text is about a game. First-person prose is only offered, so there the name of a
+/// check is enough: "I want to make an insight check on the merchant".
+fn with_purpose(text: &str, is_roll: bool, is_offered: bool) -> Option<Value> {
+    let mut parts = [" for ", " to ", " on "]
+        .into_iter()
+        .filter_map(|preposition| text.split_once(preposition));
+    let (check, purpose) = parts.next()?;
+    let rolled = || words(&format!("{check} check"), false).ok();
+    let check = words(check, false)
+        .ok()
+        .or_else(|| rolled().filter(|_| is_roll && is_offered))?;
+    let is_about_game = is_offered || check.get("dc").is_some() || check.get("save").is_some();
     let plain = |c: char| c.is_alphabetic() || matches!(c, ' ' | '\'' | '\u{2019}' | '-');
     let is_purpose = purpose.chars().all(plain) && !super::rolls::may_change_a_roll(purpose);
     (is_about_game && is_purpose).then_some(check)

@@ -7,7 +7,7 @@ use crate::actions::sheet::Ability;
 use crate::domain::CommandName;
 
 /// Spellings of commands that bots and virtual tables document, or that the phrasings suggest.
-const SPELLINGS: [(&str, CommandName); 14] = [
+const SPELLINGS: [(&str, CommandName); 15] = [
     ("r", CommandName::Roll),
     ("rr", CommandName::Roll),
     ("multiroll", CommandName::Roll),
@@ -16,6 +16,7 @@ const SPELLINGS: [(&str, CommandName); 14] = [
     ("save", CommandName::Check),
     ("me", CommandName::Do),
     ("em", CommandName::Do),
+    ("emote", CommandName::Do),
     ("sheet", CommandName::SheetShow),
     ("char", CommandName::SheetUse),
     ("character", CommandName::SheetUse),
@@ -148,6 +149,11 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
         return wrong(command, "the arguments are a JSON object, {\"...\": ...}");
     }
     let arguments = match command {
+        CommandName::Roll | CommandName::Check | CommandName::SheetShow
+            if rest.eq_ignore_ascii_case("help") =>
+        {
+            return reading(CommandName::Help, json!({ "command": command.into_str() }));
+        }
         CommandName::Roll => return roll(rest),
         CommandName::Check => return check(rest, false),
         CommandName::Do => json!({ "deed": rest }),

@@ -183,7 +183,7 @@ fn sheets(text: &str) -> Option<Found> {
     }
     if let Some(captures) = SET.captures(text) {
         let part = |name: &str| captures.name(name).map_or("", |part| part.as_str());
-        let changed = format!("{} {}", part("part"), part("value"));
+        let changed = format!("{}{} {}", part("part"), part("ability"), part("value"));
         return Some((CommandName::SheetUpdate, explicit::sheet_parts(&changed)?));
     }
     for (pattern, command) in [
@@ -251,7 +251,8 @@ fn help(text: &str) -> Option<Found> {
         return Some((CommandName::Help, json!({})));
     }
     let command = capture(&HELP_WITH, text)?.to_lowercase().replace(' ', ".");
-    Some((CommandName::Help, json!({ "command": command })))
+    let command: CommandName = command.parse().ok()?;
+    Some((CommandName::Help, json!({ "command": command.into_str() })))
 }
 
 #[cfg(test)]

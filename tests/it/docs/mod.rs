@@ -15,8 +15,7 @@ use crate::language::rust_files;
 use api_tables::ApiTables;
 
 /// The command that regenerates every generated document.
-const AGAIN: &str =
-    "UPDATE_DOCS=1 cargo nextest run -E 'test(/^docs::/) or test(published_schemas)'";
+const AGAIN: &str = "UPDATE_DOCS=1 cargo nextest run -E 'test(/^docs::/) or test(published_schemas) or test(every_panel) or test(the_listing_in)'";
 
 /// Returns the path of a file in the repository.
 fn path(file: &str) -> PathBuf {

@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn hostile_blocks_end_soon() {
-        let languages = "json yaml toml sql python cpp rust tsx";
+        let languages = "json yaml toml sql python tsx";
         let pieces = [
             "(",
             "[",

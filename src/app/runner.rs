@@ -408,10 +408,7 @@ impl Runner {
         if context.accepted().action.is_some() {
             // The process that planned the action is gone, and with it the waiting client. Nothing
             // is executed late.
-            tracing::info!(
-                epoch = lease.epoch,
-                "an action is ended that its process has left"
-            );
+            tracing::info!("an action is ended that its process has left");
             return Some(actions::left_behind(&events.to_vec()));
         }
         let idle = events

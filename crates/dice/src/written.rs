@@ -65,6 +65,10 @@ pub fn written(text: &str, place: Place) -> Result<Written> {
     while reader.edge()? {
         reader.spaces();
     }
+    if reader.begins_with_a_sign() {
+        let detail = "bots differ in what a sign before dice means: an advantage is d20 adv, a disadvantage d20 dis";
+        return Err(reader.wrong(detail));
+    }
     let mut times = reader.times_before();
     let (part, repeated) = reader.rolled()?;
     let mut behind = repeated;
@@ -86,6 +90,9 @@ pub fn written(text: &str, place: Place) -> Result<Written> {
         reader.spaces();
     }
     let unexpected = reader.unexpected();
+    if reader.is_within_a_word() {
+        return Err(unexpected.unwrap_or_else(|| reader.wrong("dice end here")));
+    }
     let rest = reader.rest().trim().to_owned();
     let expression = Expression::parse(&reader.translated(part)?)?;
     let comment = rest
@@ -220,6 +227,21 @@ impl Reader {
         }
         self.at = start;
         None
+    }
+
+    /// True before `+d20`, which is an advantage for some bots.
+    fn begins_with_a_sign(&self) -> bool {
+        let mut left = self.chars.iter().skip(self.at);
+        let is_signed = left.next().is_some_and(|c| matches!(c, '+' | '-'));
+        let first = left.find(|c| !c.is_ascii_digit());
+        is_signed && first.is_some_and(|c| matches!(c, 'd' | 'D' | 'w' | 'W'))
+    }
+
+    /// True if what is left is glued to what was read: `4d6xo`.
+    fn is_within_a_word(&self) -> bool {
+        let before = self.at.checked_sub(1).and_then(|at| self.chars.get(at));
+        let is_word = |c: &char| c.is_alphanumeric();
+        before.is_some_and(is_word) && self.chars.get(self.at).is_some_and(is_word)
     }
 
     /// True before the `x` of `5d10x10`: bots read it as exploding dice or as several rolls.
@@ -480,7 +502,6 @@ mod tests {
             ("4d6 r2", "4d6 | r2"),
             ("4d6 d4", "4d6 | d4"),
             ("2d6 six of them", "2d6 | six of them"),
-            ("10w40", "10 | w40"),
             ("6 4d6", "6 | 4d6"),
             ("20 d6", "20 | d6"),
         ] {
@@ -516,11 +537,15 @@ mod tests {
             "[[1d6]",
             "5d10>=7",
             "5d10x10",
+            "4d6foo",
+            "+d20",
+            "-2d6",
             "1d20 + 5 # hit; 2d12 + 3 # damage",
             "",
         ] {
             assert_eq!(read(text, Place::Explicit), None, "{text}");
         }
+        assert_eq!(read("10w40", Place::Bare), None);
         let error = written("1d20 avd", Place::Bare)
             .unwrap()
             .complete()

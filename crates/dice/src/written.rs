@@ -7,7 +7,7 @@
 //! edge    = [ "with" | "at" | "on" ] ( "adv" | "advantage" | "dis" | "disadv" | "disadvantage" )
 //! ```
 //!
-//! Behind a space `k3` keeps the three highest dice and `d1` drops the lowest, as in the bots that
+//! Alone, `k3` keeps the three highest dice. Behind a space `d1` drops the lowest, as in the bots that
 //! write it so.
 
 use std::ops::Range;
@@ -335,6 +335,10 @@ impl Reader {
         if self.extras.is_none() {
             return Ok(());
         }
+        if let Some(keep) = self.lone_keep(from) {
+            let number: String = self.chars.iter().take(self.at).skip(keep + 1).collect();
+            self.edit(keep, format!("kh{number}"));
+        }
         let (dice, mut is_plain) = (from..self.at, is_plain);
         loop {
             let start = self.at;
@@ -361,6 +365,17 @@ impl Reader {
             extras.d20s.push(dice);
         }
         Ok(())
+    }
+
+    /// Returns the place of the `k` of `4d6k3`, if it is the only operation of the dice that began at
+    /// `from`. All bots but one keep the highest then.
+    fn lone_keep(&self, from: usize) -> Option<usize> {
+        let dice: String = self.chars.get(from..self.at)?.iter().collect();
+        let before = dice.trim_end_matches(|c: char| c.is_ascii_digit());
+        let plain = before.strip_suffix(['k', 'K'])?;
+        let is_plain = |c: char| c.is_ascii_digit() || "dDwW%".contains(c);
+        let is_lone = before.len() < dice.len() && plain.chars().all(is_plain);
+        is_lone.then(|| from + plain.chars().count())
     }
 
     /// Reads an operation that stands behind a space, and returns it as the grammar has it. `r2` is
@@ -469,6 +484,9 @@ mod tests {
             ("(1d20, 5)", "(1d20, 5)"),
             ("max(d20, 10) adv", "max(2d20kh1, 10)"),
             ("4d6 k3", "4d6kh3"),
+            ("4d6k3", "4d6kh3"),
+            ("d%k1+2d20K1", "d%kh1+2d20kh1"),
+            ("10d6k1k2", "10d6k1k2"),
             ("4D6KH3 X2", "2 of 4D6KH3"),
             ("1D20 Adv", "2d20kh1"),
             ("4d6 d1", "4d6dl1"),

@@ -162,6 +162,11 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
         CommandName::MemorySearch => json!({ "query": rest }),
         CommandName::SheetCreate => match character(rest) {
             Some(arguments) => arguments,
+            // Parts of a sheet, which would all become its name.
+            None if rest.contains(|c: char| c == '=' || c.is_ascii_digit()) => {
+                let usage = r#"say it like this: /sheet create {"name": "Aria", "level": 3, "abilities": {"dex": 16}}"#;
+                return wrong(command, usage);
+            }
             None => json!({ "name": rest }),
         },
         CommandName::SheetShow if rest.is_empty() => json!({}),

@@ -204,6 +204,10 @@ fn an_explicit_command_with_wrong_arguments_says_what_is_wrong() {
         ("/roll 6#1d20 bananas", CommandName::Roll),
         ("/roll 1d20 avd", CommandName::Roll),
         ("/rr 4d6", CommandName::Roll),
+        (
+            "/sheet create Thorin STR 16 DEX 12",
+            CommandName::SheetCreate,
+        ),
         ("/rr 6 bananas", CommandName::Roll),
         ("/rr 6 2d6 twice", CommandName::Roll),
         ("/roll 5d10>=7", CommandName::Roll),

@@ -24,13 +24,6 @@ pub(in crate::scoring) enum Soundness {
     /// No verdict: there is no parser, or the block is a fragment, program output or empty.
     Unknown,
     /// No verdict, and it used up the steps for a block.
-    #[cfg_attr(
-        not(feature = "grammars"),
-        expect(
-            dead_code,
-            reason = "only the parsers of programming languages give this verdict"
-        )
-    )]
     Costly,
 }
 

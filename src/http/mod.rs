@@ -119,7 +119,7 @@ pub fn document(limits: &Limits) -> Value {
 
 /// Builds the service: every route with the token check that it requires.
 pub fn router(app: Arc<App>) -> Router {
-    let reference = Arc::new(Reference::of(&document(&app.config.policy.limits)));
+    let reference = Arc::new(Reference::new(app.config.policy.limits.clone()));
     let constant = |name: &'static str, value: &'static str| {
         SetResponseHeaderLayer::if_not_present(
             HeaderName::from_static(name),

@@ -191,7 +191,7 @@ async fn the_options_of_a_plans_question_have_one_letter_each() {
     assert_eq!(got.text(), "哪一天?\n\nA) Foo\nB) Bar\nC) Baz");
     let asked = &got.body["audit"]["plan"]["clarificationQuestion"];
     assert_eq!(asked["options"], json!(["A Foo", "B Bar", "C Baz"]));
-    let chosen = app.ask("ask", "I'd go with B").await;
+    let chosen = app.ask("ask", "option B").await;
     let story: String = chosen.entries[0].body.clone();
     assert!(story.contains(r#""answer":"Bar","option":"B""#), "{story}");
 }

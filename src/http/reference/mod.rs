@@ -4,7 +4,7 @@
 pub(super) mod operation;
 mod page;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Extension;
 use axum::http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, VARY};
@@ -19,8 +19,14 @@ use super::routes::Routes;
 use crate::config::Limits;
 use operation::{Content, Operation, Schemas};
 
-/// The document and its page, rendered once.
+/// The document and its page. They are rendered for the first request: this takes longer than all
+/// else that a start does.
 pub(super) struct Reference {
+    limits: Limits,
+    rendered: OnceLock<Rendered>,
+}
+
+struct Rendered {
     document: String,
     page: String,
     /// The Content-Security-Policy of the page, which may load only its own style.
@@ -28,13 +34,23 @@ pub(super) struct Reference {
 }
 
 impl Reference {
-    pub fn of(document: &Value) -> Self {
-        let (page, policy) = page::render(document);
+    pub fn new(limits: Limits) -> Self {
         Self {
-            document: format!("{document:#}\n"),
-            page,
-            policy,
+            limits,
+            rendered: OnceLock::new(),
         }
+    }
+
+    fn rendered(&self) -> &Rendered {
+        self.rendered.get_or_init(|| {
+            let document = super::document(&self.limits);
+            let (page, policy) = page::render(&document);
+            Rendered {
+                document: format!("{document:#}\n"),
+                page,
+                policy,
+            }
+        })
     }
 }
 
@@ -51,16 +67,17 @@ pub(super) async fn root(headers: HeaderMap) -> Response {
 }
 
 pub(super) async fn document(Extension(reference): Extension<Arc<Reference>>) -> Response {
-    let document = reference.document.clone();
+    let document = reference.rendered().document.clone();
     ([(CONTENT_TYPE, "application/json")], document).into_response()
 }
 
 pub(super) async fn page(Extension(reference): Extension<Arc<Reference>>) -> Response {
+    let rendered = reference.rendered();
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
-        (CONTENT_SECURITY_POLICY, reference.policy.clone()),
+        (CONTENT_SECURITY_POLICY, rendered.policy.clone()),
     ];
-    (headers, reference.page.clone()).into_response()
+    (headers, rendered.page.clone()).into_response()
 }
 
 pub(super) fn about_root(_: &mut Schemas) -> Operation {

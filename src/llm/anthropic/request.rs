@@ -1,91 +1,190 @@
 //! Converts a [`ChatRequest`] to a request of the Messages API.
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::domain::{Effort, StructuredOutput};
 use crate::llm::schema_prompt::{ABOUT_TOOL, with_instruction};
 use crate::llm::{ChatRequest, Message, Part};
+
+/// The body of a call. It borrows the texts and the finished schema from the request.
+#[derive(Debug, Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    messages: Vec<Turn<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Tool<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ToolChoice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<[SystemBlock<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+}
+
+#[derive(Debug, Serialize)]
+struct Turn<'a> {
+    role: &'static str,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text { text: &'a str },
+    Image { source: Source<'a> },
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Source<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+}
+
+#[derive(Debug, Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'static str,
+    input_schema: &'a RawValue,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ToolChoice<'a> {
+    Tool { name: &'a str },
+    Auto,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Thinking {
+    Disabled,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct OutputConfig<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<Effort>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format<'a> {
+    JsonSchema { schema: &'a RawValue },
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum SystemBlock<'a> {
+    Text {
+        text: Cow<'a, str>,
+        cache_control: CacheControl,
+    },
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum CacheControl {
+    Ephemeral,
+}
 
 /// Builds the body of the call. Pure.
 pub(super) fn to_wire(
     request: &ChatRequest,
     structured_output: StructuredOutput,
     stream: bool,
-) -> Value {
+) -> Body<'_> {
     let settings = request.settings;
-    let mut system = request.system.clone();
-    let messages = request.messages.iter().map(message);
-    let mut body = vec![
-        ("model", json!(request.model)),
-        ("max_tokens", json!(request.max_tokens)),
-        ("messages", messages.collect()),
-    ];
-    let mut output = vec![];
+    let mut system = Cow::Borrowed(request.system.as_str());
+    let (mut tools, mut tool_choice) = (None, None);
+    let mut output = OutputConfig::default();
     if let Some(schema) = &request.schema {
-        let (name, value) = (&schema.name, schema.value.for_vendor());
+        let (name, text) = (schema.name.as_str(), schema.value.for_vendor());
         let is_native = match structured_output {
             StructuredOutput::Native => true,
             StructuredOutput::Auto => settings.structured_output,
             StructuredOutput::Tool | StructuredOutput::JsonObject | StructuredOutput::None => false,
         };
-        match structured_output {
-            _ if is_native => {
-                output.push(("format", json!({ "type": "json_schema", "schema": value })));
-            }
-            StructuredOutput::Auto | StructuredOutput::Native | StructuredOutput::Tool => {
-                let tool =
-                    json!({ "name": name, "description": ABOUT_TOOL, "input_schema": value });
-                body.push(("tools", json!([tool])));
-                let choice = if settings.forced_tool {
-                    json!({ "type": "tool", "name": name })
-                } else {
-                    system = with_instruction(&system, &schema.value);
-                    json!({ "type": "auto" })
-                };
-                body.push(("tool_choice", choice));
-            }
-            StructuredOutput::JsonObject | StructuredOutput::None => {
-                system = with_instruction(&system, &schema.value);
-            }
+        let takes_tool = match structured_output {
+            StructuredOutput::Auto | StructuredOutput::Native | StructuredOutput::Tool => true,
+            StructuredOutput::JsonObject | StructuredOutput::None => false,
+        };
+        if is_native {
+            output.format = Some(Format::JsonSchema { schema: text });
+        } else if takes_tool {
+            tools = Some([Tool {
+                name,
+                description: ABOUT_TOOL,
+                input_schema: text,
+            }]);
+            tool_choice = Some(match settings.forced_tool {
+                true => ToolChoice::Tool { name },
+                false => ToolChoice::Auto,
+            });
+        }
+        if !is_native && !(takes_tool && settings.forced_tool) {
+            system = Cow::Owned(with_instruction(&system, &schema.value));
         }
     }
-    match settings.effort {
-        Some(Effort::None) => body.push(("thinking", json!({ "type": "disabled" }))),
-        Some(effort) => output.push(("effort", json!(effort))),
-        None => {}
+    output.effort = settings.effort.filter(|effort| *effort != Effort::None);
+    let is_output_set = output.format.is_some() || output.effort.is_some();
+    Body {
+        model: &request.model,
+        max_tokens: request.max_tokens,
+        messages: request.messages.iter().map(turn).collect(),
+        tools,
+        tool_choice,
+        thinking: (settings.effort == Some(Effort::None)).then_some(Thinking::Disabled),
+        output_config: is_output_set.then_some(output),
+        system: (!system.is_empty()).then_some([SystemBlock::Text {
+            text: system,
+            cache_control: CacheControl::Ephemeral,
+        }]),
+        temperature: settings.temperature,
+        stream: stream.then_some(true),
     }
-    if !output.is_empty() {
-        body.push(("output_config", output.into_iter().collect()));
-    }
-    if !system.is_empty() {
-        let cache = json!({ "type": "ephemeral" });
-        let block = json!({ "type": "text", "text": system, "cache_control": cache });
-        body.push(("system", json!([block])));
-    }
-    body.extend(settings.temperature.map(|it| ("temperature", json!(it))));
-    body.extend(stream.then(|| ("stream", json!(true))));
-    body.into_iter().collect()
 }
 
-fn message(message: &Message) -> Value {
+fn turn(message: &Message) -> Turn<'_> {
     let content = message.parts.iter().filter_map(|part| match part {
         // The API refuses empty text blocks.
         Part::Text(text) if text.is_empty() => None,
-        Part::Text(text) => Some(json!({ "type": "text", "text": text })),
-        Part::Image(image) => {
-            let (media_type, data) = (&image.media_type, &image.base64);
-            let source = json!({ "type": "base64", "media_type": media_type, "data": data });
-            Some(json!({ "type": "image", "source": source }))
-        }
+        Part::Text(text) => Some(Block::Text { text }),
+        Part::Image(image) => Some(Block::Image {
+            source: Source::Base64 {
+                media_type: &image.media_type,
+                data: &image.base64,
+            },
+        }),
     });
-    json!({ "role": message.author.role(), "content": content.collect::<Vec<_>>() })
+    Turn {
+        role: message.author.role(),
+        content: content.collect(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::domain::Settings;
     use crate::llm::{Author, Image, Schema};
+
+    fn sent(request: &ChatRequest, option: StructuredOutput, stream: bool) -> Value {
+        serde_json::to_value(to_wire(request, option, stream)).unwrap()
+    }
 
     fn request(settings: Settings) -> ChatRequest {
         let image = Image {
@@ -133,7 +232,7 @@ mod tests {
             "temperature": 0.5,
             "output_config": {"format": {"type": "json_schema", "schema": schema()}},
         });
-        assert_eq!(to_wire(&request, StructuredOutput::Auto, false), expected);
+        assert_eq!(sent(&request, StructuredOutput::Auto, false), expected);
     }
 
     #[test]
@@ -149,7 +248,7 @@ mod tests {
             "messages": [{"role": "user", "content": [{"type": "text", "text": "Six times seven?"}]}],
             "stream": true,
         });
-        assert_eq!(to_wire(&request, StructuredOutput::Auto, true), expected);
+        assert_eq!(sent(&request, StructuredOutput::Auto, true), expected);
     }
 
     #[test]
@@ -192,11 +291,11 @@ mod tests {
             (settings, tool, "/thinking", Value::Null),
         ];
         for (settings, option, at, expected) in cases {
-            let body = to_wire(&request(settings), option, false);
+            let body = sent(&request(settings), option, false);
             assert_eq!(body.pointer(at).unwrap_or(&Value::Null), &expected, "{at}");
         }
         for (settings, option) in [(not_forced, tool), (settings, StructuredOutput::None)] {
-            let body = to_wire(&request(settings), option, false);
+            let body = sent(&request(settings), option, false);
             let system = body["system"][0]["text"].as_str().unwrap();
             assert!(system.starts_with("You solve.\n\n"), "{system}");
             assert!(system.contains("\"answer\""), "{system}");

@@ -1,8 +1,11 @@
 //! Converts a [`ChatRequest`] to a request of Chat Completions.
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
 
-use crate::domain::StructuredOutput;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::domain::{Effort, StructuredOutput};
 use crate::llm::provider::ProviderSpec;
 use crate::llm::schema_prompt::{ABOUT_TOOL, with_instruction};
 use crate::llm::{ChatRequest, Message, Part};
@@ -42,92 +45,214 @@ impl Dialect {
     }
 }
 
+/// The body of a call. It borrows the texts and the finished schema from the request.
+#[derive(Debug, Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Tool<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Tool<'a>>,
+    messages: Vec<Turn<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<Effort>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<Routing>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ResponseFormat<'a> {
+    JsonSchema { json_schema: NamedSchema<'a> },
+    JsonObject,
+}
+
+#[derive(Debug, Serialize)]
+struct NamedSchema<'a> {
+    name: &'a str,
+    strict: bool,
+    schema: &'a RawValue,
+}
+
+/// A tool, or the choice of one.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Tool<'a> {
+    Function { function: Function<'a> },
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Serialize)]
+struct Turn<'a> {
+    role: &'static str,
+    content: Content<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Piece<'a>>),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Piece<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Debug, Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Routing {
+    require_parameters: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
 /// Builds the body of the call. Pure.
-pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Value {
+pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Body<'_> {
     let settings = request.settings;
-    let mut body = vec![("model", json!(request.model))];
-    let mut system = request.system.clone();
+    let mut system = Cow::Borrowed(request.system.as_str());
+    let (mut response_format, mut tools, mut tool_choice) = (None, None, None);
     if let Some(schema) = &request.schema {
-        let (name, value) = (&schema.name, schema.value.for_vendor());
+        let (name, text) = (schema.name.as_str(), schema.value.for_vendor());
         match dialect.structured_output {
             StructuredOutput::Native | StructuredOutput::Auto if settings.structured_output => {
-                let format = json!({ "name": name, "strict": true, "schema": value });
-                let format = json!({ "type": "json_schema", "json_schema": format });
-                body.push(("response_format", format));
+                response_format = Some(ResponseFormat::JsonSchema {
+                    json_schema: NamedSchema {
+                        name,
+                        strict: true,
+                        schema: text,
+                    },
+                });
             }
             StructuredOutput::Tool if settings.forced_tool => {
-                let function = json!({ "name": name, "description": ABOUT_TOOL, "strict": true, "parameters": value });
-                let choice = json!({ "type": "function", "function": { "name": name } });
-                body.extend([
-                    (
-                        "tools",
-                        json!([{ "type": "function", "function": function }]),
-                    ),
-                    ("tool_choice", choice),
-                ]);
-            }
-            StructuredOutput::JsonObject => {
-                system = with_instruction(&system, &schema.value);
-                body.push(("response_format", json!({ "type": "json_object" })));
+                let chosen = Function {
+                    name,
+                    description: None,
+                    strict: None,
+                    parameters: None,
+                };
+                let offered = Function {
+                    description: Some(ABOUT_TOOL),
+                    strict: Some(true),
+                    parameters: Some(text),
+                    ..chosen
+                };
+                tools = Some([Tool::Function { function: offered }]);
+                tool_choice = Some(Tool::Function { function: chosen });
             }
             // GPT models since 5.6 accept tools only while they do not think, and some accept none.
             StructuredOutput::Auto
             | StructuredOutput::Native
             | StructuredOutput::Tool
-            | StructuredOutput::None => system = with_instruction(&system, &schema.value),
+            | StructuredOutput::JsonObject
+            | StructuredOutput::None => {
+                system = Cow::Owned(with_instruction(&system, &schema.value));
+                response_format = (dialect.structured_output == StructuredOutput::JsonObject)
+                    .then_some(ResponseFormat::JsonObject);
+            }
         }
     }
-    let system = (!system.is_empty()).then(|| json!({ "role": "system", "content": system }));
-    let messages = request.messages.iter().map(message);
-    body.push(("messages", system.into_iter().chain(messages).collect()));
-    let limit = match dialect.server {
-        Server::Compatible | Server::OpenRouter => "max_tokens",
-        Server::Vendor => "max_completion_tokens",
+    let system = (!system.is_empty()).then_some(Turn {
+        role: "system",
+        content: Content::Text(system),
+    });
+    let (max_tokens, max_completion_tokens) = match dialect.server {
+        Server::Compatible | Server::OpenRouter => (Some(request.max_tokens), None),
+        Server::Vendor => (None, Some(request.max_tokens)),
     };
-    body.push((limit, json!(request.max_tokens)));
-    body.extend(settings.temperature.map(|it| ("temperature", json!(it))));
-    body.extend(settings.effort.map(|it| ("reasoning_effort", json!(it))));
-    if dialect.server == Server::OpenRouter {
+    Body {
+        model: &request.model,
+        response_format,
+        tools,
+        tool_choice,
+        messages: system
+            .into_iter()
+            .chain(request.messages.iter().map(turn))
+            .collect(),
+        max_tokens,
+        max_completion_tokens,
+        temperature: settings.temperature,
+        reasoning_effort: settings.effort,
         // Only hosts that support every parameter. Others silently ignore the schema.
-        body.push(("provider", json!({ "require_parameters": true })));
-    }
-    if dialect.stream {
-        body.push(("stream", json!(true)));
+        provider: (dialect.server == Server::OpenRouter).then_some(Routing {
+            require_parameters: true,
+        }),
+        stream: dialect.stream.then_some(true),
         // Without this option a stream reports no usage, and the call would be settled at its
         // reservation.
-        body.push(("stream_options", json!({ "include_usage": true })));
+        stream_options: dialect.stream.then_some(StreamOptions {
+            include_usage: true,
+        }),
     }
-    body.into_iter().collect()
 }
 
-fn message(message: &Message) -> Value {
-    let text = |part: &Part| match part {
-        Part::Text(text) => Some(text.clone()),
+fn turn(message: &Message) -> Turn<'_> {
+    let texts = message.parts.iter().map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
         Part::Image(_) => None,
-    };
+    });
     // Plain text is sent as a string, because some compatible servers do not accept parts.
-    let texts: Option<Vec<String>> = message.parts.iter().map(text).collect();
-    let content = match texts {
-        Some(texts) => json!(texts.join("\n\n")),
-        None => message.parts.iter().map(part).collect(),
+    let texts: Option<Vec<&str>> = texts.collect();
+    let content = match texts.as_deref() {
+        Some([only]) => Content::Text(Cow::Borrowed(only)),
+        Some(texts) => Content::Text(Cow::Owned(texts.join("\n\n"))),
+        None => Content::Parts(message.parts.iter().map(piece).collect()),
     };
-    json!({ "role": message.author.role(), "content": content })
+    Turn {
+        role: message.author.role(),
+        content,
+    }
 }
 
-fn part(part: &Part) -> Value {
+fn piece(part: &Part) -> Piece<'_> {
     match part {
-        Part::Text(text) => json!({ "type": "text", "text": text }),
-        Part::Image(image) => {
-            let url = format!("data:{};base64,{}", image.media_type, image.base64);
-            json!({ "type": "image_url", "image_url": { "url": url } })
-        }
+        Part::Text(text) => Piece::Text { text },
+        Part::Image(image) => Piece::ImageUrl {
+            image_url: ImageUrl {
+                url: format!("data:{};base64,{}", image.media_type, image.base64),
+            },
+        },
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
-    use crate::domain::{Effort, Settings};
+    use crate::domain::Settings;
     use crate::llm::{Author, Image, Schema};
 
     const STRICT: Dialect = Dialect {
@@ -161,6 +286,10 @@ mod tests {
         }
     }
 
+    fn sent(request: &ChatRequest, dialect: Dialect) -> Value {
+        serde_json::to_value(to_wire(request, dialect)).unwrap()
+    }
+
     fn schema() -> Value {
         json!({
             "type": "object",
@@ -189,7 +318,7 @@ mod tests {
             ],
             "max_completion_tokens": 900,
         });
-        assert_eq!(to_wire(&request(Settings::default()), STRICT), expected);
+        assert_eq!(sent(&request(Settings::default()), STRICT), expected);
     }
 
     #[test]
@@ -246,12 +375,12 @@ mod tests {
             ),
         ];
         for (settings, dialect, at, expected) in cases {
-            let body = to_wire(&request(settings), dialect);
+            let body = sent(&request(settings), dialect);
             assert_eq!(body.pointer(at).unwrap_or(&Value::Null), &expected, "{at}");
         }
         let none = form(StructuredOutput::None);
         for (settings, dialect) in [(not_forced, tool), (settings, object), (settings, none)] {
-            let body = to_wire(&request(settings), dialect);
+            let body = sent(&request(settings), dialect);
             let system = body["messages"][0]["content"].as_str().unwrap();
             assert!(
                 system.starts_with("You solve.\n\n") && system.contains("JSON"),
@@ -262,6 +391,6 @@ mod tests {
             schema: None,
             ..request(settings)
         };
-        assert_eq!(to_wire(&text, STRICT).get("response_format"), None);
+        assert_eq!(sent(&text, STRICT).get("response_format"), None);
     }
 }

@@ -257,7 +257,9 @@ pub fn dice(data: &[u8]) {
 pub fn act(data: &[u8]) {
     let Some(text) = text(data) else { return };
     match parser::read(text) {
-        ParsedMessage::Clear(action) | ParsedMessage::FirstPerson(action) => {
+        ParsedMessage::Clear(action)
+        | ParsedMessage::FirstPerson(action)
+        | ParsedMessage::Labelled(action) => {
             assert_eq!(
                 Action::read(action.name(), action.arguments()).as_ref(),
                 Ok(&action)

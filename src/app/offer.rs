@@ -1,5 +1,5 @@
 //! Offers a command that fixed rules found, for the user's confirmation: dice in first-person prose,
-//! and deletions.
+//! dice with words that may be their label, and deletions.
 
 use std::sync::Arc;
 
@@ -17,15 +17,17 @@ use crate::journal::{Event, GateChecked, Proposed};
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OfferReason {
     FirstPerson,
+    Labelled,
     Deletion,
 }
 
 impl OfferReason {
     /// Returns the proposal that the rule makes. Its confidence is too high for a list of choices.
-    /// For prose it is below the default minimum of auto-execution.
+    /// For dice it is below the default minimum of auto-execution.
     fn proposed(self, action: &Action) -> Proposed {
         let (confidence, reason) = match self {
             OfferReason::FirstPerson => (0.8, "dice in first-person prose"),
+            OfferReason::Labelled => (0.8, "dice with words that may be their label"),
             OfferReason::Deletion => (1.0, "a deletion needs a confirmation"),
         };
         Proposed {
@@ -44,6 +46,7 @@ impl OfferReason {
     fn why(self) -> &'static str {
         match self {
             OfferReason::FirstPerson => "first-person prose is never executed by a rule",
+            OfferReason::Labelled => "words behind dice are no sure label",
             OfferReason::Deletion => "a deletion is executed only if its user confirms it",
         }
     }

@@ -123,7 +123,9 @@ fn a_hundred_thousand_messages_do_only_what_they_say() {
     for _ in 0..100_000 {
         let message = message(&mut random);
         match parser::read(&message) {
-            ParsedMessage::Clear(action) | ParsedMessage::FirstPerson(action) => {
+            ParsedMessage::Clear(action)
+            | ParsedMessage::FirstPerson(action)
+            | ParsedMessage::Labelled(action) => {
                 clear += 1;
                 holds(&action);
             }

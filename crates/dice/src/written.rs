@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Alone, `k3` keeps the three highest dice. Behind a space `d1` drops the lowest, as in the bots that
-//! write it so.
+//! write it so. Behind a sum, an operation applies to its dice if there is one term of dice:
+//! `5d6+2 k4`. What bots read differently is an error that names the ways to say it.
 
 use std::ops::Range;
 
@@ -83,13 +84,13 @@ pub fn written(text: &str, place: Place) -> Result<Written> {
                 return Err(reader.wrong("how many times is said twice"));
             }
             Some(number) => times = Some(number),
-            None if reader.edge()? => {}
+            None if reader.edge()? || reader.operation_behind() => {}
             None => break,
         }
         behind = None;
         reader.spaces();
     }
-    let unexpected = reader.unexpected();
+    let unexpected = reader.ambiguous().or_else(|| reader.unexpected());
     if reader.is_within_a_word() {
         return Err(unexpected.unwrap_or_else(|| reader.wrong("dice end here")));
     }
@@ -144,13 +145,21 @@ enum Edge {
     Disadvantage,
 }
 
+/// A term of dice, at its place without further operations.
+struct Term {
+    place: Range<usize>,
+    count: usize,
+    sides: Sides,
+    /// True without operations.
+    is_plain: bool,
+}
+
 /// What a reader of [`written`] has found besides the grammar. Ranges are of characters.
 pub(super) struct Extras {
     place: Place,
     /// Parts of the text that the grammar writes in another way.
     edits: Vec<(Range<usize>, String)>,
-    /// The d20 without operations.
-    d20s: Vec<Range<usize>>,
+    dice: Vec<Term>,
     edge: Option<Edge>,
 }
 
@@ -159,7 +168,7 @@ impl Extras {
         Self {
             place,
             edits: vec![],
-            d20s: vec![],
+            dice: vec![],
             edge: None,
         }
     }
@@ -188,7 +197,7 @@ impl Reader {
     /// Reads the expression, also in the brackets of an inline roll or of `repeat(1d4+1, 3)`. Returns
     /// its place and the number of repetitions.
     fn rolled(&mut self) -> Result<(Range<usize>, Option<u32>)> {
-        let is_repeated = self.eat("repeat(");
+        let is_repeated = self.eat("repeat(") || self.eat("repeat (");
         let is_inline = !is_repeated && self.eat("[[");
         self.spaces();
         let from = self.at;
@@ -237,11 +246,12 @@ impl Reader {
         is_signed && first.is_some_and(|c| matches!(c, 'd' | 'D' | 'w' | 'W'))
     }
 
-    /// True if what is left is glued to what was read: `4d6xo`.
+    /// True if what is left is glued to what was read: `4d6xo`, `2d6!fire`.
     fn is_within_a_word(&self) -> bool {
         let before = self.at.checked_sub(1).and_then(|at| self.chars.get(at));
         let is_word = |c: &char| c.is_alphanumeric();
-        before.is_some_and(is_word) && self.chars.get(self.at).is_some_and(is_word)
+        before.is_some_and(|c| is_word(c) || *c == '!')
+            && self.chars.get(self.at).is_some_and(is_word)
     }
 
     /// True before the `x` of `5d10x10`: bots read it as exploding dice or as several rolls.
@@ -359,12 +369,65 @@ impl Reader {
                 }
             }
         }
-        if let (true, 1, Sides::Number(20), Some(extras)) =
-            (is_plain, count, sides, &mut self.extras)
-        {
-            extras.d20s.push(dice);
+        if let Some(extras) = &mut self.extras {
+            extras.dice.push(Term {
+                place: dice,
+                count,
+                sides,
+                is_plain,
+            });
         }
         Ok(())
+    }
+
+    /// Reads an operation that stands behind a sum, if the sum has one term of dice and nothing else
+    /// changes them.
+    fn operation_behind(&mut self) -> bool {
+        let start = self.at;
+        let before = start.checked_sub(1).and_then(|at| self.chars.get(at));
+        let is_apart = before.is_some_and(|c| c.is_whitespace());
+        let Some(Extras {
+            edge: None, dice, ..
+        }) = &self.extras
+        else {
+            return false;
+        };
+        let [it] = dice.as_slice() else {
+            return false;
+        };
+        let (at, count, sides) = (it.place.end, it.count, it.sides);
+        let operation = if is_apart && it.is_plain {
+            self.spaced_operation(count, sides)
+        } else {
+            None
+        };
+        let (Some(operation), Some(extras)) = (operation, &mut self.extras) else {
+            self.at = start;
+            return false;
+        };
+        extras.edits.push((at..at, operation));
+        extras.dice.clear();
+        true
+    }
+
+    /// Returns the error that bots differ in what follows, or `None` if they do not.
+    fn ambiguous(&self) -> Option<ParseError> {
+        let rest = self.rest().to_lowercase();
+        if rest.starts_with('!') {
+            let detail = "bots differ in what ! means here: exploding dice are 3d8!, a comment is 3d8 # comment";
+            return Some(self.wrong(detail));
+        }
+        let word = rest.split_whitespace().next()?;
+        let readings = [
+            ("r", "ro", "ro<="),
+            ("ir", "rr", "rr<="),
+            ("ie", "e", "!>="),
+        ];
+        readings.iter().find_map(|(name, exact, from)| {
+            let n = word.strip_prefix(name)?.parse::<u32>().ok()?;
+            let detail = format!("bots differ in which dice {word} takes: {exact}{n} takes each {n}, {from}{n} others too");
+            Some(self.wrong(detail))
+        })
     }
 
     /// Returns the place of the `k` of `4d6k3`, if it is the only operation of the dice that began at
@@ -379,7 +442,8 @@ impl Reader {
     }
 
     /// Reads an operation that stands behind a space, and returns it as the grammar has it. `r2` is
-    /// none, because bots differ in what it rerolls.
+    /// none, because bots differ in what it rerolls. For some bots "!" begins a comment, so before
+    /// other words it is none either.
     fn spaced_operation(&mut self, count: usize, sides: Sides) -> Option<String> {
         let start = self.at;
         let ends = |c: char| c.is_whitespace() || "+-*/),#".contains(c);
@@ -388,13 +452,9 @@ impl Reader {
         }
         let word: String = self.chars.get(start..self.at)?.iter().collect();
         let word = word.to_ascii_lowercase();
-        // Some bots begin a comment with "!".
-        let mut behind = self
-            .chars
-            .iter()
-            .skip(self.at)
-            .skip_while(|c| c.is_whitespace());
-        if word == "!" && behind.next().is_some_and(|c| c.is_alphabetic()) {
+        let mut behind = self.chars.iter().skip(self.at);
+        let next = behind.find(|c| !c.is_whitespace());
+        if word == "!" && next.is_some_and(|c| !"+-*/),]#\\".contains(*c)) {
             return None;
         }
         let is_number = |text: &str| text.parse::<u32>().is_ok();
@@ -402,6 +462,7 @@ impl Reader {
             ("k", number) if number.is_empty() || is_number(number) => format!("kh{number}"),
             ("d", number) if is_number(number) => format!("dl{number}"),
             ("r", number) if is_number(number) => return None,
+            ("i", most) if *most == format!("e{}", sides.highest()) => most.to_owned(),
             _ => word,
         };
         let symbol = operation.starts_with('!');
@@ -426,7 +487,9 @@ impl Reader {
             return Ok(String::new());
         };
         if let Some(edge) = extras.edge {
-            let [d20] = extras.d20s.as_slice() else {
+            let is_d20 = |it: &&Term| it.is_plain && (it.count, it.sides) == (1, Sides::Number(20));
+            let mut d20s = extras.dice.iter().filter(is_d20);
+            let (Some(Term { place: d20, .. }), None) = (d20s.next(), d20s.next()) else {
                 return Err(self.wrong("an advantage needs exactly one d20, as in 1d20 adv"));
             };
             let keep = match edge {
@@ -451,126 +514,4 @@ impl Reader {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the dice as `TIMES of EXPRESSION # COMMENT | WORDS`.
-    fn read(text: &str, place: Place) -> Option<String> {
-        let read = written(text, place).ok()?;
-        let times = read
-            .times
-            .map(|times| format!("{times} of "))
-            .unwrap_or_default();
-        let comment = read.comment.map(|comment| format!(" # {comment}"));
-        let words = Some(read.words).filter(|words| !words.is_empty());
-        let words = words.map(|words| format!(" | {words}")).unwrap_or_default();
-        Some(format!(
-            "{times}{}{}{words}",
-            read.expression.text(),
-            comment.unwrap_or_default()
-        ))
-    }
-
-    #[test]
-    fn players_notation_is_translated_to_the_grammar() {
-        for (text, expected) in [
-            ("4d6kh3", "4d6kh3"),
-            ("1d20-3 dis", "2d20kl1-3"),
-            ("1d20+1d4 adv", "2d20kh1+1d4"),
-            ("d20 + 5 with advantage", "2d20kh1 + 5"),
-            ("d20 with advantage + 5", "2d20kh1 + 5"),
-            ("adv d20", "2d20kh1"),
-            ("d20, at disadvantage", "2d20kl1"),
-            ("(1d20, 5)", "(1d20, 5)"),
-            ("max(d20, 10) adv", "max(2d20kh1, 10)"),
-            ("4d6 k3", "4d6kh3"),
-            ("4d6k3", "4d6kh3"),
-            ("d%k1+2d20K1", "d%kh1+2d20kh1"),
-            ("10d6k1k2", "10d6k1k2"),
-            ("4D6KH3 X2", "2 of 4D6KH3"),
-            ("1D20 Adv", "2d20kh1"),
-            ("4d6 d1", "4d6dl1"),
-            ("3d6 !", "3d6!"),
-            ("4d6 kh3 + 2", "4d6kh3 + 2"),
-            ("(2d6 k1, 1d8)kh1", "(2d6kh1, 1d8)kh1"),
-            ("6#4d6kh3", "6 of 4d6kh3"),
-            ("6 # 4d6 kh3", "6 of 4d6kh3"),
-            ("6x4d6", "6 of 4d6"),
-            ("3 × (1d8+2)", "3 of (1d8+2)"),
-            ("4d6kh3 x6", "6 of 4d6kh3"),
-            ("4d6kh3 x 6 # stats", "6 of 4d6kh3 # stats"),
-            (
-                "6#1d20 adv # for his friends",
-                "6 of 2d20kh1 # for his friends",
-            ),
-            ("2d6max3x2", "2 of 2d6max3"),
-            ("0#1d6", "0 of 1d6"),
-            ("repeat(1d4+1, 3)", "3 of 1d4+1"),
-            ("[[2d6+4]] piercing", "2d6+4 | piercing"),
-            ("d20 + 3 \\ hiding", "d20 + 3 # hiding"),
-            ("4d6 ! Hello", "4d6 | ! Hello"),
-            ("2d20kh1>=15", "2d20kh1>=15"),
-            ("1d100<=65", "1d100<=65"),
-            ("(5d10)>=7", "(5d10)>=7"),
-            ("2d6 # 3x4", "2d6 # 3x4"),
-            ("2d6 # fire; then ice", "2d6 # fire; then ice"),
-            ("1d20+5 dis sneaky attack", "2d20kl1+5 | sneaky attack"),
-            ("1d20 avd", "1d20 | avd"),
-            ("1d20 d6", "1d20 | d6"),
-            ("4d6 r2", "4d6 | r2"),
-            ("4d6 d4", "4d6 | d4"),
-            ("2d6 six of them", "2d6 | six of them"),
-            ("6 4d6", "6 | 4d6"),
-            ("20 d6", "20 | d6"),
-        ] {
-            assert_eq!(read(text, Place::Bare).as_deref(), Some(expected), "{text}");
-        }
-        for (text, expected) in [
-            ("10#2w6", "10 of 2d6"),
-            ("w20+1 adv", "2d20kh1+1"),
-            ("6 4d6 k3", "6 of 4d6kh3"),
-            ("20 d6", "20 | d6"),
-        ] {
-            assert_eq!(
-                read(text, Place::Explicit).as_deref(),
-                Some(expected),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_translated_is_refused() {
-        for text in [
-            "2d20 adv",
-            "1d20+1d20 adv",
-            "1d20 adv dis",
-            "4d6 adv",
-            "2d6 + bananas",
-            "6#1d20 x2",
-            "2#3#4d6",
-            "6#six of them",
-            "x6",
-            "repeat(1d6)",
-            "[[1d6]",
-            "5d10>=7",
-            "5d10x10",
-            "4d6foo",
-            "+d20",
-            "-2d6",
-            "1d20 + 5 # hit; 2d12 + 3 # damage",
-            "",
-        ] {
-            assert_eq!(read(text, Place::Explicit), None, "{text}");
-        }
-        assert_eq!(read("10w40", Place::Bare), None);
-        let error = written("1d20 avd", Place::Bare)
-            .unwrap()
-            .complete()
-            .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "\"avd\" was not expected here (at character 6)"
-        );
-    }
-}
+mod tests;

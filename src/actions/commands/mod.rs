@@ -15,7 +15,9 @@ mod sheet_show;
 mod sheet_update;
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,6 +25,7 @@ use serde_json::{Value, json};
 
 use crate::domain::{CommandName, RunId, Scope};
 use crate::journal::{Effect, MemoryRow, SheetRow};
+use crate::text::pattern;
 
 pub use check::CheckArguments;
 pub use help::HelpArguments;
@@ -37,6 +40,52 @@ pub use sheet_create::SheetCreateArguments;
 pub use sheet_named::SheetNamedArguments;
 pub use sheet_show::SheetShowArguments;
 pub use sheet_update::SheetUpdateArguments;
+
+/// Spellings of commands that bots and virtual tables document, or that the phrasings suggest.
+pub const SPELLINGS: [(&str, CommandName); 20] = [
+    ("r", CommandName::Roll),
+    ("rr", CommandName::Roll),
+    ("multiroll", CommandName::Roll),
+    ("c", CommandName::Check),
+    ("s", CommandName::Check),
+    ("save", CommandName::Check),
+    ("me", CommandName::Do),
+    ("em", CommandName::Do),
+    ("emote", CommandName::Do),
+    ("action", CommandName::Do),
+    ("sheet", CommandName::SheetShow),
+    ("char", CommandName::SheetUse),
+    ("character", CommandName::SheetUse),
+    ("remember", CommandName::MemoryAdd),
+    ("note", CommandName::MemoryAdd),
+    ("notes", CommandName::MemoryList),
+    ("memory", CommandName::MemoryList),
+    ("memories", CommandName::MemoryList),
+    ("recall", CommandName::MemorySearch),
+    ("forget", CommandName::MemoryDelete),
+];
+
+/// Returns the command that a word or a full name stands for.
+pub fn named(name: &str) -> Option<CommandName> {
+    let spelling = SPELLINGS.iter().find(|(spelling, _)| *spelling == name);
+    spelling
+        .map(|(_, command)| *command)
+        .or_else(|| name.parse().ok())
+}
+
+static INSIDE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)(?:^|\s)([/!]([a-z]+))\b"));
+
+/// Returns a known command inside a text, up to the end of its line. Commands are read only at the
+/// beginning.
+pub fn command_inside(text: &str) -> Option<&str> {
+    let mut found = INSIDE.captures_iter(text);
+    let sign = found.find_map(|captures| {
+        named(&captures.get(2)?.as_str().to_lowercase())?;
+        captures.get(1)
+    })?;
+    let line = text.get(sign.start()..)?.lines().next()?;
+    Some(line.trim_end_matches(['*', '_', ' ']))
+}
 
 /// The side effect of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -145,6 +194,14 @@ impl Action {
     /// Returns the arguments as the command's schema has them.
     pub fn arguments(&self) -> Value {
         json!(self)
+    }
+
+    /// Returns the names of a command's arguments.
+    pub fn argument_names(name: CommandName) -> Vec<String> {
+        let command = registry().into_iter().find(|command| command.name == name);
+        let schema = command.map_or(Value::Null, |command| (command.schema)());
+        let properties = schema.get("properties").and_then(Value::as_object);
+        properties.map_or(vec![], |all| all.keys().cloned().collect())
     }
 
     /// True if the command adds to what its user has stored.

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::check::{self, Advantage, Throw};
-use super::{Action, Command, CommandOutcome, Inputs, SideEffect, read, schema, text_of};
+use super::{
+    Action, Command, CommandOutcome, Inputs, SideEffect, command_inside, read, schema, text_of,
+};
 use crate::actions::sanitize::sanitize;
 use crate::actions::sheet::{Ability, Sheet, Skill};
 use crate::domain::{CommandName, Scope};
@@ -260,6 +262,13 @@ fn not_done(text: &str, checks: &[NamedCheck]) -> Vec<String> {
             others.join(", ")
         ));
     }
+    if let Some(command) = command_inside(text) {
+        notes.push(format!(
+            "A command in a narrated action is not run; send it alone: {}",
+            sanitize(command)
+        ));
+        return notes;
+    }
     let dice = text
         .split_whitespace()
         .map(|word| word.trim_matches([',', '.', ';', ':', '?', '(', ')', '*', '_']))
@@ -361,6 +370,25 @@ mod tests {
     fn done(text: &str) -> Value {
         let arguments = DoArguments { text: text.into() };
         execute(&arguments, &Inputs::default(), 7).result
+    }
+
+    #[test]
+    fn a_command_inside_is_named_as_not_run() {
+        for (text, command) in [
+            ("*listens at the door* !c perc", "!c perc"),
+            ("smites! /roll 1d20+4\nand waits", "/roll 1d20+4"),
+            ("*opens /etc/hosts. /me waves*", "/me waves"),
+        ] {
+            let said = done(text)["text"].as_str().unwrap().to_owned();
+            assert!(
+                said.ends_with(&format!("send it alone: {command}")),
+                "{said}"
+            );
+        }
+        assert_eq!(
+            command_inside("reads and/or writes /etc/hosts, wow!s"),
+            None
+        );
     }
 
     #[test]

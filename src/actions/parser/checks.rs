@@ -2,16 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{FIRST_PERSON, Found, PATTERNS, capture, nearest};
+use super::{Found, nearest, regex};
 use crate::actions::sheet::{Ability, Skill};
 use crate::domain::CommandName;
-use crate::text::listed;
-
-use regex::Regex;
-use std::sync::LazyLock;
-
-static ORDER: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "check.order"));
-static INITIATIVE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "check.initiative"));
 
 /// Names of several words, and the one word that stands for them here.
 const ONE_WORD: [(&str, &str); 5] = [
@@ -23,19 +16,18 @@ const ONE_WORD: [(&str, &str); 5] = [
 ];
 
 /// Words that change nothing.
-const FILLERS: [&str; 13] = [
+const FILLERS: [&str; 14] = [
     "a", "an", "the", "my", "with", "at", "on", "of", "and", "for", "ability", "skill", "please",
+    "pls",
 ];
 
 /// Reads a text that asks for a check and for nothing else.
 pub(super) fn read(text: &str) -> Option<Found> {
     let lower = text.to_lowercase();
-    let question = lower.trim().ends_with('?');
+    let is_polite = |word: &str| matches!(word.trim_matches(','), "please" | "pls");
+    let question = lower.trim().ends_with('?') && !lower.split_whitespace().any(is_polite);
     let plain = lower.trim_end_matches(['.', '!', '?']).trim();
-    if capture(&INITIATIVE, plain).is_some() {
-        return Some((CommandName::Check, json!({ "ability": "dex" })));
-    }
-    let captures = ORDER.captures(plain);
+    let captures = regex("check.order").captures(plain);
     let part = |name: &str| {
         captures
             .as_ref()
@@ -55,7 +47,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
     };
     let check = words(text, explicit).ok().or_else(rolled);
     let is_roll = part("verb") == Some("roll");
-    let purpose = || with_purpose(text, is_roll, FIRST_PERSON.is_match(plain));
+    let purpose = || with_purpose(text, is_roll, regex("text.first_person").is_match(plain));
     Some((CommandName::Check, check.or_else(purpose)?))
 }
 
@@ -93,6 +85,9 @@ pub(super) fn words(text: &str, explicit: bool) -> Result<Value, String> {
     while let Some(token) = tokens.next() {
         let (key, value) = if let Some(ability) = Ability::named(token) {
             ("ability", json!(ability))
+        } else if token == "initiative" {
+            named = true;
+            ("ability", json!(Ability::Dex))
         } else if let Some(skill) = skill_named(token, explicit) {
             ("skill", json!(skill))
         } else if let Some(known) = option(token) {
@@ -122,7 +117,7 @@ pub(super) fn words(text: &str, explicit: bool) -> Result<Value, String> {
                 "check" => named = true,
                 "against" | "vs" | "vs." | "versus" => against = true,
                 filler if FILLERS.contains(&filler) => {}
-                _ => return Err(unknown(token)),
+                _ => return Err(unknown(token, explicit)),
             }
             continue;
         };
@@ -142,11 +137,18 @@ pub(super) fn words(text: &str, explicit: bool) -> Result<Value, String> {
 fn option(token: &str) -> Option<(&'static str, Value)> {
     Some(match token {
         "save" | "saves" => ("save", json!(true)),
-        "advantage" | "adv" => ("advantage", json!("advantage")),
-        "disadvantage" | "disadv" | "dis" => ("advantage", json!("disadvantage")),
         "proficient" | "proficiency" => ("proficient", json!(true)),
-        _ => return None,
+        token => ("advantage", json!(advantage_named(token)?)),
     })
+}
+
+/// Returns the advantage that a word means.
+pub(super) fn advantage_named(word: &str) -> Option<&'static str> {
+    match word {
+        "advantage" | "adv" => Some("advantage"),
+        "disadvantage" | "disadv" | "dis" => Some("disadvantage"),
+        _ => None,
+    }
 }
 
 /// Reads the number behind a word.
@@ -165,17 +167,48 @@ fn signed(token: &str) -> Option<i64> {
     token.starts_with(['+', '-']).then(|| token.parse().ok())?
 }
 
-/// Says that a word is not understood, and which one may be meant.
-fn unknown(token: &str) -> String {
-    let skills = Skill::ALL.map(|(_, name, _)| name);
-    let abilities = Ability::ALL.map(|ability| ability.into_str());
-    let options = ["advantage", "disadvantage", "save"];
-    let known = skills.into_iter().chain(abilities).chain(options);
-    let hint = match nearest(token, known) {
-        Some(word) => format!(" (did you mean {word}?)"),
-        None => String::new(),
+/// Says that a word is not understood, and what may be meant: the skills that begin with it, or a word
+/// of which few letters differ.
+fn unknown(token: &str, explicit: bool) -> String {
+    let skills = || Skill::ALL.into_iter().map(|(_, name, _)| name);
+    let mut meant: Vec<&str> = skills()
+        .filter(|name| explicit && token.len() >= 3 && name.starts_with(token))
+        .collect();
+    if meant.is_empty() {
+        let abilities = Ability::ALL.map(|ability| ability.into_str());
+        let options = ["advantage", "disadvantage", "save"];
+        let known = skills().flat_map(|name| name.split(' '));
+        let near = nearest(token, known.chain(abilities).chain(options));
+        let whole = |word: &str| skills().find(|name| name.split(' ').any(|part| part == word));
+        meant.extend(near.map(|word| whole(word).unwrap_or(word)));
+    }
+    let hint = match meant.as_slice() {
+        [] => String::new(),
+        meant => format!(" (did you mean {}?)", meant.join(" or ")),
     };
     format!("{token:?} is no ability, skill or option of a check{hint}")
+}
+
+/// Returns the command for the first skill or ability that a text names.
+pub(super) fn mentioned(text: &str) -> Option<String> {
+    let text = text.to_lowercase();
+    let words = || text.split(|c: char| !c.is_alphanumeric());
+    let has = |wanted: &str| words().any(|word| word == wanted);
+    let skills = Skill::ALL.into_iter().map(|(_, name, _)| name);
+    let skill = skills.into_iter().find(|name| text.contains(name));
+    // Short names are also words of other languages: "con ventaja".
+    let is_check = has("check") || has("save");
+    let mut abilities = words().filter(|word| is_check || word.len() > 3);
+    let ability = abilities.find_map(Ability::named).map(|it| it.into_str());
+    let edge =
+        words().find_map(|word| advantage_named(word).filter(|_| word.len() > 3 || word == "adv"));
+    let command = if skill.is_none() && (has("save") || has("saving")) {
+        "save"
+    } else {
+        "check"
+    };
+    let edge = edge.map(|edge| format!(" with {edge}")).unwrap_or_default();
+    Some(format!("/{command} {}{edge}", skill.or(ability)?))
 }
 
 /// Returns the skill of this name. An explicit command also takes the first letters of a name,

@@ -2,47 +2,46 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{ParsedMessage, character, checks, nearest, phrasing, reading, rolls, wrong};
+use super::{ParsedMessage, character, checks, nearest, phrasing, reading, regex, rolls, wrong};
+use crate::actions::commands::{Action, SPELLINGS, named};
 use crate::actions::sheet::Ability;
 use crate::domain::CommandName;
 
-/// Spellings of commands that bots and virtual tables document, or that the phrasings suggest.
-const SPELLINGS: [(&str, CommandName); 15] = [
-    ("r", CommandName::Roll),
-    ("rr", CommandName::Roll),
-    ("multiroll", CommandName::Roll),
-    ("c", CommandName::Check),
-    ("s", CommandName::Check),
-    ("save", CommandName::Check),
-    ("me", CommandName::Do),
-    ("em", CommandName::Do),
-    ("emote", CommandName::Do),
-    ("sheet", CommandName::SheetShow),
-    ("char", CommandName::SheetUse),
-    ("character", CommandName::SheetUse),
-    ("remember", CommandName::MemoryAdd),
-    ("recall", CommandName::MemorySearch),
-    ("forget", CommandName::MemoryDelete),
+/// Other names of arguments. A command takes the first that it has.
+const ARGUMENTS: [(&str, &str); 18] = [
+    ("expr", "expression"),
+    ("dice", "expression"),
+    ("comment", "label"),
+    ("text", "content"),
+    ("text", "deed"),
+    ("text", "remark"),
+    ("text", "query"),
+    ("message", "content"),
+    ("message", "deed"),
+    ("message", "remark"),
+    ("note", "content"),
+    ("term", "query"),
+    ("search", "query"),
+    ("race", "ancestry"),
+    ("mode", "advantage"),
+    ("bonus", "modifier"),
+    ("id", "memory"),
+    ("character", "name"),
 ];
 
 /// Other words for the parts of a name such as `sheet.update`.
-const PARTS: [(&str, &str); 7] = [
+const PARTS: [(&str, &str); 10] = [
     ("char", "sheet"),
     ("character", "sheet"),
+    ("note", "memory"),
+    ("notes", "memory"),
+    ("memories", "memory"),
     ("set", "update"),
     ("change", "update"),
     ("switch", "use"),
     ("remove", "delete"),
     ("find", "search"),
 ];
-
-/// Returns the command that a word or a full name stands for.
-pub(super) fn named(name: &str) -> Option<CommandName> {
-    let spelling = SPELLINGS.iter().find(|(spelling, _)| *spelling == name);
-    spelling
-        .map(|(_, command)| *command)
-        .or_else(|| name.parse().ok())
-}
 
 /// Returns the name or spelling of a command that is nearest to a misspelt one.
 pub(super) fn nearest_name(name: &str) -> Option<&'static str> {
@@ -64,7 +63,7 @@ pub(super) fn first_word(text: &str) -> (String, &str) {
 /// coin`.
 pub(super) fn read(text: &str) -> ParsedMessage {
     let (first, rest) = first_word(text);
-    let first = first.replace(':', ".");
+    let first = first.trim_end_matches(':').replace(':', ".");
     let (second, after) = first_word(rest);
     let part = |word: &str| {
         let found = PARTS.iter().find(|(other, _)| *other == word);
@@ -140,10 +139,10 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
         };
     }
     if rest.starts_with("--") {
-        return match options(command, rest) {
-            Ok(arguments) => reading(command, arguments),
-            Err(problem) => wrong(command, problem),
-        };
+        return options(command, "", &dashed(rest));
+    }
+    if let Some((before, pairs)) = keyed(command, rest) {
+        return options(command, before, &pairs);
     }
     if rest.starts_with('[') && !matches!(command, CommandName::Ooc | CommandName::Roll) {
         return wrong(command, "the arguments are a JSON object, {\"...\": ...}");
@@ -162,12 +161,8 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
         CommandName::MemorySearch => json!({ "query": rest }),
         CommandName::SheetCreate => match character(rest) {
             Some(arguments) => arguments,
-            // Parts of a sheet, which would all become its name.
-            None if rest.contains(|c: char| c == '=' || c.is_ascii_digit()) => {
-                let usage = r#"say it like this: /sheet create {"name": "Aria", "level": 3, "abilities": {"dex": 16}}"#;
-                return wrong(command, usage);
-            }
-            None => json!({ "name": rest }),
+            None if regex("explicit.sheet_name").is_match(rest) => json!({ "name": rest }),
+            None => return wrong(command, CREATE_USAGE),
         },
         CommandName::SheetShow if rest.is_empty() => json!({}),
         CommandName::SheetShow | CommandName::SheetUse | CommandName::SheetDelete => {
@@ -189,54 +184,135 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
     reading(command, arguments)
 }
 
-/// Reads arguments as on a command line: `--expr 2d6+3`, `--ability DEX --dc 15`, `--json {...}`,
-/// `--message ...`.
-///
-/// # Errors
-/// What is wrong with them.
-fn options(command: CommandName, text: &str) -> Result<Value, String> {
-    let mut arguments = Map::new();
-    for part in text.split("--").filter(|part| !part.trim().is_empty()) {
-        let (option, value) = part
-            .trim()
-            .split_once(char::is_whitespace)
-            .unwrap_or((part.trim(), ""));
-        let value = value.trim();
-        let name = match (option, command) {
-            ("json", _) => {
-                let Ok(Value::Object(all)) = serde_json::from_str(value) else {
-                    return Err("--json takes a JSON object".to_owned());
-                };
-                arguments.extend(all);
-                continue;
-            }
-            ("expr" | "expression", CommandName::Roll) => "expression",
-            ("message", CommandName::Do) => "deed",
-            ("message", CommandName::Ooc) => "remark",
-            ("message", CommandName::MemoryAdd) => "content",
-            (part, CommandName::SheetUpdate) => {
-                sheet_part(&mut arguments, part, value);
-                continue;
-            }
-            (option, _) => option,
-        };
-        let lower = value.to_lowercase();
-        let read = match (name, lower.parse::<i64>()) {
-            ("dc" | "modifier" | "level", Ok(number)) => json!(number),
-            ("ability" | "skill" | "advantage", _) => json!(lower),
-            _ => json!(value.trim_matches('"')),
-        };
-        arguments.insert(name.to_owned(), read);
-    }
-    Ok(Value::Object(arguments))
+/// What a sheet is created with, if words could be its name or parts of it.
+const CREATE_USAGE: &str = "say it like this: /sheet create name: Aria class: rogue level: 3 dex: 16; a name of \
+     several words stands in quotation marks";
+
+/// Returns options as on a command line: `--expr 2d6+3`, `--ability DEX --dc 15`.
+fn dashed(text: &str) -> Vec<(&str, &str)> {
+    let parts = text
+        .split("--")
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
+    parts
+        .map(|part| part.split_once(char::is_whitespace).unwrap_or((part, "")))
+        .collect()
 }
 
-/// Adds a part of a sheet: `--level 4`, `--dex 18`, `--hp 21`, `--ac 15`, `--class wizard`.
-fn sheet_part(sheet: &mut Map<String, Value>, part: &str, text: &str) {
-    let text = text.trim_matches('"');
-    let value = text
-        .parse::<i64>()
-        .map_or(json!(text), |number| json!(number));
+/// Returns options as Discord shows them, `name: Aria class: rogue` or `name=Aria`, with the text
+/// before them. `None` if no key is an argument's name, or if the text has a meaning without that. A
+/// command with one text takes one key, at the beginning.
+fn keyed(command: CommandName, text: &str) -> Option<(&str, Vec<(&str, &str)>)> {
+    use CommandName::{Check, Roll, SheetCreate, SheetUpdate};
+    let keys: Vec<_> = regex("explicit.option")
+        .captures_iter(text)
+        .filter_map(|captures| Some((captures.get(0)?, captures.get(1)?.as_str())))
+        .collect();
+    let is_sheet = matches!(command, SheetCreate | SheetUpdate);
+    let is_known =
+        |key: &str| argument(command, key).is_some() || is_sheet && sheet_key(&key.to_lowercase());
+    let (first, key) = keys.first()?;
+    if !matches!(command, Check | Roll | SheetCreate | SheetUpdate) {
+        let value = text.get(first.end()..)?;
+        return (first.start() == 0 && is_known(key)).then(|| ("", vec![(*key, value)]));
+    }
+    let is_understood = match command {
+        Check => checks::words(text, true).is_ok(),
+        SheetUpdate => sheet_parts(text).is_some(),
+        _ => false,
+    };
+    if is_understood || !keys.iter().any(|(_, key)| is_known(key)) {
+        return None;
+    }
+    let ends = keys.iter().skip(1).map(|(next, _)| next.start());
+    let pairs = keys.iter().zip(ends.chain([text.len()]));
+    let pairs = pairs.map(|((at, key), end)| Some((*key, text.get(at.end()..end)?)));
+    Some((text.get(..first.start())?, pairs.collect::<Option<_>>()?))
+}
+
+/// Returns the argument of a command that an option means.
+fn argument(command: CommandName, option: &str) -> Option<String> {
+    let option = option.to_lowercase();
+    let names = Action::argument_names(command);
+    let others = ARGUMENTS.iter().filter(|(other, _)| *other == option);
+    std::iter::once(option.as_str())
+        .chain(others.map(|(_, name)| *name))
+        .find_map(|wanted| names.iter().find(|name| name.to_lowercase() == wanted))
+        .cloned()
+}
+
+/// Reads options, and the text before them as the command without options.
+fn options(command: CommandName, before: &str, pairs: &[(&str, &str)]) -> ParsedMessage {
+    let mut found = Map::new();
+    if !before.trim().is_empty() {
+        match arguments(command, before.trim()) {
+            ParsedMessage::Clear(action) if action.name() == command => {
+                found.extend(action.arguments().as_object().cloned().unwrap_or_default());
+            }
+            ParsedMessage::Wrong { command, problem } => return wrong(command, problem),
+            _ => return wrong(command, "give its options alone"),
+        }
+    }
+    for (option, value) in pairs {
+        let value = value.trim_matches([' ', ',']);
+        if *option == "json" {
+            let Ok(Value::Object(all)) = serde_json::from_str(value) else {
+                return wrong(command, "--json takes a JSON object");
+            };
+            found.extend(all);
+            continue;
+        }
+        let name = argument(command, option).unwrap_or_else(|| (*option).to_owned());
+        let is_sheet = matches!(command, CommandName::SheetCreate | CommandName::SheetUpdate);
+        if command == CommandName::SheetCreate
+            && name == "name"
+            && !regex("explicit.sheet_name").is_match(value)
+        {
+            return wrong(command, CREATE_USAGE);
+        }
+        let is_first = if is_sheet {
+            sheet_part(&mut found, &name, value)
+        } else {
+            let value = option_value(&name, value);
+            found.insert(name, value).is_none()
+        };
+        if !is_first {
+            return wrong(command, format!("{option} is said twice"));
+        }
+    }
+    reading(command, Value::Object(found))
+}
+
+/// Returns the value of an option in the type of the argument.
+fn option_value(name: &str, value: &str) -> Value {
+    let lower = value.to_lowercase();
+    match (name, lower.parse::<i64>(), lower.parse::<bool>()) {
+        ("dc" | "modifier" | "times" | "page", Ok(number), _) => json!(number),
+        ("save" | "proficient", _, Ok(flag)) => json!(flag),
+        ("advantage", ..) => {
+            checks::advantage_named(&lower).map_or(json!(lower), |kind| json!(kind))
+        }
+        ("ability" | "skill", ..) => json!(lower),
+        _ => json!(value.trim_matches('"')),
+    }
+}
+
+/// True if a word is a part of a sheet that is no argument of its own: `dex`, `hp`.
+fn sheet_key(part: &str) -> bool {
+    Ability::named(part).is_some() || matches!(part, "hp" | "maxhp" | "ac")
+}
+
+/// Adds a part of a sheet: `--level 4`, `--dex 18`, `--hp 21`, `--ac 15`, `--class wizard`. Returns
+/// false if the sheet had the part.
+fn sheet_part(sheet: &mut Map<String, Value>, part: &str, text: &str) -> bool {
+    let text = text.trim_matches(['"', '\u{201c}', '\u{201d}']);
+    let value = match (part, text.parse::<i64>()) {
+        ("proficiencies" | "expertise" | "inventory", _) => {
+            json!(text.split(',').map(str::trim).collect::<Vec<_>>())
+        }
+        (_, Ok(number)) => json!(number),
+        _ => json!(text),
+    };
     let lower = part.to_lowercase();
     let (outer, inner) = match (lower.as_str(), Ability::named(&lower)) {
         (_, Some(ability)) => ("abilities", Some(ability.into_str())),
@@ -246,17 +322,15 @@ fn sheet_part(sheet: &mut Map<String, Value>, part: &str, text: &str) {
         ("level", _) => ("level", None),
         _ => (part, None),
     };
-    match inner {
-        None => {
-            sheet.insert(outer.to_owned(), value);
-        }
-        Some(inner) => {
-            let parts = sheet.entry(outer).or_insert_with(|| json!({}));
-            if let Some(parts) = parts.as_object_mut() {
-                parts.insert(inner.to_owned(), value);
-            }
-        }
-    }
+    let parts = match inner {
+        None => Some(sheet),
+        Some(_) => sheet
+            .entry(outer)
+            .or_insert_with(|| json!({}))
+            .as_object_mut(),
+    };
+    let key = inner.unwrap_or(outer).to_owned();
+    parts.is_some_and(|parts| parts.insert(key, value).is_none())
 }
 
 /// Reads parts of a sheet with their numbers: `hp 24`, `level 4, dex 18`. Returns `None` if a word is
@@ -275,12 +349,11 @@ pub(super) fn sheet_parts(text: &str) -> Option<Value> {
     let mut sheet = Map::new();
     let mut words = text.split_whitespace().filter(|word| *word != "to");
     while let Some(part) = words.next() {
-        let is_known = matches!(part, "level" | "hp" | "maxhp" | "ac");
         let number = words.next().filter(|word| word.parse::<i64>().is_ok())?;
-        if !is_known && Ability::named(part).is_none() {
+        let is_known = part == "level" || sheet_key(part);
+        if !is_known || !sheet_part(&mut sheet, part, number) {
             return None;
         }
-        sheet_part(&mut sheet, part, number);
     }
     Some(Value::Object(sheet))
 }

@@ -14,6 +14,7 @@ mod hints;
 mod narrated;
 mod rolls;
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -23,7 +24,7 @@ use super::commands::Action;
 use crate::domain::CommandName;
 use crate::text::listed;
 
-/// The patterns of this folder, by name.
+/// The patterns of this folder: a name, a tab and a regular expression.
 const PATTERNS: &str = include_str!("patterns.tsv");
 
 pub use hints::hint;
@@ -35,6 +36,8 @@ pub enum ParsedMessage {
     Clear(Action),
     /// To be offered: dice in first-person prose.
     FirstPerson(Action),
+    /// To be offered: dice with words that may be their label.
+    Labelled(Action),
     /// A command, beyond doubt, that cannot be executed as it stands.
     Wrong {
         command: CommandName,
@@ -53,15 +56,20 @@ pub fn read(message: &str) -> ParsedMessage {
     }
     if let Some((name, arguments)) = phrasing(text) {
         return match reading(name, arguments) {
-            ParsedMessage::Clear(action) if FIRST_PERSON.is_match(text) => {
+            ParsedMessage::Clear(action) if regex("text.first_person").is_match(text) => {
                 ParsedMessage::FirstPerson(action)
             }
             parsed => parsed,
         };
     }
-    narrated::read(text).map_or(ParsedMessage::Unclear, |(name, arguments)| {
-        reading(name, arguments)
-    })
+    if let Some((name, arguments)) = narrated::read(text) {
+        return reading(name, arguments);
+    }
+    let labelled = rolls::with_words(text).map(|(name, arguments)| reading(name, arguments));
+    match labelled {
+        Some(ParsedMessage::Clear(action)) => ParsedMessage::Labelled(action),
+        _ => ParsedMessage::Unclear,
+    }
 }
 
 /// Returns the text behind `/act`, without the quotation marks around it.
@@ -73,18 +81,24 @@ fn unquoted(text: &str) -> &str {
     inner.map_or(text, str::trim)
 }
 
-/// Returns what the first rule finds that takes the text. A phrasing is one line.
+/// Returns what the first rule finds that takes the text. A phrasing is one line. Courtesy before and
+/// behind it changes nothing, but what is remembered may end with a "please".
 fn phrasing(text: &str) -> Option<Found> {
     if text.contains('\n') {
         return None;
     }
-    rolls::read(text)
-        .or_else(|| checks::read(text))
+    let asked = text.get(regex("text.courtesy").find(text)?.end()..)?;
+    let plain = regex("text.thanks")
+        .find(asked)
+        .and_then(|thanks| asked.get(..thanks.start()))
+        .unwrap_or(asked);
+    rolls::read(plain)
+        .or_else(|| checks::read(plain))
         .or_else(|| remarks(text))
-        .or_else(|| memories(text))
-        .or_else(|| sheets(text))
+        .or_else(|| memories(asked))
+        .or_else(|| sheets(plain))
         .or_else(|| help(text))
-        .or_else(|| rolls::labelled(text))
+        .or_else(|| rolls::labelled(plain))
 }
 
 /// A command's name with its arguments, not validated.
@@ -109,54 +123,49 @@ fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
     (3 * distance(&nearest) <= nearest.len()).then_some(nearest)
 }
 
-static FIRST_PERSON: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.first_person"));
-static BRACKETS: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.brackets"));
-static OOC: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.ooc"));
-static ABOUT_OOC: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.about_ooc"));
-static REMEMBER: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.remember"));
-static SHARED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.shared"));
-static RECALL: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.recall"));
-static LIST_MEMORIES: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.list_memories"));
-static FORGET: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.forget"));
-static LIST_SHEETS: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.list_sheets"));
-static SET: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.set"));
-static SWITCH: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.switch"));
-static DELETE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.delete"));
-static SHOW_SHEET: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.show_sheet"));
-static SHOW_NAMED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.show_named"));
-static CREATE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.create"));
-static NAME: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.name"));
-static NO_NAME: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.no_name"));
-static QUOTED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.quoted"));
-static CHARACTER: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.character"));
-static HELP: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.help"));
-static HELP_WITH: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "text.help_with"));
+/// Returns the pattern of this name.
+#[expect(
+    clippy::expect_used,
+    reason = "the table and the names are in the source, and the tests look up every one"
+)]
+fn regex(name: &str) -> &'static Regex {
+    static COMPILED: LazyLock<HashMap<&str, Regex>> = LazyLock::new(|| {
+        let rows = PATTERNS.lines().filter_map(|line| line.split_once('\t'));
+        rows.map(|(name, _)| (name, listed(PATTERNS, name)))
+            .collect()
+    });
+    COMPILED
+        .get(name)
+        .expect("the table has a pattern of this name")
+}
 
-fn capture(pattern: &Regex, text: &str) -> Option<String> {
-    let captures = pattern.captures(text)?;
+/// Returns the trimmed first group of a pattern of this name.
+fn capture(name: &str, text: &str) -> Option<String> {
+    let captures = regex(name).captures(text)?;
     let found = captures.get(1)?.as_str().trim();
     (!found.is_empty()).then(|| found.to_owned())
 }
 
 fn remarks(text: &str) -> Option<Found> {
-    let remark = capture(&BRACKETS, text)
-        .or_else(|| capture(&OOC, text).filter(|_| !ABOUT_OOC.is_match(text)))?;
+    let remark = capture("text.brackets", text).or_else(|| {
+        capture("text.ooc", text).filter(|_| !regex("text.about_ooc").is_match(text))
+    })?;
     Some((CommandName::Ooc, json!({ "remark": remark })))
 }
 
 fn memories(text: &str) -> Option<Found> {
-    if let Some(query) = capture(&RECALL, text) {
+    if let Some(query) = capture("text.recall", text) {
         return Some((CommandName::MemorySearch, json!({ "query": query })));
     }
-    if LIST_MEMORIES.is_match(text) {
+    if regex("text.list_memories").is_match(text) {
         return Some((CommandName::MemoryList, json!({})));
     }
-    if let Some(words) = capture(&FORGET, text) {
+    if let Some(words) = capture("text.forget", text).filter(|words| !is_shared(words)) {
         return Some((CommandName::MemoryDelete, json!({ "memory": words })));
     }
     // A question stores nothing. "Remember that time when ..." recalls a shared event.
-    let content =
-        capture(&REMEMBER, text).filter(|content| !content.contains('?') && !is_shared(content))?;
+    let content = capture("text.remember", text)
+        .filter(|content| !content.contains('?') && !is_shared(content))?;
     Some((CommandName::MemoryAdd, json!({ "content": content })))
 }
 
@@ -167,34 +176,36 @@ fn is_shared(content: &str) -> bool {
         "starts", "begins", "ends", "runs", "flies", "opens", "closes", "owes", "hates", "likes",
         "wants", "needs",
     ];
-    SHARED.captures(content).is_some_and(|captures| {
-        captures
-            .name("next")
-            .is_none_or(|next| !verbs.contains(&next.as_str().to_lowercase().as_str()))
-    })
+    regex("text.shared")
+        .captures(content)
+        .is_some_and(|captures| {
+            captures
+                .name("next")
+                .is_none_or(|next| !verbs.contains(&next.as_str().to_lowercase().as_str()))
+        })
 }
 
 fn sheets(text: &str) -> Option<Found> {
-    if SHOW_SHEET.is_match(text) {
+    if regex("text.show_sheet").is_match(text) {
         return Some((CommandName::SheetShow, json!({})));
     }
-    if LIST_SHEETS.is_match(text) {
+    if regex("text.list_sheets").is_match(text) {
         return Some((CommandName::SheetList, json!({})));
     }
-    if let Some(captures) = SET.captures(text) {
+    if let Some(captures) = regex("text.set").captures(text) {
         let part = |name: &str| captures.name(name).map_or("", |part| part.as_str());
         let changed = format!("{}{} {}", part("part"), part("ability"), part("value"));
         return Some((CommandName::SheetUpdate, explicit::sheet_parts(&changed)?));
     }
     for (pattern, command) in [
-        (&SWITCH, CommandName::SheetUse),
-        (&DELETE, CommandName::SheetDelete),
+        ("text.switch", CommandName::SheetUse),
+        ("text.delete", CommandName::SheetDelete),
     ] {
         if let Some(name) = capture(pattern, text) {
             return Some((command, json!({ "name": name })));
         }
     }
-    if let Some(captures) = SHOW_NAMED.captures(text) {
+    if let Some(captures) = regex("text.show_named").captures(text) {
         let name = captures
             .name("of")
             .or(captures.name("own"))?
@@ -206,22 +217,23 @@ fn sheets(text: &str) -> Option<Found> {
         return (!pronouns.contains(&name.to_lowercase().as_str()))
             .then(|| (CommandName::SheetShow, json!({ "name": name })));
     }
-    let captures = CREATE.captures(text)?;
+    let captures = regex("text.create").captures(text)?;
     let (how, who) = (captures.name("how"), captures.name("who")?.as_str().trim());
     if how.is_some_and(|how| !how.as_str().eq_ignore_ascii_case("for")) {
         return Some((CommandName::SheetCreate, character(who)?));
     }
     // After "for" there may be a purpose. Only a capitalised or quoted word is a name.
-    let name = who.starts_with(['"', '“']) || (NAME.is_match(who) && !NO_NAME.is_match(who));
+    let name = who.starts_with(['"', '“'])
+        || (regex("text.name").is_match(who) && !regex("text.no_name").is_match(who));
     Some((CommandName::SheetCreate, character(who).filter(|_| name)?))
 }
 
 /// Reads a name with an ancestry, a class and a level: "Aria", "Aria the rogue", "Sir Kay, a level 3
 /// fighter", "Thalia, elf ranger level 3".
 fn character(text: &str) -> Option<Value> {
-    let captures = [&CHARACTER, &QUOTED]
+    let captures = ["text.character", "text.quoted"]
         .into_iter()
-        .find_map(|pattern| pattern.captures(text.trim()))?;
+        .find_map(|name| regex(name).captures(text.trim()))?;
     let level = captures.name("level").or(captures.name("after"));
     // "Aria, please" names no class.
     let has = |name: &str| captures.name(name).is_some();
@@ -247,10 +259,12 @@ fn character(text: &str) -> Option<Value> {
 }
 
 fn help(text: &str) -> Option<Found> {
-    if HELP.is_match(text) {
+    if regex("text.help").is_match(text) {
         return Some((CommandName::Help, json!({})));
     }
-    let command = capture(&HELP_WITH, text)?.to_lowercase().replace(' ', ".");
+    let command = capture("text.help_with", text)?
+        .to_lowercase()
+        .replace(' ', ".");
     let command: CommandName = command.parse().ok()?;
     Some((CommandName::Help, json!({ "command": command.into_str() })))
 }

@@ -1,65 +1,35 @@
 //! Dice, as notation or in words: "can you roll three d8 plus 2 for me?".
 
-use std::sync::LazyLock;
-
-use regex::{Captures, Regex};
+use regex::Captures;
 use serde_json::{Map, Value, json};
 
-use super::{Found, PATTERNS, capture};
+use super::{Found, capture, regex};
+use crate::actions::sheet::{Ability, Skill};
 use crate::domain::{CommandName, number_named};
-use crate::text::listed;
 use conclave_dice::{Place, Written, written};
-
-static ORDER: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.order"));
-static GIVE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.give"));
-static HARM: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.harm"));
-static COIN: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.coin"));
-static DICE_FIRST: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.dice_first"));
-static TAIL: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.tail"));
-static NAMED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.named"));
-static PURPOSE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.purpose"));
-static AFTERWARDS: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.afterwards"));
-static UNFIT: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.unfit"));
-static COUPLE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.couple"));
-static DOZEN: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.dozen"));
-static SIDED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.sided"));
-static APART: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.apart"));
-static PLURAL: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.plural"));
-static PLAIN: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.plain"));
-static PERCENTILE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.percentile"));
-static KEEP: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.keep"));
-static DROP: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.drop"));
-static ONES: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.ones"));
-static EXPLODING: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.exploding"));
-static PLUS: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.plus"));
-static MINUS: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.minus"));
-static TIMES: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.times"));
-static DIVIDED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.divided"));
-static TIMES_BEFORE: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.times_before"));
-static TIMES_BEHIND: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.times_behind"));
-static HYPHENED: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.hyphened"));
-static NUMBER: LazyLock<Regex> = LazyLock::new(|| listed(PATTERNS, "roll.number"));
 
 /// Reads a text that rolls dice and does nothing else.
 pub(super) fn read(text: &str) -> Option<Found> {
     let found = |arguments| Some((CommandName::Roll, arguments));
     // In "roll 3d8!" the mark is an explosion.
-    let ordered = capture(&ORDER, text);
+    let ordered = capture("roll.order", text);
     let dice = notation(text).or_else(|| notation(ordered.as_deref()?));
     if let Some(dice) = dice {
         return found(arguments(&dice, dice.comment.as_deref()));
     }
     let plain = text.trim_end_matches(['.', '!', '?']).trim();
-    if let Some(coins) = COIN.captures(plain) {
+    if let Some(coins) = regex("roll.coin").captures(plain) {
         let count = count(&coins.name("n")?.as_str().to_lowercase())?;
         return found(json!({ "expression": format!("{count}d2") }));
     }
-    let (dice, most_words) = match (capture(&ORDER, plain), capture(&GIVE, plain)) {
+    let (dice, most_words) = match (capture("roll.order", plain), capture("roll.give", plain)) {
         (Some(rest), _) => (rest, usize::MAX),
         // With a purpose the user may want a real die: "give me a d20 for my birthday".
         (None, Some(rest)) => (rest, 0),
         // Without a verb the dice come first, the text is no question, and the purpose is short.
-        (None, None) if DICE_FIRST.is_match(plain) && !text.ends_with('?') => (plain.to_owned(), 3),
+        (None, None) if regex("roll.dice_first").is_match(plain) && !text.ends_with('?') => {
+            (plain.to_owned(), 3)
+        }
         (None, None) => return None,
     };
     let arguments = in_words(&dice)?;
@@ -70,11 +40,28 @@ pub(super) fn read(text: &str) -> Option<Found> {
 
 /// Reads dice behind a label: "Longsword: 1d8+4".
 pub(super) fn labelled(text: &str) -> Option<Found> {
-    let captures = NAMED.captures(text)?;
+    let captures = regex("roll.named").captures(text)?;
     let dice = notation(captures.name("dice")?.as_str())?;
-    let label = captures.name("label")?.as_str();
+    let label = captures.name("label").or(captures.name("front"))?.as_str();
     (dice.comment.is_none() && !may_change_a_roll(label))
         .then(|| (CommandName::Roll, arguments(&dice, Some(label))))
+}
+
+/// Reads dice with one or two words behind them that may be their label: "2#d20+7 longbow", "3d6 STR".
+/// A die alone with a word is often no roll ("d20 earrings"), so its word has to be an ability's or a
+/// skill's, and it takes several dice.
+pub(super) fn with_words(text: &str) -> Option<Found> {
+    let dice = written(text, Place::Bare).ok()?;
+    let (words, expression) = (dice.words.to_lowercase(), &dice.expression);
+    let is_name = |name: &str| name == words;
+    let named =
+        Ability::named(&words).is_some() || Skill::ALL.iter().any(|(_, name, _)| is_name(name));
+    let is_roll = dice.times.is_some() || !regex("roll.lone_dice").is_match(expression.text());
+    let is_label = regex("roll.label").is_match(&words)
+        && !regex("roll.chat").is_match(&words)
+        && is_comment(&words);
+    (expression.has_dice() && is_label && (is_roll || named && expression.dice() > 1))
+        .then(|| (CommandName::Roll, arguments(&dice, Some(&dice.words))))
 }
 
 /// Reads the dice behind the name of the command. No dice at all are a d20.
@@ -124,7 +111,10 @@ fn arguments(dice: &Written, label: Option<&str>) -> Value {
 fn is_comment(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut words = lower.split_whitespace();
-    let plain = |word: &str| word.chars().filter(|c| c.is_alphabetic()).count() >= 2;
+    let plain = |word: &str| {
+        word.starts_with(char::is_alphabetic)
+            && word.chars().filter(|c| c.is_alphabetic()).count() >= 2
+    };
     let Some(first) = words.next().filter(|word| plain(word)) else {
         return false;
     };
@@ -132,12 +122,12 @@ fn is_comment(text: &str) -> bool {
         && !lower
             .split_whitespace()
             .any(|word| is_misspelt(word, &["advantage", "disadvantage"], 2))
-        && !may_change_a_roll(text)
+        && !may_change_a_roll(&lower.replace(',', " ").replace(" and ", " "))
 }
 
 /// True if words could change a roll, so that they are no label of it.
 pub(super) fn may_change_a_roll(words: &str) -> bool {
-    UNFIT.is_match(words)
+    regex("roll.unfit").is_match(words)
 }
 
 /// True if a word is at most so many edits away from one of these. A transposition is one edit.
@@ -149,7 +139,7 @@ fn is_misspelt(word: &str, known: &[&str], edits: usize) -> bool {
 /// Returns the arguments of dice in words, or `None` if a word is not understood.
 fn in_words(text: &str) -> Option<Value> {
     let mut text = text.trim();
-    while let Some(tail) = TAIL.find(text) {
+    while let Some(tail) = regex("roll.tail").find(text) {
         text = text.get(..tail.start())?;
     }
     if let Some(dice) = understood(text) {
@@ -161,16 +151,17 @@ fn in_words(text: &str) -> Option<Value> {
         Some(arguments(&dice, Some(label.trim())))
     };
     let reordered = || {
-        let captures = AFTERWARDS.captures(text)?;
+        let captures = regex("roll.afterwards").captures(text)?;
         let part = |name: &str| captures.name(name).map_or("", |m| m.as_str());
         with_label(&format!("{} {}", part("dice"), part("more")), part("label"))
     };
     reordered().or_else(|| {
-        [&HARM, &PURPOSE, &NAMED].into_iter().find_map(|pattern| {
-            let captures = pattern.captures(text)?;
+        let names = ["roll.harm", "roll.purpose", "roll.named"];
+        names.into_iter().find_map(|name| {
+            let captures = regex(name).captures(text)?;
             with_label(
                 captures.name("dice")?.as_str(),
-                captures.name("label")?.as_str(),
+                captures.name("label").or(captures.name("front"))?.as_str(),
             )
         })
     })
@@ -181,53 +172,57 @@ fn understood(text: &str) -> Option<Written> {
     let part = |c: &Captures<'_>, name: &str| c.name(name).map_or("", |m| m.as_str()).to_owned();
     let many = |c: &Captures<'_>, name: &str| count(&part(c, name)).unwrap_or(1).to_string();
     let sided = |c: &Captures<'_>| format!("{}d{}", many(c, "n"), part(c, "s"));
+    // Before other words the mark of an explosion may begin a comment.
+    if text.ends_with(" !") {
+        return None;
+    }
     let mut text = text
         .to_lowercase()
         .replace("twice", "2 times")
         .replace("thrice", "3 times");
     // "Twenty-one" is one number, which this parser does not know.
-    if HYPHENED.is_match(&text) {
+    if regex("roll.hyphened").is_match(&text) {
         return None;
     }
-    let mut replace = |pattern: &Regex, with: &dyn Fn(&Captures<'_>) -> String| {
-        text = pattern.replace_all(&text, with).into_owned();
+    let mut replace = |name: &str, with: &dyn Fn(&Captures<'_>) -> String| {
+        text = regex(name).replace_all(&text, with).into_owned();
     };
-    replace(&COUPLE, &|_| "2".into());
-    replace(&DOZEN, &|_| "12".into());
-    replace(&NUMBER, &|c| many(c, "n"));
-    replace(&TIMES_BEFORE, &|c| {
+    replace("roll.couple", &|_| "2".into());
+    replace("roll.dozen", &|_| "12".into());
+    replace("roll.number", &|c| many(c, "n"));
+    replace("roll.times_before", &|c| {
         format!("{}x{}", part(c, "n"), part(c, "dice"))
     });
-    replace(&TIMES_BEHIND, &|c| {
+    replace("roll.times_behind", &|c| {
         format!("{} x{}", part(c, "dice"), part(c, "n"))
     });
-    replace(&PERCENTILE, &|_| "1d100".into());
-    replace(&SIDED, &sided);
-    replace(&APART, &sided);
-    replace(&PLURAL, &|c| part(c, "d"));
-    replace(&PLAIN, &|c| format!("{}d6", many(c, "n")));
-    replace(&EXPLODING, &|c| {
+    replace("roll.percentile", &|_| "1d100".into());
+    replace("roll.sided", &sided);
+    replace("roll.apart", &sided);
+    replace("roll.plural", &|c| part(c, "d"));
+    replace("roll.plain", &|c| format!("{}d6", many(c, "n")));
+    replace("roll.exploding", &|c| {
         let (n, s) = (part(c, "n") + &part(c, "k"), part(c, "s") + &part(c, "t"));
         format!("{n}d{s}e{s}")
     });
-    replace(&ONES, &|_| "ro1".into());
+    replace("roll.ones", &|_| "ro1".into());
     let which = |c: &Captures<'_>| {
         let number = part(c, "n") + &part(c, "m");
         number.parse::<u32>().unwrap_or(1)
     };
     let low = |c: &Captures<'_>| matches!(part(c, "what").as_str(), "lowest" | "lower" | "worst");
-    replace(&DROP, &|c| {
+    replace("roll.drop", &|c| {
         let dice = part(c, "count").parse::<u32>().unwrap_or(0);
         let (kept, sides) = (dice.saturating_sub(which(c)), part(c, "s"));
         format!("{dice}d{sides}{}{kept}", if low(c) { "kh" } else { "kl" })
     });
-    replace(&KEEP, &|c| {
+    replace("roll.keep", &|c| {
         format!("{}{}", if low(c) { "kl" } else { "kh" }, which(c))
     });
-    replace(&PLUS, &|_| "+".into());
-    replace(&MINUS, &|_| "-".into());
-    replace(&TIMES, &|_| "*".into());
-    replace(&DIVIDED, &|_| "/".into());
+    replace("roll.plus", &|_| "+".into());
+    replace("roll.minus", &|_| "-".into());
+    replace("roll.times", &|_| "*".into());
+    replace("roll.divided", &|_| "/".into());
     notation(&text).filter(|dice| dice.comment.is_none())
 }
 

@@ -81,7 +81,7 @@ fn answer(text: &str, seed: u64) -> String {
             Ok(done) => done.result["text"].as_str().unwrap().to_owned(),
             Err(refusal) => refusal.message,
         },
-        ParsedMessage::FirstPerson(action) => offered(&action),
+        ParsedMessage::FirstPerson(action) | ParsedMessage::Labelled(action) => offered(&action),
         ParsedMessage::Wrong { command, problem } => format!("{command}: {problem}"),
         ParsedMessage::Unclear => hint(text).unwrap_or_else(|| UNKNOWN.to_owned()),
     }

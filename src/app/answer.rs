@@ -48,7 +48,13 @@ pub fn read_answer(asked: &Clarification, message: &str) -> Continuation {
 fn chosen<'a>(asked: &'a Clarification, message: &'a str) -> Option<(char, &'a str, &'a str)> {
     let mut options = OPTION_LETTERS.into_iter().zip(&asked.options);
     let text = plain(message);
-    if let Some((letter, option)) = options.clone().find(|(_, option)| plain(option) == text) {
+    let is_said = |letter: char, option: &str| {
+        text == plain(option) || text == plain(&format!("{letter} {option}"))
+    };
+    if let Some((letter, option)) = options
+        .clone()
+        .find(|(letter, option)| is_said(*letter, option))
+    {
         return Some((letter, option, ""));
     }
     let captures = CHOICE.captures(message)?;
@@ -103,6 +109,7 @@ mod tests {
             "kubernetes",
             "\"Kubernetes\"",
             "B: Kubernetes",
+            "B kubernetes",
             "b) kubernetes.",
         ] {
             assert_eq!(read(message), ("Kubernetes".into(), Some('B')), "{message}");

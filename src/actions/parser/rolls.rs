@@ -47,20 +47,19 @@ pub(super) fn labelled(text: &str) -> Option<Found> {
         .then(|| (CommandName::Roll, arguments(&dice, Some(label))))
 }
 
-/// Reads dice with one or two words behind them that may be their label: "2#d20+7 longbow", "3d6 STR".
-/// A die alone with a word is often no roll ("d20 earrings"), so its word has to be an ability's or a
-/// skill's, and it takes several dice.
+/// Reads dice with words behind them that are their label: an ability or a skill ("3d6 STR"), or any
+/// words behind repeated dice, which is notation of bots ("2#d20+7 longbow").
 pub(super) fn with_words(text: &str) -> Option<Found> {
     let dice = written(text, Place::Bare).ok()?;
-    let (words, expression) = (dice.words.to_lowercase(), &dice.expression);
-    let is_name = |name: &str| name == words;
-    let named =
-        Ability::named(&words).is_some() || Skill::ALL.iter().any(|(_, name, _)| is_name(name));
-    let is_roll = dice.times.is_some() || !regex("roll.lone_dice").is_match(expression.text());
-    let is_label = regex("roll.label").is_match(&words)
-        && !regex("roll.chat").is_match(&words)
-        && is_comment(&words);
-    (expression.has_dice() && is_label && (is_roll || named && expression.dice() > 1))
+    let words = dice.words.to_lowercase();
+    let mut skills = Skill::ALL.iter();
+    let is_named =
+        Ability::named(&words).is_some() || skills.any(|(_, name, _)| *name == words.as_str());
+    let is_label = match dice.times {
+        Some(_) => is_comment(&words),
+        None => is_named && dice.expression.dice() > 1,
+    };
+    (dice.expression.has_dice() && is_label)
         .then(|| (CommandName::Roll, arguments(&dice, Some(&dice.words))))
 }
 

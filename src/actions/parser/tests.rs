@@ -192,7 +192,6 @@ fn dice_with_words_that_may_be_their_label_are_offered() {
         ("4d6dl1 str", "4d6dl1", "str"),
         ("2#d20+7 longbow", "d20+7", "longbow"),
         ("3d6 STR", "3d6", "STR"),
-        ("d20+5 war hammer", "d20+5", "war hammer"),
     ] {
         let ParsedMessage::Labelled(action) = read(text) else {
             panic!("{text}: {:?}", read(text))

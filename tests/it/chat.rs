@@ -8,7 +8,7 @@ use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat};
 #[tokio::test]
 async fn an_ask_is_answered_by_six_calls() {
     let provider = MockProvider::start().await;
-    provider.latency(std::time::Duration::from_millis(300));
+    provider.state().script.latency = std::time::Duration::from_millis(300);
     let app = TestApp::start(&provider).await;
     let got = app
         .ask(
@@ -44,7 +44,7 @@ async fn an_ask_is_answered_by_six_calls() {
     assert_eq!(steps.keys().collect::<Vec<_>>(), expected);
     assert_eq!(provider.complaints(), Vec::<String>::new());
     assert_eq!(
-        provider.most_in_flight(),
+        provider.state().most_in_flight,
         4,
         "the master and the agents work at the same time"
     );

@@ -117,7 +117,7 @@ fn print_row(name: &str, row: &Row, honest: &Row) {
 async fn row(runs: usize, faults: Vec<Fault>) -> Row {
     let provider = MockProvider::start().await;
     if !faults.is_empty() {
-        provider.mix(mix::of(3, PERCENT, faults));
+        provider.state().script.mix = Some(mix::of(3, PERCENT, faults));
     }
     // Calls time out early, so that a row ends soon. All other settings are as shipped.
     let setup = Setup::default()
@@ -242,9 +242,9 @@ async fn stop(service: Service) {
 
 async fn load() {
     let provider = MockProvider::start().await;
-    provider.repeat_answers();
+    provider.state().repeated = Some(Default::default());
     // Measures the six calls of a run without the service: one, three at once, one, one.
-    provider.latency(Duration::from_secs(1));
+    provider.state().script.latency = Duration::from_secs(1);
     let direct = client();
     let pure = all_at_once(|_| pure_path(&direct, provider.url())).await;
     drop(direct);
@@ -270,7 +270,7 @@ async fn load() {
         .sum();
     println!(
         "| {IN_FLIGHT} | {errors} | {} | {:.2} | {:.2} |",
-        provider.most_in_flight(),
+        provider.state().most_in_flight,
         served.at(50) / pure.at(50),
         served.at(99) / pure.at(99)
     );

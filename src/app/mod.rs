@@ -54,7 +54,7 @@ pub use answer::read_answer;
 pub use auth::{Access, Admitted, Refused, Requirement, Token, includes, is_active};
 pub use client_rate::ClientRate;
 pub use feedback::{FeedbackRefused, Noted, give_feedback};
-pub use plans::Authorization;
+pub use plans::{Authorization, AuthorizeOutcome};
 pub use problems::{FieldProblem, ProblemList};
 pub use request::{ActionInput, ActionRequest, ChatInput, ChatRequest, RequestIds};
 pub use spending::Spent;
@@ -279,7 +279,7 @@ impl App {
         let key = admission::idempotency_key(&question, idempotency_key.as_deref());
         // A repeated request gets its run, whatever the user's last reply is by now.
         if let Some(known) = self.known(key.as_deref(), &body_hash).await? {
-            return known;
+            return Ok(known);
         }
         let is_anew = admission::forced_new(&question.message).is_some();
         let (question, continues) = self.continued(question, now).await?;
@@ -303,8 +303,10 @@ impl App {
         // A repeated question waits here for the first one and then joins its run. So the user rate
         // limit does not refuse it.
         let turn = self.pace.acquire(&accepted.question.user.id).await;
-        if let (Some(_), Some(known)) = (&turn, self.known(key.as_deref(), &body_hash).await?) {
-            return known;
+        if turn.is_some()
+            && let Some(known) = self.known(key.as_deref(), &body_hash).await?
+        {
+            return Ok(known);
         }
         self.admit(accepted, (key, body_hash), id, slot).await
     }
@@ -412,7 +414,7 @@ impl App {
         body_hash: &str,
     ) -> Result<Submitted, Rejected> {
         match self.known(key, body_hash).await? {
-            Some(known) => known,
+            Some(known) => Ok(known),
             None if self.runner.is_draining() => Err(Rejected::Draining),
             None => Err(Rejected::Busy),
         }
@@ -423,19 +425,18 @@ impl App {
         self.compute.run(piece).await
     }
 
+    /// Returns the run of an earlier request with this key and body.
     async fn known(
         &self,
         key: Option<&str>,
         body_hash: &str,
-    ) -> Result<Option<Result<Submitted, Rejected>>, Rejected> {
+    ) -> Result<Option<Submitted>, Rejected> {
         let Some(key) = key else { return Ok(None) };
-        Ok(self.store.by_key(key).await?.map(|(run, known_hash)| {
-            if known_hash == body_hash {
-                Ok(Submitted { run, joined: true })
-            } else {
-                Err(Rejected::KeyReused { run })
-            }
-        }))
+        match self.store.by_key(key).await? {
+            Some((run, known)) if known == body_hash => Ok(Some(Submitted { run, joined: true })),
+            Some((run, _)) => Err(Rejected::KeyReused { run }),
+            None => Ok(None),
+        }
     }
 
     /// Returns the text without configured secrets.

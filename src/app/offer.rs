@@ -7,7 +7,7 @@ use metrics::counter;
 
 use super::act::{Acted, Asked, permitted};
 use super::{App, Rejected};
-use crate::actions::commands::{Action, Refusal, resolved};
+use crate::actions::commands::{Action, resolved};
 use crate::actions::gates;
 use crate::actions::reply::Reply;
 use crate::domain::{ActionGate, ActionMode};
@@ -61,7 +61,12 @@ impl App {
         action: &Action,
         reason: OfferReason,
     ) -> Result<Acted, Rejected> {
-        let action = match self.found(action, &asked).await? {
+        // A command that the rules forbid reads nothing.
+        let found = match gates::policy(action, &asked.rules) {
+            Err(_) => Ok(action.clone()),
+            Ok(_) => resolved(action, &self.facts(action, &asked).await?),
+        };
+        let action = match found {
             Ok(action) => action,
             Err(refusal) => {
                 let reply = Reply::declined(refusal.error, refusal.message);
@@ -94,18 +99,5 @@ impl App {
         let (mode, source) = (ActionMode::Deterministic, asked.question.source);
         let reply = Reply::offered(mode, (&action, &[]), &proposed, source, offer);
         self.finish(asked, events, &reply).await
-    }
-
-    /// Returns a command with what exactly it would delete. A command that the rules forbid reads
-    /// nothing.
-    async fn found(
-        &self,
-        action: &Action,
-        asked: &Asked,
-    ) -> Result<Result<Action, Refusal>, Rejected> {
-        if gates::policy(action, &asked.rules).is_err() {
-            return Ok(Ok(action.clone()));
-        }
-        Ok(resolved(action, &self.facts(action, asked).await?))
     }
 }

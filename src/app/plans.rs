@@ -38,6 +38,14 @@ pub struct Authorization {
     pub changed: Option<ToolPlan>,
 }
 
+/// What became of an authorization.
+pub enum AuthorizeOutcome {
+    /// The run of the execution.
+    Begun(RunId),
+    /// The plan as the user changed it is refused.
+    Refused(Box<Rejection>),
+}
+
 impl App {
     fn tools(&self) -> Result<&Toolbox, Rejected> {
         self.toolbox.as_deref().ok_or(Rejected::ToolsOff)
@@ -192,16 +200,12 @@ impl App {
             .await
     }
 
-    /// Starts the execution of steps that the plan's own user authorized, each step once. Returns
-    /// the rejection of a plan that the user changed.
+    /// Starts the execution of steps that the plan's own user authorized, each step once.
     ///
     /// # Errors
     /// [`Rejected::NoSuchPlan`] also for another user's plan, [`Rejected::PlanClosed`] if the plan
     /// waits for no such authorization.
-    pub async fn authorize(
-        &self,
-        given: Authorization,
-    ) -> Result<Result<Submitted, Box<Rejection>>, Rejected> {
+    pub async fn authorize(&self, given: Authorization) -> Result<AuthorizeOutcome, Rejected> {
         let toolbox = self.tools()?;
         let closed = |why| Err(Rejected::PlanClosed(why));
         let (events, executions) = self.plan_events(given.plan).await?;
@@ -237,7 +241,7 @@ impl App {
             }
             AuthorizeMode::Modified => {
                 let Some(changed) = given.changed else {
-                    return Ok(Err(Box::new(Rejection {
+                    return Ok(AuthorizeOutcome::Refused(Box::new(Rejection {
                         kind: RejectionKind::InvalidPlan,
                         step_id: None,
                         message: "The changed plan is missing".to_owned(),
@@ -250,7 +254,7 @@ impl App {
                 let checked = self.compute(|| validate(&content, &known.evidence, toolbox));
                 changes = match checked.await {
                     Ok(steps) => tools::changes(&steps).await,
-                    Err(rejection) => return Ok(Err(rejection)),
+                    Err(rejection) => return Ok(AuthorizeOutcome::Refused(rejection)),
                 };
                 (AuthorizationMode::Modified, ids(&content))
             }
@@ -269,7 +273,7 @@ impl App {
         let key = format!("execution:{}#{}", given.plan, executions.len());
         let cap = self.config.policy.tools_max;
         let begun = self.begin_execution(question, authorized, key, cap);
-        Ok(Ok(begun.await?))
+        Ok(AuthorizeOutcome::Begun(begun.await?.run))
     }
 
     /// Starts taking back the changes of an execution, by the user of its plan, once.

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use secrecy::SecretString;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::problems::{FieldProblem, ProblemList};
 use crate::config::Limits;
@@ -13,29 +14,55 @@ use crate::llm::without_secrets;
 /// Maximum length in characters of an id or a name.
 const MAX_NAME_CHARS: usize = 200;
 
-/// A chat as a client sent it. Its rules are not checked.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// A chat as a client sent it. Its rules are not checked: the lengths in its schema are those of
+/// [`ChatRequest`]. A body that breaks only these has the right shape.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "ChatBody", description = "A question to the committee.")]
 pub struct ChatInput {
     pub source: Source,
+    /// ask: one round, no audit. audit: up to two rounds. deep: up to three rounds and the larger
+    /// cap.
     pub mode: Mode,
     pub user: User,
     pub context: Context,
+    /// Counted after trimming. Without NUL.
+    #[schemars(length(min = 1, max = 32000), regex(pattern = MESSAGE))]
     pub message: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Images are shown to the visual agent; of other files the models are told name and type.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "entries"
+    )]
+    #[schemars(with = "Option<Vec<Attachment>>", length(max = 10))]
     pub attachments: Vec<Attachment>,
-    #[serde(skip_serializing_if = "Salience::is_none")]
+    #[serde(default, skip_serializing_if = "Salience::is_none")]
     pub salience: Salience,
 }
 
-/// An action as a client sent it. Its rules are not checked.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// An action as a client sent it: a chat without mode and attachments. Its rules are not checked.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(
+    rename = "ActBody",
+    description = "A text that is to become a command."
+)]
 pub struct ActionInput {
     pub source: Source,
     pub user: User,
     pub context: Context,
+    /// Counted after trimming. Without NUL.
+    #[schemars(length(min = 1, max = 32000), regex(pattern = MESSAGE))]
     pub message: String,
+}
+
+/// The pattern of a message: without NUL, and not only spaces.
+const MESSAGE: &str = r"^[^\u0000]*[^\s\u0000][^\u0000]*$";
+
+/// Reads a list that may be null.
+fn entries<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Attachment>, D::Error> {
+    Ok(Option::deserialize(list)?.unwrap_or_default())
 }
 
 /// A chat that keeps the rules, without the configured secrets.

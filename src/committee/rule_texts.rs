@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use whatlang::{Detector, Lang};
 
 use crate::domain::{FailureCause, UnseenImage};
 use crate::text::read_markdown;
@@ -38,23 +39,9 @@ pub struct RuleTexts {
     unseen: BTreeMap<String, String>,
 }
 
+/// The texts by the code of the language, of ISO 639-3.
 static TEXTS: LazyLock<BTreeMap<String, RuleTexts>> =
     LazyLock::new(|| serde_json::from_str(include_str!("rule_texts.json")).unwrap_or_default());
-
-/// Codes of ISO 639-1 for the languages of the data file, as `whatlang` names them.
-const LANGUAGES: [(whatlang::Lang, &str); 11] = [
-    (whatlang::Lang::Eng, "en"),
-    (whatlang::Lang::Deu, "de"),
-    (whatlang::Lang::Spa, "es"),
-    (whatlang::Lang::Fra, "fr"),
-    (whatlang::Lang::Ita, "it"),
-    (whatlang::Lang::Por, "pt"),
-    (whatlang::Lang::Nld, "nl"),
-    (whatlang::Lang::Pol, "pl"),
-    (whatlang::Lang::Rus, "ru"),
-    (whatlang::Lang::Jpn, "ja"),
-    (whatlang::Lang::Cmn, "zh"),
-];
 
 /// The most characters of a question that its language is detected from.
 const MAX_CHARS: usize = 2000;
@@ -62,16 +49,14 @@ const MAX_CHARS: usize = 2000;
 /// The least confidence that a text is in another language and not in English.
 const MIN_CONFIDENCE: f64 = 0.5;
 
-/// Returns the code of a text's language, if that is not English. Short English texts are often taken for another language,
-/// so that language must also win clearly against English alone. Of 330 questions, all languages
-/// allowed and this bound gave 5 of 190 wrong texts where English was due; the languages of the data
-/// file without it gave 44.
-fn language(text: &str) -> Option<&'static str> {
-    let detected = whatlang::detect_lang(text).filter(|lang| *lang != whatlang::Lang::Eng)?;
-    let (_, code) = LANGUAGES.iter().find(|(known, _)| *known == detected)?;
-    let rivals = vec![detected, whatlang::Lang::Eng];
-    let won = whatlang::Detector::with_allowlist(rivals).detect(text)?;
-    (won.lang() == detected && won.confidence() >= MIN_CONFIDENCE).then_some(code)
+/// Returns a text's language. Short English texts are often taken for another language, so that
+/// language must also win clearly against English alone. Of 330 questions, all languages allowed and
+/// this bound gave 5 of 190 wrong texts where English was due; the languages of the data file without
+/// it gave 44.
+fn language(text: &str) -> Option<Lang> {
+    let detected = whatlang::detect_lang(text).filter(|lang| *lang != Lang::Eng)?;
+    let won = Detector::with_allowlist(vec![detected, Lang::Eng]).detect(text)?;
+    (won.lang() == detected && won.confidence() >= MIN_CONFIDENCE).then_some(detected)
 }
 
 impl RuleTexts {
@@ -81,7 +66,9 @@ impl RuleTexts {
         static NONE: LazyLock<RuleTexts> = LazyLock::new(RuleTexts::default);
         let prose = read_markdown(question).prose;
         let head: String = prose.chars().take(MAX_CHARS).collect();
-        TEXTS.get(language(&head).unwrap_or("en")).unwrap_or(&NONE)
+        let texts = language(&head).and_then(|language| TEXTS.get(language.code()));
+        let texts = texts.or_else(|| TEXTS.get(Lang::Eng.code()));
+        texts.unwrap_or(&NONE)
     }
 
     /// Returns a note with its values filled in.
@@ -147,9 +134,9 @@ mod tests {
     fn every_language_has_every_text() {
         let texts: BTreeMap<String, RuleTexts> =
             serde_json::from_str(include_str!("rule_texts.json")).unwrap();
-        let codes: BTreeSet<&str> = LANGUAGES.iter().map(|(_, code)| *code).collect();
-        assert!(texts.keys().map(String::as_str).eq(codes));
-        let english = &texts["en"];
+        assert_eq!(texts.len(), 11);
+        assert!(texts.keys().all(|code| Lang::from_code(code).is_some()));
+        let english = &texts["eng"];
         assert!(english.causes.is_empty() && english.unseen.is_empty());
         for (code, text) in &texts {
             for with_value in [&text.position, &text.below, &text.taken] {
@@ -165,7 +152,7 @@ mod tests {
                     assert!(is_right, "{code} {name}: {value}");
                 }
             }
-            if code != "en" {
+            if code != "eng" {
                 let causes: BTreeSet<String> = FailureCause::known().map(String::from).collect();
                 assert!(text.causes.keys().eq(&causes), "{code}");
                 let unseen: BTreeSet<&str> = UnseenCause::ALL.map(<&str>::from).into();
@@ -188,33 +175,36 @@ mod tests {
     #[test]
     fn the_language_is_that_of_the_question() {
         for (question, code) in [
-            ("Which database should our team use for the web shop?", "en"),
-            ("Which database should we use?", "en"),
-            ("How do I get 3 labels on one page?", "en"),
-            ("Wie spät ist es in Tokio?", "de"),
-            ("Wie hoch ist der Eiffelturm?", "de"),
-            ("¿Qué hora es en Tokio?", "es"),
-            ("Comment faire une sauvegarde de Postgres ?", "fr"),
-            ("Quale database dobbiamo usare?", "it"),
-            ("Que horas são em Tóquio?", "pt"),
-            ("Welke database moeten we gebruiken?", "nl"),
-            ("Która jest godzina w Tokio?", "pl"),
-            ("Который час в Токио?", "ru"),
-            ("東京は今何時ですか。", "ja"),
-            ("东京现在几点？", "zh"),
-            ("17 * 24", "en"),
+            (
+                "Which database should our team use for the web shop?",
+                "eng",
+            ),
+            ("Which database should we use?", "eng"),
+            ("How do I get 3 labels on one page?", "eng"),
+            ("Wie spät ist es in Tokio?", "deu"),
+            ("Wie hoch ist der Eiffelturm?", "deu"),
+            ("¿Qué hora es en Tokio?", "spa"),
+            ("Comment faire une sauvegarde de Postgres ?", "fra"),
+            ("Quale database dobbiamo usare?", "ita"),
+            ("Que horas são em Tóquio?", "por"),
+            ("Welke database moeten we gebruiken?", "nld"),
+            ("Która jest godzina w Tokio?", "pol"),
+            ("Который час в Токио?", "rus"),
+            ("東京は今何時ですか。", "jpn"),
+            ("东京现在几点？", "cmn"),
+            ("17 * 24", "eng"),
             // Languages without texts.
-            ("Vilken databas ska vi använda?", "en"),
+            ("Vilken databas ska vi använda?", "eng"),
             (
                 "Hur lång tid tar det att flytta servern till en ny region?",
-                "en",
+                "eng",
             ),
-            ("Veritabanının yedeğini nasıl alabilirim?", "en"),
-            ("Jak vytvořím zálohu databáze?", "en"),
-            ("Котра година в Токіо?", "en"),
-            ("Яку базу даних нам обрати?", "en"),
-            ("Ce oră este în Tokyo?", "en"),
-            ("도쿄는 지금 몇 시인가요?", "en"),
+            ("Veritabanının yedeğini nasıl alabilirim?", "eng"),
+            ("Jak vytvořím zálohu databáze?", "eng"),
+            ("Котра година в Токіо?", "eng"),
+            ("Яку базу даних нам обрати?", "eng"),
+            ("Ce oră este în Tokyo?", "eng"),
+            ("도쿄는 지금 몇 시인가요?", "eng"),
         ] {
             let texts = RuleTexts::for_question(question);
             assert_eq!(Some(texts), TEXTS.get(code), "{question}");
@@ -228,6 +218,6 @@ mod tests {
             "Wie mache ich das schneller?\n\n```rust\n{}```\n",
             code.repeat(6)
         );
-        assert_eq!(Some(RuleTexts::for_question(&question)), TEXTS.get("de"));
+        assert_eq!(Some(RuleTexts::for_question(&question)), TEXTS.get("deu"));
     }
 }

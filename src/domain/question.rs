@@ -45,32 +45,54 @@ pub enum Source {
     Http,
 }
 
-/// The asker, as identified by the client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A pattern: no control characters, and not only spaces.
+const NAMED: &str = r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
+
+/// Who asks. No control characters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct User {
+    #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
     pub id: String,
+    /// May be empty.
+    #[schemars(
+        length(max = 200),
+        regex(pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$")
+    )]
     pub name: String,
 }
 
-/// The place in the client where the question was asked. Each part is the client's own id.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Where in the client it was asked, by the client's own ids. May be `{}`. No control characters.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct Context {
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
     pub channel_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
     pub guild_id: Option<String>,
+    /// With `source`, the idempotency key if no `Idempotency-Key` is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
     pub message_id: Option<String>,
 }
 
-/// A file that the question refers to by URL.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A file that the question is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct Attachment {
+    /// No control characters.
+    #[schemars(length(min = 1, max = 255), regex(pattern = NAMED))]
     pub filename: String,
+    /// https, on a host of the allowlist; or data.
+    #[schemars(url, regex(pattern = "^(https://[A-Za-z0-9]|data:)[!-~]*$"))]
     pub url: String,
+    /// Printable ASCII. The type of an image is detected from its bytes, not from this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 100), regex(pattern = "^[ -~]*$"))]
     pub content_type: Option<String>,
 }
 
@@ -94,13 +116,17 @@ impl Attachment {
     }
 }
 
-/// What makes a request stand out, each 0 to 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+/// What makes the request stand out. Decision strategies read it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Salience {
-    /// How soon an answer is needed.
+    /// How soon an answer is needed. With `heuristic_first` it lowers the threshold by up to 0.20.
+    #[schemars(range(min = 0, max = 1))]
     pub urgency: f64,
-    /// How much harm a wrong answer does.
+    /// How much harm a wrong answer does. From 0.5 on, the whole committee answers: no learned
+    /// answer, and not the solver alone.
+    #[schemars(range(min = 0, max = 1))]
     pub gravity: f64,
 }
 

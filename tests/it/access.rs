@@ -8,9 +8,10 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::cli::run;
 use crate::support::process::Service;
 use crate::support::process::conclave;
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
+use crate::support::{Fault, MockProvider, Setup, TestApp, chat, run_of};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 const FIXED: &str = "correct horse battery";
@@ -162,7 +163,7 @@ async fn a_token_of_actions_reads_actions_and_their_narrations_and_no_chat() {
         .json(&text)
         .send();
     let told = told.await.unwrap();
-    let action = told.headers()["x-request-id"].to_str().unwrap().to_owned();
+    let action = run_of(&told).to_string();
     let body: Value = told.json().await.unwrap();
     let narration = body["actions"][0]["result"]["narration"]["run"]
         .as_str()
@@ -218,21 +219,20 @@ async fn a_token_allows_only_the_routes_of_its_scopes() {
     );
     let folder = TempDir::new().unwrap();
     let arguments = ["ask", "--server", &app.url, QUESTION];
-    let output = conclave(folder.path(), &arguments, &[("CONCLAVE_TOKEN", &act)])
-        .output()
-        .await
-        .unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(4), "{error}");
+    let ask = |token| {
+        run(conclave(
+            folder.path(),
+            &arguments,
+            &[("CONCLAVE_TOKEN", token)],
+        ))
+    };
+    let (code, _, error) = ask(&act).await;
+    assert_eq!(code, 4, "{error}");
     assert!(
         error.contains("without the scope chat") && error.contains("conclave token create"),
         "{error}"
     );
-    let output = conclave(folder.path(), &arguments, &[("CONCLAVE_TOKEN", &admin)])
-        .output()
-        .await
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(ask(&admin).await.0, 0);
 }
 
 #[tokio::test]
@@ -288,18 +288,7 @@ async fn without_tokens_requests_for_another_host_are_refused() {
 #[tokio::test]
 async fn tokens_are_created_listed_and_revoked_on_the_command_line() {
     let folder = TempDir::new().unwrap();
-    let run = async |arguments: &[&str]| {
-        let output = conclave(folder.path(), arguments, &[])
-            .output()
-            .await
-            .unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (
-            output.status.code().unwrap(),
-            text(output.stdout),
-            text(output.stderr),
-        )
-    };
+    let run = async |arguments: &[&str]| run(conclave(folder.path(), arguments, &[])).await;
     let create = [
         "token",
         "create",
@@ -368,22 +357,15 @@ async fn tokens_are_created_listed_and_revoked_on_the_command_line() {
 async fn a_public_address_is_served_only_with_a_token() {
     let folder = TempDir::new().unwrap();
     let variables = [("ANTHROPIC_API_KEY", "k"), ("CONCLAVE_BIND", "0.0.0.0:0")];
-    let output = conclave(folder.path(), &["serve"], &variables)
-        .output()
-        .await
-        .unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{error}");
+    let serve = || run(conclave(folder.path(), &["serve"], &variables));
+    let (code, _, error) = serve().await;
+    assert_eq!(code, 3, "{error}");
     assert!(
         error.contains("CONCLAVE_BIND: 0.0.0.0:0 is reachable from outside"),
         "{error}"
     );
     let create = ["token", "create", "--name", "x", "--scope", "chat"];
-    let made = conclave(folder.path(), &create, &[])
-        .output()
-        .await
-        .unwrap();
-    let token = String::from_utf8(made.stdout).unwrap();
+    let token = run(conclave(folder.path(), &create, &[])).await.1;
     let service = Service::start(folder.path(), &variables).await;
     let port = service.url.rsplit(':').next().unwrap().to_owned();
     let url = format!("http://127.0.0.1:{port}/api/runs");
@@ -408,23 +390,10 @@ async fn a_public_address_is_served_only_with_a_token() {
     );
     service.stop().await;
     let id = BearerToken::parse(token.trim()).unwrap();
-    assert!(
-        conclave(folder.path(), &["token", "revoke", id.id()], &[])
-            .output()
-            .await
-            .unwrap()
-            .status
-            .success()
-    );
-    let output = conclave(folder.path(), &["serve"], &variables)
-        .output()
-        .await
-        .unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(3),
-        "a revoked token is no reason to need one"
-    );
+    let revoke = conclave(folder.path(), &["token", "revoke", id.id()], &[]);
+    assert_eq!(run(revoke).await.0, 0);
+    let code = serve().await.0;
+    assert_eq!(code, 3, "a revoked token is no reason to need one");
 }
 
 fn asked_by(user: &str, guild: &str, message: &str) -> Value {

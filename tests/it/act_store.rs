@@ -4,30 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conclave::domain::{
-    ActionGate, ActionMode, CommandName, Context, Question, RunId, RunKind, Source, Usd, User,
+    ActionGate, ActionMode, CommandName, Context, Question, RunKind, Source, Usd, User,
 };
 use conclave::journal::{
     Acceptance, ActionIntake, ActionOutcome, ActionStart, AfterAction, Claim, Effect, Ending,
     Event, Executed, Finished, GateChecked, NewRun, Owner, Parsed, PostgresStore, Requester,
     Restored, RunFilter, RunState, SqliteStore, Store, verify,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::json;
 use tempfile::TempDir;
-use uuid::Uuid;
 
-use crate::store::new_run;
+use crate::store::{at, id, new_run};
 use crate::support::postgres;
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(1_768_000_000 + second).unwrap()
-}
-
-fn id(n: u128) -> RunId {
-    RunId::from_uuid(Uuid::from_u128(
-        (0x0190_0000_0000_7000_8000_0000_0000_0000) + n,
-    ))
-}
 
 /// Returns an action of a user in the guild `g`.
 fn action(n: u128, user: &str, message: &str, key: Option<&str>) -> NewRun {

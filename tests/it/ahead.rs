@@ -93,7 +93,7 @@ async fn what_was_asked_in_vain_is_said_and_not_reused() {
         metrics.contains("conclave_speculations_total{outcome=\"wasted\"} 1"),
         "{metrics}"
     );
-    provider.reset();
+    provider.state().calls.clear();
     let answer = app.ask("audit", "B").await;
     assert_eq!(answer.outcome, "answered", "{}", answer.text());
     assert_eq!(provider.steps_of(&answer.run.to_string())["r1/solver"], 1);

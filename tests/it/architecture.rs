@@ -3,152 +3,54 @@
 //! paths, so a path through an imported name (`use crate::llm; llm::local::...`) is followed only
 //! as far as its import.
 
-mod committee;
-
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use regex::Regex;
 
+const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
+
+/// What a module may use, and which of its files and folders other modules may use. Its `mod.rs`
+/// re-exports everything else.
 struct Module {
-    name: &'static str,
-    may_know: &'static [&'static str],
-    /// The files and folders inside it that other modules may use. Its `mod.rs` re-exports
-    /// everything else.
-    open: &'static [&'static str],
+    may_use: Vec<String>,
+    open: Vec<String>,
 }
 
-/// The table of modules. A new module needs a row here and a line in ARCHITECTURE.md.
-const MODULES: &[Module] = &[
-    Module {
-        name: "domain",
-        may_know: &[],
-        open: &[],
-    },
-    Module {
-        name: "clock",
-        may_know: &[],
-        open: &[],
-    },
-    Module {
-        name: "compute",
-        may_know: &["domain"],
-        open: &[],
-    },
-    Module {
-        name: "journal",
-        may_know: &["clock", "compute", "domain"],
-        open: &["step", "views"],
-    },
-    Module {
-        name: "llm",
-        may_know: &["domain", "text"],
-        open: &[],
-    },
-    Module {
-        name: "config",
-        may_know: &["domain"],
-        open: &[],
-    },
-    Module {
-        name: "attachments",
-        may_know: &["domain", "llm"],
-        open: &[],
-    },
-    Module {
-        name: "text",
-        may_know: &[],
-        open: &[],
-    },
-    Module {
-        name: "scoring",
-        may_know: &["domain", "text"],
-        open: &[],
-    },
-    Module {
-        name: "committee",
-        may_know: &[
-            "attachments",
-            "config",
-            "domain",
-            "journal",
-            "llm",
-            "scoring",
-            "text",
-        ],
-        open: &["invariants", "routines"],
-    },
-    Module {
-        name: "actions",
-        may_know: &["committee", "config", "domain", "journal", "llm", "text"],
-        open: &["catalog", "commands", "gates", "parser", "reply"],
-    },
-    Module {
-        name: "tools",
-        may_know: &["committee", "domain", "journal", "llm"],
-        open: &["answers", "validate", "view"],
-    },
-    Module {
-        name: "strategies",
-        may_know: &["clock", "committee", "config", "domain", "journal", "text"],
-        open: &["learning", "report", "strategy"],
-    },
-    Module {
-        name: "app",
-        may_know: &[
-            "actions",
-            "attachments",
-            "clock",
-            "committee",
-            "compute",
-            "config",
-            "domain",
-            "journal",
-            "llm",
-            "strategies",
-            "text",
-            "tools",
-        ],
-        open: &[],
-    },
-    Module {
-        name: "http",
-        may_know: &[
-            "actions",
-            "app",
-            "attachments",
-            "clock",
-            "committee",
-            "config",
-            "domain",
-            "journal",
-            "llm",
-            "tools",
-        ],
-        open: &[],
-    },
-    // `doctor` uses the requests of llm, `show` uses the audit view of the committee.
-    Module {
-        name: "cli",
-        may_know: &[
-            "actions",
-            "app",
-            "clock",
-            "committee",
-            "config",
-            "domain",
-            "http",
-            "journal",
-            "llm",
-            "scoring",
-            "strategies",
-            "text",
-            "tools",
-        ],
-        open: &[],
-    },
-];
+/// Returns the table of modules in ARCHITECTURE.md.
+fn modules() -> BTreeMap<String, Module> {
+    let (_, table) = ARCHITECTURE.split_once("| module | may use |").unwrap();
+    let rows = table.lines().skip(2).take_while(|row| row.starts_with('|'));
+    let words = Regex::new(r"\w+").unwrap();
+    let list = |cell: &str| -> Vec<String> {
+        let found = words.find_iter(cell).map(|word| word.as_str().to_owned());
+        found.filter(|word| word != "nothing").collect()
+    };
+    let module = |row: &str| {
+        let cells: Vec<&str> = row.split('|').collect();
+        let (may_use, open) = (list(cells[2]), list(cells[3]));
+        (cells[1].trim().to_owned(), Module { may_use, open })
+    };
+    rows.map(module).collect()
+}
+
+/// The folders of the committee and the files beside them, with what each may use of the others.
+/// Files that are not listed (`mod.rs`, past runs, routines) may use everything. The prompts are
+/// among the dependencies; a failed call is a reason to fail.
+const COMMITTEE: &str = "
+stages: call call_names deps failure money output_shapes reply request_context rule_texts schemas
+call: call_names deps failure money schemas
+money: call_names deps failure output_shapes request_context schemas
+reply: call_names output_shapes request_context schemas
+request_context: deps failure rule_texts
+rule_texts:
+deps: call output_shapes schemas
+failure: call
+output_shapes:
+call_names:
+schemas:
+";
 
 /// External crates, with the modules that may use them.
 const HOMES: &[(&str, &[&str])] = &[
@@ -166,174 +68,108 @@ const NAMES_THAT_SAY_NOTHING: &[&str] =
 
 const MAX_LINES: usize = 600;
 
-#[test]
-fn every_module_uses_only_the_modules_that_the_table_allows() {
-    let files = files_under(&["src"]);
-    let insides = insides(&files);
-    report(
-        &files
-            .iter()
-            .flat_map(|file| strangers(file, &insides))
-            .collect::<Vec<_>>(),
-    );
-}
-
-#[test]
-fn every_file_is_short_finished_and_named_for_its_content() {
-    let files = files_under(&["src", "tests", "crates"]);
-    report(
-        &files
-            .iter()
-            .flat_map(|file| shape(file).into_iter().chain(unfinished(file)))
-            .collect::<Vec<_>>(),
-    );
-}
-
-/// A file: its path from the root, with `/`, and its text if it is Rust source.
+/// A file: its path from the root, and its text if it is Rust source.
 struct File {
     path: String,
     text: String,
 }
 
 impl File {
-    fn new(path: &str, text: &str) -> Self {
-        Self {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        }
-    }
-
     /// Returns the module path: `["committee", "score", "answer"]` for
     /// `src/committee/score/answer.rs`.
     fn module(&self) -> Vec<&str> {
-        let inner = self
-            .path
-            .trim_start_matches("src/")
-            .trim_end_matches(".rs")
-            .trim_end_matches("/mod");
+        let inner = self.path.trim_start_matches("src/");
+        let inner = inner.trim_end_matches(".rs").trim_end_matches("/mod");
         inner.split('/').collect()
+    }
+
+    fn is_test(&self) -> bool {
+        self.path.ends_with("tests.rs")
     }
 
     /// Returns the text without whole-line comments, because a link in a doc comment is no
     /// dependency. Line numbers stay the same.
     fn code(&self) -> String {
-        let kept = self.text.lines().map(|line| {
-            if line.trim_start().starts_with("//") {
-                ""
-            } else {
-                line
-            }
-        });
-        kept.collect::<Vec<_>>().join("\n")
+        let is_comment = |line: &str| line.trim_start().starts_with("//");
+        let kept = |line| if is_comment(line) { "" } else { line };
+        let lines: Vec<&str> = self.text.lines().map(kept).collect();
+        lines.join("\n")
+    }
+
+    /// Returns "PATH:LINE: RULE" for each match of a pattern in the code.
+    fn found(&self, pattern: &str, rule: &str) -> Vec<String> {
+        let (pattern, code) = (Regex::new(pattern).unwrap(), self.code());
+        let found = pattern.find_iter(&code);
+        found.map(|it| self.at(&code, it.start(), rule)).collect()
     }
 
     fn at(&self, code: &str, offset: usize, rule: &str) -> String {
-        format!(
-            "{}:{}: {rule}",
-            self.path,
-            code[..offset].matches('\n').count() + 1
-        )
+        let line = code[..offset].matches('\n').count() + 1;
+        format!("{}:{line}: {rule}", self.path)
     }
 }
 
-/// Returns the files and folders inside each module, such as `("journal", "sqlite")`.
-fn insides(files: &[File]) -> BTreeSet<(String, String)> {
-    let module = |file: &File| match file.module()[..] {
-        [outer, inner, ..] => Some((outer.to_owned(), inner.to_owned())),
-        _ => None,
-    };
-    files.iter().filter_map(module).collect()
-}
-
-/// Returns the violations of the two tables in a file.
-fn strangers(file: &File, insides: &BTreeSet<(String, String)>) -> Vec<String> {
-    let module = file.module();
-    let own = module[0];
+/// Returns the violations of the table of modules in a file. `inner` has the files and folders
+/// inside each module, such as `["journal", "sqlite"]`.
+fn strangers(
+    file: &File,
+    modules: &BTreeMap<String, Module>,
+    inner: &BTreeSet<[String; 2]>,
+) -> Vec<String> {
+    let own = file.module()[0];
     if !file.path.ends_with(".rs") || ["lib", "main"].contains(&own) {
-        return Vec::new();
+        return vec![];
     }
-    let Some(row) = MODULES.iter().find(|row| row.name == own) else {
-        return vec![format!(
-            "{}:1: the module {own} has no row in the table of tests/it/architecture.rs",
-            file.path
-        )];
+    let Some(row) = modules.get(own) else {
+        return vec![format!("{own} is not in the table of ARCHITECTURE.md")];
     };
     let code = file.code();
-    let mut broken = Vec::new();
+    let mut broken = vec![];
     for (offset, path) in crate_paths(&code) {
-        let Some(other) = MODULES
-            .iter()
-            .find(|row| row.name == path[0] && row.name != own)
-        else {
+        let name = &path[0];
+        let Some(other) = modules.get(name).filter(|_| name != own) else {
             continue;
         };
-        let name = other.name;
-        if !row.may_know.contains(&name) {
-            let known = if row.may_know.is_empty() {
-                "no other module".to_owned()
-            } else {
-                row.may_know.join(", ")
-            };
-            broken.push(file.at(
-                &code,
-                offset,
-                &format!("{own} must not know {name}; it may know {known}"),
-            ));
-        } else if let Some(inner) = path.get(1)
-            && insides.contains(&(name.to_owned(), inner.clone()))
-            && !other.open.contains(&inner.as_str())
+        if !row.may_use.contains(name) {
+            let rule = format!("{own} must not use {name}");
+            broken.push(file.at(&code, offset, &rule));
+        } else if let Some(part) = path.get(1)
+            && inner.contains(&[name.clone(), part.clone()])
+            && !other.open.contains(part)
         {
-            let rule =
-                format!("{name}::{inner} is an inside of {name}: take what its mod.rs re-exports");
+            let rule = format!("{name}::{part} is not open: use what {name}/mod.rs re-exports");
             broken.push(file.at(&code, offset, &rule));
         }
     }
     for (outside, homes) in HOMES.iter().filter(|(_, homes)| !homes.contains(&own)) {
-        let used = Regex::new(&format!(r"\b{outside}(::|;)")).unwrap();
         let rule = format!("{outside} is used only in {}", homes.join(", "));
-        broken.extend(
-            used.find_iter(&code)
-                .map(|found| file.at(&code, found.start(), &rule)),
-        );
+        broken.extend(file.found(&format!(r"\b{outside}(::|;)"), &rule));
     }
-    broken.extend(climbs(file, &code, module.len()));
-    broken.dedup();
+    broken.extend(climbs(file, file.module().len()));
     broken
 }
 
-/// Finds `super::` chains that leave the top-level module, because the tables cannot check what
-/// they reach. Files of tests have one more module level and are skipped.
-fn climbs(file: &File, code: &str, depth: usize) -> Vec<String> {
-    if file.path.ends_with("tests.rs") {
-        return Vec::new();
+/// Finds `super::` chains of this length, which leave the module, because the tables cannot check
+/// what they reach. Tests have one more module level and are skipped.
+fn climbs(file: &File, length: usize) -> Vec<String> {
+    if file.is_test() {
+        return vec![];
     }
-    let house = code.split("#[cfg(test)]\nmod ").next().unwrap_or(code);
-    let chains = Regex::new(r"\b(super::)+").unwrap();
-    let out = chains
-        .find_iter(house)
-        .filter(|chain| chain.as_str().matches("super").count() >= depth);
-    out.map(|chain| {
-        file.at(
-            code,
-            chain.start(),
-            "another module is named by crate::, not by super::",
-        )
-    })
-    .collect()
+    let text = file.text.split("#[cfg(test)]\nmod ").next().unwrap();
+    let (path, text) = (file.path.clone(), text.to_owned());
+    let rule = "another module is named by crate::, not by super::";
+    File { path, text }.found(&format!(r"\b(super::){{{length},}}"), rule)
 }
 
 /// Returns every path that starts at `crate::`, with groups expanded, and the offset at which it
 /// starts. No path is empty.
 fn crate_paths(code: &str) -> Vec<(usize, Vec<String>)> {
-    let mut paths = Vec::new();
+    let mut paths = vec![];
     for found in Regex::new(r"\bcrate\s*::").unwrap().find_iter(code) {
-        let mut ends = Vec::new();
-        branches(&code[found.end()..], Vec::new(), &mut ends);
-        paths.extend(
-            ends.into_iter()
-                .filter(|path| !path.is_empty())
-                .map(|path| (found.start(), path)),
-        );
+        let mut ends = vec![];
+        branches(&code[found.end()..], vec![], &mut ends);
+        ends.retain(|path| !path.is_empty());
+        paths.extend(ends.into_iter().map(|path| (found.start(), path)));
     }
     paths
 }
@@ -355,9 +191,8 @@ fn branches<'a>(text: &'a str, mut path: Vec<String>, ends: &mut Vec<Vec<String>
             group = after;
         }
     }
-    let length = rest
-        .find(|c: char| !c.is_alphanumeric() && c != '_')
-        .unwrap_or(rest.len());
+    let is_end = |c: char| !c.is_alphanumeric() && c != '_';
+    let length = rest.find(is_end).unwrap_or(rest.len());
     if length > 0 {
         path.push(rest[..length].to_owned());
         rest = &rest[length..];
@@ -369,42 +204,9 @@ fn branches<'a>(text: &'a str, mut path: Vec<String>, ends: &mut Vec<Vec<String>
     rest
 }
 
-fn shape(file: &File) -> Vec<String> {
-    let mut broken = Vec::new();
-    let lines = file.text.lines().count();
-    if lines > MAX_LINES {
-        broken.push(format!(
-            "{}:{MAX_LINES}: {lines} lines, at most {MAX_LINES}: split it",
-            file.path
-        ));
-    }
-    let parts = file
-        .path
-        .split('/')
-        .map(|part| part.split('.').next().unwrap_or(part));
-    for part in parts.filter(|part| NAMES_THAT_SAY_NOTHING.contains(part)) {
-        broken.push(format!(
-            "{}:1: `{part}` says nothing of what is inside: name it for the problem",
-            file.path
-        ));
-    }
-    broken
-}
-
-fn unfinished(file: &File) -> Vec<String> {
-    let code = file.code();
-    let marks = Regex::new(r"\b(todo|unimplemented|dbg)!|#\[ignore").unwrap();
-    let rule =
-        "unfinished code, debugging output and tests that are left out do not go into the tree";
-    marks
-        .find_iter(&code)
-        .map(|mark| file.at(&code, mark.start(), rule))
-        .collect()
-}
-
 fn files_under(folders: &[&str]) -> Vec<File> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = Vec::new();
+    let mut files = vec![];
     let mut open: Vec<_> = folders.iter().map(|folder| root.join(folder)).collect();
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(folder).unwrap() {
@@ -413,153 +215,165 @@ fn files_under(folders: &[&str]) -> Vec<File> {
                 open.push(path);
                 continue;
             }
-            let name = path
-                .strip_prefix(root)
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .replace('\\', "/");
-            let text = if name.ends_with(".rs") {
-                fs::read_to_string(&path).unwrap()
-            } else {
-                String::new()
-            };
-            files.push(File { path: name, text });
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap();
+            let is_rust = name.ends_with(".rs");
+            let text = is_rust.then(|| fs::read_to_string(&path).unwrap());
+            let (path, text) = (name.to_owned(), text.unwrap_or_default());
+            files.push(File { path, text });
         }
     }
-    assert!(!files.is_empty(), "no file under {folders:?}");
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files
 }
 
-fn report(broken: &[String]) {
-    assert!(
-        broken.is_empty(),
-        "the rules of the architecture are broken:\n  {}",
-        broken.join("\n  ")
-    );
+/// Returns the paths of a file inside the committee, without `crate::committee`, and where they are.
+fn committee_paths(code: &str) -> Vec<(usize, Vec<String>)> {
+    let mut paths = crate_paths(code);
+    paths.retain(|(_, path)| path.len() > 1 && path[0] == "committee");
+    let inner = paths.into_iter();
+    inner.map(|(at, path)| (at, path[1..].to_vec())).collect()
 }
 
-fn strangers_in(path: &str, text: &str) -> Vec<String> {
-    let tree = [
-        "src/journal/sqlite/mod.rs",
-        "src/journal/views.rs",
-        "src/llm/local.rs",
-    ];
-    strangers(
-        &File::new(path, text),
-        &insides(&tree.map(|path| File::new(path, ""))),
-    )
+/// Returns the violations of the table of the committee in a file.
+fn committee_strangers(file: &File) -> Vec<String> {
+    let ["committee", own, ..] = file.module()[..] else {
+        return vec![];
+    };
+    let parts = COMMITTEE.lines().filter_map(|line| line.split_once(':'));
+    let Some((_, may_use)) = parts.clone().find(|(part, _)| *part == own) else {
+        return vec![];
+    };
+    let may_use: Vec<&str> = may_use.split(' ').collect();
+    let code = file.code();
+    let mut broken = climbs(file, file.module().len() - 1);
+    for (offset, path) in committee_paths(&code) {
+        if path[0] != own && !may_use.contains(&path[0].as_str()) {
+            let rule = format!("committee::{own} must not use committee::{}", path[0]);
+            broken.push(file.at(&code, offset, &rule));
+        }
+    }
+    broken
+}
+
+/// Returns the files of the committee that need each other, and those between them.
+fn cycles(files: &[File]) -> BTreeSet<String> {
+    let name = |path: &[String]| path.join("::");
+    let own = |file: &File| file.module()[1..].join("::");
+    let known: BTreeSet<String> = files.iter().map(own).collect();
+    let uses = |file: &File| {
+        let paths = committee_paths(&file.code()).into_iter();
+        let modules = paths.filter_map(|(_, path)| {
+            let mut heads = (1..=path.len()).rev().map(|length| name(&path[..length]));
+            heads.find(|head| known.contains(head) && *head != own(file))
+        });
+        modules.collect::<BTreeSet<String>>()
+    };
+    let mut left: BTreeMap<_, _> = files.iter().map(|file| (own(file), uses(file))).collect();
+    // A file that needs no other remaining file, or that none needs, is in no cycle.
+    loop {
+        let (before, names) = (left.len(), left.keys().cloned().collect::<BTreeSet<_>>());
+        let needed: BTreeSet<String> = left.values().flatten().cloned().collect();
+        left.retain(|own, uses| needed.contains(own) && !uses.is_disjoint(&names));
+        if left.len() == before {
+            return names;
+        }
+    }
 }
 
 #[test]
-fn an_import_that_the_table_does_not_allow_is_found() {
-    assert_eq!(
-        strangers_in(
-            "src/domain/plan.rs",
-            "//! Plans.\nuse crate::journal::Event;\n"
+fn every_module_uses_only_the_modules_that_the_table_allows() {
+    let (files, modules) = (files_under(&["src"]), modules());
+    assert_eq!(modules.len(), 16);
+    let inner = files.iter().filter_map(|file| match file.module()[..] {
+        [outer, inner, ..] => Some([outer, inner].map(str::to_owned)),
+        _ => None,
+    });
+    let inner = inner.collect();
+    let broken = files.iter().flat_map(|it| strangers(it, &modules, &inner));
+    assert_eq!(broken.collect::<Vec<_>>(), [""; 0]);
+
+    let planted = |path: &str, text: &str| {
+        let (path, text) = (path.to_owned(), text.to_owned());
+        strangers(&File { path, text }, &modules, &inner).join("\n")
+    };
+    for (path, text, rule) in [
+        (
+            "src/domain/a.rs",
+            "use crate::journal::Event;",
+            "domain must not use journal",
         ),
-        ["src/domain/plan.rs:2: domain must not know journal; it may know no other module"]
-    );
-    assert_eq!(
-        strangers_in(
-            "src/llm/registry.rs",
-            "fn f() {\n    crate::config::load();\n}"
+        (
+            "src/app/a.rs",
+            "use crate::{\n    domain::{Usd as U},\n    http::R,\n};",
+            "must not use http",
         ),
-        ["src/llm/registry.rs:2: llm must not know config; it may know domain, text"]
-    );
-    assert_eq!(
-        strangers_in("src/decide/mod.rs", ""),
-        [
-            "src/decide/mod.rs:1: the module decide has no row in the table of tests/it/architecture.rs"
-        ]
-    );
-}
-
-#[test]
-fn a_forbidden_import_in_a_multi_line_group_is_found() {
-    let text = "use crate::{\n    domain::{Plan, Usd as Money},\n    http::Router,\n};\n";
-    assert_eq!(
-        strangers_in("src/app/mod.rs", text),
-        [
-            "src/app/mod.rs:1: app must not know http; it may know actions, attachments, clock, committee, compute, config, domain, journal, llm, strategies, text, tools"
-        ]
-    );
-}
-
-#[test]
-fn other_modules_use_only_re_exports_and_listed_submodules() {
-    let text = "use crate::journal::sqlite::SqliteStore;\nuse crate::llm::{self, local};\n";
-    assert_eq!(
-        strangers_in("src/committee/deps.rs", text),
-        [
-            "src/committee/deps.rs:1: journal::sqlite is an inside of journal: take what its mod.rs re-exports",
-            "src/committee/deps.rs:2: llm::local is an inside of llm: take what its mod.rs re-exports",
-        ]
-    );
-    let allowed = "use crate::journal::{Event, views::{self, calls}};\nuse crate::llm::Error;\n";
-    assert_eq!(strangers_in("src/committee/deps.rs", allowed), [""; 0]);
-    assert_eq!(
-        strangers_in("src/journal/store.rs", "use crate::journal::sqlite::Row;"),
-        [""; 0]
-    );
-}
-
-#[test]
-fn an_external_crate_in_a_wrong_module_is_found_except_in_comments() {
-    assert_eq!(
-        strangers_in(
-            "src/committee/deps.rs",
-            "use reqwest::Client;\n// sqlx::query\nlet my_axum = 1;"
+        (
+            "src/llm/a.rs",
+            "\nfn f() { crate::config::load() }",
+            ":2: llm must not use config",
         ),
-        ["src/committee/deps.rs:1: reqwest is used only in attachments, cli, llm"]
-    );
-    assert_eq!(
-        strangers_in(
-            "src/llm/http.rs",
-            "use reqwest::Client;\n/// See [`crate::http::x`].\n"
+        (
+            "src/committee/a.rs",
+            "use crate::llm::{self, local};",
+            "llm::local is not open",
         ),
-        [""; 0]
-    );
-}
-
-#[test]
-fn super_does_not_lead_out_of_a_module() {
+        (
+            "src/committee/a.rs",
+            "use reqwest::Client;",
+            "used only in attachments, cli, llm",
+        ),
+        (
+            "src/committee/a.rs",
+            "use super::super::journal::Event;",
+            "by crate::",
+        ),
+        ("src/decide/a.rs", "", "decide is not in the table"),
+    ] {
+        assert!(planted(path, text).contains(rule), "{path}: {text}");
+    }
     let text =
-        "use super::super::journal::Event;\n#[cfg(test)]\nmod tests { use super::super::Case; }";
-    assert_eq!(
-        strangers_in("src/committee/deps.rs", text),
-        ["src/committee/deps.rs:1: another module is named by crate::, not by super::"]
-    );
-    assert_eq!(
-        strangers_in("src/scoring/answer/plain.rs", "use super::super::Output;"),
-        [""; 0]
-    );
+        "use crate::journal::{Event, views::{self, calls}};\n// sqlx::query\nlet my_axum = 1;";
+    assert_eq!(planted("src/committee/a.rs", text), "");
 }
 
 #[test]
-fn long_files_vague_names_and_unfinished_code_are_found() {
-    assert_eq!(
-        shape(&File::new("src/llm/utils/mod.rs", &"\n".repeat(601))),
-        [
-            "src/llm/utils/mod.rs:600: 601 lines, at most 600: split it",
-            "src/llm/utils/mod.rs:1: `utils` says nothing of what is inside: name it for the problem",
-        ]
-    );
-    assert_eq!(
-        shape(&File::new(
-            "src/actions/service_level.rs",
-            &"\n".repeat(600)
-        )),
-        [""; 0]
-    );
-    let text = format!(
-        "fn f() {{\n    {}!()\n}}\n#[{}]\nfn todo() {{}}\n",
-        "todo", "ignore"
-    );
-    let lines: Vec<_> = unfinished(&File::new("src/a.rs", &text))
-        .iter()
-        .map(|rule| rule[..11].to_owned())
-        .collect();
-    assert_eq!(lines, ["src/a.rs:2:", "src/a.rs:4:"]);
+fn the_folders_of_the_committee_have_their_order_and_no_two_files_need_each_other() {
+    let mut files = files_under(&["src/committee"]);
+    files.retain(|file| file.path.ends_with(".rs") && !file.is_test());
+    let broken: Vec<String> = files.iter().flat_map(committee_strangers).collect();
+    assert_eq!(broken, [""; 0]);
+    assert_eq!(cycles(&files), BTreeSet::new());
+
+    let planted = [
+        (
+            "src/committee/money/a.rs",
+            "use crate::committee::stages::b;",
+        ),
+        (
+            "src/committee/stages/b.rs",
+            "use crate::committee::{money::a};",
+        ),
+    ];
+    let planted = planted.map(|(path, text)| File {
+        path: path.to_owned(),
+        text: text.to_owned(),
+    });
+    let rule = "src/committee/money/a.rs:1: committee::money must not use committee::stages";
+    assert_eq!(committee_strangers(&planted[0]), [rule]);
+    assert_eq!(cycles(&planted).len(), 2);
+}
+
+#[test]
+fn every_file_is_short_finished_and_named_for_its_content() {
+    for file in files_under(&["src", "tests", "crates"]) {
+        let lines = file.text.lines().count();
+        assert!(lines <= MAX_LINES, "{}: {lines} lines: split it", file.path);
+        let parts = file.path.split('/');
+        let mut names = parts.filter_map(|part| part.split('.').next());
+        let vague = names.find(|name| NAMES_THAT_SAY_NOTHING.contains(name));
+        assert_eq!(vague, None, "{}", file.path);
+        let rule = "unfinished code, debugging output, or a test that is left out";
+        let marks = file.found(r"\b(todo|unimplemented|dbg)!|#\[ignore", rule);
+        assert_eq!(marks, [""; 0]);
+    }
 }

@@ -5,17 +5,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat};
 
+const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+
 #[tokio::test]
 async fn an_ask_is_answered_by_six_calls() {
     let provider = MockProvider::start().await;
-    provider.latency(std::time::Duration::from_millis(300));
+    provider.state().script.latency = std::time::Duration::from_millis(300);
     let app = TestApp::start(&provider).await;
-    let got = app
-        .ask(
-            "ask",
-            "What is the boiling point of water at sea level in Celsius?",
-        )
-        .await;
+    let got = app.ask("ask", QUESTION).await;
     assert_eq!(got.outcome, "answered");
     assert!(
         !got.text().contains("to stay under the cap"),
@@ -44,7 +41,7 @@ async fn an_ask_is_answered_by_six_calls() {
     assert_eq!(steps.keys().collect::<Vec<_>>(), expected);
     assert_eq!(provider.complaints(), Vec::<String>::new());
     assert_eq!(
-        provider.most_in_flight(),
+        provider.state().most_in_flight,
         4,
         "the master and the agents work at the same time"
     );
@@ -54,12 +51,7 @@ async fn an_ask_is_answered_by_six_calls() {
 async fn an_audit_carries_the_appendix_as_data_and_as_markdown() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
-    let got = app
-        .ask(
-            "audit",
-            "What is the boiling point of water at sea level in Celsius?",
-        )
-        .await;
+    let got = app.ask("audit", QUESTION).await;
     let audit = &got.body["audit"];
     assert_eq!(audit["runId"], got.run.to_string());
     assert_eq!(audit["agents"].as_array().unwrap().len(), 3);
@@ -123,12 +115,7 @@ async fn a_round_with_nothing_to_settle_is_skipped_and_the_journal_says_why() {
     }))
     .await;
     let app = TestApp::start(&provider).await;
-    let got = app
-        .ask(
-            "deep",
-            "What is the boiling point of water at sea level in Celsius?",
-        )
-        .await;
+    let got = app.ask("deep", QUESTION).await;
     assert_eq!(provider.count_step("r2/*"), 0);
     let skipped = got.events().find_map(|e| {
         if let Event::RoundSkipped(s) = e {
@@ -345,12 +332,7 @@ async fn without_any_figures_the_estimate_is_a_rule_of_thumb_and_says_so() {
 async fn a_small_cap_trims_the_plan_and_the_audit_says_so() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.035")).await;
-    let got = app
-        .ask(
-            "audit",
-            "What is the boiling point of water at sea level in Celsius?",
-        )
-        .await;
+    let got = app.ask("audit", QUESTION).await;
     let left_out = got.body["audit"]["leftOut"].as_array().unwrap();
     assert!(!left_out.is_empty());
     let listed = format!("- Left out: {}", left_out[0].as_str().unwrap());
@@ -405,12 +387,7 @@ async fn the_master_estimates_are_clamped_and_logged() {
     let provider = MockProvider::playing(scenario).await;
     provider.reply_with("synthesis", synthesis);
     let app = TestApp::start(&provider).await;
-    let got = app
-        .ask(
-            "audit",
-            "What is the boiling point of water at sea level in Celsius?",
-        )
-        .await;
+    let got = app.ask("audit", QUESTION).await;
     let confidence = &got.body["audit"]["confidence"];
     assert_eq!(confidence["conflictPenalty"]["applied"], json!(0.6));
     assert_eq!(confidence["conflictPenalty"]["estimated"], json!(7.5));
@@ -425,12 +402,7 @@ async fn the_master_estimates_are_clamped_and_logged() {
 async fn the_same_chat_works_with_another_provider_by_config_alone() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, Setup::default().on_openai(&provider)).await;
-    let got = app
-        .ask(
-            "audit",
-            "What is the boiling point of water at sea level in Celsius?",
-        )
-        .await;
+    let got = app.ask("audit", QUESTION).await;
     assert_eq!(got.outcome, "answered");
     assert!(
         provider
@@ -465,10 +437,7 @@ async fn images_are_shown_only_to_the_visual_agent() {
 async fn an_image_that_may_not_be_fetched_is_named_in_the_reply() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
-    let mut body = chat(
-        "ask",
-        "What is the boiling point of water at sea level in Celsius?",
-    );
+    let mut body = chat("ask", QUESTION);
     body["attachments"] = json!([{ "filename": "a.png", "url": "https://internal.example/a.png" }]);
     let got = app.reply(app.post(&body)).await;
     assert!(
@@ -482,12 +451,7 @@ async fn an_image_that_may_not_be_fetched_is_named_in_the_reply() {
 async fn self_confidence_is_capped_and_never_shown_to_another_model() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
-    let got = app
-        .ask(
-            "ask",
-            "What is the boiling point of water at sea level in Celsius?",
-        )
-        .await;
+    let got = app.ask("ask", QUESTION).await;
     for event in got.events() {
         if let Event::AgentFinished(finished) = event
             && let AgentOutcome::Answered { report, .. } = &finished.outcome
@@ -574,12 +538,7 @@ async fn agents_that_answered_for_another_option_are_called_again() {
 async fn a_plan_that_the_cap_has_no_room_for_is_replaced_by_hints() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.05")).await;
-    let got = app
-        .ask(
-            "audit",
-            "What is the boiling point of water at sea level in Celsius?",
-        )
-        .await;
+    let got = app.ask("audit", QUESTION).await;
     assert_eq!(got.body["audit"]["planObtained"], "by hints");
     assert_eq!(provider.count_step("plan"), 0);
 }

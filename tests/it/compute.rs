@@ -185,15 +185,14 @@ async fn a_run_that_brings_its_replica_down_three_times_is_given_up() {
 }
 
 /// Lets a run take all memory of three processes in a row. Other runs are still answered.
-async fn three_processes_abort_in_a_piece(home: Home) {
+async fn three_processes_abort_in_a_piece(mut home: Home) {
     let provider = MockProvider::start().await;
     let prompts = prompts_that_never_end(&home);
     let variables = [("CONCLAVE_PROMPTS_DIR", prompts.as_str())];
+    let unlimited = std::mem::replace(&mut home.limit, "-c 0; ulimit -v 1500000");
     let mut runs = vec![];
     for number in 0..3 {
-        let mut service = home
-            .serve_limited("-c 0; ulimit -v 1500000", &provider, &variables)
-            .await;
+        let mut service = home.serve(&provider, &variables).await;
         if number == 0 {
             runs.extend(service.accept("ask", BOUNDLESS, 0).await);
         }
@@ -201,6 +200,7 @@ async fn three_processes_abort_in_a_piece(home: Home) {
         let status = died.await.unwrap().unwrap();
         assert_eq!(status.signal(), Some(6), "SIGABRT, not the test, ends it");
     }
+    home.limit = unlimited;
     let service = home.serve(&provider, &variables).await;
     let events = until(&home, runs[0], ended).await;
     let Some(Event::Finished(finished)) = events.last() else {

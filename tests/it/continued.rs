@@ -8,7 +8,7 @@ use conclave::journal::Event;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp};
+use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp, run_of};
 
 /// A config under which no run is confident enough to answer at once.
 fn unsure() -> Setup {
@@ -52,7 +52,7 @@ async fn a_question_in_plain_text_keeps_what_its_options_mean() {
         got.text()
     );
     assert_eq!(choices(&got), HOW_TO_GO_ON);
-    provider.reset();
+    provider.state().calls.clear();
     let stopped = app.ask("audit", "C").await;
     assert_eq!(stopped.outcome, "answered");
     assert_eq!(provider.calls().len(), 0, "the user chose to stop");
@@ -108,10 +108,7 @@ async fn an_agent_whose_report_is_reused_is_not_asked_for_those_that_the_cap_lea
         // "A" is the solver's own answer, so its report holds.
         let body = crate::support::chat("audit", "A");
         let response = poor.post(&body).send().await.unwrap();
-        let run = response.headers()["x-request-id"]
-            .to_str()
-            .unwrap()
-            .to_owned();
+        let run = run_of(&response).to_string();
         let steps = provider.steps_of(&run);
         assert!(
             !steps.contains_key("r1/solver"),

@@ -10,11 +10,12 @@ use conclave::journal::{
     self, Ending, Error, JournalStore as _, PostgresStore, SqliteBounds, SqliteStore,
 };
 use serde_json::{Value, json};
+use sqlx::PgPool;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 
 use crate::support::process::{Home, conclave};
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat, client, postgres, until};
+use crate::support::{Fault, MockProvider, Setup, TestApp, chat, client, postgres, run_of, until};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -74,11 +75,7 @@ async fn hand_in(app: &TestApp, message: &str) -> Result<RunId, (u16, Value)> {
         assert!(response.headers().contains_key("retry-after"));
         return Err((status, response.json().await.unwrap()));
     }
-    Ok(response.headers()["x-request-id"]
-        .to_str()
-        .unwrap()
-        .parse()
-        .unwrap())
+    Ok(run_of(&response))
 }
 
 /// Checks that every run has its reply and an intact chain, and that the file passes the integrity
@@ -157,7 +154,7 @@ async fn a_locked_database_refuses_new_runs_and_delays_those_in_flight() {
         .times(3);
     let (app, raw) = cramped(&provider, None).await;
     let run = hand_in(&app, QUESTION).await.unwrap();
-    until(async || provider.in_flight() >= 3).await;
+    until(async || provider.state().in_flight >= 3).await;
     let lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
     let (status, problem) = hand_in(&app, "Another?").await.unwrap_err();
     assert_eq!(
@@ -170,7 +167,7 @@ async fn a_locked_database_refuses_new_runs_and_delays_those_in_flight() {
         200,
         "reading needs no lock"
     );
-    until(async || provider.in_flight() == 0).await;
+    until(async || provider.state().in_flight == 0).await;
     lock.rollback().await.unwrap();
     hold(&app, &raw, &[run]).await;
     assert!(hand_in(&app, "Another?").await.is_ok());
@@ -220,7 +217,7 @@ async fn sqlite_errors_have_clear_messages() {
 async fn postgresql_errors_have_clear_messages_without_address_or_statement() {
     let url = postgres::fresh().await;
     let store = PostgresStore::open(&url, "one").await.unwrap();
-    let raw = postgres::raw(&url).await;
+    let raw = PgPool::connect(&url).await.unwrap();
     // The trigger refuses every insert of a run with the SQLSTATE that is its user id.
     sqlx::raw_sql(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -258,7 +255,7 @@ async fn connections_to_a_read_only_server_are_replaced() {
     let url = postgres::fresh().await;
     let store = PostgresStore::open(&url, "one").await.unwrap();
     store.ready().await.unwrap();
-    let raw = postgres::raw(&url).await;
+    let raw = PgPool::connect(&url).await.unwrap();
     let read_only = async |value: &str| {
         let statement = format!(
             "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = {value}',
@@ -293,11 +290,11 @@ async fn connections_to_a_read_only_server_are_replaced() {
 async fn the_loss_and_the_return_of_the_database_are_logged_once_and_told_by_ready() {
     let provider = MockProvider::start().await;
     let home = Home::postgres(30).await;
-    let service = home.serve(&provider, &[]).await;
+    let mut service = home.serve(&provider, &[]).await;
     let mut other: url::Url = home.database.parse().unwrap();
     let name = other.path().trim_start_matches('/').to_owned();
     other.set_path("postgres");
-    let raw = postgres::raw(other.as_str()).await;
+    let raw = PgPool::connect(other.as_str()).await.unwrap();
     let allow = async |is_allowed: bool| {
         let statement = format!(
             "ALTER DATABASE {name} ALLOW_CONNECTIONS {is_allowed};
@@ -308,8 +305,9 @@ async fn the_loss_and_the_return_of_the_database_are_logged_once_and_told_by_rea
             .await
             .unwrap();
     };
+    let url = format!("{}/ready", service.url);
     let ready = async || {
-        let answer = client().get(format!("{}/ready", service.url)).send().await;
+        let answer = client().get(&url).send().await;
         answer.unwrap().status().as_u16()
     };
     assert_eq!(ready().await, 200);
@@ -332,7 +330,7 @@ async fn the_loss_and_the_return_of_the_database_are_logged_once_and_told_by_rea
 async fn a_transaction_that_postgresql_aborts_is_retried() {
     let url = postgres::fresh().await;
     let store = PostgresStore::open(&url, "one").await.unwrap();
-    let raw = postgres::raw(&url).await;
+    let raw = PgPool::connect(&url).await.unwrap();
     // A sequence keeps its value after a rollback: the first two attempts are aborted, the third
     // succeeds.
     sqlx::raw_sql(
@@ -407,7 +405,7 @@ async fn an_unreachable_database_stops_the_start_without_showing_its_password() 
 async fn a_schema_of_a_later_version_is_refused() {
     let url = postgres::fresh().await;
     drop(PostgresStore::open(&url, "one").await.unwrap());
-    let raw = postgres::raw(&url).await;
+    let raw = PgPool::connect(&url).await.unwrap();
     let later =
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
                  VALUES (999, 'later', true, '', 0)";

@@ -84,7 +84,7 @@ async fn user_text_and_file_names_stay_inside_their_block() {
     let app = TestApp::with(&provider, Setup::default().env("ATTACHMENT_HOSTS", "")).await;
     let mut tags = std::collections::BTreeSet::new();
     for attack in attacks() {
-        provider.reset();
+        provider.state().calls.clear();
         let mut body = chat(
             "ask",
             &format!("What is the boiling point of water at sea level in Celsius?\n{attack}"),
@@ -221,11 +221,9 @@ async fn an_agents_text_changes_no_call_no_cap_and_no_other_score() {
         report["failureModes"] = json!([attack]);
         provider.reply_with("r1/critic", report).once();
         let got = app.ask("audit", &message).await;
-        assert_eq!(
-            provider.steps_of(&got.run.to_string()),
-            provider.steps_of(&clean.run.to_string()),
-            "{attack}"
-        );
+        let asked = provider.steps_of(&got.run.to_string());
+        assert_eq!(asked["r1/critic"], 1, "the attack was sent");
+        assert_eq!(asked, provider.steps_of(&clean.run.to_string()), "{attack}");
         assert_eq!(others(&got), others(&clean), "{attack}");
         assert_eq!(
             got.body["meta"]["budget"]["capUsd"],
@@ -240,5 +238,4 @@ async fn an_agents_text_changes_no_call_no_cap_and_no_other_score() {
                 .collect::<Vec<_>>(),
         );
     }
-    assert_eq!(provider.unmet_rules(), [""; 0]);
 }

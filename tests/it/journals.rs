@@ -90,7 +90,7 @@ async fn new_journals_are_read_alike() {
     let app = TestApp::start(&provider).await;
     let ask = async |mode: &str, scenario: Scenario| {
         let message = format!("new: {}", scenario.message);
-        provider.play(scenario);
+        provider.state().scenario = scenario;
         app.ask(mode, &message).await
     };
     ask("ask", Scenario::agreeing()).await;
@@ -102,7 +102,7 @@ async fn new_journals_are_read_alike() {
     provider.on("r1/verifier", Fault::Malformed);
     provider.on("r1/verifier/repair", Fault::Malformed);
     ask("audit", Scenario::agreeing()).await;
-    provider.heal();
+    provider.state().script = Default::default();
     let said = crate::act::said("ada", "/roll 2d6+3");
     let acted = app.client.post(format!("{}/api/act", app.url)).json(&said);
     assert_eq!(acted.send().await.unwrap().status(), 200);
@@ -111,13 +111,8 @@ async fn new_journals_are_read_alike() {
         .on("synthesis", Fault::Hang(Duration::from_secs(60)))
         .once();
     let question = crate::support::chat("ask", &format!("new: {}", Scenario::agreeing().message));
-    let accepted = app.post(&question).header("prefer", "respond-async").send();
-    let run_id = accepted.await.unwrap().headers()["x-request-id"]
-        .to_str()
-        .unwrap()
-        .parse()
-        .unwrap();
-    crate::support::until(async || provider.in_flight() > 0).await;
+    let run_id = app.accept(&question).await;
+    crate::support::until(async || provider.state().in_flight > 0).await;
     app.app.drain(Duration::from_millis(1)).await;
     let folder = std::sync::Arc::clone(&app.folder);
     let next = TestApp::on(&provider, Setup::default(), folder).await;

@@ -118,7 +118,7 @@ async fn an_assumption_of_a_reply_from_memory_can_be_corrected() {
     let again = asked(&app, QUESTION, None).await;
     assert_eq!(again.outcome, "heuristic");
     assert!(again.text().contains("A1"), "{}", again.text());
-    provider.reset();
+    provider.state().calls.clear();
     let corrected = asked(&app, "A1 is wrong: the water is on a mountain", None).await;
     assert_eq!(corrected.outcome, "answered");
     let accepted = corrected.events().find_map(|event| match event {

@@ -1,6 +1,7 @@
 //! Tests `/openapi.json` and `/docs`: valid, complete, and consistent with the real answers.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use conclave::config::Limits;
 use conclave::http;
@@ -14,31 +15,32 @@ use crate::support::{MockProvider, Scenario, TestApp, chat};
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 const NOBODY: &str = "01890000-0000-7000-8000-000000000000";
 
-fn document() -> Value {
-    http::document(&Limits::default())
-}
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| http::document(&Limits::default()));
 
 /// Returns a validator for a schema of the document.
-fn held(document: &Value, schema: &Value) -> Validator {
+fn held(schema: &Value) -> Validator {
     let mut whole = schema.clone();
-    whole["components"] = document["components"].clone();
-    jsonschema::draft202012::options()
-        .should_validate_formats(true)
-        .build(&whole)
-        .unwrap()
+    whole["components"] = DOCUMENT["components"].clone();
+    let options = jsonschema::draft202012::options().should_validate_formats(true);
+    options.build(&whole).unwrap()
 }
 
-fn hold(document: &Value, schema: &Value, value: &Value) {
-    let errors: Vec<String> = held(document, schema)
-        .iter_errors(value)
-        .map(|e| format!("{}: {e}", e.instance_path()))
-        .collect();
-    assert_eq!(errors, Vec::<String>::new(), "{value:#}");
+/// Checks a value against the schema of this name.
+fn hold(name: &str, value: &Value) {
+    let schema = json!({ "$ref": format!("#/components/schemas/{name}") });
+    hold_by(&schema, value);
+}
+
+fn hold_by(schema: &Value, value: &Value) {
+    let validator = held(schema);
+    let errors = validator.iter_errors(value);
+    let errors = errors.map(|e| format!("{}: {e}", e.instance_path()));
+    assert_eq!(errors.collect::<Vec<_>>(), [""; 0], "{value:#}");
 }
 
 /// Returns path, method and operation.
-fn operations(document: &Value) -> Vec<(String, String, Value)> {
-    let paths = document["paths"].as_object().unwrap();
+fn operations() -> Vec<(String, String, Value)> {
+    let paths = DOCUMENT["paths"].as_object().unwrap();
     let of = |(path, item): (&String, &Value)| {
         let methods = item.as_object().unwrap().clone();
         methods
@@ -54,9 +56,8 @@ fn the_document_is_valid_openapi_3_1() {
     let official: Value =
         serde_json::from_str(include_str!("../vendored/openapi-3.1.schema.json")).unwrap();
     let official = jsonschema::validator_for(&official).unwrap();
-    let document = document();
     let errors: Vec<String> = official
-        .iter_errors(&document)
+        .iter_errors(&DOCUMENT)
         .map(|e| format!("{}: {e}", e.instance_path()))
         .collect();
     assert_eq!(errors, Vec::<String>::new());
@@ -67,17 +68,16 @@ fn the_document_is_valid_openapi_3_1() {
             .is_some(),
         "it can say no"
     );
-    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+    for (name, schema) in DOCUMENT["components"]["schemas"].as_object().unwrap() {
         assert!(jsonschema::draft202012::meta::is_valid(schema), "{name}");
-        held(&document, schema);
+        held(schema);
     }
 }
 
 #[test]
 fn every_example_in_the_document_is_valid_by_its_own_schema() {
-    let document = document();
     let mut seen = 0;
-    for (_, _, operation) in operations(&document) {
+    for (_, _, operation) in operations() {
         let answers = operation["responses"].as_object().unwrap().values();
         let bodies = answers
             .chain([&operation["requestBody"]])
@@ -86,7 +86,7 @@ fn every_example_in_the_document_is_valid_by_its_own_schema() {
             .flat_map(|content| content.values())
             .filter(|content| !content["example"].is_null())
         {
-            hold(&document, &content["schema"], &content["example"]);
+            hold_by(&content["schema"], &content["example"]);
             seen += 1;
         }
     }
@@ -95,21 +95,20 @@ fn every_example_in_the_document_is_valid_by_its_own_schema() {
 
 #[test]
 fn every_operation_is_described_and_every_reference_resolves() {
-    let document = document();
-    let ids: Vec<Value> = operations(&document)
+    let ids: Vec<Value> = operations()
         .iter()
         .map(|(_, _, o)| o["operationId"].clone())
         .collect();
     let different: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
     assert_eq!(different.len(), ids.len());
-    let text = document.to_string();
+    let text = DOCUMENT.to_string();
     for reference in text
         .split("\"$ref\":\"")
         .skip(1)
         .map(|rest| rest.split('"').next().unwrap())
     {
         assert!(
-            document
+            DOCUMENT
                 .pointer(reference.trim_start_matches('#'))
                 .is_some(),
             "{reference}"
@@ -121,14 +120,13 @@ fn every_operation_is_described_and_every_reference_resolves() {
 /// ends in `?`.
 #[test]
 fn the_api_has_these_operations_and_fields() {
-    let document = document();
     let mut lines = vec![];
-    for (path, method, operation) in operations(&document) {
+    for (path, method, operation) in operations() {
         let statuses = operation["responses"].as_object().unwrap().keys();
         let statuses = statuses.cloned().collect::<Vec<_>>().join(" ");
         lines.push(format!("{} {path}: {statuses}", method.to_uppercase()));
     }
-    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+    for (name, schema) in DOCUMENT["components"]["schemas"].as_object().unwrap() {
         let required = schema["required"].as_array().cloned().unwrap_or_default();
         let fields = schema["properties"].as_object().into_iter().flatten();
         let fields = fields.map(|(field, _)| {
@@ -172,7 +170,7 @@ async fn every_documented_route_exists_and_other_methods_get_405_with_allow() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let document: Value = app.get("/openapi.json").await.1;
-    assert_eq!(document, self::document());
+    assert_eq!(document, *DOCUMENT);
     for (path, item) in document["paths"].as_object().unwrap() {
         let url = format!("{}{}", app.url, path.replace("{id}", NOBODY));
         let documented: BTreeSet<String> = item
@@ -231,22 +229,12 @@ async fn real_answers_have_the_documented_shape_and_nothing_else() {
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
     let app = TestApp::start(&provider).await;
-    let document = document();
-    let schema = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
     let reply = app.ask("deep", &message).await;
-    hold(&document, &schema("Reply"), &reply.body);
+    hold("Reply", &reply.body);
     let run = format!("/api/runs/{}", reply.run);
-    hold(&document, &schema("Run"), &app.get(&run).await.1);
-    hold(
-        &document,
-        &schema("Journal"),
-        &app.get(&format!("{run}/journal")).await.1,
-    );
-    hold(
-        &document,
-        &schema("RunPage"),
-        &app.get("/api/runs?limit=1").await.1,
-    );
+    hold("Run", &app.get(&run).await.1);
+    hold("Journal", &app.get(&format!("{run}/journal")).await.1);
+    hold("RunPage", &app.get("/api/runs?limit=1").await.1);
     let quote = app
         .client
         .post(format!("{}/api/quote", app.url))
@@ -254,7 +242,7 @@ async fn real_answers_have_the_documented_shape_and_nothing_else() {
         .send()
         .await
         .unwrap();
-    hold(&document, &schema("Quote"), &quote.json().await.unwrap());
+    hold("Quote", &quote.json().await.unwrap());
     for (path, status) in [
         ("/api/runs?limit=0", 400),
         ("/api/runs/%FF", 404),
@@ -262,7 +250,7 @@ async fn real_answers_have_the_documented_shape_and_nothing_else() {
     ] {
         let (got, problem) = app.get(path).await;
         assert_eq!(got, status, "{path}");
-        hold(&document, &schema("Problem"), &problem);
+        hold("Problem", &problem);
     }
     // Validates each event of the stream against its own schema.
     let stream = app
@@ -274,7 +262,7 @@ async fn real_answers_have_the_documented_shape_and_nothing_else() {
         .text()
         .await
         .unwrap();
-    let events = &document["paths"]["/api/runs/{id}/events"]["get"]["responses"]["200"]["content"]
+    let events = &DOCUMENT["paths"]["/api/runs/{id}/events"]["get"]["responses"]["200"]["content"]
         ["text/event-stream"]["x-events"];
     let mut names = BTreeSet::new();
     for event in stream
@@ -291,8 +279,7 @@ async fn real_answers_have_the_documented_shape_and_nothing_else() {
         };
         let name = field("event:");
         assert!(events[&name].is_object(), "{name} is not documented");
-        hold(
-            &document,
+        hold_by(
             &events[&name],
             &serde_json::from_str(&field("data:")).unwrap(),
         );
@@ -325,8 +312,6 @@ async fn answers_to_actions_have_the_documented_shapes() {
                            "alternatives": [{ "action": "check", "args": { "ability": "dex" } }] });
     provider.reply_with("proposal", proposal);
     let app = TestApp::with(&provider, act::proposing()).await;
-    let document = document();
-    let schema = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
     for (message, shape) in [
         ("roll 2d6!", "ActionDone"),
         ("show my sheet", "ActionDeclined"),
@@ -334,28 +319,22 @@ async fn answers_to_actions_have_the_documented_shapes() {
         ("hm, dice", "ActionProposal"),
     ] {
         let answer = act::act(&app, "ada", message).await;
-        hold(&document, &schema(shape), &answer.body);
-        hold(&document, &schema("ActionReply"), &answer.body);
+        hold(shape, &answer.body);
+        hold("ActionReply", &answer.body);
         hold(
-            &document,
-            &schema("Run"),
+            "Run",
             &app.get(&format!("/api/runs/{}", answer.run.unwrap()))
                 .await
                 .1,
         );
         if shape == "ActionProposal" {
             hold(
-                &document,
-                &schema("ActionProposal"),
+                "ActionProposal",
                 &act::confirm(&app, "ada", &answer).await.body,
             );
         }
     }
-    hold(
-        &document,
-        &schema("RunPage"),
-        &app.get("/api/runs?kind=all").await.1,
-    );
+    hold("RunPage", &app.get("/api/runs?kind=all").await.1);
 }
 
 #[tokio::test]
@@ -364,21 +343,12 @@ async fn a_clarification_and_its_continuation_have_the_documented_shape() {
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
     let app = TestApp::start(&provider).await;
-    let document = document();
     let asked = app.ask("audit", &message).await;
-    hold(
-        &document,
-        &json!({ "$ref": "#/components/schemas/Reply" }),
-        &asked.body,
-    );
+    hold("Reply", &asked.body);
     let answered = app.ask("audit", "B").await;
     let (_, run) = app.get(&format!("/api/runs/{}", answered.run)).await;
     assert_eq!(run["continues"]["by"]["type"], "answer");
-    hold(
-        &document,
-        &json!({ "$ref": "#/components/schemas/Run" }),
-        &run,
-    );
+    hold("Run", &run);
 }
 
 #[tokio::test]
@@ -407,7 +377,7 @@ async fn the_reference_can_be_read_without_a_token_a_script_or_the_network() {
         policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("unsafe"),
         "{policy}"
     );
-    for (path, _, operation) in operations(&document()) {
+    for (path, _, operation) in operations() {
         let id = operation["operationId"].as_str().unwrap();
         assert!(
             page.contains(&format!("<section id=\"{id}\">")) && page.contains(&path),

@@ -1,90 +1,27 @@
 //! Tests feedback, replay and report with the real binary.
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
+use crate::cli::{CommandLine, run};
 use crate::support::process::conclave;
-use crate::support::{Fault, MockProvider, Scenario};
+use crate::support::{Fault, Scenario};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
-
-struct CommandLine {
-    folder: TempDir,
-    provider: MockProvider,
-}
-
-impl CommandLine {
-    async fn new() -> Self {
-        Self {
-            folder: TempDir::new().unwrap(),
-            provider: MockProvider::start().await,
-        }
-    }
-
-    async fn run(&self, arguments: &[&str]) -> (i32, String, String) {
-        self.with("", arguments).await
-    }
-
-    /// Runs the binary with this config file.
-    async fn with(&self, config: &str, arguments: &[&str]) -> (i32, String, String) {
-        let url = self.provider.url();
-        let mut variables = vec![
-            ("ANTHROPIC_API_KEY", "k"),
-            ("ANTHROPIC_BASE_URL", url.as_str()),
-        ];
-        if !config.is_empty() {
-            variables.push(("CONCLAVE_CONFIG", config));
-        }
-        let output = conclave(self.folder.path(), arguments, &variables)
-            .output()
-            .await
-            .unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (
-            output.status.code().unwrap(),
-            text(output.stdout),
-            text(output.stderr),
-        )
-    }
-
-    async fn json(&self, arguments: &[&str]) -> Value {
-        let (code, output, error) = self.run(arguments).await;
-        assert_eq!(code, 0, "{error}");
-        serde_json::from_str(&output).unwrap()
-    }
-
-    async fn newest(&self) -> String {
-        let runs = self.run(&["runs", "--json", "--limit", "1"]).await.1;
-        serde_json::from_str::<Value>(&runs).unwrap()["id"]
-            .as_str()
-            .unwrap()
-            .to_owned()
-    }
-
-    /// Writes the shipped config with one value changed, and returns its path.
-    fn config(&self, pointer: &str, value: Value) -> String {
-        let mut file: Value = serde_json::from_str(include_str!("../../llm.config.json")).unwrap();
-        *file.pointer_mut(pointer).unwrap() = value;
-        let path = self.folder.path().join("other.json");
-        std::fs::write(&path, file.to_string()).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-}
 
 #[tokio::test]
 async fn a_replay_under_the_same_config_makes_no_change_and_no_call() {
     let cli = CommandLine::new().await;
     cli.run(&["audit", QUESTION]).await;
     let bought = cli.provider.calls().len();
-    let run = cli.newest().await;
-    let replayed = cli.json(&["replay", "--json", &run]).await;
+    let id = cli.newest().await;
+    let replayed = cli.json(&["replay", "--json", &id]).await;
     assert_eq!(
         (&replayed["sameReply"], &replayed["needs"]),
         (&json!(true), &json!([]))
     );
     assert_eq!(replayed["recorded"], replayed["replayed"]);
     assert!(
-        cli.run(&["replay", &run])
+        cli.run(&["replay", &id])
             .await
             .1
             .contains("the reply would be the same")
@@ -96,9 +33,10 @@ async fn a_replay_under_the_same_config_makes_no_change_and_no_call() {
 async fn a_replay_names_the_calls_that_another_config_would_need() {
     let cli = CommandLine::new().await;
     cli.run(&["ask", QUESTION]).await;
-    let run = cli.newest().await;
+    let id = cli.newest().await;
     let strict = cli.config("/policy/tauSoft", json!(0.99));
-    let (code, output, error) = cli.with(&strict, &["replay", "--json", &run]).await;
+    let (code, output, error) =
+        run(cli.command(&["replay", "--json", &id], &[("CONCLAVE_CONFIG", &strict)])).await;
     assert_eq!(code, 0, "{error}");
     let replayed: Value = serde_json::from_str(&output).unwrap();
     assert_eq!(replayed["replayed"]["confidence"]["baseScore"], json!(0.0));
@@ -108,13 +46,15 @@ async fn a_replay_names_the_calls_that_another_config_would_need() {
         (&json!(false), &json!("synthesis"))
     );
     let threshold = cli.config("/policy/askUserThreshold", json!(1.0));
-    let (_, output, _) = cli.with(&threshold, &["replay", &run]).await;
+    let (_, output, _) =
+        run(cli.command(&["replay", &id], &[("CONCLAVE_CONFIG", &threshold)])).await;
     assert!(
         output.contains("gate         ship                   ask"),
         "{output}"
     );
     let broken = cli.config("/policy/tauSoft", json!("high"));
-    let (code, _, error) = cli.with(&broken, &["replay", &run]).await;
+    let (code, _, error) =
+        run(cli.command(&["replay", &id], &[("CONCLAVE_CONFIG", &broken)])).await;
     assert!(code == 3 && error.contains("/policy/tauSoft"), "{error}");
 }
 
@@ -122,12 +62,9 @@ async fn a_replay_names_the_calls_that_another_config_would_need() {
 async fn a_replay_needs_no_keys_and_no_answered_run() {
     let cli = CommandLine::new().await;
     cli.run(&["ask", QUESTION]).await;
-    let run = cli.newest().await;
-    let output = conclave(cli.folder.path(), &["replay", &run], &[])
-        .output()
-        .await
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0));
+    let id = cli.newest().await;
+    let replay = conclave(cli.folder.path(), &["replay", &id], &[]);
+    assert_eq!(run(replay).await.0, 0);
     cli.provider.on("*", Fault::Status(400));
     cli.run(&["ask", "--new", QUESTION]).await;
     let (code, _, error) = cli.run(&["replay", &cli.newest().await]).await;
@@ -143,7 +80,7 @@ async fn a_replay_of_a_continued_run_gives_the_same_scores() {
     let cli = CommandLine::new().await;
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();
-    cli.provider.play(scenario);
+    cli.provider.state().scenario = scenario;
     let asked = cli.json(&["ask", "--json", &message]).await;
     assert!(asked["reply"].as_str().unwrap().contains("B"), "{asked}");
     cli.run(&["ask", "B"]).await;
@@ -161,11 +98,7 @@ async fn the_report_skips_and_names_an_unreadable_run() {
     let broken = cli.newest().await;
     cli.run(&["ask", "new: And at the top of Mount Everest?"])
         .await;
-    let path = cli.folder.path().join("data/conclave.db");
-    let pool =
-        sqlx::SqlitePool::connect_with(sqlx::sqlite::SqliteConnectOptions::new().filename(path))
-            .await
-            .unwrap();
+    let pool = cli.database().await;
     let sql = "UPDATE entries SET body = '{\"kind\":\"nonsense\"}' WHERE key = 'plan' AND run = ?";
     sqlx::query(sql).bind(&broken).execute(&pool).await.unwrap();
     pool.close().await;
@@ -182,22 +115,22 @@ async fn the_report_skips_and_names_an_unreadable_run() {
 async fn feedback_is_written_to_the_journal_and_the_latest_counts() {
     let cli = CommandLine::new().await;
     cli.run(&["ask", QUESTION]).await;
-    let run = cli.newest().await;
+    let id = cli.newest().await;
     assert_eq!(
-        cli.run(&["feedback", &run]).await.0,
+        cli.run(&["feedback", &id]).await.0,
         2,
         "for or against has to be said"
     );
     let (code, output, _) = cli
-        .run(&["feedback", &run, "--positive", "--comment", " good "])
+        .run(&["feedback", &id, "--positive", "--comment", " good "])
         .await;
-    assert_eq!((code, output), (0, format!("run {run}: noted\n")));
-    let (_, output, _) = cli.run(&["feedback", &run, "--negative"]).await;
+    assert_eq!((code, output), (0, format!("run {id}: noted\n")));
+    let (_, output, _) = cli.run(&["feedback", &id, "--negative"]).await;
     assert_eq!(
         output,
-        format!("run {run}: noted; it replaces what was said before\n")
+        format!("run {id}: noted; it replaces what was said before\n")
     );
-    assert_eq!(cli.run(&["verify", &run]).await.0, 0, "the chain goes on");
+    assert_eq!(cli.run(&["verify", &id]).await.0, 0, "the chain goes on");
     let report = cli.json(&["report", "--json"]).await;
     let bins = report["reliability"].as_array().unwrap();
     let (replies, positive) = bins.iter().fold((0, 0), |(replies, positive), bin| {
@@ -209,7 +142,7 @@ async fn feedback_is_written_to_the_journal_and_the_latest_counts() {
     assert_eq!((replies, positive), (1, 0));
     let long = "x".repeat(2001);
     let (code, _, error) = cli
-        .run(&["feedback", &run, "--positive", "--comment", &long])
+        .run(&["feedback", &id, "--positive", "--comment", &long])
         .await;
     assert!(code == 4 && error.contains("2001 characters"), "{error}");
     let (code, lines, _) = cli.run(&["export"]).await;

@@ -8,6 +8,7 @@ use conclave::journal::{Ending, Event, JournalStore as _, PostgresStore, RunStat
 use eventsource_stream::Eventsource as _;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
+use sqlx::PgPool;
 use tempfile::TempDir;
 
 use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat, postgres, until};
@@ -45,18 +46,8 @@ async fn two(provider: &MockProvider, wire: Wire, lease_seconds: u64) -> [TestAp
 
 /// Submits a question and waits until its three agents are in flight.
 async fn under_way(at: &TestApp, provider: &MockProvider) -> RunId {
-    let response = at
-        .post(&chat("ask", QUESTION))
-        .header("prefer", "respond-async")
-        .send()
-        .await
-        .unwrap();
-    let run = response.headers()["x-request-id"]
-        .to_str()
-        .unwrap()
-        .parse()
-        .unwrap();
-    until(async || provider.in_flight() >= 3).await;
+    let run = at.accept(&chat("ask", QUESTION)).await;
+    until(async || provider.state().in_flight >= 3).await;
     run
 }
 
@@ -96,7 +87,7 @@ async fn a_run_can_be_cancelled_at_the_other_replica() {
         );
         // With the wire whole, the lease is renewed too late to notice the cancellation by it.
         assert!(matches!(other.ended(run).await, Ending::Cancelled));
-        until(async || provider.in_flight() == 0).await;
+        until(async || provider.state().in_flight == 0).await;
         assert_eq!(state(other, run).await, RunState::Cancelled);
     }
 }
@@ -104,7 +95,7 @@ async fn a_run_can_be_cancelled_at_the_other_replica() {
 #[tokio::test]
 async fn a_broken_stream_resumes_at_the_other_replica() {
     let provider = MockProvider::start().await;
-    provider.latency(Duration::from_millis(200));
+    provider.state().script.latency = Duration::from_millis(200);
     let [one, two] = two(&provider, Wire::Whole, 30).await;
     let read = async |app: &TestApp,
                       run: RunId,
@@ -127,17 +118,7 @@ async fn a_broken_stream_resumes_at_the_other_replica() {
             .collect()
             .await
     };
-    let response = one
-        .post(&chat("audit", QUESTION))
-        .header("prefer", "respond-async")
-        .send()
-        .await
-        .unwrap();
-    let run: RunId = response.headers()["x-request-id"]
-        .to_str()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let run = one.accept(&chat("audit", QUESTION)).await;
     let begun = read(&one, run, "0", 4).await;
     let rest = read(&two, run, &begun[3].0, usize::MAX).await;
     assert_eq!(rest.last().unwrap().1, "reply");
@@ -148,7 +129,7 @@ async fn a_broken_stream_resumes_at_the_other_replica() {
 #[tokio::test]
 async fn a_repetition_joins_at_the_other_replica_during_and_after_the_run() {
     let provider = MockProvider::start().await;
-    provider.latency(Duration::from_millis(100));
+    provider.state().script.latency = Duration::from_millis(100);
     let [one, two] = two(&provider, Wire::Whole, 30).await;
     let send = |app: &TestApp, message: &str| {
         app.post(&chat("ask", message))
@@ -171,7 +152,7 @@ async fn a_repetition_joins_at_the_other_replica_during_and_after_the_run() {
 #[tokio::test]
 async fn a_hundred_repetitions_over_both_replicas_make_one_run_and_equal_replies() {
     let provider = MockProvider::start().await;
-    provider.latency(Duration::from_millis(50));
+    provider.state().script.latency = Duration::from_millis(50);
     let replicas = two(&provider, Wire::Whole, 30).await;
     let mut body = chat("ask", QUESTION);
     body["context"]["messageId"] = json!("m-100");
@@ -226,7 +207,7 @@ async fn notifications_reach_the_other_replica_and_not_their_sender() {
         "the first that it hears is not its own"
     );
     // A terminated connection ends the stream. A new stream can be opened.
-    let raw = postgres::raw(&url).await;
+    let raw = PgPool::connect(&url).await.unwrap();
     sqlx::query(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'",
     )
@@ -258,7 +239,7 @@ async fn runs_continue_after_their_connections_are_cut() {
     .await;
     app.app.keep_recovering();
     let run = under_way(&app, &provider).await;
-    let raw = postgres::raw(&url).await;
+    let raw = PgPool::connect(&url).await.unwrap();
     let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                WHERE datname = current_database() AND pid <> pg_backend_pid()";
     sqlx::query(cut).execute(&raw).await.unwrap();

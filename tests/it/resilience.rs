@@ -8,7 +8,7 @@ use conclave::journal::{CallResult, Cause, Ending, Event, Transcript};
 use conclave::llm::CircuitPosition;
 use serde_json::{Value, json};
 
-use crate::support::{Canned, Fault, MockProvider, Scenario, Setup, TestApp, chat, mix};
+use crate::support::{Canned, Fault, MockProvider, Scenario, Setup, TestApp, chat, mix, run_of};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -359,7 +359,7 @@ async fn runs_end_as_expected_if_a_fifth_of_calls_fails() {
     const RUNS: usize = 40;
     let provider = MockProvider::start().await;
     let faults = mix::kinds().map(|(_, fault)| fault).into();
-    provider.mix(mix::of(7, 20, faults));
+    provider.state().script.mix = Some(mix::of(7, 20, faults));
     let deadlines = json!({ "connect": 2, "call": 3, "ask": 60, "audit": 60, "deep": 60 });
     let retry = json!({ "attempts": 4, "baseMs": 5, "maxMs": 1000 });
     let app = TestApp::with(
@@ -377,11 +377,7 @@ async fn runs_end_as_expected_if_a_fifth_of_calls_fails() {
         async move {
             let response = request.send().await.unwrap();
             let status = response.status().as_u16();
-            let run = response.headers()["x-request-id"]
-                .to_str()
-                .unwrap()
-                .parse()
-                .unwrap();
+            let run = run_of(&response);
             (status, run, app.entries(run).await)
         }
     });

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::process::{Service, conclave};
-use crate::support::{Call, Canned, MockProvider, Scenario, chat, client};
+use crate::support::{Call, Canned, MockProvider, Scenario, chat, client, run_of};
 
 const API_KEY: &str = "sk-planted-key-51c0ffee9d2b7a64";
 const FIXED: &str = "planted-fixed-token-3be1f7";
@@ -316,10 +316,7 @@ async fn a_key_in_json_escapes_is_in_no_journal_stream_or_database() {
         .send()
         .await
         .unwrap();
-    let run = stream.headers()["x-request-id"]
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let run = run_of(&stream).to_string();
     seen.add("the stream", stream.text().await.unwrap());
     for path in [
         format!("/api/runs/{run}"),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
+use crate::cli::run;
 use crate::support::process::conclave;
 use crate::support::{Fault, MockProvider, Setup, TestApp};
 
@@ -62,16 +63,6 @@ fn newcomer(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Co
     command
 }
 
-async fn run(command: &mut Command) -> (Option<i32>, String, String) {
-    let output = command.output().await.unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code(),
-        text(output.stdout),
-        text(output.stderr),
-    )
-}
-
 fn models_asked(provider: &MockProvider) -> Vec<String> {
     let mut models: Vec<String> = provider
         .calls()
@@ -91,9 +82,9 @@ async fn one_key_in_an_empty_folder_gives_an_answer() {
         let url = provider.url();
         // For ollama both names are the same variable, and the address wins.
         let variables = [(key, "sk-newcomer-0123456789"), (address, url.as_str())];
-        let mut command = newcomer(folder.path(), &["audit", "--json", QUESTION], &variables);
-        let (code, out, error) = run(&mut command).await;
-        assert_eq!(code, Some(0), "{name}: {error}");
+        let command = newcomer(folder.path(), &["audit", "--json", QUESTION], &variables);
+        let (code, out, error) = run(command).await;
+        assert_eq!(code, 0, "{name}: {error}");
         let reply: Value = serde_json::from_str(&out).unwrap();
         let budget = &reply["meta"]["budget"];
         assert!(
@@ -102,12 +93,7 @@ async fn one_key_in_an_empty_folder_gives_an_answer() {
         );
         assert_eq!(budget["modeCapExceeded"], false, "{name}");
         assert_eq!(models_asked(&provider), models, "{name}");
-        let refused: Vec<String> = provider
-            .calls()
-            .into_iter()
-            .filter_map(|call| call.complaint)
-            .collect();
-        assert_eq!(refused, [""; 0], "{name}");
+        assert_eq!(provider.complaints(), [""; 0], "{name}");
         let agents = reply["audit"]["agents"].as_array().unwrap();
         assert!(
             agents
@@ -123,11 +109,8 @@ async fn one_key_in_an_empty_folder_gives_an_answer() {
             "{name}"
         );
         let id = reply["audit"]["runId"].as_str().unwrap();
-        let (code, out, error) = run(&mut newcomer(folder.path(), &["show", id], &[])).await;
-        assert!(
-            code == Some(0) && out.contains("## TL;DR"),
-            "{name}: {error}"
-        );
+        let (code, out, error) = run(newcomer(folder.path(), &["show", id], &[])).await;
+        assert!(code == 0 && out.contains("## TL;DR"), "{name}: {error}");
     }
 }
 
@@ -141,8 +124,8 @@ async fn the_selected_config_is_printed_with_its_reason() {
         ("OPENAI_API_KEY", "sk-2"),
         ("OPENAI_BASE_URL", url.as_str()),
     ];
-    let (code, _, error) = run(&mut newcomer(folder.path(), &["ask", QUESTION], &variables)).await;
-    assert_eq!(code, Some(0), "{error}");
+    let (code, _, error) = run(newcomer(folder.path(), &["ask", QUESTION], &variables)).await;
+    assert_eq!(code, 0, "{error}");
     assert!(
         error.contains("using the built-in openai config, because OPENAI_API_KEY is set"),
         "{error}"
@@ -156,8 +139,8 @@ async fn the_selected_config_is_printed_with_its_reason() {
 #[tokio::test]
 async fn without_a_key_the_message_names_it_and_the_alternatives() {
     let folder = TempDir::new().unwrap();
-    let (code, out, error) = run(&mut newcomer(folder.path(), &["ask", QUESTION], &[])).await;
-    assert_eq!((code, out.as_str()), (Some(3), ""), "{error}");
+    let (code, out, error) = run(newcomer(folder.path(), &["ask", QUESTION], &[])).await;
+    assert_eq!((code, out.as_str()), (3, ""), "{error}");
     assert!(
         error.contains("ANTHROPIC_API_KEY")
             && error.contains("CONCLAVE_CONFIG=llm.config.local.json"),
@@ -172,8 +155,8 @@ async fn without_a_key_the_message_names_it_and_the_alternatives() {
             &["serve"]
         };
         let variables = [("CONCLAVE_CONFIG", shipped), ("OPENAI_API_KEY", "sk-1")];
-        let (code, _, error) = run(&mut newcomer(folder.path(), arguments, &variables)).await;
-        assert_eq!(code, Some(3), "{error}");
+        let (code, _, error) = run(newcomer(folder.path(), arguments, &variables)).await;
+        assert_eq!(code, 3, "{error}");
         assert!(
             error.contains("OPENAI_API_KEY is set: use it with CONCLAVE_CONFIG=openai"),
             "{error}"
@@ -206,13 +189,13 @@ async fn the_mixed_config_puts_the_verifier_in_another_model_family() {
             let url = provider.url();
             let mut variables = vec![(*first, "sk-1"), (*second, "sk-2")];
             variables.extend(PROVIDERS.map(|(_, _, address, _)| (address, url.as_str())));
-            let mut command = newcomer(
+            let command = newcomer(
                 folder.path(),
                 &["ask", "--config", "mixed", QUESTION],
                 &variables,
             );
-            let (code, _, error) = run(&mut command).await;
-            assert_eq!(code, Some(0), "{first} {second}: {error}");
+            let (code, _, error) = run(command).await;
+            assert_eq!(code, 0, "{first} {second}: {error}");
             let model = |step: &str| provider.calls_of(step)[0].model.clone();
             assert_ne!(
                 family(&model("r1/solver")),
@@ -227,13 +210,13 @@ async fn the_mixed_config_puts_the_verifier_in_another_model_family() {
     }
     let folder = TempDir::new().unwrap();
     let variables = [("ANTHROPIC_API_KEY", "sk-1")];
-    let (code, _, error) = run(&mut newcomer(
+    let (code, _, error) = run(newcomer(
         folder.path(),
         &["ask", "--config", "mixed", QUESTION],
         &variables,
     ))
     .await;
-    assert_eq!(code, Some(3));
+    assert_eq!(code, 3);
     assert!(
         error.contains("set two of") && error.contains("XAI_API_KEY"),
         "{error}"
@@ -247,8 +230,8 @@ async fn doctor_calls_thinking_models_as_a_run_does() {
         let folder = TempDir::new().unwrap();
         let url = provider.url();
         let variables = [(key, "sk-newcomer-0123456789"), (address, url.as_str())];
-        let (code, out, error) = run(&mut newcomer(folder.path(), &["doctor"], &variables)).await;
-        assert_eq!(code, Some(0), "{name}: {out}{error}");
+        let (code, out, error) = run(newcomer(folder.path(), &["doctor"], &variables)).await;
+        assert_eq!(code, 0, "{name}: {out}{error}");
         assert!(
             models.iter().all(|model| out.contains(model)),
             "{name}: {out}"
@@ -263,8 +246,8 @@ async fn init_writes_config_and_key_and_probes() {
     let url = provider.url();
     let address = ("OPENAI_BASE_URL", url.as_str());
     let variables = [("OPENAI_API_KEY", "sk-newcomer-$123"), address];
-    let (code, out, error) = run(&mut newcomer(folder.path(), &["init"], &variables)).await;
-    assert_eq!(code, Some(0), "{out}{error}");
+    let (code, out, error) = run(newcomer(folder.path(), &["init"], &variables)).await;
+    assert_eq!(code, 0, "{out}{error}");
     assert!(
         !out.contains("sk-newcomer") && !error.contains("sk-newcomer"),
         "{out}{error}"
@@ -276,12 +259,12 @@ async fn init_writes_config_and_key_and_probes() {
         & 0o777;
     assert_eq!(mode, 0o600);
     // From now on the environment needs no key.
-    let (code, _, error) = run(&mut newcomer(folder.path(), &["ask", QUESTION], &[address])).await;
-    assert_eq!(code, Some(0), "{error}");
+    let (code, _, error) = run(newcomer(folder.path(), &["ask", QUESTION], &[address])).await;
+    assert_eq!(code, 0, "{error}");
     let sent = provider.calls().pop().unwrap();
     assert_eq!(sent.headers["authorization"], "Bearer sk-newcomer-$123");
-    let (code, _, error) = run(&mut newcomer(folder.path(), &["init"], &variables)).await;
-    assert_eq!(code, Some(2), "{error}");
+    let (code, _, error) = run(newcomer(folder.path(), &["init"], &variables)).await;
+    assert_eq!(code, 2, "{error}");
     assert!(error.contains("--force"), "{error}");
 }
 
@@ -293,8 +276,8 @@ async fn a_broken_env_file_is_reported_with_its_line() {
         "ANTHROPIC_API_KEY=k\nbroken line\nCONCLAVE_BIND=\"x\n",
     )
     .unwrap();
-    let (code, out, error) = run(&mut newcomer(folder.path(), &["config", "check"], &[])).await;
-    assert_eq!((code, out.as_str()), (Some(3), ""));
+    let (code, out, error) = run(newcomer(folder.path(), &["config", "check"], &[])).await;
+    assert_eq!((code, out.as_str()), (3, ""));
     assert!(
         error.contains(".env:2: is not of the form") && error.contains(".env:3: opens a quote"),
         "{error}"

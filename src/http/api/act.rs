@@ -10,41 +10,25 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::chat::{self, ContextBody, READING, UserBody, set_run};
+use super::chat::{self, READING, set_run};
 use super::runs::{Id, parse};
 use crate::actions::reply::Reply;
 use crate::app::{Acted, ActionInput, App, Confirmation, RequestIds};
-use crate::domain::Source;
+use crate::domain::{Context, Source, User};
 use crate::http::body::{Unread, json_bytes, shape, shaped};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
 use crate::http::reference::operation::{Content, Operation, Schemas};
 use crate::http::request_id;
 
-/// The body of an action: that of a chat without mode and attachments.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(description = "A text that is to become a command.")]
-pub(in crate::http) struct ActBody {
-    source: Source,
-    user: UserBody,
-    context: ContextBody,
-    /// Counted after trimming. Without NUL.
-    #[schemars(
-        length(min = 1, max = 32000),
-        regex(pattern = r"^[^\u0000]*[^\s\u0000][^\u0000]*$")
-    )]
-    message: String,
-}
-
 /// The confirmation of the user for whom a command was proposed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::http) struct ConfirmBody {
     source: Source,
-    user: UserBody,
+    user: User,
     /// Default: that of the proposal.
-    context: Option<ContextBody>,
+    context: Option<Context>,
     /// Ignored; accepted so that the body of the action can be sent again.
     #[serde(rename = "message")]
     #[schemars(length(max = 32000))]
@@ -111,7 +95,7 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
             "Repetitions with the same key and body get the stored answer, and do nothing again. Without it, `source` and \
              `context.messageId` together are the key.",
         )
-        .body(schemas.request::<ActBody>(), example())
+        .body(schemas.request::<ActionInput>(), example())
         .answer(200, "What was done, is proposed, or why nothing was done", vec![reply], &[])
         .problems(READING)
         .problems(&[
@@ -147,7 +131,7 @@ pub(in crate::http) fn about_confirm(schemas: &mut Schemas) -> Operation {
         .problems(&[Kind::WrongParameter, Kind::Invalid, Kind::NoSuchProposal, Kind::ProposalGone, Kind::NoJournal, Kind::Busy])
 }
 
-static ACT: LazyLock<Option<Validator>> = LazyLock::new(shape::<ActBody>);
+static ACT: LazyLock<Option<Validator>> = LazyLock::new(shape::<ActionInput>);
 static CONFIRM: LazyLock<Option<Validator>> = LazyLock::new(shape::<ConfirmBody>);
 
 pub(in crate::http) async fn post(
@@ -169,18 +153,7 @@ pub(in crate::http) async fn post(
 /// # Errors
 /// [`Unread`]: it is not JSON, or it differs from the documented shape.
 pub fn action(body: &[u8]) -> Result<ActionInput, Unread> {
-    let ActBody {
-        source,
-        user,
-        context,
-        message,
-    } = shaped(body, ACT.as_ref())?;
-    Ok(ActionInput {
-        source,
-        user: user.into(),
-        context: context.into(),
-        message,
-    })
+    shaped(body, ACT.as_ref())
 }
 
 pub(in crate::http) async fn confirm(
@@ -202,8 +175,8 @@ pub(in crate::http) async fn confirm(
     let confirmation = Confirmation {
         proposal,
         source,
-        user: user.into(),
-        context: context.map(Into::into),
+        user,
+        context,
         choice: choice.unwrap_or(1),
         idempotency_key,
     };

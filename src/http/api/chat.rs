@@ -13,12 +13,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jsonschema::Validator;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::app::{App, ChatInput, RequestIds};
 use crate::config::Limits;
-use crate::domain::{Attachment, Context, Mode, RunId, Salience, Source, User};
+use crate::domain::RunId;
 use crate::http::auth::Caller;
 use crate::http::body::{Unread, json_bytes, shape, shaped};
 use crate::http::error::Problem;
@@ -26,95 +26,6 @@ use crate::http::problem_kind::Kind;
 use crate::http::reference::operation::{Content, Operation, Schemas};
 use crate::http::{request_id, sse};
 use crate::journal::Ending;
-
-/// The body of a chat. The lengths in its schema are rules of [`ChatRequest`](crate::app::ChatRequest). A body that
-/// breaks only these has the right shape and is answered with 422.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(description = "A question to the committee.")]
-pub(in crate::http) struct ChatBody {
-    source: Source,
-    /// ask: one round, no audit. audit: up to two rounds. deep: up to three rounds and the larger
-    /// cap.
-    mode: Mode,
-    user: UserBody,
-    context: ContextBody,
-    /// Counted after trimming. Without NUL.
-    #[schemars(
-        length(min = 1, max = 32000),
-        regex(pattern = r"^[^\u0000]*[^\s\u0000][^\u0000]*$")
-    )]
-    message: String,
-    /// Images are shown to the visual agent; of other files the models are told name and type.
-    #[schemars(length(max = 10))]
-    attachments: Option<Vec<AttachmentBody>>,
-    #[serde(default)]
-    salience: SalienceBody,
-}
-
-/// What makes the request stand out. Decision strategies read it.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Salience")]
-pub(in crate::http) struct SalienceBody {
-    /// How soon an answer is needed. With `heuristic_first` it lowers the threshold by up to 0.20.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 1))]
-    urgency: f64,
-    /// How much harm a wrong answer does. From 0.5 on, the whole committee answers: no learned
-    /// answer, and not the solver alone.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 1))]
-    gravity: f64,
-}
-
-/// Who asks. No control characters.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "User")]
-pub(in crate::http) struct UserBody {
-    #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
-    id: String,
-    /// May be empty.
-    #[schemars(
-        length(max = 200),
-        regex(pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$")
-    )]
-    name: String,
-}
-
-/// Where in the client it was asked, by the client's own ids. May be `{}`. No control characters.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(rename = "Context")]
-pub(in crate::http) struct ContextBody {
-    #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
-    channel_id: Option<String>,
-    #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
-    guild_id: Option<String>,
-    /// With `source`, the idempotency key if no `Idempotency-Key` is sent.
-    #[schemars(length(min = 1, max = 200), regex(pattern = NAMED))]
-    message_id: Option<String>,
-}
-
-/// A pattern: no control characters, and not only spaces.
-const NAMED: &str = r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
-
-/// A file that the question is about.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(rename = "Attachment")]
-struct AttachmentBody {
-    /// No control characters.
-    #[schemars(length(min = 1, max = 255), regex(pattern = NAMED))]
-    filename: String,
-    /// https, on a host of the allowlist; or data.
-    #[schemars(url, regex(pattern = "^(https://[A-Za-z0-9]|data:)[!-~]*$"))]
-    url: String,
-    /// Printable ASCII. The type of an image is detected from its bytes, not from this field.
-    #[schemars(length(max = 100), regex(pattern = "^[ -~]*$"))]
-    content_type: Option<String>,
-}
 
 /// A run that continues without the connection that started it.
 #[derive(Serialize, JsonSchema)]
@@ -167,7 +78,7 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
             json!({ "type": "string", "examples": ["respond-async"] }),
             "`respond-async` answers 202 at once; any other preference is ignored.",
         )
-        .body(schemas.request::<ChatBody>(), example())
+        .body(schemas.request::<ChatInput>(), example())
         .answer(200, "The reply, or the run's progress", vec![reply, sse::content(schemas)], &["X-Conclave-Outcome"])
         .answer(202, "Taken on", vec![accepted], &["Location", "Preference-Applied"])
         .leads_to("$response.header.X-Request-Id", &["showRun", "showJournal", "followRun", "cancelRun"])
@@ -186,7 +97,7 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
         ])
 }
 
-static SHAPE: LazyLock<Option<Validator>> = LazyLock::new(shape::<ChatBody>);
+static SHAPE: LazyLock<Option<Validator>> = LazyLock::new(shape::<ChatInput>);
 
 pub(in crate::http) async fn post(
     State(app): State<Arc<App>>,
@@ -235,8 +146,7 @@ pub(in crate::http) async fn read(
 /// # Errors
 /// [`Unread`]: it is not JSON, or it differs from the documented shape.
 pub fn question(body: &[u8]) -> Result<ChatInput, Unread> {
-    let body: ChatBody = shaped(body, SHAPE.as_ref())?;
-    Ok(body.into())
+    shaped(body, SHAPE.as_ref())
 }
 
 pub(in crate::http) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
@@ -253,43 +163,4 @@ pub(in crate::http) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Str
 
 pub(in crate::http) fn set_run(response: &mut Response, run: RunId) {
     request_id::set_run(response.headers_mut(), run);
-}
-
-impl From<UserBody> for User {
-    fn from(UserBody { id, name }: UserBody) -> Self {
-        User { id, name }
-    }
-}
-
-impl From<ContextBody> for Context {
-    fn from(body: ContextBody) -> Self {
-        Context {
-            channel_id: body.channel_id,
-            guild_id: body.guild_id,
-            message_id: body.message_id,
-        }
-    }
-}
-
-impl From<ChatBody> for ChatInput {
-    fn from(body: ChatBody) -> Self {
-        let attachment = |a: AttachmentBody| Attachment {
-            filename: a.filename,
-            url: a.url,
-            content_type: a.content_type,
-        };
-        let attachments = body.attachments.unwrap_or_default().into_iter();
-        ChatInput {
-            source: body.source,
-            mode: body.mode,
-            user: body.user.into(),
-            context: body.context.into(),
-            message: body.message,
-            attachments: attachments.map(attachment).collect(),
-            salience: Salience {
-                urgency: body.salience.urgency,
-                gravity: body.salience.gravity,
-            },
-        }
-    }
 }

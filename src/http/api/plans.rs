@@ -11,11 +11,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::chat::{ContextBody, READING, UserBody, set_run};
+use super::chat::{READING, set_run};
 use super::quote::{QuoteBody, priced};
 use super::runs::{Id, parse};
-use crate::app::{ActionInput, App, Authorization, RequestIds, Submitted};
-use crate::domain::{EvidenceFocus, RunId, Source, ToolPlan};
+use crate::app::{ActionInput, App, Authorization, AuthorizeOutcome, RequestIds, Submitted};
+use crate::domain::{Context, EvidenceFocus, RunId, Source, ToolPlan, User};
 use crate::http::body::{json_bytes, shape, shaped};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
@@ -29,8 +29,8 @@ use crate::tools::answers::{AuthorizeMode, AuthorizedBody, ExecutionView, PlanVi
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::http) struct PlanBody {
     source: Source,
-    user: UserBody,
-    context: ContextBody,
+    user: User,
+    context: Context,
     /// Counted after trimming. Without NUL.
     #[schemars(
         length(min = 1, max = 32000),
@@ -50,9 +50,9 @@ pub(in crate::http) struct PlanBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::http) struct AuthorizeBody {
     source: Source,
-    user: UserBody,
+    user: User,
     /// Default: that of the plan.
-    context: Option<ContextBody>,
+    context: Option<Context>,
     mode: AuthorizeMode,
     /// With the mode `step`: the step, which must be the next one. Default: the next one.
     #[schemars(length(min = 1, max = 40))]
@@ -67,7 +67,7 @@ pub(in crate::http) struct AuthorizeBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::http) struct UndoBody {
     source: Source,
-    user: UserBody,
+    user: User,
 }
 
 fn example() -> Value {
@@ -239,8 +239,8 @@ impl PlanBody {
         };
         let action = ActionInput {
             source: self.source,
-            user: self.user.into(),
-            context: self.context.into(),
+            user: self.user,
+            context: self.context,
             message: self.message,
         };
         (action, focus)
@@ -312,21 +312,21 @@ pub(in crate::http) async fn authorize(
     let given = Authorization {
         plan,
         source: body.source,
-        user: body.user.into(),
-        context: body.context.map(Into::into),
+        user: body.user,
+        context: body.context,
         mode: body.mode,
         step_id: body.step_id,
         changed: body.plan,
     };
     let (mut execution, mut rejection) = (None, None);
     let run = match app.authorize(given).await? {
-        Ok(Submitted { run, .. }) => {
+        AuthorizeOutcome::Begun(run) => {
             ended(&app, run).await?;
             execution = Some(app.execution(run).await?);
             run
         }
-        Err(rejected) => {
-            rejection = Some(*rejected);
+        AuthorizeOutcome::Refused(refused) => {
+            rejection = Some(*refused);
             plan
         }
     };
@@ -351,7 +351,7 @@ pub(in crate::http) async fn undo(
 ) -> Result<Response, Problem> {
     let id = known(id)?;
     let UndoBody { source, user } = read(&app, request, &UNDO).await?;
-    let Submitted { run, .. } = app.undo(id, source, user.into()).await?;
+    let Submitted { run, .. } = app.undo(id, source, user).await?;
     ended(&app, run).await?;
     Ok(of_run(run, app.execution(run).await?))
 }

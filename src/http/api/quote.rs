@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::chat::{ChatBody, READING, example, read};
-use crate::app::App;
+use super::chat::{READING, example, read};
+use crate::app::{App, ChatInput};
 use crate::committee::Quote;
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
@@ -40,7 +40,7 @@ pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
     Operation::new("quote", "chat", "What a question would cost")
         .about("Takes the body of a chat. Nothing is bought and nothing is stored.")
         .sample(" -H \"Content-Type: application/json\" -d @question.json")
-        .body(schemas.request::<ChatBody>(), example())
+        .body(schemas.request::<ChatInput>(), example())
         .answer(200, "The price", quoted, &[])
         .problems(READING)
         .problems(&[Kind::Invalid, Kind::OverBudget])

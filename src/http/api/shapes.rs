@@ -35,137 +35,86 @@ pub(in crate::http) fn hash(_: &mut SchemaGenerator) -> Schema {
 
 /// The schema of the audit appendix. A part that the run did not reach is null.
 pub(in crate::http) fn audit(_: &mut SchemaGenerator) -> Schema {
-    let objects = |about: &str| json!({ "type": ["array", "null"], "items": { "type": "object" }, "description": about });
-    let object = |about: &str| json!({ "type": ["object", "null"], "description": about });
-    let text = |about: &str| json!({ "type": "string", "description": about });
-    let texts = |about: &str| json!({ "type": "array", "items": { "type": "string" }, "description": about });
-    let disagreements = closed(
-        &json!({ "detected": objects("By the engine."), "summary": objects("By the master.") }),
-        &[],
-    );
-    let disagreements_about =
-        "By the engine and by the master. Texts and unit ids of discarded outputs are left out.";
-    let schema = closed(
-        &json!({
-            "runId": { "type": "string", "format": "uuid", "description": "The run." },
-            "continues": object("The earlier run, and what the user said to it."),
-            "version": text("The service's version."),
-            "configHash": text("Hash of the config."),
-            "promptsHash": text("Hash of the prompts."),
-            "hints": object("Task types that rules guessed."),
-            "plan": object("The plan as it was run."),
-            "planObtained": { "type": ["string", "null"], "description": "How the plan came out of the model's text." },
-            "planCorrections": texts("What the service changed in the plan."),
-            "leftOut": texts("What the cap had no room for."),
-            "agents": { "type": "array", "items": audited_agent(), "description": "The latest outcome of each agent." },
-            "rounds": { "type": "array", "items": audited_round(), "description": "Later rounds also have `resolutions`." },
-            "crossCheck": object("What the cross-check found, pass by pass, or why there is none."),
-            "answerGroups": objects("Final answers that are equal, with their agents."),
-            "disagreements": with(disagreements, "description", disagreements_about),
-            "coverage": object("The parts of the request, and whether each is covered."),
-            "confidence": object("The terms of c_final, each as estimated, measured and applied, and the threshold."),
-            "gate": { "enum": ["ship", "ask", null], "description": "Whether the reply shipped." },
-            "synthesis": object("How it was obtained, corrections, units used, and the rules that the master's own text \
-                                 broke (`brokenRules`)."),
-            "quarantineJustifications": objects("Why quarantined material was used."),
-            "executionEstimate": object("O, M, P, E and the totals, unrounded but for the noise of their sums."),
-            "budget": with(audited_budget(), "description", "The money of the run and of each call."),
-        }),
-        &[],
-    );
-    Schema::try_from(with(schema, "title", "Audit")).unwrap_or_default()
+    let audit = objects(include_str!("audit.tsv")).remove("Audit");
+    Schema::try_from(with(audit.unwrap_or_default(), "title", "Audit")).unwrap_or_default()
 }
 
-fn audited_agent() -> Value {
-    let text = |about: &str| json!({ "type": ["string", "null"], "description": about });
-    let count = |about: &str| json!({ "type": "integer", "minimum": 0, "description": about });
-    let truth = |about: &str| json!({ "type": "boolean", "description": about });
-    closed(
-        &json!({
-            "agent": { "type": "string", "description": "Its role." },
-            "outcome": { "enum": ["answered", "failed"] },
-            "cause": text("Why it failed."),
-            "round": { "type": "integer", "minimum": 1, "description": "The round of this outcome." },
-            "provider": text("Of its last call."),
-            "model": text("The model asked for in its last call."),
-            "servedModel": text(SERVED_MODEL),
-            "modelReplaced": truth(MODEL_REPLACED),
-            "attempts": count("Calls in all rounds."),
-            "latencyMs": count("The sum over all calls."),
-            "inputTokens": count("Of all calls."),
-            "outputTokens": count("Of all calls, thinking included."),
-            "thinkingTokens": count("Of the output, as far as providers say it."),
-            "costUsd": { "type": "number", "minimum": 0, "description": "Of all calls." },
-            "obtained": text("How the report came out of the model's text."),
-            "truncated": truth("The output ended at its token limit."),
-            "reusedFrom": text("The run whose report was used again."),
-            "status": { "enum": ["DISCARD", "QUARANTINE", "VALID"], "description": "A failed agent is DISCARD." },
-            "cred": { "type": ["number", "null"], "minimum": 0, "maximum": 1,
-                      "description": "The sum of the axes divided by 125." },
-            "axes": { "type": ["object", "null"], "description": "Points and features of each axis." },
-            "fromCode": { "type": ["number", "null"], "minimum": 0, "maximum": 125,
-                          "description": "Points of all axes that come from checks of the text." },
-            "fromPeers": { "type": ["number", "null"],
-                           "description": "Points of all axes that come from other agents; may be negative." },
-        }),
-        &[],
-    )
+/// Reads a table of objects, and returns the schema of each by its name. A block begins with the
+/// name and the description of an object. If it has other fields too, `open` follows. Each further
+/// line is a field: its name, with `?` if it may be missing, its type as [`typed`] reads it, and its
+/// description.
+pub(in crate::http) fn objects(table: &str) -> Map<String, Value> {
+    let mut all = Map::new();
+    for block in table.trim_end().split("\n\n") {
+        let mut lines = block.lines().map(|line| line.split('\t'));
+        let mut head = lines.next().into_iter().flatten();
+        let (name, about, kind) = (head.next(), head.next(), head.next());
+        let (mut properties, mut required) = (Map::new(), vec![]);
+        for mut cells in lines {
+            let (field, kind) = (cells.next(), cells.next());
+            let field = field.unwrap_or_default();
+            let schema = typed(kind.unwrap_or_default(), &all);
+            let name = field.trim_end_matches('?');
+            required.extend((name == field).then_some(name));
+            properties.insert(name.to_owned(), described(schema, cells.next()));
+        }
+        let mut schema = match kind.filter(|kind| *kind != "open") {
+            Some(kind) => typed(kind, &all),
+            None => json!({ "type": "object", "properties": properties, "required": required }),
+        };
+        if kind.is_none() {
+            schema = with(schema, "additionalProperties", false);
+        }
+        let name = name.unwrap_or_default().to_owned();
+        all.insert(name, described(schema, about));
+    }
+    all
 }
 
-const SERVED_MODEL: &str = "The model that the provider says it used; null where it says none.";
-const MODEL_REPLACED: &str = "Another model than the one asked for answered.";
-
-fn audited_round() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "round": { "type": "integer", "minimum": 1 },
-            "state": { "enum": ["run", "skipped"] },
-            "why": { "type": "string" },
-        },
-        "required": ["round", "state", "why"],
-    })
+/// Returns the schema of a type. `?` at its end allows null, `[]` makes a list. The rest is the name
+/// of an object above it (`:calls`) or of a component (`Agent`), a basic type with bounds
+/// (`number>=0<=1`), or the allowed words (`ship|ask`).
+fn typed(kind: &str, objects: &Map<String, Value>) -> Value {
+    if let Some(kind) = kind.strip_suffix('?') {
+        let mut schema = typed(kind, objects);
+        if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+            words.push(Value::Null);
+        } else if schema["type"].is_string() {
+            schema["type"] = json!([schema["type"], "null"]);
+        } else {
+            schema = json!({ "oneOf": [schema, { "type": "null" }] });
+        }
+        return schema;
+    }
+    if let Some(kind) = kind.strip_suffix("[]") {
+        return json!({ "type": "array", "items": typed(kind, objects) });
+    }
+    let (rest, maximum) = kind.split_once("<=").unwrap_or((kind, ""));
+    let (base, minimum) = rest.split_once(">=").unwrap_or((rest, ""));
+    let schema = match base {
+        "text" => json!({ "type": "string" }),
+        "uuid" => json!({ "type": "string", "format": "uuid" }),
+        "time" => json!({ "type": "string", "format": "date-time" }),
+        "truth" => json!({ "type": "boolean" }),
+        "integer" | "number" | "object" => json!({ "type": base }),
+        name if name.starts_with(':') => objects.get(name).cloned().unwrap_or_default(),
+        words if words.contains('|') => json!({ "enum": words.split('|').collect::<Vec<_>>() }),
+        name => json!({ "$ref": format!("#/components/schemas/{name}") }),
+    };
+    let bounds = [("minimum", minimum), ("maximum", maximum)];
+    bounds
+        .into_iter()
+        .fold(schema, |schema, (name, bound)| match bound.parse::<u32>() {
+            Ok(bound) => with(schema, name, bound),
+            Err(_) => schema,
+        })
 }
 
-fn audited_budget() -> Value {
-    let money =
-        |about: &str| json!({ "type": ["number", "null"], "minimum": 0, "description": about });
-    let count =
-        |about: &str| json!({ "type": ["integer", "null"], "minimum": 0, "description": about });
-    let text = |about: &str| json!({ "type": "string", "description": about });
-    let calls = closed(
-        &json!({
-            "call": text("The step, such as `r1/solver`; later attempts are `r1/solver#2`."),
-            "role": { "type": "string" },
-            "provider": { "type": "string" },
-            "model": text("The model asked for."),
-            "servedModel": { "type": ["string", "null"], "description": SERVED_MODEL },
-            "modelReplaced": { "type": "boolean", "description": MODEL_REPLACED },
-            "effort": { "enum": ["none", "low", "medium", "high", null],
-                        "description": "Null where the setting is left out." },
-            "state": text("`answered`, `failed: CAUSE`, `in doubt` or `in flight`."),
-            "reservedUsd": money("The worst case set aside; null for a free call."),
-            "reservedInputTokens": count("The bound of the input in it."),
-            "maxTokens": count("The output tokens in it."),
-            "costUsd": money("What was settled."),
-            "inputTokens": { "type": ["integer", "null"], "minimum": 0 },
-            "outputTokens": count("Thinking included."),
-            "thinkingTokens": count("Of the output, as far as the provider says it."),
-            "latencyMs": { "type": ["integer", "null"], "minimum": 0 },
-            "promptHash": { "type": "string" },
-        }),
-        &[],
-    );
-    closed(
-        &json!({
-            "capUsd": { "type": "number", "minimum": 0, "description": "The most that the run may cost." },
-            "spentUsd": { "type": "number", "minimum": 0, "description": "What was settled." },
-            "modeCapExceeded": { "type": "boolean",
-                                 "description": "A provider billed more for some call than was reserved." },
-            "calls": { "type": "array", "items": calls, "description": "In the order in which they were sent." },
-        }),
-        &[],
-    )
+fn described(schema: Value, about: Option<&str>) -> Value {
+    match about.filter(|about| !about.is_empty()) {
+        Some(about) => with(schema, "description", about),
+        None => schema,
+    }
 }
 
 /// Adds a text to a schema.
@@ -174,13 +123,4 @@ pub(in crate::http) fn with(mut schema: Value, key: &str, value: impl Into<Value
         schema.insert(key.to_owned(), value.into());
     }
     schema
-}
-
-/// Returns the schema of an object with exactly these properties, of which some are optional.
-pub(in crate::http) fn closed(properties: &Value, optional: &[&str]) -> Value {
-    let names = properties.as_object().into_iter().flat_map(Map::keys);
-    let required: Vec<&String> = names
-        .filter(|name| !optional.contains(&name.as_str()))
-        .collect();
-    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }

@@ -4,39 +4,29 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::act::{keys, proposal, proposing};
+use crate::cli::run;
 use crate::support::process::conclave;
 use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]
 async fn the_command_line_acts_without_a_key_and_agrees_with_http() {
     let folder = TempDir::new().unwrap();
-    let run = async |arguments: &[&str]| {
-        let output = conclave(folder.path(), arguments, &[])
-            .output()
-            .await
-            .unwrap();
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        (
-            output.status.code().unwrap(),
-            text(&output.stdout),
-            text(&output.stderr),
-        )
-    };
-    let (code, said_out, _) = run(&["act", "roll 2d6+3"]).await;
+    let act = async |arguments: &[&str]| run(conclave(folder.path(), arguments, &[])).await;
+    let (code, said_out, _) = act(&["act", "roll 2d6+3"]).await;
     assert!(code == 0 && said_out.starts_with("2d6 ("), "{said_out}");
-    let (_, created, _) = run(&["act", "create a character named Aria"]).await;
+    let (_, created, _) = act(&["act", "create a character named Aria"]).await;
     assert_eq!(created, "The sheet of Aria is kept.\n");
-    let (_, checked, _) = run(&["act", "dex check dc 15"]).await;
+    let (_, checked, _) = act(&["act", "dex check dc 15"]).await;
     assert!(checked.starts_with("Aria: Dexterity: d20 ("), "{checked}");
-    let (_, sneaked, _) = run(&["act", "/me sneaks, stealth"]).await;
+    let (_, sneaked, _) = act(&["act", "/me sneaks, stealth"]).await;
     assert!(sneaked.contains("Dexterity (stealth)"), "{sneaked}");
-    let (_, body, _) = run(&["act", "--json", "show my sheet"]).await;
+    let (_, body, _) = act(&["act", "--json", "show my sheet"]).await;
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(keys(&body), ["intent", "mode", "executed", "actions"]);
-    let (code, out, error) = run(&["act", "tell me a story"]).await;
+    let (code, out, error) = act(&["act", "tell me a story"]).await;
     assert_eq!((code, out.as_str()), (4, ""));
     assert!(error.contains("help"), "{error}");
-    let (code, offered, _) = run(&["act", "I roll 2d6+3"]).await;
+    let (code, offered, _) = act(&["act", "I roll 2d6+3"]).await;
     assert!(
         code == 0
             && offered
@@ -44,7 +34,7 @@ async fn the_command_line_acts_without_a_key_and_agrees_with_http() {
         "{offered}"
     );
     let id = offered.trim().rsplit(' ').next().unwrap();
-    let (_, rolled, _) = run(&["act", "--confirm", id]).await;
+    let (_, rolled, _) = act(&["act", "--confirm", id]).await;
     assert!(rolled.starts_with("2d6 ("), "{rolled}");
     // An enabled proposer whose model cannot be loaded is a configuration error.
     let local = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.local.json");
@@ -54,21 +44,18 @@ async fn the_command_line_acts_without_a_key_and_agrees_with_http() {
         ("PROPOSER_ENABLED", "1"),
         ("PROPOSER_PROVIDER", "local"),
     ];
-    let output = conclave(folder.path(), &["act", "tell me a story"], &variables)
-        .output()
-        .await
-        .unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{error}");
+    let story = conclave(folder.path(), &["act", "tell me a story"], &variables);
+    let (code, _, error) = run(story).await;
+    assert_eq!(code, 3, "{error}");
     let why = if cfg!(feature = "local") {
         "model file missing.gguf does not exist"
     } else {
         "no in-process model"
     };
     assert!(error.contains(why), "{error}");
-    let (code, ..) = run(&["act", "--confirm", "01890000-0000-7000-8000-000000000000"]).await;
+    let (code, ..) = act(&["act", "--confirm", "01890000-0000-7000-8000-000000000000"]).await;
     assert_eq!(code, 4);
-    let (_, catalog, _) = run(&["act", "--catalog"]).await;
+    let (_, catalog, _) = act(&["act", "--catalog"]).await;
     assert_eq!(
         serde_json::from_str::<Value>(&catalog)
             .unwrap()
@@ -77,12 +64,12 @@ async fn the_command_line_acts_without_a_key_and_agrees_with_http() {
             .len(),
         15
     );
-    let (_, discord, _) = run(&["act", "--discord-commands"]).await;
+    let (_, discord, _) = act(&["act", "--discord-commands"]).await;
     assert_eq!(
         serde_json::from_str::<Value>(&discord).unwrap()[0]["name"],
         "act"
     );
-    let (_, help, _) = run(&["act", "--help"]).await;
+    let (_, help, _) = act(&["act", "--help"]).await;
     assert!(help.contains("memory.search"), "{help}");
 }
 
@@ -103,22 +90,15 @@ async fn the_command_line_proposes_confirms_and_talks_to_a_service() {
         ("PROPOSER_PROVIDER", "anthropic"),
     ];
     for server in [vec![], vec!["--server", app.url.as_str()]] {
-        let run = async |arguments: &[&str]| {
+        let act = async |arguments: &[&str]| {
             let arguments: Vec<&str> = std::iter::once("act")
                 .chain(server.iter().copied())
                 .chain(arguments.iter().copied())
                 .collect();
-            let output = conclave(folder.path(), &arguments, &variables)
-                .output()
-                .await
-                .unwrap();
-            (
-                output.status.code().unwrap(),
-                String::from_utf8(output.stdout).unwrap()
-                    + &String::from_utf8(output.stderr).unwrap(),
-            )
+            let (code, out, error) = run(conclave(folder.path(), &arguments, &variables)).await;
+            (code, out + &error)
         };
-        let (code, offered) = run(&["rope, keep it in mind"]).await;
+        let (code, offered) = act(&["rope, keep it in mind"]).await;
         assert!(
             code == 0 && offered.contains("Did you mean: memory.add"),
             "{offered}"
@@ -135,12 +115,12 @@ async fn the_command_line_proposes_confirms_and_talks_to_a_service() {
             "the hint is the whole command"
         );
         assert_eq!(
-            run(&["--confirm", &id]).await,
+            act(&["--confirm", &id]).await,
             (0, "Remembered: buy rope\n".to_owned())
         );
-        let (code, again) = run(&["--confirm", &id]).await;
+        let (code, again) = act(&["--confirm", &id]).await;
         assert!(code == 4 && again.contains("confirmed already"), "{again}");
-        let (_, found) = run(&["/memory search rope"]).await;
+        let (_, found) = act(&["/memory search rope"]).await;
         assert_eq!(found, "- buy rope\n");
     }
 }

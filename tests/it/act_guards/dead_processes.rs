@@ -26,7 +26,7 @@ async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
         let request = app.client.post(format!("{}/api/act", app.url)).json(&body);
         tokio::select! {
             answer = request.send() => panic!("{answer:?}"),
-            () = until(async || provider.in_flight() == 1) => {}
+            () = until(async || provider.state().in_flight == 1) => {}
         }
         let rows = app
             .app
@@ -39,7 +39,7 @@ async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
         assert!(!rows[0].state.is_terminal());
         rows[0].id
     };
-    assert_eq!(provider.in_flight(), 1);
+    assert_eq!(provider.state().in_flight, 1);
     // The process has died: its lease expires at once.
     let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display()))
         .await

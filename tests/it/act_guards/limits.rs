@@ -15,7 +15,7 @@ async fn the_same_text_costs_one_call_and_each_user_gets_a_proposal() {
         "proposal",
         proposal("memory.add", json!({ "content": "buy rope" }), 0.94),
     );
-    provider.latency(Duration::from_millis(200));
+    provider.state().script.latency = Duration::from_millis(200);
     let app = TestApp::with(&provider, proposing()).await;
     let text = "rope, keep it in mind";
     let users = ["ada", "ada", "ben", "cyd"];
@@ -62,7 +62,7 @@ async fn an_unreadable_or_empty_proposal_is_not_requested_twice() {
     for (fault, gates) in billed {
         let provider = MockProvider::start().await;
         provider.on("proposal", fault.clone());
-        provider.latency(Duration::from_millis(700));
+        provider.state().script.latency = Duration::from_millis(700);
         let app = TestApp::with(&provider, proposing()).await;
         let at_once = futures_util::future::join_all(
             ["ada", "ben", "cyd"].map(|user| act(&app, user, "hm, what now")),
@@ -83,7 +83,7 @@ async fn an_unreadable_or_empty_proposal_is_not_requested_twice() {
     // message makes a new call.
     let provider = MockProvider::start().await;
     provider.on("proposal", Fault::Status(500));
-    provider.latency(Duration::from_millis(700));
+    provider.state().script.latency = Duration::from_millis(700);
     let app = TestApp::with(&provider, proposing()).await;
     let both =
         futures_util::future::join_all(["ada", "ben"].map(|user| act(&app, user, "hm, what now")))

@@ -1,31 +1,23 @@
 //! Tests questions and answers, interruptions, `--server`, and the exit codes of failures.
 
 use std::collections::BTreeSet;
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 
 use regex::Regex;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use super::{QUESTION, run, text};
+use super::{CommandLine, QUESTION, run};
 use crate::support::process::conclave;
 use crate::support::{Fault, MockProvider, Scenario, TestApp, until};
 
 #[tokio::test]
 async fn the_question_may_come_from_standard_input() {
     use tokio::io::AsyncWriteExt as _;
-    let provider = MockProvider::start().await;
-    let folder = TempDir::new().unwrap();
-    let url = provider.url();
-    let variables = [
-        ("ANTHROPIC_API_KEY", "k"),
-        ("ANTHROPIC_BASE_URL", url.as_str()),
-    ];
-    let mut child = conclave(folder.path(), &["ask", "-"], &variables)
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let cli = CommandLine::new().await;
+    let mut command = cli.command(&["ask", "-"], &[]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     child
         .stdin
         .take()
@@ -34,75 +26,41 @@ async fn the_question_may_come_from_standard_input() {
         .await
         .unwrap();
     let output = child.wait_with_output().await.unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(provider.calls_of("plan")[0].prompt().contains(QUESTION));
+    assert!(output.status.success(), "{output:?}");
+    assert!(cli.provider.calls_of("plan")[0].prompt().contains(QUESTION));
 }
 
 #[tokio::test]
 async fn a_question_of_the_committee_is_shown_with_how_to_answer_it() {
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();
-    let provider = MockProvider::playing(scenario).await;
-    let folder = TempDir::new().unwrap();
-    let asked = run(&folder, &["audit", &message], &provider).await;
-    assert_eq!(asked.status.code(), Some(0));
-    assert!(
-        text(&asked.stdout).contains("\nA) "),
-        "{}",
-        text(&asked.stdout)
-    );
-    assert!(text(&asked.stderr).contains("conclave audit \"B\""));
-    let answered = run(&folder, &["audit", "b"], &provider).await;
-    assert!(
-        text(&answered.stderr).contains("continuing run"),
-        "{}",
-        text(&answered.stderr)
-    );
-    assert!(
-        text(&answered.stdout).starts_with("## TL;DR"),
-        "{}",
-        text(&answered.stdout)
-    );
+    let cli = CommandLine::playing(scenario).await;
+    let asked = cli.run(&["audit", &message]).await;
+    assert_eq!(asked.0, 0);
+    assert!(asked.1.contains("\nA) "), "{}", asked.1);
+    assert!(asked.2.contains("conclave audit \"B\""));
+    let answered = cli.run(&["audit", "b"]).await;
+    assert!(answered.2.contains("continuing run"), "{}", answered.2);
+    assert!(answered.1.starts_with("## TL;DR"), "{}", answered.1);
 }
 
 #[tokio::test]
 async fn the_hint_to_answer_repeats_the_flags_and_the_configured_time() {
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();
-    let provider = MockProvider::playing(scenario).await;
-    let folder = TempDir::new().unwrap();
-    let mut config: Value = serde_json::from_str(include_str!("../../../llm.config.json")).unwrap();
-    config["policy"]["clarificationMinutes"] = json!(5);
-    std::fs::write(folder.path().join("five.json"), config.to_string()).unwrap();
-    let url = provider.url();
-    let variables = [
-        ("CONCLAVE_CONFIG", "five.json"),
-        ("ANTHROPIC_API_KEY", "k"),
-        ("ANTHROPIC_BASE_URL", url.as_str()),
-    ];
+    let cli = CommandLine::playing(scenario).await;
+    let five = cli.config("/policy/clarificationMinutes", json!(5));
     let arguments = ["audit", "--user", "ada l", "--channel", "c1", &message];
-    let here = text(
-        &conclave(folder.path(), &arguments, &variables)
-            .output()
-            .await
-            .unwrap()
-            .stderr,
-    );
+    let here = run(cli.command(&arguments, &[("CONCLAVE_CONFIG", &five)]))
+        .await
+        .2;
     let command = "conclave audit --channel c1 --user 'ada l' \"B\"";
     assert!(
         here.contains(&format!("Answer within 5 minutes:  {command}")),
         "{here}"
     );
-    let app = TestApp::start(&provider).await;
-    let there = text(
-        &run(
-            &folder,
-            &["audit", "--server", &app.url, &message],
-            &provider,
-        )
-        .await
-        .stderr,
-    );
+    let app = TestApp::start(&cli.provider).await;
+    let there = cli.run(&["audit", "--server", &app.url, &message]).await.2;
     assert!(
         there.contains(&format!(
             "Answer in time:  conclave audit --server {} \"B\"",
@@ -113,23 +71,16 @@ async fn the_hint_to_answer_repeats_the_flags_and_the_configured_time() {
 }
 
 async fn in_flight(provider: &MockProvider, calls: usize) {
-    until(async || provider.in_flight() >= calls).await;
+    until(async || provider.state().in_flight >= calls).await;
 }
 
 #[tokio::test]
 async fn an_interrupted_run_is_cancelled_before_the_command_ends() {
-    let provider = MockProvider::start().await;
-    provider.on("r1/*", Fault::Latency(std::time::Duration::from_secs(20)));
-    let folder = TempDir::new().unwrap();
-    let url = provider.url();
-    let variables = [
-        ("ANTHROPIC_API_KEY", "k"),
-        ("ANTHROPIC_BASE_URL", url.as_str()),
-    ];
-    let child = conclave(folder.path(), &["ask", QUESTION], &variables)
-        .spawn()
-        .unwrap();
-    in_flight(&provider, 3).await;
+    let cli = CommandLine::new().await;
+    let late = Fault::Latency(std::time::Duration::from_secs(20));
+    cli.provider.on("r1/*", late);
+    let child = cli.command(&["ask", QUESTION], &[]).spawn().unwrap();
+    in_flight(&cli.provider, 3).await;
     let id = child.id().unwrap().to_string();
     assert!(
         Command::new("kill")
@@ -140,10 +91,10 @@ async fn an_interrupted_run_is_cancelled_before_the_command_ends() {
             .success()
     );
     let output = child.wait_with_output().await.unwrap();
-    let error = text(&output.stderr);
+    let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{error}");
     assert!(error.contains("was cancelled"), "{error}");
-    let runs = text(&run(&folder, &["runs", "--json"], &provider).await.stdout);
+    let runs = cli.run(&["runs", "--json"]).await.1;
     assert!(runs.contains(r#""state":"cancelled""#), "{runs}");
 }
 
@@ -165,15 +116,14 @@ async fn a_run_that_is_cancelled_on_the_server_ends_the_command_as_interrupted()
     );
     assert_eq!(app.client.delete(&url).send().await.unwrap().status(), 202);
     let output = child.wait_with_output().await.unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
 }
 
 /// Returns the lines of the progress with every figure masked, in an order that does not depend on
 /// which call ends first.
-fn progress_of(output: &Output) -> BTreeSet<String> {
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+fn progress_of((code, _, all): &(i32, String, String)) -> BTreeSet<String> {
+    assert_eq!(*code, 0, "{all}");
     let figures = Regex::new(r"\d[\d.]*").unwrap();
-    let all = text(&output.stderr);
     let lines = all
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with("run 0"));
@@ -184,11 +134,11 @@ fn progress_of(output: &Output) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn every_stage_has_a_line_and_its_end_here_and_over_a_server() {
-    let provider = MockProvider::playing(Scenario::converging()).await;
-    let (here, there) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let here = CommandLine::playing(Scenario::converging()).await;
+    let there = CommandLine::new().await;
     let message = Scenario::converging().message;
-    let output = run(&here, &["audit", &message], &provider).await;
-    let all = text(&output.stderr);
+    let output = here.run(&["audit", &message]).await;
+    let all = &output.2;
     for stage in ["plan", "round 1", "check", "round 2", "synthesis"] {
         for line in [
             format!("{stage:<10} begins"),
@@ -212,37 +162,24 @@ async fn every_stage_has_a_line_and_its_end_here_and_over_a_server() {
     );
     assert!(all.contains("\nrun        ended after "), "{all}");
 
-    let app = TestApp::start(&provider).await;
+    let app = TestApp::start(&here.provider).await;
     let asked = ["audit", "--server", &app.url, &message];
-    assert_eq!(
-        progress_of(&run(&there, &asked, &provider).await),
-        progress_of(&output)
-    );
+    assert_eq!(progress_of(&there.run(&asked).await), progress_of(&output));
     let dead = "http://127.0.0.1:9";
-    let output = run(&there, &["ask", "--server", dead, QUESTION], &provider).await;
-    assert_eq!(output.status.code(), Some(8));
+    let output = there.run(&["ask", "--server", dead, QUESTION]).await;
+    assert_eq!(output.0, 8);
 }
 
 #[tokio::test]
 async fn failures_have_their_exit_codes() {
-    let provider = MockProvider::start().await;
-    provider.on("r1/*", Fault::Status(400));
-    let folder = TempDir::new().unwrap();
-    let failed = run(&folder, &["ask", QUESTION], &provider).await;
-    assert_eq!(failed.status.code(), Some(5), "{}", text(&failed.stderr));
-    assert_eq!(
-        run(&folder, &["ask", " "], &provider).await.status.code(),
-        Some(2)
-    );
-    assert_eq!(
-        run(&folder, &["nonsense"], &provider).await.status.code(),
-        Some(2)
-    );
-    let unknown = run(
-        &folder,
-        &["show", "01890000-0000-7000-8000-000000000000"],
-        &provider,
-    )
-    .await;
-    assert_eq!(unknown.status.code(), Some(4));
+    let cli = CommandLine::new().await;
+    cli.provider.on("r1/*", Fault::Status(400));
+    let failed = cli.run(&["ask", QUESTION]).await;
+    assert_eq!(failed.0, 5, "{}", failed.2);
+    assert_eq!(cli.run(&["ask", " "]).await.0, 2);
+    assert_eq!(cli.run(&["nonsense"]).await.0, 2);
+    let unknown = cli
+        .run(&["show", "01890000-0000-7000-8000-000000000000"])
+        .await;
+    assert_eq!(unknown.0, 4);
 }

@@ -3,17 +3,14 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{QUESTION, newest, run, text};
-use crate::support::MockProvider;
+use super::{CommandLine, QUESTION, run};
 use crate::support::process::conclave;
 
 #[tokio::test]
 async fn an_audit_prints_progress_reply_and_appendix_and_can_be_verified() {
-    let provider = MockProvider::start().await;
-    let folder = TempDir::new().unwrap();
-    let output = run(&folder, &["audit", QUESTION], &provider).await;
-    let (reply, progress) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(0), "{progress}");
+    let cli = CommandLine::new().await;
+    let (code, reply, progress) = cli.run(&["audit", QUESTION]).await;
+    assert_eq!(code, 0, "{progress}");
     assert!(reply.starts_with("## TL;DR") && reply.contains("## Audit appendix"));
     for word in [
         "plan ",
@@ -25,27 +22,22 @@ async fn an_audit_prints_progress_reply_and_appendix_and_can_be_verified() {
     ] {
         assert!(progress.contains(word), "{word} is missing in {progress}");
     }
-    let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
-    let id = newest(&runs);
-    let shown = text(&run(&folder, &["show", id], &provider).await.stdout);
+    let id = cli.newest().await;
+    let shown = cli.run(&["show", &id]).await.1;
     assert!(
         shown.contains(&reply),
         "the reply and its audit are printed again"
     );
-    let proof = run(&folder, &["verify", id], &provider).await;
-    assert!(text(&proof.stdout).contains("the chain holds"));
+    let proof = cli.run(&["verify", &id]).await;
+    assert!(proof.1.contains("the chain holds"));
 }
 
 #[tokio::test]
 async fn an_altered_journal_fails_the_verification() {
-    let provider = MockProvider::start().await;
-    let folder = TempDir::new().unwrap();
-    run(&folder, &["ask", QUESTION], &provider).await;
-    let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
-    let id = newest(&runs).to_owned();
-    let path = folder.path().join("data/conclave.db");
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
-    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+    let cli = CommandLine::new().await;
+    cli.run(&["ask", QUESTION]).await;
+    let id = cli.newest().await;
+    let pool = cli.database().await;
     // The verification also covers the columns that lists and views show without reading the
     // entries.
     for (change, back, column) in [
@@ -69,9 +61,9 @@ async fn an_altered_journal_fails_the_verification() {
             .execute(&pool)
             .await
             .unwrap();
-        let proof = run(&folder, &["verify", &id], &provider).await;
-        assert_eq!(proof.status.code(), Some(9), "{change}");
-        let said = text(&proof.stderr);
+        let proof = cli.run(&["verify", &id]).await;
+        assert_eq!(proof.0, 9, "{change}");
+        let said = proof.2;
         assert!(said.contains(&format!("its {column} is not")), "{said}");
         sql(format!(
             "UPDATE runs SET {back} FROM was WHERE was.id = runs.id"
@@ -81,33 +73,22 @@ async fn an_altered_journal_fails_the_verification() {
         .unwrap();
         sqlx::query("DROP TABLE was").execute(&pool).await.unwrap();
     }
-    assert_eq!(
-        run(&folder, &["verify", &id], &provider)
-            .await
-            .status
-            .code(),
-        Some(0)
-    );
+    assert_eq!(cli.run(&["verify", &id]).await.0, 0);
     sqlx::query("UPDATE entries SET body = replace(body, '100', '101') WHERE key = 'synthesis'")
         .execute(&pool)
         .await
         .unwrap();
     pool.close().await;
-    let proof = run(&folder, &["verify", &id], &provider).await;
-    assert_eq!(proof.status.code(), Some(9));
-    assert!(
-        text(&proof.stderr).contains("was altered"),
-        "{}",
-        text(&proof.stderr)
-    );
+    let proof = cli.run(&["verify", &id]).await;
+    assert_eq!(proof.0, 9);
+    assert!(proof.2.contains("was altered"), "{}", proof.2);
 }
 
 #[tokio::test]
 async fn the_list_of_runs_has_aligned_headings() {
-    let provider = MockProvider::start().await;
-    let folder = TempDir::new().unwrap();
-    run(&folder, &["ask", QUESTION], &provider).await;
-    let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
+    let cli = CommandLine::new().await;
+    cli.run(&["ask", QUESTION]).await;
+    let runs = cli.run(&["runs"]).await.1;
     let (headings, row) = runs.trim_end().split_once('\n').unwrap();
     let ends = |line: &str, word: &str| line.find(word).unwrap() + word.len();
     let begins = |line: &str, word: &str| line.find(word).unwrap();
@@ -119,53 +100,31 @@ async fn the_list_of_runs_has_aligned_headings() {
 
 #[tokio::test]
 async fn no_colours_reach_a_pipe() {
-    let provider = MockProvider::start().await;
-    let folder = TempDir::new().unwrap();
-    let audited = run(&folder, &["audit", QUESTION], &provider).await;
-    let runs = run(&folder, &["runs"], &provider).await;
-    let shown = run(&folder, &["show", newest(&text(&runs.stdout))], &provider).await;
-    for output in [audited, runs, shown] {
-        let all = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    let cli = CommandLine::new().await;
+    for arguments in [&["audit", QUESTION][..], &["runs"], &["show", "last"]] {
+        let (_, out, error) = cli.run(arguments).await;
+        let all = out + &error;
         assert!(!all.is_empty() && !all.contains('\u{1b}'), "{all:?}");
     }
 }
 
 #[tokio::test]
 async fn statuses_states_and_the_gate_are_coloured_where_colours_are_shown() {
-    let provider = MockProvider::start().await;
-    let folder = TempDir::new().unwrap();
-    let url = provider.url();
-    // These variables make `console` assume a colour terminal.
-    let variables = [
-        ("ANTHROPIC_API_KEY", "k"),
-        ("ANTHROPIC_BASE_URL", url.as_str()),
-        ("CLICOLOR_FORCE", "1"),
-    ];
-    let audited = conclave(folder.path(), &["audit", QUESTION], &variables)
-        .output()
-        .await
-        .unwrap();
-    let progress = text(&audited.stderr);
+    let cli = CommandLine::new().await;
+    // This variable makes `console` assume a colour terminal.
+    let coloured =
+        async |arguments: &[&str]| run(cli.command(arguments, &[("CLICOLOR_FORCE", "1")])).await;
+    let progress = coloured(&["audit", QUESTION]).await.2;
     assert!(
         progress.contains("\u{1b}[32mVALID\u{1b}[0m") && progress.contains("\u{1b}[32mc_final "),
         "{progress:?}"
     );
-    let runs = text(
-        &conclave(folder.path(), &["runs"], &variables)
-            .output()
-            .await
-            .unwrap()
-            .stdout,
-    );
+    let runs = coloured(&["runs"]).await.1;
     assert!(
         runs.contains("\u{1b}[32manswered     \u{1b}[0m"),
         "{runs:?}"
     );
-    let shown = conclave(folder.path(), &["show", newest(&runs)], &variables)
-        .output()
-        .await
-        .unwrap();
-    let shown = text(&shown.stdout);
+    let shown = coloured(&["show", "last"]).await.1;
     assert!(
         shown.contains("| \u{1b}[32mVALID\u{1b}[0m |") && shown.contains("\u{1b}[32m- c_final: "),
         "{shown:?}"
@@ -174,34 +133,26 @@ async fn statuses_states_and_the_gate_are_coloured_where_colours_are_shown() {
 
 #[tokio::test]
 async fn json_is_the_reply_as_the_api_gives_it_and_nothing_else() {
-    let provider = MockProvider::start().await;
-    let folder = TempDir::new().unwrap();
-    let output = run(&folder, &["deep", "--json", QUESTION], &provider).await;
-    let body: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let cli = CommandLine::new().await;
+    let output = cli.run(&["deep", "--json", QUESTION]).await;
+    let body: Value = serde_json::from_str(&output.1).unwrap();
     assert!(
         body["reply"].is_string()
             && body["meta"]["c_final"].is_number()
             && body["audit"].is_object()
     );
-    assert_eq!(text(&output.stderr), "");
+    assert_eq!(output.2, "");
 }
 
 #[tokio::test]
 async fn a_closed_output_pipe_ends_the_program_quietly() {
-    let provider = MockProvider::start().await;
-    let folder = TempDir::new().unwrap();
-    run(&folder, &["audit", QUESTION], &provider).await;
-    let runs = text(&run(&folder, &["runs"], &provider).await.stdout);
-    let id = newest(&runs).to_owned();
-    let mut child = conclave(folder.path(), &["show", &id], &[])
-        .spawn()
-        .unwrap();
+    let cli = CommandLine::new().await;
+    cli.run(&["audit", QUESTION]).await;
+    let id = cli.newest().await;
+    let mut child = cli.command(&["show", &id], &[]).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().await.unwrap();
-    assert_eq!(
-        (output.status.code(), text(&output.stderr)),
-        (Some(0), String::new())
-    );
+    assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
 }
 
 #[tokio::test]
@@ -219,17 +170,12 @@ async fn recorded_outputs_are_scored_line_by_line_without_a_key() {
     ]
     .join("\n");
     std::fs::write(folder.path().join("recorded.jsonl"), lines).unwrap();
-    let output = conclave(folder.path(), &["score", "recorded.jsonl"], &[])
-        .output()
-        .await
-        .unwrap();
-    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
-    assert!(
-        text(&output.stderr).contains("line 2:"),
-        "{}",
-        text(&output.stderr)
-    );
-    let scored: Vec<Value> = text(&output.stdout)
+    let score = |file| run(conclave(folder.path(), &["score", file], &[]));
+    let output = score("recorded.jsonl").await;
+    assert_eq!(output.0, 4, "{}", output.2);
+    assert!(output.2.contains("line 2:"), "{}", output.2);
+    let scored: Vec<Value> = output
+        .1
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
@@ -245,21 +191,16 @@ async fn recorded_outputs_are_scored_line_by_line_without_a_key() {
         [1, 2]
     );
     assert!(scored[0]["c_final"].as_f64() > scored[1]["c_final"].as_f64());
-    let missing = conclave(folder.path(), &["score", "nowhere.jsonl"], &[])
-        .output()
-        .await
-        .unwrap();
-    assert_eq!(missing.status.code(), Some(2));
+    assert_eq!(score("nowhere.jsonl").await.0, 2);
 }
 
 #[tokio::test]
 async fn a_round_ends_after_all_of_its_agents() {
-    let provider = MockProvider::start().await;
-    let folder = TempDir::new().unwrap();
+    let cli = CommandLine::new().await;
     let lines = "2026-11-02 07:00 supply 70.1 C return 44.0 C flow 11.0 m3/h\n".repeat(430);
     let question = format!("The log of the last month: is there a fault in it?\n{lines}");
-    let output = run(&folder, &["audit", &question], &provider).await;
-    let told = text(&output.stderr);
+    let output = cli.run(&["audit", &question]).await;
+    let told = output.2;
     let at = |words: &str| {
         told.find(words)
             .unwrap_or_else(|| panic!("{words}: {told}"))

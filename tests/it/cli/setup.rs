@@ -3,21 +3,17 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{run, text};
+use super::{CommandLine, run};
 use crate::docs::held;
+use crate::support::Fault;
 use crate::support::process::conclave;
-use crate::support::{Fault, MockProvider};
 
 #[tokio::test]
 async fn without_a_key_the_command_names_the_variable_and_stops() {
     let folder = TempDir::new().unwrap();
     for arguments in [&["serve"][..], &["ask", "x"][..]] {
-        let output = conclave(folder.path(), arguments, &[])
-            .output()
-            .await
-            .unwrap();
-        let error = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{error}");
+        let (code, _, error) = run(conclave(folder.path(), arguments, &[])).await;
+        assert_eq!(code, 3, "{error}");
         assert!(
             error.contains("ANTHROPIC_API_KEY")
                 && error.contains("CONCLAVE_CONFIG=llm.config.local.json")
@@ -37,12 +33,9 @@ async fn a_config_with_five_mistakes_reports_five() {
         json!({ "provider": "anthropic", "model": "NOT_SET_ANYWHERE" });
     std::fs::write(folder.path().join("bad.json"), config.to_string()).unwrap();
     let variables = [("CONCLAVE_CONFIG", "bad.json"), ("ANTHROPIC_API_KEY", "k")];
-    let output = conclave(folder.path(), &["config", "check"], &variables)
-        .output()
-        .await
-        .unwrap();
-    let error = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(3));
+    let check = conclave(folder.path(), &["config", "check"], &variables);
+    let (code, _, error) = run(check).await;
+    assert_eq!(code, 3);
     assert!(error.contains("5 problems"), "{error}");
     assert_eq!(
         error
@@ -56,20 +49,18 @@ async fn a_config_with_five_mistakes_reports_five() {
 
 #[tokio::test]
 async fn doctor_probes_what_a_run_would_use() {
-    let provider = MockProvider::start().await;
-    provider.reply_with("*", json!({ "sum": 5 }));
-    let folder = TempDir::new().unwrap();
-    let output = run(&folder, &["doctor"], &provider).await;
-    let report = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{report}");
+    let cli = CommandLine::new().await;
+    cli.provider.reply_with("*", json!({ "sum": 5 }));
+    let (code, report, _) = cli.run(&["doctor"]).await;
+    assert_eq!(code, 0, "{report}");
     assert!(
         report.contains("clean JSON") && report.contains("solver"),
         "{report}"
     );
-    provider.on("*", Fault::Status(401));
-    let output = run(&folder, &["doctor"], &provider).await;
-    assert_eq!(output.status.code(), Some(5));
-    assert!(text(&output.stdout).contains("FAILED"));
+    cli.provider.on("*", Fault::Status(401));
+    let output = cli.run(&["doctor"]).await;
+    assert_eq!(output.0, 5);
+    assert!(output.1.contains("FAILED"));
 }
 
 #[tokio::test]
@@ -85,21 +76,14 @@ async fn the_published_schemas_are_those_in_force() {
         ("api", "docs/openapi.json"),
     ];
     for (name, file) in published {
-        let output = conclave(folder.path(), &["config", "schema", name], &[])
-            .output()
-            .await
-            .unwrap();
-        held(file, &text(&output.stdout));
+        let schema = conclave(folder.path(), &["config", "schema", name], &[]);
+        held(file, &run(schema).await.1);
     }
 }
 
 #[tokio::test]
 async fn the_help_names_the_exit_codes() {
     let folder = TempDir::new().unwrap();
-    let output = conclave(folder.path(), &["--help"], &[])
-        .output()
-        .await
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert!(text(&output.stdout).contains("Exit codes:"));
+    let (code, help, _) = run(conclave(folder.path(), &["--help"], &[])).await;
+    assert!(code == 0 && help.contains("Exit codes:"), "{help}");
 }

@@ -180,7 +180,7 @@ async fn quarrelling() -> (MockProvider, String) {
     let scenario = Scenario::converging();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
-    provider.latency(Duration::from_millis(25));
+    provider.state().script.latency = Duration::from_millis(25);
     (provider, message)
 }
 
@@ -356,7 +356,7 @@ async fn without_reply(
             until_only_these_are_open(&home, *run, slow).await;
         }
         service.kill().await;
-        provider.heal();
+        provider.state().script = Default::default();
         service = home.serve(&provider, &shipped).await;
     }
     let toll = toll::toll(&home, &runs, &provider).await;
@@ -421,7 +421,7 @@ async fn until_only_these_are_open(home: &Home, run: RunId, agents: &[&str]) {
 #[tokio::test]
 async fn a_kill_at_any_moment_under_the_shipped_caps_costs_no_answer() {
     let provider = MockProvider::playing(Scenario::converging()).await;
-    provider.latency(Duration::from_millis(25));
+    provider.state().script.latency = Duration::from_millis(25);
     let home = Home::sqlite();
     let url = provider.url();
     let caps = [("NORMAL_MAX_USD", "0.1"), ("DEEP_MAX_USD", "0.5")];

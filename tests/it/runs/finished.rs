@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{QUESTION, events};
-use crate::support::{Fault, MockProvider, TestApp, chat};
+use crate::support::{Fault, MockProvider, TestApp, chat, run_of};
 
 #[tokio::test]
 async fn a_finished_run_cannot_be_cancelled_and_an_unknown_one_is_404() {
@@ -138,9 +138,6 @@ async fn feedback_goes_into_the_journal_of_a_run_with_a_reply() {
     );
     provider.on("*", Fault::Status(400));
     let failed = app.post(&chat("ask", QUESTION)).send().await.unwrap();
-    let failed = failed.headers()["x-request-id"]
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let failed = run_of(&failed).to_string();
     assert_eq!(give(&failed, json!({ "positive": true })).await.0, 409);
 }

@@ -7,7 +7,7 @@ use conclave::journal::Ending;
 use serde_json::json;
 
 use super::{QUESTION, events};
-use crate::support::{Fault, MockProvider, TestApp, chat, until};
+use crate::support::{Fault, MockProvider, TestApp, chat, run_of, until};
 
 #[tokio::test]
 async fn a_stream_shows_the_progress_and_ends_with_the_reply() {
@@ -17,11 +17,7 @@ async fn a_stream_shows_the_progress_and_ends_with_the_reply() {
         .post(&chat("audit", QUESTION))
         .header("accept", "text/event-stream");
     let response = request.send().await.unwrap();
-    let run: RunId = response.headers()["x-request-id"]
-        .to_str()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let run: RunId = run_of(&response);
     let events = events(response).await;
     let names: Vec<&str> = events.iter().map(|(name, ..)| name.as_str()).collect();
     assert_eq!(
@@ -80,17 +76,8 @@ async fn a_stream_from_a_future_event_ends_with_the_run() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_millis(300)));
     let app = TestApp::start(&provider).await;
-    let response = app
-        .post(&chat("ask", QUESTION))
-        .header("prefer", "respond-async")
-        .send()
-        .await
-        .unwrap();
-    let id = response.headers()["x-request-id"]
-        .to_str()
-        .unwrap()
-        .to_owned();
-    until(async || provider.in_flight() >= 3).await;
+    let id = app.accept(&chat("ask", QUESTION)).await.to_string();
+    until(async || provider.state().in_flight >= 3).await;
     let stream = app
         .client
         .get(format!("{}/api/runs/{id}/events", app.url))
@@ -145,7 +132,7 @@ async fn respond_async_returns_the_location_of_the_run() {
 #[tokio::test]
 async fn a_client_that_disconnects_does_not_cancel_its_run() {
     let provider = MockProvider::start().await;
-    provider.latency(Duration::from_millis(150));
+    provider.state().script.latency = Duration::from_millis(150);
     let app = TestApp::start(&provider).await;
     let mut body = chat("ask", QUESTION);
     body["context"]["messageId"] = json!("m-gone");
@@ -169,24 +156,15 @@ async fn a_run_in_flight_is_cancelled_with_its_calls() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_secs(20)));
     let app = TestApp::start(&provider).await;
-    let response = app
-        .post(&chat("ask", QUESTION))
-        .header("prefer", "respond-async")
-        .send()
-        .await
-        .unwrap();
-    let id = response.headers()["x-request-id"]
-        .to_str()
-        .unwrap()
-        .to_owned();
-    until(async || provider.in_flight() >= 3).await;
+    let id = app.accept(&chat("ask", QUESTION)).await.to_string();
+    until(async || provider.state().in_flight >= 3).await;
     let url = format!("{}/api/runs/{id}", app.url);
     assert_eq!(app.client.delete(&url).send().await.unwrap().status(), 202);
     assert!(matches!(
         app.ended(id.parse().unwrap()).await,
         Ending::Cancelled
     ));
-    until(async || provider.in_flight() == 0).await;
+    until(async || provider.state().in_flight == 0).await;
     let again = app.client.delete(&url).send().await.unwrap();
     assert_eq!(again.status(), 200);
     let (_, run) = app.get(&format!("/api/runs/{id}")).await;

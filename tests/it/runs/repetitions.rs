@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use conclave::domain::RunId;
 use serde_json::json;
 
 use super::QUESTION;
@@ -30,7 +29,7 @@ async fn the_same_answer_sent_twice_joins_the_run_in_flight() {
     let provider = MockProvider::playing(scenario).await;
     let app = TestApp::start(&provider).await;
     app.ask("ask", &message).await;
-    provider.latency(Duration::from_millis(150));
+    provider.state().script.latency = Duration::from_millis(150);
     let (first, second) = tokio::join!(app.ask("ask", "B"), app.ask("ask", "B"));
     assert_eq!(first.run, second.run);
 }
@@ -45,20 +44,10 @@ async fn an_answer_whose_run_was_cancelled_can_be_given_again() {
     provider
         .on("r1/*", Fault::Latency(Duration::from_secs(20)))
         .times(9);
-    let answer = app
-        .post(&chat("ask", "B"))
-        .header("prefer", "respond-async")
-        .send()
-        .await
-        .unwrap();
-    let id: RunId = answer.headers()["x-request-id"]
-        .to_str()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let id = app.accept(&chat("ask", "B")).await;
     app.app.cancel(id).await.unwrap();
     app.ended(id).await;
-    provider.heal();
+    provider.state().script = Default::default();
     let again = app.ask("ask", "B").await;
     let (_, run) = app.get(&format!("/api/runs/{}", again.run)).await;
     assert_eq!(run["parent"], asked.run.to_string());
@@ -81,10 +70,10 @@ async fn a_correction_sent_again_joins_its_run_after_a_reply_without_the_assumpt
         app.post(&correction).header("idempotency-key", "k")
     };
     let corrected = app.reply(correct()).await;
-    provider.play(Scenario::agreeing().with(|scenario| {
+    provider.state().scenario = Scenario::agreeing().with(|scenario| {
         scenario.synthesis["meta"]["assumptions"] =
             json!([{ "text": "The water is at sea level.", "kind": "guess" }]);
-    }));
+    });
     let other = app.ask("ask", "new: At how many degrees does water boil?");
     let other = other.await;
     assert!(other.text().contains("- A1 (") && !other.text().contains("- A2 ("));
@@ -111,7 +100,7 @@ async fn a_repetition_after_a_restart_gets_the_stored_reply() {
 #[tokio::test]
 async fn a_hundred_repetitions_at_once_make_one_run_and_equal_replies() {
     let provider = MockProvider::start().await;
-    provider.latency(Duration::from_millis(50));
+    provider.state().script.latency = Duration::from_millis(50);
     let app = TestApp::start(&provider).await;
     let mut body = chat("ask", QUESTION);
     body["context"]["messageId"] = json!("m-100");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::QUESTION;
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
+use crate::support::{Fault, MockProvider, Setup, TestApp, chat, run_of};
 
 #[tokio::test]
 async fn health_and_readiness() {
@@ -101,10 +101,7 @@ async fn bad_input_gets_a_problem_that_names_the_place() {
             response.headers()["content-type"],
             "application/problem+json"
         );
-        let id = response.headers()["x-request-id"]
-            .to_str()
-            .unwrap()
-            .to_owned();
+        let id = run_of(&response).to_string();
         let problem: Value = response.json().await.unwrap();
         assert_eq!(problem["requestId"], json!(id));
         let mut found: Vec<&str> = problem["errors"]

@@ -19,11 +19,11 @@ use uuid::Uuid;
 
 const LEASE: Duration = Duration::from_secs(30);
 
-fn at(second: i64) -> Timestamp {
+pub fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_768_000_000 + second).unwrap()
 }
 
-fn id(n: u128) -> RunId {
+pub fn id(n: u128) -> RunId {
     RunId::from_uuid(Uuid::from_u128(
         (0x0190_0000_0000_7000_8000_0000_0000_0000) + n,
     ))

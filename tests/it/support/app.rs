@@ -11,7 +11,7 @@ use conclave::committee::audit_view;
 use conclave::committee::invariants::{self, InvariantInput};
 use conclave::compute::ComputePool;
 use conclave::config::{self, Config, Env};
-use conclave::domain::{Reply, RunId};
+use conclave::domain::{Agent, Reply, RunId};
 use conclave::http;
 use conclave::journal::{self, Ending, Entry, Event, Store, Transcript};
 use serde_json::{Value, json};
@@ -19,8 +19,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use super::scenario::AGENTS;
-use super::{MockProvider, client, postgres};
+use super::{MockProvider, client, postgres, run_of};
 
 /// A planted key. No reply, journal, error or log may show it.
 pub const PLANTED_KEY: &str = "sk-planted-8c1f2e9a7b6d";
@@ -44,7 +43,8 @@ impl Setup {
             .env("OPENAI_API_KEY", "sk-other")
             .env("OPENAI_MODEL_OF_TEST", "gpt-4.1");
         let set = |setup: Self, name| setup.set(format!("/models/roles/{name}"), role.clone());
-        AGENTS.into_iter().chain(["master"]).fold(setup, set)
+        let agents = Agent::ALL.iter().map(|agent| agent.into_str());
+        agents.chain(["master"]).fold(setup, set)
     }
 
     pub fn set(mut self, pointer: impl Into<String>, value: Value) -> Self {
@@ -180,16 +180,23 @@ impl TestApp {
         self.reply(self.post(&chat(mode, message))).await
     }
 
+    /// Submits a chat and does not wait for its reply.
+    pub async fn accept(&self, body: &Value) -> RunId {
+        let request = self.post(body).header("prefer", "respond-async");
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 202);
+        run_of(&response)
+    }
+
     pub async fn reply(&self, request: reqwest::RequestBuilder) -> Got {
         let response = request.send().await.unwrap();
-        let (status, headers) = (response.status(), response.headers().clone());
+        let (status, run) = (response.status(), run_of(&response));
+        let outcome = response.headers().get("x-conclave-outcome").cloned();
         let body: Value = response.json().await.unwrap();
         assert_eq!(status, 200, "{body:#}");
-        let header = |name: &str| headers[name].to_str().unwrap();
-        let run: RunId = header("x-request-id").parse().unwrap();
         let got = Got {
             run,
-            outcome: header("x-conclave-outcome").to_owned(),
+            outcome: outcome.unwrap().to_str().unwrap().to_owned(),
             entries: self.entries(run).await,
             body,
         };

@@ -64,10 +64,7 @@ impl Call {
 
     /// Returns the system prompt.
     pub fn system(&self) -> String {
-        match self.wire {
-            Wire::Anthropic => texts(&self.body["system"]),
-            Wire::OpenAi => self.messages(true),
-        }
+        texts(&self.body["system"]) + &self.messages(true)
     }
 
     /// Returns the messages after the system prompt.
@@ -89,15 +86,27 @@ impl Call {
         let is_image = |part: &&Value| part["type"] == "image" || part["type"] == "image_url";
         parts.flatten().filter(is_image).count()
     }
+
+    /// Returns the schema of the reply, or null if the caller wants plain text.
+    pub(super) fn schema(&self) -> &Value {
+        match self.wire {
+            Wire::Anthropic => &self.body["output_config"]["format"]["schema"],
+            Wire::OpenAi => &self.body["response_format"]["json_schema"]["schema"],
+        }
+    }
+
+    /// Returns the maximum of output tokens that the caller allows.
+    pub(super) fn max_tokens(&self) -> i64 {
+        let limits = ["max_completion_tokens", "max_tokens"];
+        let mut limits = limits.iter().filter_map(|name| self.body[name].as_i64());
+        limits.next().unwrap_or(i64::MAX / 4)
+    }
 }
 
 /// Returns a step without the numbers of attempts.
 pub fn step_of(key: &str) -> String {
-    let segments = key.split('/');
-    let names: Vec<&str> = segments
-        .map(|name| name.split('#').next().unwrap())
-        .collect();
-    names.join("/")
+    let name = |segment: &str| segment.split('#').next().unwrap().to_owned();
+    key.split('/').map(name).collect::<Vec<String>>().join("/")
 }
 
 /// Returns a plain string, or the text parts of a list.

@@ -1,10 +1,9 @@
 //! Mixes every kind of fault by a seed: the same case and attempt meet the same fault in every run
 //! of a test.
 
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Duration;
-
-use sha2::{Digest as _, Sha256};
 
 use super::script::{Fault, Mix};
 
@@ -51,7 +50,5 @@ pub fn of(seed: u64, percent: u64, faults: Vec<Fault>) -> Mix {
 
 /// Returns a pseudo-random number for a seed and a text.
 pub fn mixed(seed: u64, text: &str) -> u64 {
-    let digest = Sha256::digest(format!("{seed}/{text}"));
-    let bytes = digest.iter().take(8);
-    bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
+    BuildHasherDefault::<DefaultHasher>::default().hash_one((seed, text))
 }

@@ -8,19 +8,20 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{self, DefaultBodyLimit};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
-use serde_json::Value;
+use futures_util::stream::{self, StreamExt as _};
+use serde_json::{Map, Value};
 use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::call::Call;
 use super::scenario::{Scenario, prose};
-use super::script::{Canned, Effect, Fault, Hit, Mix, Script};
+use super::script::{Canned, Fault, Mix, Reply, Script};
 use super::vendor;
-use super::wire::{self, Answer, Stop, Tokens, Wire};
+use super::wire::{self, Answer, Stop, Wire};
 
 /// The running mock. When it is dropped, it stops and cuts off calls in flight.
 pub struct MockProvider {
@@ -28,29 +29,32 @@ pub struct MockProvider {
     shared: Shared,
     /// Aborted on drop.
     _server: JoinSet<()>,
+    _stop: DropGuard,
 }
 
 #[derive(Clone)]
 struct Shared {
-    state: Arc<Mutex<Inner>>,
+    state: Arc<Mutex<State>>,
     stop: CancellationToken,
 }
 
 #[derive(Default)]
-struct Inner {
-    scenario: Scenario,
-    script: Script,
-    calls: Vec<Call>,
+pub struct State {
+    pub scenario: Scenario,
+    pub script: Script,
+    pub calls: Vec<Call>,
     /// System prompts that are in the cache.
     cached: BTreeSet<String>,
-    in_flight: usize,
-    most_in_flight: usize,
-    /// The content type and the body for each step, if answers are repeated.
-    repeated: Option<BTreeMap<String, (&'static str, String)>>,
+    pub in_flight: usize,
+    /// The highest number of calls that were in flight at once.
+    pub most_in_flight: usize,
+    /// If set, calls are neither checked nor recorded, and the first answer to each step is
+    /// repeated: for tens of thousands of calls, of which only the caller is measured.
+    pub repeated: Option<BTreeMap<String, (&'static str, String)>>,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 }
@@ -84,14 +88,9 @@ impl MockProvider {
         socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
         let listener = socket.listen(8192).unwrap();
         let address = listener.local_addr().unwrap();
-        let inner = Inner {
-            scenario,
-            ..Inner::default()
-        };
-        let shared = Shared {
-            state: Arc::new(Mutex::new(inner)),
-            stop: CancellationToken::new(),
-        };
+        let (state, stop) = (Arc::default(), CancellationToken::new());
+        let shared = Shared { state, stop };
+        shared.lock().scenario = scenario;
         let router = Router::new()
             .fallback(handle)
             .layer(DefaultBodyLimit::disable())
@@ -100,8 +99,9 @@ impl MockProvider {
         server.spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self {
             address,
-            shared,
             _server: server,
+            _stop: shared.stop.clone().drop_guard(),
+            shared,
         }
     }
 
@@ -111,20 +111,18 @@ impl MockProvider {
         format!("http://{}", self.address)
     }
 
-    /// Replaces the scenario.
-    pub fn play(&self, scenario: Scenario) {
-        self.shared.lock().scenario = scenario;
-    }
-
     /// Applies a fault to the calls that `pattern` matches. See [`Call::is_at`] for patterns and
     /// [`Script`] for the order of rules.
     pub fn on(&self, pattern: &str, fault: Fault) -> RuleHandle<'_> {
-        self.rule(pattern, Effect::Fault(fault))
+        RuleHandle {
+            shared: &self.shared,
+            rule: self.shared.lock().script.add(pattern, fault),
+        }
     }
 
     /// Replies with this JSON.
     pub fn reply_with(&self, pattern: &str, reply: Value) -> RuleHandle<'_> {
-        self.reply_by(pattern, move |_| reply.clone())
+        self.reply_text(pattern, reply.to_string())
     }
 
     /// Replies with this text, unchanged.
@@ -148,30 +146,17 @@ impl MockProvider {
         pattern: &str,
         reply: impl Fn(&Call) -> Canned + Send + Sync + 'static,
     ) -> RuleHandle<'_> {
-        self.rule(pattern, Effect::Reply(Arc::new(reply)))
+        self.on(pattern, Fault::Reply(Reply(Arc::new(reply))))
     }
 
-    fn rule(&self, pattern: &str, effect: Effect) -> RuleHandle<'_> {
-        let rule = self.shared.lock().script.add(pattern, effect);
-        RuleHandle {
-            shared: &self.shared,
-            rule,
-        }
+    /// Returns all that a test may set and read.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.lock()
     }
 
-    /// Applies `mix` to the calls to which no fault applies.
-    pub fn mix(&self, mix: Mix) {
-        self.shared.lock().script.mix = Some(mix);
-    }
-
-    /// Delays every reply.
-    pub fn latency(&self, latency: Duration) {
-        self.shared.lock().script.latency = latency;
-    }
-
-    /// Returns the calls since the start or the last reset, in order of arrival.
+    /// Returns the calls in order of arrival.
     pub fn calls(&self) -> Vec<Call> {
-        self.shared.lock().calls.clone()
+        self.state().calls.clone()
     }
 
     /// Returns the calls that the pattern matches.
@@ -202,47 +187,10 @@ impl MockProvider {
         keys.filter(|key| !seen.insert(key.clone())).collect()
     }
 
-    /// Returns the requests that a real provider would have rejected (and the mock did), as "key:
-    /// reason".
+    /// Returns why a real provider would have rejected requests (and the mock did).
     pub fn complaints(&self) -> Vec<String> {
-        let told = |call: Call| Some(format!("{}: {}", call.key, call.complaint?));
-        self.calls().into_iter().filter_map(told).collect()
-    }
-
-    /// Returns the patterns of rules that no call has matched: an unused fault tests nothing.
-    pub fn unmet_rules(&self) -> Vec<String> {
-        self.shared.lock().script.unmet()
-    }
-
-    pub fn in_flight(&self) -> usize {
-        self.shared.lock().in_flight
-    }
-
-    /// Returns the highest number of calls that were in flight at once.
-    pub fn most_in_flight(&self) -> usize {
-        self.shared.lock().most_in_flight
-    }
-
-    /// Forgets the calls. Scenario and rules stay.
-    pub fn reset(&self) {
-        self.shared.lock().calls.clear();
-    }
-
-    /// Neither checks nor records calls, and repeats the first answer to each step: for tens of
-    /// thousands of calls, of which only the caller is measured.
-    pub fn repeat_answers(&self) {
-        self.shared.lock().repeated = Some(BTreeMap::new());
-    }
-
-    /// Removes all rules and the latency. Scenario and calls stay.
-    pub fn heal(&self) {
-        self.shared.lock().script = Script::default();
-    }
-}
-
-impl Drop for MockProvider {
-    fn drop(&mut self) {
-        self.shared.stop.cancel();
+        let calls = self.calls().into_iter();
+        calls.filter_map(|call| call.complaint).collect()
     }
 }
 
@@ -258,11 +206,12 @@ impl Drop for InFlight {
     }
 }
 
+const JSON: &str = "application/json";
 /// The page of a proxy.
 const PAGE: &str = "<html><body><h1>Welcome to the proxy</h1></body></html>";
 
 async fn handle(
-    State(shared): State<Shared>,
+    extract::State(shared): extract::State<Shared>,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
@@ -271,67 +220,59 @@ async fn handle(
         return (StatusCode::NOT_FOUND, "no such path, or no JSON").into_response();
     };
     let mut call = Call::new(wire, uri.path(), headers, body);
-    let repeated = shared
-        .lock()
-        .repeated
-        .as_ref()
-        .map(|known| known.get(&call.step).cloned());
-    let is_checked = repeated.is_none();
-    let complaint = is_checked.then(|| vendor::complaint(&call)).flatten();
-    call.complaint = complaint.as_ref().map(|(_, reason)| reason.clone());
-    let (hit, flight) = arrive(&shared, &call);
-    let silence = match hit.outcome {
-        Some(Fault::Hang(silence)) => silence,
+    let is_recorded = shared.lock().repeated.is_none();
+    call.complaint = is_recorded.then(|| vendor::complaint(&call)).flatten();
+    let ([delay, reply, outcome, usage], latency, _in_flight) = arrive(&shared, &call);
+    let pauses = [&delay, &outcome].map(|fault| match fault {
+        Some(Fault::Latency(pause) | Fault::Hang(pause)) => *pause,
         _ => Duration::ZERO,
-    };
+    });
     tokio::select! {
         () = shared.stop.cancelled() => hang_up(),
-        () = tokio::time::sleep(hit.delay + silence) => {}
+        () = tokio::time::sleep(latency + pauses[0] + pauses[1]) => {}
     }
-    let json = "application/json";
-    let (status, kind, text) = match (complaint, &hit.outcome, &hit.reply) {
-        (Some((status, reason)), ..) => (status, json, wire.error(status, &reason)),
+    let canned = match reply {
+        Some(Fault::Reply(Reply(reply))) => Some(reply(&call)),
+        _ => None,
+    };
+    let (status, kind, text) = match (&call.complaint, &outcome, canned) {
+        (Some(reason), ..) => (400, JSON, wire::error(reason)),
         (None, Some(Fault::Hang(_)), _) => hang_up(),
-        (None, Some(Fault::Status(status)), _) => {
-            (*status, json, wire.error(*status, "as the test asked"))
-        }
-        (None, Some(Fault::RateLimited(_)), _) => (429, json, wire.error(429, "slow down")),
+        (None, Some(Fault::Status(status)), _) => (*status, JSON, wire::error("as the test asked")),
+        (None, Some(Fault::RateLimited(_)), _) => (429, JSON, wire::error("slow down")),
         (None, Some(Fault::Html), _) => (200, "text/html", PAGE.to_owned()),
-        (None, _, Some(Canned::Body(status, text))) => (*status, json, text.clone()),
-        _ => {
-            let known = repeated.flatten();
-            let (kind, text) = known.unwrap_or_else(|| answer(&shared, &call, &hit));
-            if let Some(known) = &mut shared.lock().repeated {
-                known.insert(call.step, (kind, text.clone()));
-            }
+        (None, _, Some(Canned::Body(status, text))) => (status, JSON, text),
+        (None, _, canned) => {
+            let (kind, text) = answer(&shared, &call, canned, outcome.as_ref(), usage);
             (200, kind, text)
         }
-    };
-    let length = text.len();
-    let body = match hit.outcome {
-        Some(Fault::CutBody) => half(&text, flight),
-        _ => Body::from(text),
     };
     let mut response = Response::builder()
         .status(status)
         .header(header::CONTENT_TYPE, kind)
-        .header(header::CONTENT_LENGTH, length)
-        .header(wire.request_id_header(), "req_mock");
-    if let Some(Fault::RateLimited(retry_after_secs)) = hit.outcome {
+        .header(header::CONTENT_LENGTH, text.len())
+        .header("request-id", "req_mock")
+        .header("x-request-id", "req_mock");
+    if let Some(Fault::RateLimited(retry_after_secs)) = outcome {
         response = response.header(header::RETRY_AFTER, retry_after_secs);
     }
+    let body = match outcome {
+        Some(Fault::CutBody) => half(&text),
+        _ => Body::from(text),
+    };
     response.body(body).unwrap()
 }
 
-/// Records the call and returns the rules that apply to it.
-fn arrive(shared: &Shared, call: &Call) -> (Hit, InFlight) {
+/// Records the call and returns the faults that apply to it, with the delay of all calls.
+fn arrive(shared: &Shared, call: &Call) -> ([Option<Fault>; 4], Duration, InFlight) {
     let mut inner = shared.lock();
     inner.in_flight += 1;
     inner.most_in_flight = inner.most_in_flight.max(inner.in_flight);
     if inner.repeated.is_none() {
         inner.calls.push(call.clone());
     }
-    (inner.script.hit(call), InFlight(shared.clone()))
+    let latency = inner.script.latency;
+    (inner.script.hit(call), latency, InFlight(shared.clone()))
 }
 
 /// Closes the connection without a response.
@@ -341,67 +282,57 @@ fn hang_up() -> ! {
 }
 
 /// Sends half of the text, and then breaks the connection.
-fn half(text: &str, flight: InFlight) -> Body {
+fn half(text: &str) -> Body {
     let half = Bytes::copy_from_slice(&text.as_bytes()[..text.len() / 2]);
-    let pieces = futures_util::stream::unfold((Some(half), flight), async |(half, flight)| {
-        if half.is_none() {
-            // The first half must leave the buffers.
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        Some((half.ok_or("as the test asked"), (None, flight)))
-    });
-    Body::from_stream(pieces)
+    let broken = async {
+        // The first half must leave the buffers.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        Err("as the test asked")
+    };
+    let half: Result<Bytes, &str> = Ok(half);
+    Body::from_stream(stream::iter([half]).chain(stream::once(broken)))
 }
 
-/// Returns the content type and the body of the reply, with the faults of text and usage applied.
-fn answer(shared: &Shared, call: &Call, hit: &Hit) -> (&'static str, String) {
+/// Returns the content type and the body of an answer, with the faults of text and usage applied.
+fn answer(
+    shared: &Shared,
+    call: &Call,
+    canned: Option<Canned>,
+    outcome: Option<&Fault>,
+    usage: Option<Fault>,
+) -> (&'static str, String) {
     let (scenario, is_cached) = {
         let mut inner = shared.lock();
+        if let Some(known) = inner.repeated.as_ref().and_then(|all| all.get(&call.step)) {
+            return known.clone();
+        }
         // The first call with a system prompt writes the cache, later ones read it.
         let is_cached = !inner.cached.insert(call.system());
         (inner.scenario.clone(), is_cached)
     };
-    let text = match &hit.reply {
-        Some(Canned::Text(text)) => text.clone(),
+    let text = match canned {
+        Some(Canned::Text(text)) => text,
         _ => text_for(&scenario, call),
     };
-    let (text, stop) = spoil(text, hit.outcome.as_ref());
-    let max = wire::max_tokens(call);
-    let thinking = match hit.outcome {
-        Some(Fault::ThoughtAway) => max,
-        _ => vendor::thinking(call),
-    };
-    let room = usize::try_from(max - thinking).unwrap_or(0);
-    let (text, stop) = match hit.outcome {
-        Some(Fault::Overlong(_)) => (text, stop),
-        _ if text.len() / 4 <= room => (text, stop),
-        _ => (cut(&text, room * 4), Stop::Cut),
-    };
-    let tokens = vendor::bill(call, &text, thinking, is_cached);
-    let tokens = match hit.usage {
-        Some(Fault::NoUsage) => None,
-        Some(Fault::NegativeUsage) => Some(Tokens {
-            input: -1,
-            output: -5,
-            ..tokens
-        }),
-        Some(Fault::HugeUsage(output)) => Some(Tokens {
-            output: output as i64,
-            ..tokens
-        }),
-        _ => Some(tokens),
-    };
-    let model = match hit.outcome {
-        Some(Fault::ServedBy(model)) => model.to_owned(),
-        _ => call.model.clone(),
-    };
-    let answer = Answer {
+    let max = call.max_tokens();
+    let mut answer = Answer {
         text,
-        stop,
-        tokens,
-        model,
+        stop: Stop::End,
+        thinking: vendor::thinking(call),
+        model: call.model.clone(),
+        usage: Value::Null,
     };
-    wire::render(call, &answer)
+    spoil(&mut answer, outcome, max);
+    let room = usize::try_from(max - answer.thinking).unwrap_or(0);
+    if answer.text.len() / 4 > room && !matches!(outcome, Some(Fault::Overlong(_))) {
+        cut(&mut answer, room * 4);
+    }
+    answer.usage = vendor::usage(call, &answer, is_cached, usage.as_ref());
+    let rendered = wire::render(call, &answer);
+    if let Some(known) = &mut shared.lock().repeated {
+        known.insert(call.step.clone(), rendered.clone());
+    }
+    rendered
 }
 
 /// Returns the reply of the scenario: JSON, or prose of the same report for a plain-text role.
@@ -411,42 +342,48 @@ fn text_for(scenario: &Scenario, call: &Call) -> String {
     }
     let request = call.text();
     let reply = scenario.reply(&call.step, &request).unwrap_or_default();
-    let is_text = wire::schema(call).is_null() && !request.contains("selfConfidence");
+    let is_text = call.schema().is_null() && !request.contains("selfConfidence");
     if is_text && reply["units"].is_array() {
         return prose(&reply);
     }
     reply.to_string()
 }
 
-/// Returns the model's text after the fault, and why the model stopped.
-fn spoil(text: String, fault: Option<&Fault>) -> (String, Stop) {
-    let said = |text: &str| (text.to_owned(), Stop::End);
+/// Applies a fault to the text and to why the model stopped.
+fn spoil(answer: &mut Answer, fault: Option<&Fault>, max_tokens: i64) {
+    let text = &mut answer.text;
     match fault {
-        Some(Fault::CutJson) => (cut(&text, text.len() * 3 / 5), Stop::Cut),
+        Some(Fault::CutJson) => cut(answer, answer.text.len() * 3 / 5),
         Some(Fault::Malformed) => {
-            said("I would rather talk this over than fill in a form. It depends.")
+            *text = "I would rather talk this over than fill in a form. It depends.".into();
         }
-        Some(Fault::FencedJson) => said(&format!(
-            "Here it is:\n\n```json\n{text}\n```\n\nGood luck!"
-        )),
-        Some(Fault::WrongSchema) => said(&with_keys_lost(&text)),
-        Some(Fault::Refusal) => (String::new(), Stop::Refused),
-        Some(Fault::EmptyText) => said(""),
-        Some(Fault::ThoughtAway) => (String::new(), Stop::Cut),
-        Some(Fault::Overlong(bytes)) => said(&"1=".repeat(bytes / 2)),
-        _ => (text, Stop::End),
+        Some(Fault::FencedJson) => {
+            *text = format!("Here it is:\n\n```json\n{text}\n```\n\nGood luck!");
+        }
+        Some(Fault::WrongSchema) => {
+            let object: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+            let half = object.len() / 2;
+            let extra = ("unexpected".to_owned(), Value::Bool(true));
+            let object: Map<_, _> = object.into_iter().take(half).chain([extra]).collect();
+            *text = Value::Object(object).to_string();
+        }
+        Some(Fault::EmptyText) => text.clear(),
+        Some(Fault::Refusal) => {
+            text.clear();
+            answer.stop = Stop::Refused;
+        }
+        Some(Fault::ThoughtAway) => {
+            cut(answer, 0);
+            answer.thinking = max_tokens;
+        }
+        Some(Fault::Overlong(bytes)) => *text = "1=".repeat(bytes / 2),
+        Some(Fault::ServedBy(model)) => answer.model = (*model).to_owned(),
+        _ => {}
     }
 }
 
-/// Returns at most `bytes` bytes of the text, in whole characters.
-fn cut(text: &str, bytes: usize) -> String {
-    text[..text.floor_char_boundary(bytes)].to_owned()
-}
-
-fn with_keys_lost(text: &str) -> String {
-    let mut object: serde_json::Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
-    let lost: Vec<String> = object.keys().skip(object.len() / 2).cloned().collect();
-    lost.iter().for_each(|key| drop(object.remove(key)));
-    object.insert("unexpected".to_owned(), Value::Bool(true));
-    Value::Object(object).to_string()
+/// Stops the answer after at most `bytes` bytes, in whole characters.
+fn cut(answer: &mut Answer, bytes: usize) {
+    answer.text.truncate(answer.text.floor_char_boundary(bytes));
+    answer.stop = Stop::Cut;
 }

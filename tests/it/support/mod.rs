@@ -19,6 +19,8 @@ mod wire;
 
 use std::time::Duration;
 
+use conclave::domain::RunId;
+
 pub use app::{Got, Setup, TestApp, chat};
 pub use call::{Call, step_of};
 pub use mock::MockProvider;
@@ -40,6 +42,12 @@ pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("the condition does not hold");
+}
+
+/// Returns the run that a response names.
+pub fn run_of(response: &reqwest::Response) -> RunId {
+    let id = response.headers()["x-request-id"].to_str().unwrap();
+    id.parse().unwrap()
 }
 
 /// Returns a client for servers that the test itself has started. It has no proxy, no redirects and

@@ -3,24 +3,20 @@
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use conclave::app::open_store;
 use conclave::domain::RunId;
 use conclave::journal::{Entry, Store};
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tempfile::{NamedTempFile, TempDir};
 use tokio::process::{Child, Command};
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
-use super::{MockProvider, chat, client, postgres, until};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_conclave");
+use super::{MockProvider, chat, client, postgres, run_of, until};
 
 /// Returns the binary's command in a folder, with only the given environment.
 pub fn conclave(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
-    set_up(Command::new(PROGRAM), folder, arguments, variables)
+    limited("-v unlimited", folder, arguments, variables)
 }
 
 /// Returns the command under a resource limit: the options of the shell's `ulimit`.
@@ -30,20 +26,11 @@ pub fn limited(
     arguments: &[&str],
     variables: &[(&str, &str)],
 ) -> Command {
-    let mut shell = Command::new("/bin/bash");
-    let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
-    shell.args(["-c", &script, PROGRAM]);
-    set_up(shell, folder, arguments, variables)
-}
-
-fn set_up(
-    mut command: Command,
-    folder: &Path,
-    arguments: &[&str],
-    variables: &[(&str, &str)],
-) -> Command {
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.json");
+    let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+    let mut command = Command::new("/bin/bash");
     command
+        .args(["-c", &script, env!("CARGO_BIN_EXE_conclave")])
         .args(arguments)
         .current_dir(folder)
         .env_clear()
@@ -62,8 +49,7 @@ fn set_up(
 pub struct Service {
     pub child: Child,
     pub url: String,
-    log: watch::Receiver<String>,
-    reader: JoinHandle<()>,
+    log: NamedTempFile,
 }
 
 impl Service {
@@ -74,40 +60,32 @@ impl Service {
 
     /// Starts the service by this command and waits until it listens.
     pub async fn of(mut command: Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).split(b'\n');
-        let (sender, mut log) = watch::channel(String::new());
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "it ends with the process whose log it reads"
-        )]
-        let reader = tokio::spawn(async move {
-            // The log must be read all the time, or the process blocks on a full pipe.
-            while let Ok(Some(line)) = lines.next_segment().await {
-                sender.send_modify(|log| *log += &(String::from_utf8_lossy(&line) + "\n"));
-            }
-        });
-        let listens = log
-            .wait_for(|log| log.contains("listening on "))
-            .await
-            .is_ok();
-        let text = log.borrow().clone();
-        assert!(listens, "the service did not come up: {text}");
-        let address = text.split("listening on ").nth(1).unwrap();
+        let log = NamedTempFile::new().unwrap();
+        let child = command.stderr(log.reopen().unwrap()).spawn().unwrap();
+        let url = String::new();
+        let mut service = Self { child, url, log };
+        let log = service.logged("listening on http").await;
+        let (_, address) = log.split_once("listening on ").unwrap();
         let mut words = address.split(|c: char| c.is_whitespace() || c == '"');
-        Self {
-            child,
-            url: words.next().unwrap().to_owned(),
-            log,
-            reader,
+        service.url = words.next().unwrap().to_owned();
+        service
+    }
+
+    /// Waits until the log contains a text, and returns the log.
+    pub async fn logged(&mut self, text: &str) -> String {
+        loop {
+            let ended = self.child.try_wait().unwrap();
+            let log = self.log();
+            if log.contains(text) {
+                return log;
+            }
+            assert_eq!(ended, None, "{text} is not in the log: {log}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    /// Waits until the log contains a text.
-    pub async fn logged(&self, text: &str) {
-        let mut log = self.log.clone();
-        let found = log.wait_for(|log| log.contains(text)).await.is_ok();
-        assert!(found, "not in the log: {text}");
+    fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.log).unwrap()).into_owned()
     }
 
     /// Sends SIGTERM.
@@ -121,8 +99,7 @@ impl Service {
     pub async fn stop(mut self) -> String {
         self.terminate().await;
         self.child.wait().await.unwrap();
-        self.reader.await.unwrap();
-        self.log.borrow().clone()
+        self.log()
     }
 
     /// Sends SIGKILL.
@@ -139,8 +116,7 @@ impl Service {
         let request = request.header("prefer", "respond-async");
         let response = request.send().await.ok()?;
         assert_eq!(response.status(), 202);
-        let run = response.headers()["x-request-id"].to_str().unwrap();
-        run.parse().ok()
+        Some(run_of(&response))
     }
 }
 
@@ -148,6 +124,8 @@ impl Service {
 pub struct Home {
     pub folder: TempDir,
     pub database: String,
+    /// The resource limit of services, as for [`limited`].
+    pub limit: &'static str,
 }
 
 impl Home {
@@ -167,21 +145,16 @@ impl Home {
         let mut config: Value = serde_json::from_str(super::SHIPPED).unwrap();
         config["policy"]["leaseSeconds"] = json!(lease_seconds);
         std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
-        Self { folder, database }
+        let limit = "-v unlimited";
+        Self {
+            folder,
+            database,
+            limit,
+        }
     }
 
     /// Starts a service, with more variables in its environment.
     pub async fn serve(&self, provider: &MockProvider, more: &[(&str, &str)]) -> Service {
-        self.serve_limited("-v unlimited", provider, more).await
-    }
-
-    /// Starts a service under a resource limit.
-    pub async fn serve_limited(
-        &self,
-        limit: &str,
-        provider: &MockProvider,
-        more: &[(&str, &str)],
-    ) -> Service {
         let url = provider.url();
         // Calls in doubt are paid for. The cap leaves room for many kills, so that a run does not
         // end for lack of money.
@@ -194,8 +167,8 @@ impl Home {
             ("NORMAL_MAX_USD", "20"),
             ("DEEP_MAX_USD", "20"),
         ];
-        let variables = [&variables, more].concat();
-        Service::of(limited(limit, self.folder.path(), &["serve"], &variables)).await
+        let (folder, variables) = (self.folder.path(), [&variables, more].concat());
+        Service::of(limited(self.limit, folder, &["serve"], &variables)).await
     }
 
     /// Opens the journal for reading, separately from the services.

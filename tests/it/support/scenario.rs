@@ -1,6 +1,7 @@
 //! A scenario: one question with the reply of each step of a run. The texts are in
 //! `tests/it/data/scenarios/`.
 
+use conclave::domain::Agent;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,15 +26,6 @@ pub struct Scenario {
     /// What applies once the request carries an option that the user chose, by the option's text.
     answered: Vec<(String, Scenario)>,
 }
-
-pub(super) const AGENTS: [&str; 6] = [
-    "solver",
-    "critic",
-    "verifier",
-    "editor",
-    "implementer",
-    "visual",
-];
 
 impl Scenario {
     /// Three agents agree on 100 degrees Celsius, each with well-supported claims.
@@ -110,7 +102,7 @@ impl Scenario {
                         .find(|report| report.is_object())
                 };
                 let mut report = latest(agent).or_else(|| latest("solver"))?.clone();
-                report["agent"] = json!(AGENTS.iter().find(|known| **known == agent)?);
+                report["agent"] = json!(agent.parse::<Agent>().ok()?);
                 Some(report)
             }
         }
@@ -129,8 +121,8 @@ impl Scenario {
         };
         audit["unitsUsed"].as_array_mut().unwrap().retain(is_shown);
         let why = "its figures are confirmed by another agent's check, so they are kept with care";
-        let is_quarantined = |agent: &&str| request.contains(&format!("{agent}: QUARANTINE"));
-        let quarantined = AGENTS.into_iter().filter(is_quarantined);
+        let is_quarantined = |agent: &Agent| request.contains(&format!("{agent}: QUARANTINE"));
+        let quarantined = Agent::ALL.into_iter().filter(is_quarantined);
         let justified = quarantined.map(|agent| json!({ "agent": agent, "why": why }));
         audit["quarantineJustifications"] = justified.collect();
         synthesis
@@ -141,9 +133,7 @@ impl Scenario {
 pub(super) fn prose(report: &Value) -> String {
     let list = |key: &str| report[key].as_array().into_iter().flatten();
     let units = list("units").map(|unit| &unit["text"]);
-    let lines = list("answerSummary")
-        .chain([&report["reasoning"]])
-        .chain(units);
-    let lines: Vec<&str> = lines.filter_map(Value::as_str).collect();
-    lines.join("\n")
+    let texts = list("answerSummary").chain([&report["reasoning"]]);
+    let texts: Vec<&str> = texts.chain(units).filter_map(Value::as_str).collect();
+    texts.join("\n")
 }

@@ -1,19 +1,23 @@
 //! The rules of the mock provider: faults and set replies, with the calls to which they apply.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::Call;
 
-/// A fault. One delay, one outcome and one usage fault can apply to the same call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What differs from a usual answer. A delay, a reply, an outcome and a usage can apply to the same
+/// call.
+#[derive(Debug, Clone)]
 pub enum Fault {
+    /// Answers as usual, but later.
+    Latency(Duration),
+    /// In place of the scenario's reply.
+    Reply(Reply),
     /// The wire's error body with this status.
     Status(u16),
     /// 429 with a `retry-after` header of this many seconds.
     RateLimited(u64),
-    /// Answers as usual, but later.
-    Latency(Duration),
     /// Sends nothing for this time, then closes.
     Hang(Duration),
     /// Promises the whole body, sends half of it and closes.
@@ -43,7 +47,7 @@ pub enum Fault {
     /// Token counts below zero.
     NegativeUsage,
     /// Bills this many output tokens, regardless of what was sent.
-    HugeUsage(u64),
+    HugeUsage(i64),
 }
 
 /// What a test sets in place of the scenario's reply.
@@ -54,126 +58,86 @@ pub enum Canned {
     Body(u16, String),
 }
 
-type Reply = Arc<dyn Fn(&Call) -> Canned + Send + Sync>;
+#[derive(Clone)]
+pub struct Reply(pub Arc<dyn Fn(&Call) -> Canned + Send + Sync>);
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reply")
+    }
+}
 
 /// Returns the fault that applies to a call, if any.
 pub type Mix = Arc<dyn Fn(&Call) -> Option<Fault> + Send + Sync>;
 
-#[derive(Clone)]
-pub(super) enum Effect {
-    Fault(Fault),
-    Reply(Reply),
-}
-
-/// At most one effect of each kind applies to a call.
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Delay,
-    Outcome,
-    Usage,
-    Reply,
-}
-
-impl Effect {
-    fn kind(&self) -> Kind {
-        use Fault::{HugeUsage, Latency, NegativeUsage, NoUsage};
+impl Fault {
+    /// At most one fault of each kind applies to a call.
+    fn kind(&self) -> usize {
         match self {
-            Effect::Reply(_) => Kind::Reply,
-            Effect::Fault(Latency(_)) => Kind::Delay,
-            Effect::Fault(NoUsage | NegativeUsage | HugeUsage(_)) => Kind::Usage,
-            Effect::Fault(_) => Kind::Outcome,
+            Fault::Latency(_) => 0,
+            Fault::Reply(_) => 1,
+            Fault::NoUsage | Fault::NegativeUsage | Fault::HugeUsage(_) => 3,
+            _ => 2,
         }
     }
 }
 
 struct Rule {
     pattern: String,
-    effect: Effect,
+    fault: Fault,
     /// The remaining uses. `None` means unlimited.
     left: Option<u32>,
-    hits: u32,
-}
-
-/// What applies to one call.
-#[derive(Default)]
-pub(super) struct Hit {
-    pub delay: Duration,
-    pub outcome: Option<Fault>,
-    pub usage: Option<Fault>,
-    pub reply: Option<Canned>,
 }
 
 /// All rules. Rules with limited uses come first, oldest first, so that they apply one after the
 /// other. Then come the unlimited rules, newest first, so that a later one replaces an earlier one.
 #[derive(Default)]
-pub(super) struct Script {
+pub struct Script {
     rules: Vec<Rule>,
+    /// Delays every reply.
     pub latency: Duration,
-    /// Applies to the calls to which no fault applies.
+    /// Applies to the calls to which no other fault applies.
     pub mix: Option<Mix>,
 }
 
 impl Script {
     /// Adds a rule and returns its number.
-    pub fn add(&mut self, pattern: &str, effect: Effect) -> usize {
+    pub(super) fn add(&mut self, pattern: &str, fault: Fault) -> usize {
+        let (pattern, left) = (pattern.to_owned(), None);
         self.rules.push(Rule {
-            pattern: pattern.to_owned(),
-            effect,
-            left: None,
-            hits: 0,
+            pattern,
+            fault,
+            left,
         });
         self.rules.len() - 1
     }
 
-    pub fn limit(&mut self, rule: usize, times: u32) {
+    pub(super) fn limit(&mut self, rule: usize, times: u32) {
         self.rules[rule].left = Some(times);
     }
 
-    pub fn hit(&mut self, call: &Call) -> Hit {
-        let mut hit = Hit {
-            delay: self.latency,
-            ..Hit::default()
-        };
-        for kind in [Kind::Delay, Kind::Outcome, Kind::Usage, Kind::Reply] {
-            if let Some(effect) = self.take(call, kind) {
-                hit.add(effect, call);
-            }
-        }
-        if hit.outcome.is_none() && hit.usage.is_none() {
-            let mixed = self.mix.as_ref().and_then(|mix| mix(call));
-            if let Some(fault) = mixed {
-                hit.add(Effect::Fault(fault), call);
-            }
+    /// Returns delay, reply, outcome and usage of a call.
+    pub(super) fn hit(&mut self, call: &Call) -> [Option<Fault>; 4] {
+        let mut hit = [0, 1, 2, 3].map(|kind| self.take(call, kind));
+        let mix = self
+            .mix
+            .as_ref()
+            .filter(|_| hit[2].is_none() && hit[3].is_none());
+        if let Some(fault) = mix.and_then(|mix| mix(call)) {
+            let kind = fault.kind();
+            hit[kind] = Some(fault);
         }
         hit
     }
 
-    fn take(&mut self, call: &Call, kind: Kind) -> Option<Effect> {
-        let fits = |rule: &Rule| rule.effect.kind() == kind && call.is_at(&rule.pattern);
+    fn take(&mut self, call: &Call, kind: usize) -> Option<Fault> {
+        let fits = |rule: &Rule| rule.fault.kind() == kind && call.is_at(&rule.pattern);
         let is_limited = |rule: &Rule| rule.left.is_some_and(|left| left > 0) && fits(rule);
         let is_unlimited = |rule: &Rule| rule.left.is_none() && fits(rule);
         let limited = self.rules.iter().position(is_limited);
         let found = limited.or_else(|| self.rules.iter().rposition(is_unlimited))?;
         let rule = &mut self.rules[found];
         rule.left = rule.left.map(|left| left - 1);
-        rule.hits += 1;
-        Some(rule.effect.clone())
-    }
-
-    /// Returns the patterns of rules that no call has matched: an unused fault tests nothing.
-    pub fn unmet(&self) -> Vec<String> {
-        let unmet = self.rules.iter().filter(|rule| rule.hits == 0);
-        unmet.map(|rule| rule.pattern.clone()).collect()
-    }
-}
-
-impl Hit {
-    fn add(&mut self, effect: Effect, call: &Call) {
-        match (effect.kind(), effect) {
-            (_, Effect::Fault(Fault::Latency(delay))) => self.delay += delay,
-            (_, Effect::Reply(reply)) => self.reply = Some(reply(call)),
-            (Kind::Usage, Effect::Fault(fault)) => self.usage = Some(fault),
-            (_, Effect::Fault(fault)) => self.outcome = Some(fault),
-        }
+        Some(rule.fault.clone())
     }
 }

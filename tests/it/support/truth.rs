@@ -5,29 +5,25 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 /// A report as a request shows it: its label, and its claims as id, tags and text.
-struct Report<'a> {
-    label: &'a str,
-    claims: Vec<[&'a str; 3]>,
-}
+struct Report<'a>(&'a str, Vec<[&'a str; 3]>);
 
 impl Report<'_> {
     fn answer(&self) -> Option<&str> {
-        let mut claims = self.claims.iter();
+        let mut claims = self.1.iter();
         let answer = claims.find(|[_, tags, _]| tags.contains("answer"));
         answer.map(|[_, _, text]| *text)
     }
 }
 
-fn reports<'a>(request: &'a str) -> Vec<Report<'a>> {
+fn reports(request: &str) -> Vec<Report<'_>> {
     let claim = Regex::new(r"(?m)^(R\d+\.\d+) \(([^)]*)\): (.*)$").unwrap();
     let block = Regex::new(r"(?ms)^<<<[0-9a-f]+ REPORT (R\d+)\n(.*?)>>>$").unwrap();
-    let report = |found: regex::Captures<'a>| {
+    let reports = block.captures_iter(request).map(|found| {
         let (_, [label, text]) = found.extract();
         let claims = claim.captures_iter(text).map(|claim| claim.extract().1);
-        let claims = claims.collect();
-        Report { label, claims }
-    };
-    block.captures_iter(request).map(report).collect()
+        Report(label, claims.collect())
+    });
+    reports.collect()
 }
 
 fn holds_one_of(right: &[String], text: &str) -> bool {
@@ -36,39 +32,35 @@ fn holds_one_of(right: &[String], text: &str) -> bool {
 
 pub fn cross_check(right: &[String], request: &str) -> Value {
     let reports = reports(request);
-    let labels = |wanted: &dyn Fn(&Report<'_>) -> bool| -> Vec<&str> {
-        let wanted = reports.iter().filter(|report| wanted(report));
-        wanted.map(|report| report.label).collect()
-    };
+    let labels = |of: Vec<&Report<'_>>| json!(of.iter().map(|of| of.0).collect::<Vec<_>>());
     let mut claims = vec![];
     for report in &reports {
-        let is_other = |other: &Report<'_>| other.label != report.label;
         let agrees =
-            |other: &Report<'_>| report.answer().is_none() || other.answer() == report.answer();
-        let same = labels(&|other| is_other(other) && agrees(other));
-        let differ = labels(&|other| is_other(other) && !agrees(other));
-        for [id, tags, text] in &report.claims {
-            let (holds, evidence) = match (right, differ.as_slice()) {
-                ([], []) => ("yes", "Redone: it comes out the same."),
-                ([], _) => ("unknown", ""),
+            |other: &&Report<'_>| report.answer().is_none() || other.answer() == report.answer();
+        let others = reports.iter().filter(|other| other.0 != report.0);
+        let (same, differ): (Vec<_>, Vec<_>) = others.partition(agrees);
+        let (same, differ) = (labels(same), labels(differ));
+        for [id, tags, text] in &report.1 {
+            let (holds, evidence) = match (right, differ == json!([])) {
+                ([], true) => ("yes", "Redone: it comes out the same."),
+                ([], false) => ("unknown", ""),
                 _ if holds_one_of(right, text) => ("yes", "Redone: it comes out the same."),
                 _ => ("no", "Redone: it comes out differently."),
             };
             let is_contradicted = holds == "no" || (holds == "unknown" && tags.contains("answer"));
             claims.push(json!({
                 "claim": id, "supportedBy": same, "holds": holds, "by": "calculation", "evidence": evidence,
-                "contradictedBy": if is_contradicted { differ.clone() } else { vec![] },
+                "contradictedBy": if is_contradicted { differ.clone() } else { json!([]) },
             }));
         }
     }
-    let answers = reports.iter().filter_map(Report::answer);
-    let same = answers.map(|answer| labels(&|report| report.answer() == Some(answer)));
-    let mut same_answers: Vec<Vec<&str>> = same.filter(|labels| labels.len() > 1).collect();
-    same_answers.sort();
-    same_answers.dedup();
-    let parts = json!([{ "part": "the question", "answeredBy": labels(&|_| true) }]);
-    let parts = if reports.is_empty() { json!([]) } else { parts };
-    json!({ "claims": claims, "sameAnswers": same_answers, "parts": parts, "reports": [] })
+    let part = |all| json!([{ "part": "the question", "answeredBy": labels(all) }]);
+    let parts = if reports.is_empty() {
+        json!([])
+    } else {
+        part(reports.iter().collect())
+    };
+    json!({ "claims": claims, "sameAnswers": [], "parts": parts, "reports": [] })
 }
 
 /// Keeps right claims and concedes the others to a right one. Keeps all if the right answer is
@@ -81,11 +73,10 @@ pub fn decisions(right: &[String], request: &str) -> Value {
     let decide = |found: regex::Captures<'_>| {
         let (_, [id, own, others]) = found.extract();
         let is_wrong = !right.is_empty() && !holds_one_of(right, own);
-        let mut better = others
-            .lines()
-            .filter(|line| is_wrong && holds_one_of(right, line));
+        let mut others = others.lines();
+        let better = others.rfind(|line| is_wrong && holds_one_of(right, line));
         let why = "March has 31 days and not 30, so 31 + 30 = 61.";
-        let (decision, to, evidence) = match better.next_back() {
+        let (decision, to, evidence) = match better {
             Some(line) => ("concede", &line[2..3], why),
             None => ("keep", "", "Redone: it comes out the same."),
         };

@@ -6,10 +6,11 @@ use std::sync::LazyLock;
 
 use jsonschema::Validator;
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::call::Call;
-use super::wire::{self, Tokens, Wire};
+use super::script::Fault;
+use super::wire::{Answer, Wire};
 
 /// System prompts with fewer tokens are not cached.
 const CACHED_FROM_TOKENS: i64 = 1024;
@@ -33,32 +34,31 @@ static THINKING: LazyLock<Regex> = LazyLock::new(|| {
 static WRITES_CACHE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(claude-\w+-5[.-]5|gpt-6-luna|gpt-6\.1-sol)$").unwrap());
 
-/// Returns the status and the reason with which the provider would reject the request.
-pub(super) fn complaint(call: &Call) -> Option<(u16, String)> {
-    let has = |name: &str| call.headers.contains_key(name);
-    if call.wire == Wire::Anthropic && !has("x-api-key") && !has("authorization") {
-        return Some((401, "x-api-key header is required".to_owned()));
-    }
-    let rules = match call.wire {
-        Wire::Anthropic => &ANTHROPIC,
-        Wire::OpenAi => &OPENAI,
-    };
+/// Returns the reason with which the provider would reject the request.
+pub(super) fn complaint(call: &Call) -> Option<String> {
+    let is_anthropic = call.wire == Wire::Anthropic;
+    let rules = if is_anthropic { &ANTHROPIC } else { &OPENAI };
+    let has = |name: &&str| call.headers.contains_key(*name);
+    let is_json = call
+        .headers
+        .get("content-type")
+        .is_some_and(|kind| kind == "application/json");
     let is_strict = call.body["response_format"]["json_schema"]["strict"] == true;
-    let kind = call.headers.get("content-type");
-    let reason = if kind.is_none_or(|kind| kind != "application/json") {
-        "content-type must be application/json".to_owned()
-    } else if call.wire == Wire::Anthropic && !has("anthropic-version") {
-        "anthropic-version: header is required".to_owned()
+    if !is_json {
+        Some("content-type must be application/json".to_owned())
+    } else if is_anthropic && !["x-api-key", "authorization"].iter().any(has) {
+        Some("x-api-key header is required".to_owned())
+    } else if is_anthropic && !has(&"anthropic-version") {
+        Some("anthropic-version: header is required".to_owned())
     } else if let Some(error) = rules.iter_errors(&call.body).next() {
-        format!("{}: {error}", error.instance_path())
-    } else if call.wire == Wire::Anthropic && !ends_with_user(&call.body["messages"]) {
-        "messages: the last must be the user's".to_owned()
-    } else if is_strict && !requires_all(wire::schema(call)) {
-        "'required' must list every property".to_owned()
+        Some(format!("{}: {error}", error.instance_path()))
+    } else if is_anthropic && !ends_with_user(&call.body["messages"]) {
+        Some("messages: the last must be the user's".to_owned())
+    } else if is_strict && !requires_all(call.schema()) {
+        Some("'required' must list every property".to_owned())
     } else {
-        return None;
-    };
-    Some((400, reason))
+        None
+    }
 }
 
 fn ends_with_user(messages: &Value) -> bool {
@@ -68,14 +68,12 @@ fn ends_with_user(messages: &Value) -> bool {
 
 /// True if every object of a schema requires all its properties.
 fn requires_all(schema: &Value) -> bool {
-    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let required = schema["required"].as_array().into_iter().flatten();
+    let required: Vec<&str> = required.filter_map(Value::as_str).collect();
     let mut properties = schema["properties"].as_object().into_iter().flatten();
     let items = schema.as_array().into_iter().flatten();
-    let fields = schema
-        .as_object()
-        .into_iter()
-        .flat_map(|object| object.values());
-    properties.all(|(name, _)| required.iter().any(|known| known == name))
+    let fields = schema.as_object().into_iter().flat_map(Map::values);
+    properties.all(|(name, _)| required.contains(&name.as_str()))
         && items.chain(fields).all(requires_all)
 }
 
@@ -95,37 +93,56 @@ pub(super) fn thinking(call: &Call) -> i64 {
         Some("high") => 80,
         _ => 100,
     };
-    wire::max_tokens(call) * percent / 100
+    call.max_tokens() * percent / 100
 }
 
 /// Returns one token for every four bytes, rounded down.
-pub(super) fn tokens(text: &str) -> i64 {
+fn tokens(text: &str) -> i64 {
     (text.len() / 4) as i64
 }
 
-/// Returns the tokens that are billed for a reply, if the system prompt is in the cache or not.
-pub(super) fn bill(call: &Call, reply: &str, thinking: i64, is_cached: bool) -> Tokens {
-    let schema = Some(wire::schema(call)).filter(|schema| !schema.is_null());
+/// Returns the usage that is reported for a reply, if the system prompt is in the cache or not.
+pub(super) fn usage(call: &Call, answer: &Answer, is_cached: bool, fault: Option<&Fault>) -> Value {
+    let schema = Some(call.schema()).filter(|schema| !schema.is_null());
     let schema = schema.map_or(0, |schema| tokens(&schema.to_string()));
     let system = tokens(&call.system());
     let rest = tokens(&call.prompt()) + schema + call.images() as i64 * IMAGE_TOKENS;
     let is_openai = call.wire == Wire::OpenAi;
     let asked = is_openai || call.body.to_string().contains("cache_control");
     let uses_cache = asked && system >= CACHED_FROM_TOKENS;
-    let (input, cache_read, cache_write) = match (uses_cache, is_cached) {
+    let (input, read, written) = match (uses_cache, is_cached) {
         (true, true) => (rest, system, 0),
         (true, false) if !is_openai => (rest, 0, system),
         // These models write the whole prompt into a cache, and bill the write.
         (true, false) if WRITES_CACHE.is_match(&call.model) => (0, 0, system + rest),
         _ => (system + rest, 0, 0),
     };
-    let is_on_top = is_openai && call.model.contains("grok-4");
-    Tokens {
-        input,
-        cache_read,
-        cache_write,
-        output: tokens(reply).max(1) + thinking,
-        thinking,
-        on_top: if is_on_top { thinking } else { 0 },
+    let thinking = answer.thinking;
+    let (input, output) = match fault {
+        Some(Fault::NoUsage) => return Value::Null,
+        Some(Fault::NegativeUsage) => (-1, -5),
+        Some(Fault::HugeUsage(output)) => (input, *output),
+        _ => (input, tokens(&answer.text).max(1) + thinking),
+    };
+    if !is_openai {
+        return json!({
+            "input_tokens": input, "output_tokens": output,
+            "cache_creation_input_tokens": written, "cache_read_input_tokens": read,
+            "output_tokens_details": { "thinking_tokens": thinking },
+        });
     }
+    // The prompt tokens include cache reads and cache writes. These models report their thinking in
+    // addition to the completion tokens, not as a part of them.
+    let prompt = input + read + written;
+    let on_top = if call.model.contains("grok-4") {
+        thinking
+    } else {
+        0
+    };
+    json!({
+        "prompt_tokens": prompt, "completion_tokens": output - on_top,
+        "total_tokens": prompt + output,
+        "prompt_tokens_details": { "cached_tokens": read, "cache_write_tokens": written },
+        "completion_tokens_details": { "reasoning_tokens": thinking },
+    })
 }

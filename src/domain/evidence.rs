@@ -47,6 +47,7 @@ pub(super) fn known_tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<V
 /// A reference to a unit of an agent's report, written "solver:u1".
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnitRef {
+    /// A name and not an `Agent`, because the agents of recorded files have any names (SPEC 13.1).
     pub agent: String,
     pub unit: String,
 }

@@ -65,7 +65,7 @@ pub(super) struct ParsedOutput<'a> {
     /// The id of the unit that is the final answer.
     pub answer_unit: Option<&'a str>,
     pub path: Path,
-    /// The number of dates that do not exist or name the wrong day of the week.
+    /// The number of dates that do not exist.
     pub bad_dates: usize,
     pub screening: Screening,
     /// The cross-check's finding on the report's conduct.
@@ -135,7 +135,7 @@ impl<'a> ParsedOutput<'a> {
 /// Returns the tagged answer and the id of its unit.
 fn answer<'a>(output: &Output<'a>, request: &Request) -> Option<(Option<Answer>, &'a str)> {
     let read = |text: &str| {
-        let letter = letter_of(text, &request.options).map(choice);
+        let letter = letter_of(text, &request.options).map(Answer::Choice);
         letter.or_else(|| parse(text))
     };
     let mut units = output.report.units.iter().take(MAX_UNITS);
@@ -146,9 +146,7 @@ fn answer<'a>(output: &Output<'a>, request: &Request) -> Option<(Option<Answer>,
     // are the answer.
     let repeats = output.obtained == Obtained::Text && matches!(bare, Some(Answer::Words(_)));
     let new = || read(&new_words(&tidied, request)?);
-    let answer = repeats.then(new).flatten().or(bare);
-    let answer = answer.map(|answer| answer.without_words_of(&request.words));
-    Some((answer, unit.id.as_str()))
+    Some((repeats.then(new).flatten().or(bare), unit.id.as_str()))
 }
 
 /// Returns the parsers' verdicts on the blocks. Parsing stops after a block that used up its steps.
@@ -173,13 +171,6 @@ fn new_words(text: &str, request: &Request) -> Option<String> {
         .map(String::as_str)
         .collect();
     (!new.is_empty() && 2 * new.len() <= all.len()).then(|| new.join(" "))
-}
-
-fn choice(letter: char) -> Answer {
-    Answer::Choice {
-        letter,
-        stated: None,
-    }
 }
 
 /// Returns the stated equations of a text that are right or wrong; unclear ones are left out.

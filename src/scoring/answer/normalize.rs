@@ -9,18 +9,15 @@ use super::dates::{self, Day};
 use super::number::{Number, within};
 use super::phrase::{self, Phrase};
 use crate::domain::number_named;
-use crate::scoring::expr::{self, Form, amount, approximates, negates};
+use crate::scoring::expr::{self, Form, amount};
 use crate::text::pattern;
 
 /// A final answer in normal form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Number(Number),
-    /// A letter of the request's options, and the text after it.
-    Choice {
-        letter: char,
-        stated: Option<Box<Answer>>,
-    },
+    /// A letter of the request's options.
+    Choice(char),
     YesNo(bool),
     /// A day, or a part of a date, and the words around it: "before 4 July".
     Date(Day, Vec<String>),
@@ -43,22 +40,12 @@ impl Answer {
     pub fn label(&self) -> String {
         match self {
             Answer::Number(number) => number.label(),
-            Answer::Choice { letter, .. } => letter.to_string(),
+            Answer::Choice(letter) => letter.to_string(),
             Answer::YesNo(yes) => if *yes { "yes" } else { "no" }.to_owned(),
             Answer::Date(day, _) => day.label(),
             Answer::Formula { text, .. } => text.clone(),
             Answer::Words(phrase) => phrase.text.clone(),
         }
-    }
-
-    /// Returns the answer without words that only repeat the request: "port 443" is 443 if a port
-    /// was asked for.
-    pub fn without_words_of(self, request: &[String]) -> Self {
-        let number = match &self {
-            Answer::Words(phrase) => phrase.only_number_beside(request).cloned(),
-            _ => None,
-        };
-        number.map_or(self, Answer::Number)
     }
 
     /// True if two answers cannot mean the same, because their units differ.
@@ -71,15 +58,11 @@ impl Answer {
     /// with the first member of a group.
     pub fn same(&self, other: &Answer) -> bool {
         match (self, other) {
-            (Answer::Choice { letter: a, .. }, Answer::Choice { letter: b, .. }) => a == b,
-            (Answer::Choice { letter, stated }, other)
-            | (other, Answer::Choice { letter, stated }) => match stated {
-                Some(stated) => stated.same(other),
-                // "C" and "option C"
-                None => {
-                    matches!(other, Answer::Words(phrase) if phrase.words.contains(&letter.to_lowercase().to_string()))
-                }
-            },
+            // "C" and "option C"
+            (Answer::Choice(letter), Answer::Words(phrase))
+            | (Answer::Words(phrase), Answer::Choice(letter)) => {
+                matches!(phrase.words.as_slice(), [_, last] if last.eq_ignore_ascii_case(&letter.to_string()))
+            }
             (Answer::Number(a), Answer::Number(b)) => a.same(b),
             (Answer::Date(a, around), Answer::Date(b, other)) => a.same(b) && within(around, other),
             (Answer::Formula { text: a, form: f }, Answer::Formula { text: b, form: g }) => {
@@ -124,10 +107,8 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     for (from, to) in [
         (r"\$", "$"),
         (r"\%", "%"),
-        (r"\ ", " "),
         (r"^\circ", "°"),
         (r"^{\circ}", "°"),
-        ("US$", "$"),
     ] {
         text = text.replace(from, to);
     }
@@ -141,32 +122,16 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     {
         text = inner.trim_matches(ends);
     }
-    // "v2.4.1", "H_2O".
-    let digit = |c: char| c.is_ascii_digit();
-    let version = text
-        .strip_prefix(['v', 'V'])
-        .filter(|rest| rest.starts_with(digit));
-    let text = version.unwrap_or(text);
-    if text.contains('\\') {
-        return text.to_owned();
-    }
-    let pieces = text.split('_').enumerate();
-    let lowered = pieces.map(|(at, piece)| match at > 0 && !piece.starts_with(digit) {
-        true => format!("_{piece}"),
-        false => piece.to_owned(),
-    });
-    lowered.collect()
+    text.to_owned()
 }
 
-/// Returns the ASCII form of full-width characters and subscript digits: "１０", "H₂O".
+/// Returns the ASCII form of full-width characters such as "１０".
 fn plain_form(c: char) -> char {
-    let code = u32::from(c);
-    let plain = match code {
-        0xFF01..=0xFF5E => code - 0xFEE0,
-        0x2080..=0x2089 => code - 0x2080 + u32::from('0'),
-        _ => code,
+    let plain = match u32::from(c) {
+        wide @ 0xFF01..=0xFF5E => char::from_u32(wide - 0xFEE0),
+        _ => None,
     };
-    char::from_u32(plain).unwrap_or(c)
+    plain.unwrap_or(c)
 }
 
 /// Parses "B", "(B)", "b)", "B. dark green".
@@ -178,14 +143,8 @@ fn choice(text: &str) -> Option<Answer> {
         rest.starts_with(')') || rest.starts_with(['.', ':']) && rest.get(1..)?.starts_with(' ');
     let known = ('A'..='J').contains(&letter.to_ascii_uppercase())
         && (letter.is_ascii_uppercase() || rest.starts_with(')'));
-    if !known || !(marked || rest.is_empty()) {
-        return None;
-    }
-    let stated = parse(rest.get(1..).unwrap_or_default()).map(Box::new);
-    Some(Answer::Choice {
-        letter: letter.to_ascii_uppercase(),
-        stated,
-    })
+    let is_choice = known && (marked || rest.is_empty());
+    is_choice.then(|| Answer::Choice(letter.to_ascii_uppercase()))
 }
 
 /// Parses a number with its unit and words, or a plain expression of numbers.
@@ -194,9 +153,9 @@ fn number(text: &str) -> Option<Number> {
         .split_once('=')
         .filter(|(name, _)| name.trim().len() <= 5 && !name.contains(char::is_numeric));
     let bare = named.map_or(text, |(_, value)| value).trim_start();
-    let (bare, approximate, negative) = without_signs(bare);
-    let spelled = spelled_out(bare);
-    let bare = spelled.as_deref().unwrap_or(bare);
+    if let Some(value) = number_named(&bare.to_lowercase()) {
+        return Some(Number::exact(f64::from(value)));
+    }
     if let Some(found) = amount(bare)
         && let Some(rest) = bare.get(found.end..)
         && is_noun_phrase(rest)
@@ -208,11 +167,7 @@ fn number(text: &str) -> Option<Number> {
         };
         let words = rest.split(|c: char| !c.is_alphanumeric() && c != '\'');
         let words = words.filter(|word| !word.is_empty()).map(word).collect();
-        return Some(
-            Number::of(found, approximate)
-                .negated(negative)
-                .followed_by(words),
-        );
+        return Some(Number::of(found, words));
     }
     // "04/07/1776" is a date in figures, and "60 requests/minute" is not a calculation.
     let calculates =
@@ -230,25 +185,6 @@ fn prose_words(text: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| !word.starts_with('\\'))
 }
 
-/// Returns the text without the signs and words before a number, and whether they make the number
-/// approximate and negative.
-fn without_signs(mut bare: &str) -> (&str, bool, bool) {
-    let (mut approximate, mut negative) = (false, false);
-    loop {
-        let word = bare.split(char::is_whitespace).next().unwrap_or_default();
-        let about = approximates(word.trim_end_matches('.')) || bare.starts_with(['~', '≈']);
-        let minus = negates(word) && word.len() > 1;
-        let rest = match bare.strip_prefix(['~', '≈', '=']) {
-            Some(rest) => rest,
-            None if about || minus => bare.get(word.len()..).unwrap_or_default(),
-            None => return (bare, approximate, negative),
-        };
-        negative |= minus;
-        approximate |= about;
-        bare = rest.trim_start();
-    }
-}
-
 /// True if the text after a number only says what is counted.
 fn is_noun_phrase(text: &str) -> bool {
     let calculates = |c: char| {
@@ -259,17 +195,6 @@ fn is_noun_phrase(text: &str) -> bool {
         && !text.contains(calculates)
 }
 
-/// Returns "three days" in figures. The number word must be alone, or before a unit or scale.
-fn spelled_out(text: &str) -> Option<String> {
-    let word = text.split(char::is_whitespace).next()?;
-    let value = number_named(&word.to_lowercase())?;
-    let rest = text.get(word.len()..)?;
-    let figures = format!("{value}{rest}");
-    let measured =
-        || amount(&figures).is_some_and(|found| found.measure.is_some() || found.scale > 1.0);
-    (rest.trim().is_empty() || measured()).then_some(figures)
-}
-
 /// True for scripts that write no space between a number and what it counts.
 fn is_ideographic(c: char) -> bool {
     ('\u{2e80}'..'\u{fb00}').contains(&c)
@@ -277,25 +202,18 @@ fn is_ideographic(c: char) -> bool {
 
 /// Parses mathematics that is more than a number: it has its own symbols and little prose.
 fn formula(text: &str) -> Option<Answer> {
-    const RAISED: &str = "⁰¹²³⁴⁵⁶⁷⁸⁹";
-    let power = |c: char| match RAISED.chars().position(|raised| raised == c) {
-        Some(digit) => format!("^{digit}"),
-        None => c.to_string(),
-    };
-    let mut text: String = text.chars().map(power).collect();
     let sure = text.contains(['\\', '^', '=', '{', '√', '∞', '[', '<', '>', '≤', '≥', '±']);
     // "O(n)"
     let name = text.split_once('(').map(|(name, _)| name);
     let called = name.is_some_and(|name| name.ends_with(char::is_alphabetic));
     let likely = called
         || text.contains(['+', '*', '/', '(']) && text.contains(|c: char| c.is_ascii_digit());
-    let long = prose_words(&text).filter(|word| word.chars().count() > 3);
+    let long = prose_words(text).filter(|word| word.chars().count() > 3);
     if !sure && !likely || long.count() > 1 {
         return None;
     }
+    let mut text = text.to_owned();
     for (from, to) in [
-        (r"\cdot", "*"),
-        (r"\times", "*"),
         (r"\left", ""),
         (r"\right", ""),
         (r"\dfrac", r"\frac"),

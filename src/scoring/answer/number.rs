@@ -9,27 +9,17 @@ pub struct Number {
     pub value: f64,
     /// The value of one unit in its last digit; 0 for the value of a formula.
     step: f64,
-    /// The value of one unit in its last nonzero digit.
-    place: f64,
-    /// 1e6 for "million", else 1.
-    scale: f64,
     /// Its value in languages that write "1.000" for a thousand, if it can mean that.
     grouped: Option<f64>,
-    pub percent: bool,
-    pub approximate: bool,
+    percent: bool,
     measure: Option<Measure>,
     unit: Option<String>,
     /// The words after it: "before" of "3 days before".
     words: Vec<String>,
 }
 
-/// The share by which a number without a scale may be rounded. A number "in millions" or a
-/// converted one may be rounded by more.
+/// The share by which a number may be rounded.
 const MAX_ROUNDING: f64 = 1e-3;
-const MAX_SCALED_ROUNDING: f64 = 1e-2;
-/// "About 125" allows this share, and this multiple of the place of its last nonzero digit.
-const MAX_APPROXIMATION: f64 = 0.02;
-const MAX_APPROXIMATE_PLACES: f64 = 1.5;
 /// Up to this step, rounding alone makes numbers equal: "0.33" and "0.333".
 const FINE_STEP: f64 = 0.0101;
 
@@ -45,34 +35,25 @@ impl Number {
         Self {
             value,
             step: 0.0,
-            place: 0.0,
-            scale: 1.0,
             grouped: None,
             percent: false,
-            approximate: false,
             measure: None,
             unit: None,
             words: vec![],
         }
     }
 
-    pub fn of(amount: Amount, approximate: bool) -> Self {
+    /// Returns the number of an amount, with the words after it.
+    pub fn of(amount: Amount, words: Vec<String>) -> Self {
         let step = 10f64.powi(-i32::from(amount.decimals.min(12)));
-        let mut place = step;
-        while amount.decimals == 0 && amount.value != 0.0 && amount.value % (place * 10.0) == 0.0 {
-            place *= 10.0;
-        }
         Self {
             value: amount.value * amount.scale,
             step: step * amount.scale,
-            place: place * amount.scale,
-            scale: amount.scale,
             grouped: amount.grouped,
             percent: amount.percent,
-            approximate,
             measure: amount.measure,
             unit: amount.unit,
-            words: vec![],
+            words,
         }
     }
 
@@ -88,8 +69,7 @@ impl Number {
     /// True if two numbers beside words are the same. Without a unit they may be versions, and 3.1
     /// is not version 3.10.
     pub fn same_version(&self, other: &Number) -> bool {
-        let is_plain =
-            |number: &Number| number.measure.is_none() && !number.percent && !number.approximate;
+        let is_plain = |number: &Number| number.measure.is_none() && !number.percent;
         let is_other = is_plain(self)
             && is_plain(other)
             && self.step != other.step
@@ -102,29 +82,10 @@ impl Number {
         self.measure.is_some() || !self.words.is_empty()
     }
 
-    /// True if it has no decimals.
-    pub fn is_whole(&self) -> bool {
-        self.step >= 1.0
-    }
-
     /// True if one list of words contains the other: those after this number, and `words`.
     pub fn may_be_said_with(&self, words: &[String]) -> bool {
         let own: Vec<String> = self.words.iter().map(|word| word.to_lowercase()).collect();
         within(&own, words)
-    }
-
-    pub fn negated(self, negative: bool) -> Self {
-        let sign = if negative { -1.0 } else { 1.0 };
-        Self {
-            value: self.value * sign,
-            grouped: self.grouped.map(|value| value * sign),
-            ..self
-        }
-    }
-
-    /// Returns the number with the words after it.
-    pub fn followed_by(self, words: Vec<String>) -> Self {
-        Self { words, ..self }
     }
 
     pub fn same(&self, other: &Number) -> bool {
@@ -166,7 +127,6 @@ impl Number {
         Number {
             value: self.value * factor,
             step: self.step * factor,
-            place: self.place * factor,
             ..self.clone()
         }
     }
@@ -180,30 +140,17 @@ impl Number {
         value.is_some_and(|value| {
             let gap = (value - other.value).abs();
             let largest = value.abs().max(other.value.abs());
-            let is_about = self.approximate || other.approximate;
-            gap <= 1e-6 * largest
-                || gap <= 0.51 * other.step && gap <= MAX_SCALED_ROUNDING * largest
-                || is_about && gap <= MAX_APPROXIMATION * largest
+            gap <= 1e-6 * largest || gap <= 0.51 * other.step && gap <= MAX_ROUNDING * largest
         })
     }
 
-    /// True if the numbers are equal, or equal after rounding to the coarser step, or as close as
-    /// an approximation allows.
+    /// True if the numbers are equal, or equal after rounding to the coarser step.
     fn close(&self, other: &Number) -> bool {
         let (a, b) = (self.value, other.value);
         let (gap, largest) = ((a - b).abs(), a.abs().max(b.abs()));
         let coarser = self.step.max(other.step);
-        let is_scaled = self.scale > 1.0 || other.scale > 1.0;
-        let share = if is_scaled {
-            MAX_SCALED_ROUNDING
-        } else {
-            MAX_ROUNDING
-        };
-        let place = |it: &Number| if it.approximate { it.place } else { 0.0 };
         gap <= 1e-6 * largest.max(1e-9)
-            || gap <= 0.51 * coarser && (coarser <= FINE_STEP || gap <= share * largest)
-            || gap <= MAX_APPROXIMATION * largest
-                && gap <= MAX_APPROXIMATE_PLACES * place(self).max(place(other))
+            || gap <= 0.51 * coarser && (coarser <= FINE_STEP || gap <= MAX_ROUNDING * largest)
     }
 }
 

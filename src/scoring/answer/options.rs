@@ -25,7 +25,6 @@ impl Options {
             let next = ('A'..='J').nth(found.len());
             if let Some(letter) = captures.get(1).or(captures.get(2))
                 && letter.as_str().chars().next() == next
-                && !in_brackets(request, letter.start())
             {
                 found.extend(next.map(|c| (c, letter.start())));
             }
@@ -61,7 +60,7 @@ impl Options {
 /// text.
 pub(in crate::scoring) fn letter_of(text: &str, options: &Options) -> Option<char> {
     let text = undress(text.trim().trim_matches(['*', '`', ' ']));
-    let bare = text.trim_start_matches(['(', '[', '{']);
+    let bare = text.trim_start_matches('(');
     if options.is_empty()
         && bare.len() == text.len()
         && !text.get(1..).is_some_and(|rest| rest.starts_with(')'))
@@ -75,16 +74,6 @@ pub(in crate::scoring) fn letter_of(text: &str, options: &Options) -> Option<cha
     let is_text = |own: &str| !own.is_empty() && own.eq_ignore_ascii_case(text.trim());
     let by_text = || options.0.iter().find(|(_, own)| is_text(own));
     by_letter.or_else(|| Some(by_text()?.0))
-}
-
-/// True if the letter at `at` ends a longer remark in brackets, as in "(group A)".
-fn in_brackets(text: &str, at: usize) -> bool {
-    let line = text
-        .get(..at)
-        .and_then(|head| head.lines().next_back())
-        .unwrap_or_default();
-    let head = line.strip_suffix('(').unwrap_or(line);
-    head.matches('(').count() > head.matches(')').count()
 }
 
 #[cfg(test)]

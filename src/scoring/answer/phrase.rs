@@ -1,14 +1,10 @@
 //! Short answers in words, with the numbers in them, and the words of verdicts (`verdicts.tsv`).
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use regex::Regex;
-
 use super::number::Number;
-use crate::scoring::expr::{amount, approximates};
-use crate::text::pattern;
+use crate::scoring::expr::amount;
 
 /// The most words of a short answer. A longer text is a statement.
 const MAX_WORDS: usize = 12;
@@ -65,27 +61,18 @@ pub fn yes_no(text: &str) -> Option<bool> {
     }
 }
 
-/// True if the text has a negating word.
-pub fn denies(text: &str) -> bool {
-    text.split(|c: char| !c.is_alphabetic() && c != '\'')
-        .any(|word| is(&word.to_lowercase(), NOT))
-}
-
 /// Returns the words and numbers of a short text; `None` if it is too long or has none.
 pub fn read(text: &str) -> Option<Phrase> {
     let mut phrase = Phrase::default();
-    let text = ranges(text);
-    let (mut rest, mut count, mut approximate, mut apposed) = (&*text, 0, false, false);
+    let (mut rest, mut count, mut apposed) = (text, 0, false);
     let mut parts: Vec<&str> = vec![];
-    while let Some(first) = rest.chars().next() {
-        let head = rest.split(['–', '—']).next().unwrap_or_default();
+    while !rest.is_empty() {
         let token = rest.split(char::is_whitespace).next().unwrap_or_default();
-        if let Some(found) = begins_number(rest).then(|| amount(head)).flatten()
+        if let Some(found) = begins_number(rest).then(|| amount(rest)).flatten()
             && let Some((number, behind)) = rest.split_at_checked(found.end)
             && !behind.starts_with(|c: char| c.is_alphanumeric())
         {
-            let number_of = Number::of(found, std::mem::take(&mut approximate));
-            phrase.numbers.push(number_of);
+            phrase.numbers.push(Number::of(found, vec![]));
             parts.push(number.trim());
             rest = behind;
             count += 1;
@@ -102,8 +89,7 @@ pub fn read(text: &str) -> Option<Phrase> {
                 behind.starts_with([',', '，']) || behind.trim_start().starts_with(['(', '（']);
             rest = behind.strip_prefix(separates).unwrap_or(behind);
             let word = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '+' | '#'));
-            approximate = matches!(first, '~' | '≈') || approximates(word);
-            if !word.contains(char::is_alphanumeric) || approximate {
+            if !word.contains(char::is_alphanumeric) {
                 continue;
             }
             let ideographs = word
@@ -124,12 +110,6 @@ pub fn read(text: &str) -> Option<Phrase> {
     }
     phrase.text = parts.join(" ").to_lowercase();
     (count > 0).then_some(phrase)
-}
-
-/// Returns the text with a dash for the hyphen of "5-7 days".
-fn ranges(text: &str) -> Cow<'_, str> {
-    static HYPHEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"([0-9])-([0-9])"));
-    HYPHEN.replace_all(text, "$1–$2")
 }
 
 fn separates(c: char) -> bool {
@@ -175,30 +155,14 @@ impl Phrase {
             }
     }
 
-    /// True if the words that `short` lacks do not change what is named. They are no names ("the
-    /// city of Paris"), or after a comma ("Paris, France"), or first names ("Alexander Fleming").
+    /// True if the words that `short` lacks do not change what is named: they are no names ("the
+    /// city of Paris"), or after a comma ("Paris, France").
     fn names_nothing_beside(&self, short: &Phrase) -> bool {
         let all = |flags: &[bool], wanted: bool| {
             let mut words = self.words.iter().zip(flags);
             words.all(|(word, flag)| short.words.contains(word) || *flag == wanted)
         };
-        let is_last_name = self.words.ends_with(&short.words) && !short.words.is_empty();
-        all(&self.capital, false)
-            || all(&self.apposed, true)
-            || is_last_name && all(&self.capital, true)
-    }
-
-    /// Returns its number, if it has exactly one and all its words are among `words`.
-    pub fn only_number_beside(&self, words: &[String]) -> Option<&Number> {
-        let [number] = self.numbers.as_slice() else {
-            return None;
-        };
-        // With decimals it may be a version: 3.1 is not 3.10.
-        let repeats = self
-            .words
-            .iter()
-            .all(|word| words.contains(word) && !is(word, NOT));
-        (repeats && number.is_whole()).then_some(number)
+        all(&self.capital, false) || all(&self.apposed, true)
     }
 
     /// True if the phrase is that number with words around it.
@@ -212,14 +176,12 @@ impl Phrase {
         self.words.iter().any(|word| is(word, NOT))
     }
 
-    /// True if it has all words of `short`. Two words may be in any order ("Paris, France"); for
-    /// more words the order has a meaning ("A beats B").
+    /// True if it has all words of `short`, in their order: "A beats B" is not "B beats A".
     fn has_all(&self, short: &Phrase) -> bool {
         if short.words.is_empty() {
             return !short.numbers.is_empty();
         }
         let mut words = self.words.iter();
         short.words.iter().all(|word| words.any(|own| own == word))
-            || short.words.len() < 3 && short.words.iter().all(|word| self.words.contains(word))
     }
 }

@@ -12,19 +12,14 @@ use crate::text::{MAX_BYTES, clip, count_words, read_markdown, sentences};
 
 /// A text of at most this number of words may be its own answer.
 const MAX_BARE_WORDS: usize = 6;
-/// The bytes after an answer's noun that are searched for its verb, colon or equals sign.
+/// The bytes after an answer's noun that are searched for its verb or colon.
 const MAX_GAP_BYTES: usize = 60;
 
 /// Returns the bare final answer as the text writes it; `None` if there is none.
 pub(in crate::scoring) fn final_answer(text: &str, options: &Options) -> Option<String> {
     let text = clip(text, MAX_BYTES).trim();
     let found = boxed(text)
-        .map(|inside| {
-            lettered(inside, options)
-                .map(bracketed)
-                .or_else(|| pick(inside))
-                .unwrap_or(inside.to_owned())
-        })
+        .map(|inside| pick(inside).unwrap_or(inside.to_owned()))
         .or_else(|| chosen(text, options))
         .or_else(|| announced(text))
         .or_else(|| verdict(text))
@@ -62,16 +57,7 @@ fn chosen(text: &str, options: &Options) -> Option<String> {
         .or_else(|| line(text.lines().next_back()))
         .or_else(|| only(last))
         .or_else(|| line(text.lines().next()))
-        .map(bracketed)
-}
-
-/// Returns the letter in a box, where no brackets are needed.
-fn lettered(inside: &str, options: &Options) -> Option<char> {
-    letter_of(inside, options).or_else(|| letter_of(&format!("({})", undress(inside)), options))
-}
-
-fn bracketed(letter: char) -> String {
-    format!("({letter})")
+        .map(|letter| format!("({letter})"))
 }
 
 struct Marker {
@@ -99,19 +85,15 @@ fn announcements(text: &str) -> impl Iterator<Item = &str> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        let own = line.trim().trim_start_matches("**");
-        let hashes = own.strip_prefix("####").or_else(|| own.strip_prefix("A:"));
-        let rests: Vec<&str> = match hashes {
+        let rests: Vec<&str> = match line.trim().strip_prefix("A:") {
             Some(rest) => vec![rest],
-            // A heading.
-            None if is_noun(own) => vec![""],
             None => sentences(line)
                 .into_iter()
                 .filter_map(announced_in)
                 .collect(),
         };
         let mut below = lines.iter().skip(at + 1).map(|line| line.trim());
-        let next = below.find(|line| !line.is_empty() && !line.starts_with("```"));
+        let next = below.find(|line| !line.is_empty());
         found.extend(rests.into_iter().filter_map(|rest| {
             let is_empty = rest.trim().trim_matches(['*', ':', '：', ' ']).is_empty();
             if is_empty { next } else { Some(rest.trim()) }
@@ -120,15 +102,7 @@ fn announcements(text: &str) -> impl Iterator<Item = &str> {
     found.into_iter().rev()
 }
 
-/// True if a line consists only of a noun for the answer.
-fn is_noun(line: &str) -> bool {
-    let bare = line
-        .trim_matches(|c: char| c.is_whitespace() || matches!(c, '#' | '*' | '_' | ':'))
-        .to_lowercase();
-    MARKERS.iter().any(|marker| marker.noun == bare)
-}
-
-/// Returns the text after the noun and its verb, colon or equals sign.
+/// Returns the text after the noun and its verb, colon or dash.
 fn announced_in(sentence: &str) -> Option<&str> {
     let lower = sentence.to_lowercase();
     if lower.len() != sentence.len() {
@@ -141,7 +115,7 @@ fn announced_in(sentence: &str) -> Option<&str> {
             .find(|at| begins_word(&lower, *at))?;
         let behind = start + marker.noun.len();
         let window = clip(lower.get(behind..)?, MAX_GAP_BYTES);
-        let signs = [":", "：", "=", " - ", " – ", " — "]
+        let signs = [":", "：", " - ", " – ", " — "]
             .iter()
             .filter_map(|sign| Some(window.find(sign)? + sign.len()));
         let verbs = marker
@@ -149,9 +123,7 @@ fn announced_in(sentence: &str) -> Option<&str> {
             .iter()
             .filter_map(|verb| Some(whole_word(window, verb)? + verb.len()));
         let end = signs.chain(verbs).min()?;
-        let rest = sentence.get(behind + end..)?;
-        // "The answer is: 8".
-        Some(rest.trim_start().strip_prefix(':').unwrap_or(rest))
+        sentence.get(behind + end..)
     })
 }
 
@@ -186,23 +158,11 @@ fn pick(rest: &str) -> Option<String> {
     let breaks = [", ", "; ", " (", " – ", " — ", " - "];
     let end = breaks.iter().filter_map(|sign| text.find(sign)).min();
     let clause = end.and_then(|at| text.get(..at));
-    let candidates = [after_equals, Some(text.as_str()), clause];
+    let candidates = [after_equals, Some(text.as_str())];
     if let Some(value) = candidates.into_iter().flatten().find(|text| is_value(text)) {
         return Some(value.to_owned());
     }
     let words = || text.split_whitespace();
-    // "1/10 or 0.1" states one value twice.
-    let leading: Vec<String> = words()
-        .filter(|word| is_figure(word))
-        .map(undress)
-        .collect();
-    let values: Vec<Answer> = leading.iter().filter_map(|word| parse(word)).collect();
-    if let ([first, others @ ..], [word, ..]) = (&values[..], &leading[..])
-        && !others.is_empty()
-        && others.iter().all(|value| value.same(first))
-    {
-        return Some(word.clone());
-    }
     // Words beside a figure in a short answer belong to it: "before 2010", "TCP port 53".
     let short = clause.unwrap_or(&text);
     if (1..=MAX_BARE_WORDS).contains(&count_words(short)) {
@@ -282,12 +242,10 @@ mod tests {
             "答えは: 61",
             "31 + 30 = 61",
             r"So it is \boxed{61} days.",
-            "First 31, then 30.\n#### 61",
             "First 31, then 30.\nA: 61",
             "**Final answer:**\n\n61",
             "The answer is 61 days because 31 + 30 makes it.",
             "61",
-            "The answer is 61 or 61.0.",
             "最終的な答え：61",
         ] {
             let answer = found(text)
@@ -335,7 +293,6 @@ mod tests {
             "B) dark green",
             "The answer is (B) dark green.",
             "It is green, so (B).",
-            r"\boxed{B}",
         ] {
             assert_eq!(
                 final_answer(text, &options).as_deref(),

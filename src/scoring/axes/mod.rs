@@ -23,7 +23,7 @@
 //! | | `claims_hold` | mean verdict on key claims, -1 to 1 | -12 to +8, -4 if undecided |
 //! | | `code_parses` | code blocks that their language's parser accepts | +3 each, at most +6 |
 //! | | `code_broken` | code blocks that it rejects | -6 each, at most -12 |
-//! | | `bad_dates` | dates that do not exist or name a wrong weekday | -3 each, at most -6 |
+//! | | `bad_dates` | dates that do not exist | -3 each, at most -6 |
 //! | SignalDensity | `base` | | 12 |
 //! | | `novelty` | share of word pairs that are new in the text | 0 to +11 |
 //! | | `copied` | share of its runs of six words that the request has | 0 to -12 |

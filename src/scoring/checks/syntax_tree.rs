@@ -29,6 +29,7 @@ const OF_RUST: Surroundings = &[
     "struct C {\n@\n}\n",
     "fn f() { match x {\n@\n}}\n",
 ];
+const OF_PYTHON: Surroundings = &["if True:\n@\n"];
 const OF_TYPESCRIPT: Surroundings = &[
     "async function f() {\n@\n}\n",
     "({\n@\n})\n",
@@ -38,7 +39,7 @@ const OF_TYPESCRIPT: Surroundings = &[
 
 fn grammar_of(language: &str) -> Option<(Language, Surroundings)> {
     let (language, surroundings) = match language {
-        "python" => (tree_sitter_python::LANGUAGE, &[] as Surroundings),
+        "python" | "py" | "python3" | "ipython" => (tree_sitter_python::LANGUAGE, OF_PYTHON),
         "c" | "h" => (tree_sitter_c::LANGUAGE, OF_C),
         "cpp" | "c++" | "cc" | "cxx" | "hpp" => (tree_sitter_cpp::LANGUAGE, OF_CPP),
         "go" | "golang" => (tree_sitter_go::LANGUAGE, OF_GO),
@@ -58,15 +59,12 @@ pub(super) fn parse(language: &str, code: &str) -> Soundness {
     let Some((grammar, surroundings)) = grammar_of(language) else {
         return Soundness::Unknown;
     };
-    // Macros are expanded before C is parsed, so an error of code with a macro may not be one.
-    let is_c = matches!(surroundings, OF_C | OF_CPP);
-    let faulty = if is_c && names_macros(code) {
-        Soundness::Unknown
-    } else {
-        Soundness::Broken
-    };
     let mut left = STEPS.0 + (STEPS.1 * code.len() as f64) as usize;
-    let mut verdict = faulty;
+    // Macros are expanded before C is parsed, so an error may not be one.
+    let mut verdict = match surroundings {
+        OF_C | OF_CPP => Soundness::Unknown,
+        _ => Soundness::Broken,
+    };
     for template in std::iter::once(&"@").chain(surroundings) {
         let (before, after) = template.split_once('@').unwrap_or_default();
         match tree(&grammar, &format!("{before}{code}{after}"), &mut left) {
@@ -96,15 +94,4 @@ fn tree(grammar: &Language, code: &str, left: &mut usize) -> Option<Tree> {
     let options = ParseOptions::new().progress_callback(&mut count);
     let mut read = |at: usize, _| code.as_bytes().get(at..).unwrap_or_default();
     parser.parse_with_options(&mut read, None, Some(options))
-}
-
-/// True if a name in the code is in capitals.
-fn names_macros(code: &str) -> bool {
-    let in_capitals = |name: &str| {
-        name.len() >= 3
-            && name.starts_with(|c: char| c.is_ascii_uppercase())
-            && name.chars().all(|c| !c.is_ascii_lowercase())
-    };
-    code.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-        .any(in_capitals)
 }

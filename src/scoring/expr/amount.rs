@@ -4,7 +4,6 @@ use super::lexer::{Grouping, Kind, Notation, lex};
 use super::parser::Parser;
 use super::units::{self, Measure};
 use super::value::Reading;
-use super::words::{self, Role};
 
 /// A number as written, with all its parts.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,14 +52,4 @@ pub fn amount(text: &str) -> Option<Amount> {
         unit,
         end: last.end,
     })
-}
-
-/// True if a word makes the number after it negative.
-pub fn negates(word: &str) -> bool {
-    words::is(word, Role::Minus)
-}
-
-/// True if a word marks a number as approximate.
-pub fn approximates(word: &str) -> bool {
-    words::is(word, Role::About)
 }

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::latex::plain;
-use super::lexer::{Grouping, Kind, Notation, Relation, Sign, Token, lex};
+use super::lexer::{Kind, Notation, Relation, Sign, Token, lex};
 use super::parser::{Parser, Parts};
 use super::units::{NONE, Unit};
 use super::value::{Figure, Quantity, Reading};
@@ -44,7 +44,6 @@ pub struct Equation {
 pub fn equations(text: &str) -> Vec<Equation> {
     let mut out = Vec::new();
     for passage in passages(clip(text, MAX_BYTES)) {
-        let is_bullet = passage.trim_start().starts_with("- ");
         let passage = plain(passage);
         let tokens = lex(&passage, Notation::Prose);
         let mut from = 0;
@@ -64,8 +63,7 @@ pub fn equations(text: &str) -> Vec<Equation> {
             if out.len() >= MAX_EQUATIONS {
                 return out;
             }
-            let (Some(left), Some((right, about))) =
-                (ending(&tokens, left, at), beginning(&tokens, at + 1))
+            let (Some(left), Some(right)) = (ending(&tokens, left, at), beginning(&tokens, at + 1))
             else {
                 continue;
             };
@@ -73,9 +71,8 @@ pub fn equations(text: &str) -> Vec<Equation> {
             if left.parts.figures.is_empty() || right.parts.figures.is_empty() {
                 continue;
             }
-            let about = about || relation == Relation::About;
+            let about = relation == Relation::About;
             if let Some(verdict) = compare(&tokens, &left, &right, about) {
-                let excused = left.doubt || right.doubt || is_bullet && left.first == 1;
                 out.push(Equation {
                     operands: left
                         .parts
@@ -85,7 +82,7 @@ pub fn equations(text: &str) -> Vec<Equation> {
                         .collect(),
                     stated: right.value.plain,
                     verdict: match verdict {
-                        Verdict::Wrong if excused => Verdict::Unclear,
+                        Verdict::Wrong if left.doubt || right.doubt => Verdict::Unclear,
                         verdict => verdict,
                     },
                 });
@@ -150,13 +147,11 @@ impl Side {
         own: &[Token<'_>],
         places: (usize, usize),
     ) -> Self {
-        // "1 000" may be two numbers, and the "b" of "4b" a variable.
+        // The "b" of "4b" may be a variable.
         let is_number = |kind| matches!(kind, Kind::Number { .. });
         let is_letter = |token: &Token<'_>| matches!(token.kind, Kind::Word(word) if !token.spaced && word.chars().count() == 1);
         let mut pairs = own.array_windows();
-        let is_doubtful = |figure: &Figure| figure.grouping == Grouping::Blank;
-        let doubt = parser.parts.figures.iter().any(is_doubtful)
-            || pairs.any(|[number, word]| is_number(number.kind) && is_letter(word));
+        let doubt = pairs.any(|[number, word]| is_number(number.kind) && is_letter(word));
         Self {
             value,
             parts: parser.parts,
@@ -181,9 +176,6 @@ impl Side {
 fn ending(tokens: &[Token<'_>], from: usize, end: usize) -> Option<Side> {
     let kind = |at: usize| tokens.get(at).map(|token| token.kind);
     let is_tight = |at: usize| tokens.get(at).is_some_and(|token| !token.spaced);
-    if from.checked_sub(1).and_then(kind) == Some(Kind::Relation(Relation::Other)) {
-        return None;
-    }
     let mut at = from;
     let (mut tainted, mut doubt) = (false, false);
     while at < end {
@@ -221,13 +213,8 @@ fn ending(tokens: &[Token<'_>], from: usize, end: usize) -> Option<Side> {
     None
 }
 
-/// Returns the expression at the start of a run of tokens, and whether a word marks it as
-/// approximate.
-fn beginning(tokens: &[Token<'_>], from: usize) -> Option<(Side, bool)> {
-    let is_about =
-        |token: &Token<'_>| matches!(token.kind, Kind::Word(word) if words::is(word, Role::About));
-    let about = tokens.get(from).is_some_and(is_about);
-    let from = from + usize::from(about);
+/// Returns the expression at the start of a run of tokens.
+fn beginning(tokens: &[Token<'_>], from: usize) -> Option<Side> {
     let is_end = |token: &Token<'_>| matches!(token.kind, Kind::Relation(_) | Kind::Break);
     let run = tokens.get(from..)?.iter().position(is_end);
     let end = run.map_or(tokens.len(), |run| from + run);
@@ -236,50 +223,33 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<(Side, bool)> {
         return None;
     }
     let value = parser.sum(0)?;
-    let last = parser.at;
-    let next = tokens.get(last).map(|token| token.kind);
-    if next == Some(Kind::Relation(Relation::Other)) {
-        return None;
-    }
-    let own = tokens.get(from..last)?;
-    // "14 (7 + 7)" explains, "2 (3 + 4)" multiplies; "5/8 of 16" may be 5/8 as well.
-    let explains = matches!(next, Some(Kind::Open(_))) && parser.starts(last + 1);
+    let own = tokens.get(from..parser.at)?;
+    // "5/8 of 16" may be 5/8 as well.
     let is_of =
         |token: &Token<'_>| matches!(token.kind, Kind::Word(word) if words::is(word, Role::Of));
     let mut side = Side::new(parser, value, own, (from, end));
-    side.doubt |= explains || own.iter().any(is_of);
-    Some((side, about))
+    side.doubt |= own.iter().any(is_of);
+    Some(side)
 }
 
-/// Returns the verdict of the first interpretation that holds, else of the literal one; `None` if
-/// nothing is calculated or converted.
+/// Returns the verdict of the literal interpretation, or of the other decimal signs if they make it
+/// right; `None` if nothing is calculated or converted.
 fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Option<Verdict> {
-    let figures = || left.parts.figures.iter().chain(&right.parts.figures);
-    let first = judge(left, right, (left.value, right.value), about)?;
-    let others = [
-        Reading {
-            percent: 1.0,
-            ..Reading::LITERAL
-        },
-        Reading {
-            scaled: false,
-            ..Reading::LITERAL
-        },
-        Reading {
-            other_signs: true,
-            ..Reading::LITERAL
-        },
-    ];
-    let is_ambiguous = figures().any(|it| it.percent || it.scale != 1.0 || it.other() != 1.0);
-    let holds = |reading: Reading| {
-        let values = left.read(tokens, reading).zip(right.read(tokens, reading));
+    let literal = judge(left, right, (left.value, right.value), about)?;
+    let mut figures = left.parts.figures.iter().chain(&right.parts.figures);
+    let other = Reading {
+        other_signs: true,
+        ..Reading::LITERAL
+    };
+    let holds_otherwise = || {
+        let values = left.read(tokens, other).zip(right.read(tokens, other));
         values.and_then(|values| judge(left, right, values, about)) == Some(Verdict::Right)
     };
-    let holds_otherwise = first != Verdict::Right && is_ambiguous && others.into_iter().any(holds);
-    Some(if holds_otherwise {
+    let is_ambiguous = literal != Verdict::Right && figures.any(|it| it.other() != 1.0);
+    Some(if is_ambiguous && holds_otherwise() {
         Verdict::Right
     } else {
-        first
+        literal
     })
 }
 
@@ -303,9 +273,7 @@ fn judge(left: &Side, right: &Side, values: (Quantity, Quantity), about: bool) -
     };
     let near = |a: f64, b: f64| {
         let gap = (a - b).abs();
-        gap <= 1e-9 * a.abs().max(1.0)
-            || !exact && (gap <= slack || gap <= 0.005 * a.abs())
-            || about && gap <= 0.03 * a.abs()
+        gap <= 1e-9 * a.abs().max(1.0) || !exact && (gap <= slack || gap <= 0.005 * a.abs())
     };
     let holds = near(a, b) || percent && (near(a * 100.0, b) || near(a, b * 100.0));
     Some(if holds {
@@ -336,10 +304,7 @@ fn by_units(
         if (a.base - b.base).abs() <= slack {
             return Some(Verdict::Right);
         }
-        // "1 cm = 5 km" is the scale of a map.
-        let is_rate = |side: &Side| !side.parts.calculates && side.value.plain == 1.0;
-        let is_unclear = a.bare || b.bare || is_rate(left) || is_rate(right);
-        return Some(if is_unclear {
+        return Some(if a.bare || b.bare {
             Verdict::Unclear
         } else {
             Verdict::Wrong

@@ -69,7 +69,6 @@ fn command(found: &Captures<'_>) -> String {
         "approx" | "simeq" => "≈",
         "le" | "leq" | "leqslant" | "lt" => "≤",
         "ge" | "geq" | "geqslant" | "gt" => "≥",
-        "ne" | "neq" | "equiv" | "sim" => "≠",
         "quad" | "qquad" | "implies" | "Rightarrow" | "rightarrow" | "to" | "therefore"
         | "Longrightarrow" => ";",
         "left" | "right" | "displaystyle" | "big" | "Big" | "bigg" => "",

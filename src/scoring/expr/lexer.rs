@@ -32,8 +32,6 @@ pub(super) enum Relation {
     About,
     /// Less or greater.
     Order,
-    /// "==", "!=" and others that code and logic use.
-    Other,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,8 +61,6 @@ pub(super) enum Kind<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grouping {
     Clear,
-    /// "1 000" may be two numbers.
-    Blank,
     /// "1.000" is a thousand in some languages.
     Dot,
     /// "1,000" is one in some languages.
@@ -187,7 +183,7 @@ impl<'a> Lexer<'a> {
             };
             return self.push(kind, 1 + letters);
         }
-        let (kind, length) = self.sign(c, before, behind);
+        let (kind, length) = self.sign(c, behind);
         match kind {
             Some(kind) => self.push(kind, length),
             None => {
@@ -225,38 +221,22 @@ impl<'a> Lexer<'a> {
     }
 
     /// Returns the meaning of a sign and its length; `None` if it has none.
-    fn sign(&self, c: char, before: char, behind: &str) -> (Option<Kind<'a>>, usize) {
+    fn sign(&self, c: char, behind: &str) -> (Option<Kind<'a>>, usize) {
         let next = behind.chars().next().unwrap_or(' ');
         let prose = self.notation == Notation::Prose;
-        let glued = !self.spaced && self.after_operand() && !before.is_alphabetic();
         let with = |kind| (Some(kind), c.len_utf8());
         match (c, next) {
             ('`' | '&', _) => (None, 1),
             (c, _) if c.is_whitespace() => (None, c.len_utf8()),
-            ('-' | '=', '>') => (Some(Kind::Break), 2),
-            ('=' | '!' | ':', '=') => (Some(Kind::Relation(Relation::Other)), 2),
             ('<' | '>', '=') => (Some(Kind::Relation(Relation::Order)), 2),
-            // "**12**" is bold, "2**3" a power.
-            ('*', '*') => {
-                let operand = |c: char| c.is_ascii_digit() || c == '(';
-                let is_power = glued && behind.get(1..).is_some_and(|it| it.starts_with(operand));
-                (is_power.then_some(Kind::Sign(Sign::Power)), 2)
-            }
-            ('-' | '*' | '+' | '•', next)
-                if prose && next.is_whitespace() && self.out.is_empty() =>
-            {
-                with(Kind::Break)
-            }
-            ('–', next) if self.spaced && next.is_whitespace() && begins_word(behind) => {
-                with(Kind::Break)
-            }
+            // "**12**" is bold.
+            ('*', '*') => (None, 2),
             ('+', _) => with(Kind::Sign(Sign::Plus)),
             ('-' | '−' | '–', _) => with(Kind::Sign(Sign::Minus)),
             ('*' | '×' | '·' | '∙' | '⋅' | 'x' | 'X', _) => with(Kind::Sign(Sign::Times)),
             ('/' | '÷', _) => with(Kind::Sign(Sign::Over)),
             ('^', _) => with(Kind::Sign(Sign::Power)),
             ('%', _) => with(Kind::Percent),
-            ('$', _) if !has_digit(behind) => (None, 1),
             ('$' | '€' | '£' | '¥' | '₹', _) => {
                 let unit = units::written(c.encode_utf8(&mut [0; 4]), Spelling::Strict);
                 with(unit.map_or(Kind::Unknown, Kind::Currency))
@@ -266,7 +246,6 @@ impl<'a> Lexer<'a> {
             ('=', _) => with(Kind::Relation(Relation::Equal)),
             ('≈' | '≃', _) => with(Kind::Relation(Relation::About)),
             ('<' | '>' | '≤' | '≥', _) => with(Kind::Relation(Relation::Order)),
-            ('≠' | '≡', _) => with(Kind::Relation(Relation::Other)),
             ('√', _) => with(Kind::Root),
             ('°', _) => with(Kind::Word("°")),
             // An index, and emphasis.
@@ -279,7 +258,6 @@ impl<'a> Lexer<'a> {
             (':', next) if self.after_figure() && self.spaced == next.is_whitespace() => {
                 with(Kind::Unknown)
             }
-            ('!', _) if self.after_figure() && !self.spaced => with(Kind::Unknown),
             ('±' | '∓' | '∑' | '∏' | '∫' | '∂' | '@' | '∞' | '∪', _) => {
                 with(Kind::Unknown)
             }
@@ -360,7 +338,6 @@ fn grouped<'a>(rest: &str) -> Option<(Kind<'a>, usize)> {
     let (whole, decimals) = found.split_at_checked(point)?;
     let is_single = whole.matches(first).count() == 1;
     let grouping = match first {
-        ' ' => Grouping::Blank,
         ',' if is_single => Grouping::Comma,
         _ => Grouping::Clear,
     };
@@ -381,16 +358,6 @@ fn number_of<'a>(whole: &str, decimals: &str, exponent: &str, grouping: Grouping
 
 fn begins_figure(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
-}
-
-fn begins_word(text: &str) -> bool {
-    text.chars().nth(1).is_some_and(char::is_alphabetic)
-}
-
-/// True if a text begins with a figure, behind blanks and a sign.
-fn has_digit(text: &str) -> bool {
-    let figure = text.trim_start_matches([' ', '-', '−']);
-    begins_figure(figure.trim_start_matches('.'))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod units;
 mod value;
 mod words;
 
-pub use amount::{Amount, amount, approximates, negates};
+pub use amount::{Amount, amount};
 pub use equations::{Verdict, equations, evaluate};
 pub use form::{Form, read};
 pub use latex::unwrapped;

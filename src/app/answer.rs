@@ -25,9 +25,10 @@ pub fn read_answer(asked: &Clarification, message: &str) -> Continuation {
         let repeats = more.is_empty() || plain(more) == plain(option);
         return Continuation::Answer {
             question,
-            answer: match repeats {
-                true => option.to_owned(),
-                false => format!("{option} ({more})"),
+            answer: if repeats {
+                option.to_owned()
+            } else {
+                format!("{option} ({more})")
             },
             option: Some(letter),
         };

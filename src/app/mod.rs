@@ -166,9 +166,13 @@ impl App {
     /// [`StartError`]: what cannot be opened, and why.
     pub async fn start(config: Config, clock: Clock) -> Result<Arc<App>, StartError> {
         let owner = clock.new_id().to_string();
+        // Installs the recorder, whose clock takes some milliseconds to calibrate.
+        let metrics = tokio::task::spawn_blocking(metrics_recorder::metrics);
         let store = open_store(config.database_url.expose_secret(), &owner).await?;
         let models = models(&config).await?;
         let compute = ComputePool::after(crashes(&config));
+        // It panics only if the recorder does.
+        let _ = metrics.await;
         Self::assemble(config, clock, store, models, (owner, compute))
     }
 
@@ -202,7 +206,7 @@ impl App {
             attachments,
             secrets,
         });
-        // Installs the recorder. Metrics recorded before this are lost.
+        // Installs the recorder, if it is not. Metrics recorded before this are lost.
         let _ = metrics_recorder::metrics();
         let toolbox = compose::toolbox(&config)?;
         let memory = compose::memory(&config, &store, &clock)?;

@@ -111,14 +111,14 @@ pub(super) fn to_wire(
     let mut output = OutputConfig::default();
     if let Some(schema) = &request.schema {
         let (name, text) = (schema.name.as_str(), schema.value.for_vendor());
+        let takes_tool = match structured_output {
+            StructuredOutput::Auto | StructuredOutput::Native | StructuredOutput::Tool => true,
+            StructuredOutput::JsonObject | StructuredOutput::None => false,
+        };
         let is_native = match structured_output {
             StructuredOutput::Native => true,
             StructuredOutput::Auto => settings.structured_output,
             StructuredOutput::Tool | StructuredOutput::JsonObject | StructuredOutput::None => false,
-        };
-        let takes_tool = match structured_output {
-            StructuredOutput::Auto | StructuredOutput::Native | StructuredOutput::Tool => true,
-            StructuredOutput::JsonObject | StructuredOutput::None => false,
         };
         if is_native {
             output.format = Some(Format::JsonSchema { schema: text });
@@ -128,12 +128,14 @@ pub(super) fn to_wire(
                 description: ABOUT_TOOL,
                 input_schema: text,
             }]);
-            tool_choice = Some(match settings.forced_tool {
-                true => ToolChoice::Tool { name },
-                false => ToolChoice::Auto,
+            tool_choice = Some(if settings.forced_tool {
+                ToolChoice::Tool { name }
+            } else {
+                ToolChoice::Auto
             });
         }
-        if !is_native && !(takes_tool && settings.forced_tool) {
+        let is_enforced = is_native || takes_tool && settings.forced_tool;
+        if !is_enforced {
             system = Cow::Owned(with_instruction(&system, &schema.value));
         }
     }

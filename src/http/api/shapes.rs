@@ -79,12 +79,13 @@ fn typed(kind: &str, objects: &Map<String, Value>) -> Value {
         let mut schema = typed(kind, objects);
         if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
             words.push(Value::Null);
-        } else if schema["type"].is_string() {
-            schema["type"] = json!([schema["type"], "null"]);
-        } else {
-            schema = json!({ "oneOf": [schema, { "type": "null" }] });
+            return schema;
         }
-        return schema;
+        let name = schema.get("type").and_then(Value::as_str);
+        return match name.map(str::to_owned) {
+            Some(name) => with(schema, "type", json!([name, "null"])),
+            None => json!({ "oneOf": [schema, { "type": "null" }] }),
+        };
     }
     if let Some(kind) = kind.strip_suffix("[]") {
         return json!({ "type": "array", "items": typed(kind, objects) });

@@ -43,7 +43,7 @@ impl Setup {
             .env("OPENAI_API_KEY", "sk-other")
             .env("OPENAI_MODEL_OF_TEST", "gpt-4.1");
         let set = |setup: Self, name| setup.set(format!("/models/roles/{name}"), role.clone());
-        let agents = Agent::ALL.iter().map(|agent| agent.into_str());
+        let agents = Agent::ALL.iter().map(Agent::into_str);
         agents.chain(["master"]).fold(setup, set)
     }
 

@@ -122,7 +122,7 @@ impl MockProvider {
 
     /// Replies with this JSON.
     pub fn reply_with(&self, pattern: &str, reply: Value) -> RuleHandle<'_> {
-        self.reply_text(pattern, reply.to_string())
+        self.canned(pattern, move |_| Canned::Text(reply.to_string()))
     }
 
     /// Replies with this text, unchanged.
@@ -243,7 +243,7 @@ async fn handle(
         (None, Some(Fault::Html), _) => (200, "text/html", PAGE.to_owned()),
         (None, _, Some(Canned::Body(status, text))) => (status, JSON, text),
         (None, _, canned) => {
-            let (kind, text) = answer(&shared, &call, canned, outcome.as_ref(), usage);
+            let (kind, text) = answer(&shared, &call, canned, outcome.as_ref(), usage.as_ref());
             (200, kind, text)
         }
     };
@@ -299,7 +299,7 @@ fn answer(
     call: &Call,
     canned: Option<Canned>,
     outcome: Option<&Fault>,
-    usage: Option<Fault>,
+    usage: Option<&Fault>,
 ) -> (&'static str, String) {
     let (scenario, is_cached) = {
         let mut inner = shared.lock();
@@ -327,7 +327,7 @@ fn answer(
     if answer.text.len() / 4 > room && !matches!(outcome, Some(Fault::Overlong(_))) {
         cut(&mut answer, room * 4);
     }
-    answer.usage = vendor::usage(call, &answer, is_cached, usage.as_ref());
+    answer.usage = vendor::usage(call, &answer, is_cached, usage);
     let rendered = wire::render(call, &answer);
     if let Some(known) = &mut shared.lock().repeated {
         known.insert(call.step.clone(), rendered.clone());

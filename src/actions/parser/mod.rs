@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 
 use super::commands::Action;
 use crate::domain::CommandName;
-use crate::text::listed;
+use crate::text::pattern;
 
 /// The patterns of this folder: a name, a tab and a regular expression.
 const PATTERNS: &str = include_str!("patterns.tsv");
@@ -131,8 +131,7 @@ fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
 fn regex(name: &str) -> &'static Regex {
     static COMPILED: LazyLock<HashMap<&str, Regex>> = LazyLock::new(|| {
         let rows = PATTERNS.lines().filter_map(|line| line.split_once('\t'));
-        rows.map(|(name, _)| (name, listed(PATTERNS, name)))
-            .collect()
+        rows.map(|(name, source)| (name, pattern(source))).collect()
     });
     COMPILED
         .get(name)

@@ -19,8 +19,7 @@ use super::routes::Routes;
 use crate::config::Limits;
 use operation::{Content, Operation, Schemas};
 
-/// The document and its page. They are rendered for the first request: this takes longer than all
-/// else that a start does.
+/// The document and its page, rendered for the first request, so that a start does not wait for them.
 pub(super) struct Reference {
     limits: Limits,
     rendered: OnceLock<Rendered>,

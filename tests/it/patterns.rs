@@ -7,9 +7,8 @@ use regex::Regex;
 use crate::language::rust_files;
 
 /// Files with patterns that come from data or are put together. Their own tests run each of them.
-const PUT_TOGETHER: [&str; 5] = [
+const PUT_TOGETHER: [&str; 4] = [
     "app/admission.rs",
-    "app/answer.rs",
     "scoring/answer/dates.rs",
     "scoring/checks/code.rs",
     "scoring/checks/screening.rs",

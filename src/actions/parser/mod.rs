@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 
 use super::commands::Action;
 use crate::domain::CommandName;
-use crate::text::pattern;
+use crate::text::listed;
 
 /// The patterns of this folder: a name, a tab and a regular expression.
 const PATTERNS: &str = include_str!("patterns.tsv");
@@ -131,7 +131,8 @@ fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
 fn regex(name: &str) -> &'static Regex {
     static COMPILED: LazyLock<HashMap<&str, Regex>> = LazyLock::new(|| {
         let rows = PATTERNS.lines().filter_map(|line| line.split_once('\t'));
-        rows.map(|(name, source)| (name, pattern(source))).collect()
+        rows.map(|(name, _)| (name, listed(PATTERNS, name)))
+            .collect()
     });
     COMPILED
         .get(name)

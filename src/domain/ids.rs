@@ -41,12 +41,27 @@ impl FromStr for RunId {
 /// Returns the SHA-256 of the parts in order, each preceded by its length, as 64 lower-case hex
 /// digits.
 pub fn fingerprint(parts: &[&[u8]]) -> String {
-    let mut hasher = Sha256::new();
-    for part in parts {
-        hasher.update((part.len() as u64).to_be_bytes());
-        hasher.update(part);
+    let parts = parts.iter();
+    parts
+        .fold(Fingerprint::default(), |all, part| all.with(part))
+        .finish()
+}
+
+/// A [`fingerprint`] to which parts are added.
+#[derive(Debug, Clone, Default)]
+pub struct Fingerprint(Sha256);
+
+impl Fingerprint {
+    #[must_use]
+    pub fn with(mut self, part: &[u8]) -> Self {
+        self.0.update((part.len() as u64).to_be_bytes());
+        self.0.update(part);
+        self
     }
-    hex(&hasher.finalize())
+
+    pub fn finish(self) -> String {
+        hex(&self.0.finalize())
+    }
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{CallResult, CallSent, CallSettled};
-use crate::domain::{Usd, fingerprint, is_same_model};
+use crate::domain::{Usd, is_same_model};
 
 /// A call's intent and, if it ended, its settlement.
 #[derive(Debug, Clone, Copy)]
@@ -73,11 +73,6 @@ pub fn totals(calls: &[&CallView<'_>]) -> Totals {
         }
     }
     totals
-}
-
-/// Returns the fingerprint of a prompt as it was sent.
-pub fn prompt_hash(system: &str, user: &str) -> String {
-    fingerprint(&[system.as_bytes(), user.as_bytes()])
 }
 
 #[cfg(test)]

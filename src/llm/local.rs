@@ -47,7 +47,7 @@ impl Local {
 #[async_trait]
 impl ChatModel for Local {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
-        let system = engine::Message::new(engine::Role::System, request.system.clone());
+        let system = engine::Message::new(engine::Role::System, request.system.to_string());
         let messages = request.messages.iter().map(message);
         let messages = std::iter::once(system).chain(messages).collect();
         let schema = request.schema.as_ref();

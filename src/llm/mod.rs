@@ -20,6 +20,7 @@ mod provider;
 mod registry;
 mod schema_prompt;
 mod sse;
+mod system_text;
 mod usage;
 
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub use provider::{ProviderKind, ProviderSpec};
 pub use redact::without_secrets;
 pub use registry::Registry;
 pub use sse::{StreamEvent, StreamReader};
+pub use system_text::SystemText;
 
 /// A call to a model, independent of the provider.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +49,7 @@ pub struct ChatRequest {
     /// The provider's model id.
     pub model: String,
     /// The stable prefix, which is the same in every run of the role and can be cached.
-    pub system: String,
+    pub system: SystemText,
     /// The first and last message are the user's; the authors alternate.
     pub messages: Vec<Message>,
     /// The JSON schema of the reply. `None` for plain text.

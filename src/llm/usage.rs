@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn a_usage_beyond_its_request_is_bounded_and_an_honest_one_stays() {
         let request = ChatRequest {
-            system: "s".repeat(1000),
+            system: "s".repeat(1000).into(),
             messages: vec![],
             max_tokens: 1000,
             ..ChatRequest::sample()

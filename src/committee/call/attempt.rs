@@ -8,7 +8,7 @@ use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::{self, InputBound};
 use crate::config::RoleModel;
 use crate::domain::{BilledTokens, Usd};
-use crate::journal::{Call, CallResult, CallSent, Retryable, RunContext, views};
+use crate::journal::{Call, CallResult, CallSent, Retryable, RunContext};
 use crate::llm::{self, ChatReply, ChatRequest, Message, Schema};
 use std::sync::Arc;
 use std::time::Duration;
@@ -193,7 +193,7 @@ impl Attempts<'_> {
             reserved: budget::worst_case(model, bound, request.max_tokens),
             max_tokens: request.max_tokens,
             effort: model.effort,
-            prompt_hash: views::prompt_hash(&request.system, &user.join("\n")),
+            prompt_hash: request.system.prompt_hash(&user.join("\n")),
         }
     }
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::config::PromptSet;
 use crate::domain::fingerprint;
+use crate::llm::SystemText;
 use crate::text::contains_ignoring_case;
 
 /// The prompts of the program: a folder for each set but the full one, and one of shared parts.
@@ -25,7 +26,7 @@ const SEPARATOR: &str = "=== user ===";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     /// The stable prefix: the same for every run of the role.
-    pub system: String,
+    pub system: SystemText,
     pub user: String,
 }
 
@@ -43,7 +44,7 @@ pub struct Prompts {
     /// The system parts by prompt file, each rendered when it is first needed, or why one cannot be
     /// rendered. Rendering may not end: it takes place in a piece of a run, not when the service
     /// starts.
-    systems: BTreeMap<String, OnceLock<Result<String, String>>>,
+    systems: BTreeMap<String, OnceLock<Result<SystemText, String>>>,
     hash: String,
     are_built_in: bool,
 }
@@ -112,15 +113,16 @@ impl Prompts {
 
     /// Returns the bytes of a prompt's stable part.
     pub fn system_bytes(&self, set: PromptSet, name: &str) -> usize {
-        self.system(&path_of(set, name)).map_or(0, str::len)
+        let system = self.system(&path_of(set, name));
+        system.map_or(0, |system| system.len())
     }
 
     /// Returns a prompt file's system part, without space around it, or why it cannot be rendered.
-    fn system(&self, path: &str) -> Result<&str, String> {
+    fn system(&self, path: &str) -> Result<SystemText, String> {
         let kept = self.systems.get(path);
         let kept = kept.ok_or_else(|| format!("there is no prompt {path}"))?;
-        let text = kept.get_or_init(|| self.rendered(&format!("{path}#system"), ()));
-        text.as_deref().map_err(Clone::clone)
+        let rendered = || Ok(self.rendered(&format!("{path}#system"), ())?.into());
+        kept.get_or_init(rendered).clone()
     }
 
     /// Renders a template, without space around it.
@@ -146,8 +148,7 @@ impl Prompts {
             }
         };
         without_fence(&mut values, &fence);
-        let system = self.system(&path).map(str::to_owned);
-        let both = system.and_then(|system| {
+        let both = self.system(&path).and_then(|system| {
             let user = self.rendered(&format!("{path}#user"), values)?;
             Ok(Rendered { system, user })
         });
@@ -273,9 +274,9 @@ mod tests {
                 let Rendered { system, user } = prompts.render(*set, name, values).unwrap();
                 assert!(user.contains(words), "{name} {set:?}: {user}");
                 let is_stable = !system.contains("{{") && !system.contains("7f3a");
-                assert!(is_stable, "{name} {set:?}: {system}");
+                assert!(is_stable, "{name} {set:?}: {system:?}");
                 // The catalog follows.
-                assert!(*name != "propose" || system.ends_with(':'), "{system}");
+                assert!(*name != "propose" || system.ends_with(':'), "{system:?}");
             }
         }
         let problems = json!({ "problems": [{ "pointer": "/units", "detail": "is missing" }] });

@@ -100,7 +100,7 @@ fn spec<'a>(deps: &Deps, asked: Consultation<'a>, seed: u64) -> Result<CallSpec<
     let mut prompt =
         deps.prompts
             .render(set, prompt, json!({ "fence": fence, "question": question }))?;
-    prompt.system = format!("{}\n{appendix}", prompt.system);
+    prompt.system = format!("{}\n{appendix}", &*prompt.system).into();
     Ok(CallSpec {
         step: step.to_owned(),
         role,

@@ -1,12 +1,11 @@
 //! Converts a [`ChatRequest`] to a request of the Messages API.
 
-use std::borrow::Cow;
-
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::domain::{Effort, StructuredOutput};
 use crate::llm::schema_prompt::{ABOUT_TOOL, with_instruction};
+use crate::llm::system_text::WireText;
 use crate::llm::{ChatRequest, Message, Part};
 
 /// The body of a call. It borrows the texts and the finished schema from the request.
@@ -88,7 +87,7 @@ enum Format<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum SystemBlock<'a> {
     Text {
-        text: Cow<'a, str>,
+        text: WireText<'a>,
         cache_control: CacheControl,
     },
 }
@@ -106,7 +105,7 @@ pub(super) fn to_wire(
     stream: bool,
 ) -> Body<'_> {
     let settings = request.settings;
-    let mut system = Cow::Borrowed(request.system.as_str());
+    let mut instructed = None;
     let (mut tools, mut tool_choice) = (None, None);
     let mut output = OutputConfig::default();
     if let Some(schema) = &request.schema {
@@ -136,7 +135,7 @@ pub(super) fn to_wire(
         }
         let is_enforced = is_native || takes_tool && settings.forced_tool;
         if !is_enforced {
-            system = Cow::Owned(with_instruction(&system, &schema.value));
+            instructed = Some(with_instruction(&request.system, &schema.value));
         }
     }
     output.effort = settings.effort.filter(|effort| *effort != Effort::None);
@@ -149,10 +148,13 @@ pub(super) fn to_wire(
         tool_choice,
         thinking: (settings.effort == Some(Effort::None)).then_some(Thinking::Disabled),
         output_config: is_output_set.then_some(output),
-        system: (!system.is_empty()).then_some([SystemBlock::Text {
-            text: system,
-            cache_control: CacheControl::Ephemeral,
-        }]),
+        system: WireText::of(&request.system, instructed).map(|text| {
+            let cache_control = CacheControl::Ephemeral;
+            [SystemBlock::Text {
+                text,
+                cache_control,
+            }]
+        }),
         temperature: settings.temperature,
         stream: stream.then_some(true),
     }
@@ -241,7 +243,7 @@ mod tests {
     fn plain_text_asks_for_no_format() {
         let request = ChatRequest {
             schema: None,
-            system: String::new(),
+            system: "".into(),
             ..ChatRequest::sample()
         };
         let expected = json!({

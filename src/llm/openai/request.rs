@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use crate::domain::{Effort, StructuredOutput};
 use crate::llm::provider::ProviderSpec;
 use crate::llm::schema_prompt::{ABOUT_TOOL, with_instruction};
+use crate::llm::system_text::WireText;
 use crate::llm::{ChatRequest, Message, Part};
 
 /// The variant of the API that a provider supports.
@@ -113,7 +114,7 @@ struct Turn<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
-    Text(Cow<'a, str>),
+    Text(WireText<'a>),
     Parts(Vec<Piece<'a>>),
 }
 
@@ -139,54 +140,79 @@ struct StreamOptions {
     include_usage: bool,
 }
 
+/// Where the body has the schema.
+#[derive(Default)]
+struct Structure<'a> {
+    response_format: Option<ResponseFormat<'a>>,
+    tools: Option<[Tool<'a>; 1]>,
+    tool_choice: Option<Tool<'a>>,
+    /// The system text, if it states the schema.
+    system: Option<String>,
+}
+
+fn structure(request: &ChatRequest, dialect: Dialect) -> Structure<'_> {
+    let settings = request.settings;
+    let Some(schema) = &request.schema else {
+        return Structure::default();
+    };
+    let (name, text) = (schema.name.as_str(), schema.value.for_vendor());
+    match dialect.structured_output {
+        StructuredOutput::Native | StructuredOutput::Auto if settings.structured_output => {
+            let json_schema = NamedSchema {
+                name,
+                strict: true,
+                schema: text,
+            };
+            Structure {
+                response_format: Some(ResponseFormat::JsonSchema { json_schema }),
+                ..Structure::default()
+            }
+        }
+        StructuredOutput::Tool if settings.forced_tool => {
+            let chosen = Function {
+                name,
+                description: None,
+                strict: None,
+                parameters: None,
+            };
+            let offered = Function {
+                description: Some(ABOUT_TOOL),
+                strict: Some(true),
+                parameters: Some(text),
+                ..chosen
+            };
+            Structure {
+                tools: Some([Tool::Function { function: offered }]),
+                tool_choice: Some(Tool::Function { function: chosen }),
+                ..Structure::default()
+            }
+        }
+        // GPT models since 5.6 accept tools only while they do not think, and some accept none.
+        StructuredOutput::Auto
+        | StructuredOutput::Native
+        | StructuredOutput::Tool
+        | StructuredOutput::JsonObject
+        | StructuredOutput::None => Structure {
+            response_format: (dialect.structured_output == StructuredOutput::JsonObject)
+                .then_some(ResponseFormat::JsonObject),
+            system: Some(with_instruction(&request.system, &schema.value)),
+            ..Structure::default()
+        },
+    }
+}
+
 /// Builds the body of the call. Pure.
 pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Body<'_> {
     let settings = request.settings;
-    let mut system = Cow::Borrowed(request.system.as_str());
-    let (mut response_format, mut tools, mut tool_choice) = (None, None, None);
-    if let Some(schema) = &request.schema {
-        let (name, text) = (schema.name.as_str(), schema.value.for_vendor());
-        match dialect.structured_output {
-            StructuredOutput::Native | StructuredOutput::Auto if settings.structured_output => {
-                response_format = Some(ResponseFormat::JsonSchema {
-                    json_schema: NamedSchema {
-                        name,
-                        strict: true,
-                        schema: text,
-                    },
-                });
-            }
-            StructuredOutput::Tool if settings.forced_tool => {
-                let chosen = Function {
-                    name,
-                    description: None,
-                    strict: None,
-                    parameters: None,
-                };
-                let offered = Function {
-                    description: Some(ABOUT_TOOL),
-                    strict: Some(true),
-                    parameters: Some(text),
-                    ..chosen
-                };
-                tools = Some([Tool::Function { function: offered }]);
-                tool_choice = Some(Tool::Function { function: chosen });
-            }
-            // GPT models since 5.6 accept tools only while they do not think, and some accept none.
-            StructuredOutput::Auto
-            | StructuredOutput::Native
-            | StructuredOutput::Tool
-            | StructuredOutput::JsonObject
-            | StructuredOutput::None => {
-                system = Cow::Owned(with_instruction(&system, &schema.value));
-                response_format = (dialect.structured_output == StructuredOutput::JsonObject)
-                    .then_some(ResponseFormat::JsonObject);
-            }
-        }
-    }
-    let system = (!system.is_empty()).then_some(Turn {
+    let Structure {
+        response_format,
+        tools,
+        tool_choice,
+        system,
+    } = structure(request, dialect);
+    let system = WireText::of(&request.system, system).map(|text| Turn {
         role: "system",
-        content: Content::Text(system),
+        content: Content::Text(text),
     });
     let (max_tokens, max_completion_tokens) = match dialect.server {
         Server::Compatible | Server::OpenRouter => (Some(request.max_tokens), None),
@@ -226,8 +252,8 @@ fn turn(message: &Message) -> Turn<'_> {
     // Plain text is sent as a string, because some compatible servers do not accept parts.
     let texts: Option<Vec<&str>> = texts.collect();
     let content = match texts.as_deref() {
-        Some([only]) => Content::Text(Cow::Borrowed(only)),
-        Some(texts) => Content::Text(Cow::Owned(texts.join("\n\n"))),
+        Some([only]) => Content::Text(WireText::Text(Cow::Borrowed(only))),
+        Some(texts) => Content::Text(WireText::Text(texts.join("\n\n").into())),
         None => Content::Parts(message.parts.iter().map(piece).collect()),
     };
     Turn {

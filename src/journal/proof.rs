@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::rows::{Change, change, listed_message};
+use super::rows::{self, Change, change, listed_message};
 use super::{ChainFault, Entry, Event, RunRow, RunState, verify};
 use crate::domain::Usd;
 
@@ -77,8 +77,8 @@ type End = (Timestamp, RunState, Option<String>, Option<f64>);
 fn outcome(entries: &[Entry]) -> (Usd, Option<End>) {
     let (mut spent, mut end) = (0_i64, None);
     for entry in entries {
+        spent = spent.saturating_add(rows::spent(&entry.event));
         match change(&entry.event) {
-            Some(Change::Spent(nanos)) => spent = spent.saturating_add(nanos),
             Some(Change::Ended {
                 state,
                 cause,

@@ -20,8 +20,6 @@ const MAX_LISTED_ACTION_CHARS: usize = 1000;
 /// A change that an event makes to its run's row.
 #[derive(Debug, Clone)]
 pub(super) enum Change {
-    /// Adds this number of nano-dollars to the spent amount.
-    Spent(i64),
     Ended {
         state: RunState,
         cause: Option<String>,
@@ -33,14 +31,18 @@ pub(super) enum Change {
     Changed(Effect),
 }
 
+/// Returns the nano-dollars that an event adds to the spent amount of its run's row.
+pub(super) fn spent(event: &Event) -> i64 {
+    let Event::CallSettled(settled) = event else {
+        return 0;
+    };
+    debug_assert!(!matches!(settled.result, CallResult::InDoubt) || settled.usage.is_none());
+    settled.cost.nanos().cast_signed()
+}
+
+/// Returns what an event changes besides the journal and the spent amount.
 pub(super) fn change(event: &Event) -> Option<Change> {
     match event {
-        Event::CallSettled(settled) => {
-            debug_assert!(
-                !matches!(settled.result, CallResult::InDoubt) || settled.usage.is_none()
-            );
-            Some(Change::Spent(settled.cost.nanos().cast_signed()))
-        }
         Event::Finished(finished) => {
             let (state, cause, c_final) = match &finished.ending {
                 Ending::Replied { reply } => {
@@ -75,6 +77,7 @@ pub(super) fn change(event: &Event) -> Option<Change> {
         | Event::SolverJudged(_)
         | Event::RoundSkipped(_)
         | Event::CallSent(_)
+        | Event::CallSettled(_)
         | Event::Reviewed(_)
         | Event::CrossChecked(_)
         | Event::AgentFinished(_)
@@ -101,6 +104,8 @@ pub(super) struct Unlinked {
     key: String,
     body: String,
     pub change: Option<Change>,
+    /// In nano-dollars.
+    pub spent: i64,
     /// True if the event may not be written while its run is being cancelled.
     pub needs_consent: bool,
 }
@@ -111,6 +116,7 @@ impl Unlinked {
             key: event.key(),
             body: body(event)?,
             change: change(event),
+            spent: spent(event),
             needs_consent: event.is_intent(),
         })
     }
@@ -119,18 +125,33 @@ impl Unlinked {
         events.into_iter().map(Self::of).collect()
     }
 
-    /// Builds the entry that follows the one with sequence number `seq` and hash `prev`.
-    pub fn link(&self, run: RunId, at: Timestamp, seq: i64, prev: &str) -> ArchivedEntry {
-        let (seq, at_ms) = (seq + 1, at.as_millisecond());
-        ArchivedEntry {
+    /// Returns the entry at the place `seq`, after the one with hash `prev`, and its hash.
+    pub fn link<'a>(
+        &'a self,
+        run: RunId,
+        (seq, at): (i64, Timestamp),
+        prev: &'a str,
+    ) -> (Line<'a>, String) {
+        let (at_ms, key, body) = (at.as_millisecond(), &*self.key, &*self.body);
+        let hash = chain::link(run, (seq, at_ms), key, body, prev);
+        let line = Line {
             seq,
             at_ms,
-            key: self.key.clone(),
-            body: self.body.clone(),
-            prev: prev.to_owned(),
-            hash: chain::link(run, (seq, at_ms), &self.key, &self.body, prev),
-        }
+            key,
+            body,
+            prev,
+        };
+        (line, hash)
     }
+}
+
+/// The columns of an entry, without its hash.
+pub(super) struct Line<'a> {
+    pub seq: i64,
+    pub at_ms: i64,
+    pub key: &'a str,
+    pub body: &'a str,
+    pub prev: &'a str,
 }
 
 /// An event with the format version.
@@ -147,15 +168,22 @@ fn body(event: &Event) -> Result<String, Error> {
     let unwritable =
         |error: serde_json::Error| Error::Unwritable(format!("{}: {error}", event.key()));
     let body = serde_json::to_string(&Versioned { event, v: VERSION }).map_err(unwritable)?;
-    if !is_always_readable(event) {
+    // A number that is not finite is written as null.
+    if has_values(event) || body.contains("null") {
         serde_json::from_str::<Event>(&body).map_err(unwritable)?;
     }
     Ok(body)
 }
 
-/// True if all numbers of an event are known to be finite, and no part of it can be nested too deep.
-fn is_always_readable(event: &Event) -> bool {
+/// True if an event has JSON of any shape, which could be nested too deep.
+fn has_values(event: &Event) -> bool {
     match event {
+        Event::Accepted(accepted) => accepted.action.is_some(),
+        Event::Finished(finished) => match &finished.ending {
+            Ending::Replied { reply } => reply.audit.is_some(),
+            Ending::Acted { .. } => true,
+            Ending::Failed { .. } | Ending::Cancelled => false,
+        },
         Event::Claimed(_)
         | Event::ComputeStarted(_)
         | Event::Hinted(_)
@@ -163,14 +191,15 @@ fn is_always_readable(event: &Event) -> bool {
         | Event::Trimmed(_)
         | Event::RoundStarted(_)
         | Event::RoundSkipped(_)
+        | Event::SolverJudged(_)
         | Event::CallSent(_)
         | Event::CallSettled(_)
-        | Event::CrossChecked(_) => true,
-        Event::AgentFinished(finished) => finished
-            .outcome
-            .report()
-            .is_none_or(|report| report.self_confidence.is_finite()),
-        _ => false,
+        | Event::CrossChecked(_)
+        | Event::AgentFinished(_)
+        | Event::Scored(_)
+        | Event::Synthesized(_)
+        | Event::Gated(_) => false,
+        _ => true,
     }
 }
 

@@ -7,11 +7,10 @@ use jiff::Timestamp;
 
 use super::database::{Bound, Columns as _, Connection, Database, Durability, Failure, Statement};
 use super::reads::{BY_KEY, exposure};
-use super::rows::{self, Change, Unlinked};
+use super::rows::{self, Change, Line, Unlinked};
 use super::{
-    Acceptance, ActionStart, AfterAction, Annotated, Archive, ArchivedEntry, CancelOutcome, Claim,
-    Claimed, Effect, Error, Event, Learned, LearnedChange, Lease, LeaseState, NewRun, Restored,
-    chain,
+    Acceptance, ActionStart, AfterAction, Annotated, Archive, CancelOutcome, Claim, Claimed,
+    Effect, Error, Event, Learned, LearnedChange, Lease, LeaseState, NewRun, Restored, chain,
 };
 use crate::domain::{RunId, search_words};
 
@@ -184,35 +183,34 @@ fn insert_run(run: &NewRun) -> Statement {
 }
 
 /// Inserts an entry, unless the run already has its key.
-fn insert_entry(run: &str, entry: &ArchivedEntry) -> Statement {
+fn insert_entry(run: &str, line: &Line<'_>, hash: &str) -> Statement {
     let statement = "
         INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) VALUES ($1, $2, $3, $4, $5, $6, $7)
         ON CONFLICT (run, key) DO NOTHING";
     let values = vec![
         run.into(),
-        entry.seq.into(),
-        entry.at_ms.into(),
-        entry.key.as_str().into(),
-        entry.body.as_str().into(),
-        entry.prev.as_str().into(),
-        entry.hash.as_str().into(),
+        line.seq.into(),
+        line.at_ms.into(),
+        line.key.into(),
+        line.body.into(),
+        line.prev.into(),
+        hash.into(),
     ];
     (statement, values)
 }
 
-fn set_head(run: &str, (seq, hash): Head) -> Statement {
-    let statement = "UPDATE runs SET head_seq = $1, head_hash = $2 WHERE id = $3";
-    (statement, vec![seq.into(), hash.into(), run.into()])
+/// Sets the head of a run, and adds nano-dollars to its spent amount.
+fn set_head(run: &str, (seq, hash): Head, spent: i64) -> Statement {
+    let statement = "
+        UPDATE runs SET head_seq = $1, head_hash = $2, spent_nanos = spent_nanos + $3 WHERE id = $4";
+    let values = vec![seq.into(), hash.into(), spent.into(), run.into()];
+    (statement, values)
 }
 
-/// Returns the statement for what an event changes besides the journal.
+/// Returns the statement for what an event changes besides the journal and the spent amount.
 fn project(run: &str, at: Timestamp, change: Change) -> Statement {
     let at_ms: Bound = at.as_millisecond().into();
     match change {
-        Change::Spent(nanos) => (
-            "UPDATE runs SET spent_nanos = spent_nanos + $1 WHERE id = $2",
-            vec![nanos.into(), run.into()],
-        ),
         Change::Ended {
             state,
             cause,
@@ -227,9 +225,17 @@ fn project(run: &str, at: Timestamp, change: Change) -> Statement {
                 run.into(),
             ],
         ),
+        Change::Learned(learned) => project_learned(run, at_ms, *learned),
+        Change::Changed(effect) => project_effect(run, at_ms, effect),
+    }
+}
+
+/// Returns the statement for a command's change of a sheet or memory.
+fn project_effect(run: &str, at_ms: Bound, effect: Effect) -> Statement {
+    match effect {
         // The owner comes from the run's row. A sheet that is newer stays: a restored archive may
         // bring an older one.
-        Change::Changed(Effect::Sheet { name, sheet }) => (
+        Effect::Sheet { name, sheet } => (
             "
             INSERT INTO sheets (source, guild_id, user_id, name_key, name, sheet, updated_ms, run)
             SELECT source, guild_id, user_id, $2, $3, $4, $5, id FROM runs WHERE id = $1
@@ -244,8 +250,7 @@ fn project(run: &str, at: Timestamp, change: Change) -> Statement {
                 at_ms,
             ],
         ),
-        Change::Learned(learned) => project_learned(run, at_ms, *learned),
-        Change::Changed(Effect::Memory { content }) => (
+        Effect::Memory { content } => (
             "
             INSERT INTO memories (run, source, guild_id, user_id, content, words_of, created_ms)
             SELECT id, source, guild_id, user_id, $2, $3, $4 FROM runs WHERE id = $1
@@ -258,13 +263,13 @@ fn project(run: &str, at: Timestamp, change: Change) -> Statement {
             ],
         ),
         // A sheet that was stored again after its deletion stays.
-        Change::Changed(Effect::SheetDeleted { name }) => (
+        Effect::SheetDeleted { name } => (
             "
             DELETE FROM sheets WHERE name_key = $2 AND updated_ms <= $3
               AND (source, guild_id, user_id) = (SELECT source, guild_id, user_id FROM runs WHERE id = $1)",
             vec![run.into(), name.to_lowercase().into(), at_ms],
         ),
-        Change::Changed(Effect::MemoryDeleted { memory }) => (
+        Effect::MemoryDeleted { memory } => (
             "
             DELETE FROM memories WHERE run = $2
               AND (source, guild_id, user_id) = (SELECT source, guild_id, user_id FROM runs WHERE id = $1)",
@@ -348,17 +353,18 @@ async fn link<C: Connection>(
     head: Head,
 ) -> Result<i64, Failure> {
     let (mut seq, mut prev) = head;
-    let id = run.to_string();
+    let (id, mut spent) = (run.to_string(), 0);
     for entry in entries {
-        let line = entry.link(run, at, seq, &prev);
-        if connection.change(insert_entry(&id, &line)).await? > 0 {
-            (seq, prev) = (line.seq, line.hash);
+        let (line, hash) = entry.link(run, (seq + 1, at), &prev);
+        if connection.change(insert_entry(&id, &line, &hash)).await? > 0 {
+            (seq, prev) = (line.seq, hash);
+            spent += entry.spent;
             if let Some(change) = entry.change.clone() {
                 connection.change(project(&id, at, change)).await?;
             }
         }
     }
-    connection.change(set_head(&id, (seq, prev))).await?;
+    connection.change(set_head(&id, (seq, prev), spent)).await?;
     Ok(seq)
 }
 
@@ -496,11 +502,9 @@ pub(super) async fn restore<D: Database>(
     archive: &Archive,
 ) -> Result<Restored, Error> {
     let sound = archive.check()?;
-    let mut changes = vec![];
-    for (at, event) in &sound.events {
-        let change = Unlinked::of(event)?.change;
-        changes.push(change.map(|change| (*at, change)));
-    }
+    let events = sound.events.iter();
+    let changes = events.map(|(at, event)| (*at, rows::spent(event), rows::change(event)));
+    let changes: Vec<_> = changes.collect();
     let input = (archive.clone(), sound.run, sound.head, changes);
     database
         .write(
@@ -520,14 +524,17 @@ pub(super) async fn restore<D: Database>(
                         run.idempotency_key = None;
                     }
                     tx.change(insert_run(&run)).await?;
-                    for (entry, change) in archive.entries.iter().zip(changes) {
-                        tx.change(insert_entry(&id, entry)).await?;
-                        if let Some((at, change)) = change.clone() {
-                            tx.change(project(&id, at, change)).await?;
+                    let mut spent = 0;
+                    for (entry, (at, cost, change)) in archive.entries.iter().zip(changes) {
+                        let (line, hash) = (entry.line(), &entry.hash);
+                        tx.change(insert_entry(&id, &line, hash)).await?;
+                        spent += cost;
+                        if let Some(change) = change.clone() {
+                            tx.change(project(&id, *at, change)).await?;
                         }
                     }
                     let seq = archive.entries.len().try_into().unwrap_or(i64::MAX);
-                    tx.change(set_head(&id, (seq, head.clone()))).await?;
+                    tx.change(set_head(&id, (seq, head.clone()), spent)).await?;
                     Ok(Restored::New)
                 })
             },

@@ -22,6 +22,11 @@ impl WriteConnection {
         Ok(())
     }
 
+    /// Returns how many rows all statements so far have changed, also those that were undone.
+    pub fn total_changes(&self) -> u64 {
+        self.0.total_changes()
+    }
+
     /// True if no transaction is open.
     pub fn is_autocommit(&self) -> bool {
         self.0.is_autocommit()

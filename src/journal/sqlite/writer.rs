@@ -1,8 +1,9 @@
 //! The one connection that writes, on a thread of its own.
 //!
 //! Transactions that arrive during another one share the next: a commit waits for the disk, and a
-//! run makes about seven. Each transaction is written completely or not at all. A transaction whose
-//! caller no longer waits is not begun.
+//! run makes about seven. Each transaction is written completely or not at all: if one fails after it
+//! has changed something, all are rolled back and written one by one. A transaction whose caller no
+//! longer waits is not begun.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -189,7 +190,7 @@ impl WriterThread {
             let _ = self.connection.execute("ROLLBACK");
         }
         match error {
-            // One transaction can be too large for the disk while the others are not.
+            // One failed after a change, or is too large for the disk, while the others are not.
             Uncommitted::RolledBack(_) if jobs.len() > 1 => {
                 jobs.into_iter().for_each(|job| self.commit(vec![job]));
             }
@@ -201,30 +202,27 @@ impl WriterThread {
         }
     }
 
-    /// Writes all jobs and commits. A job that fails is undone; the others are written.
+    /// Writes all jobs and commits. The others are written if a job fails without a change.
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Uncommitted> {
         let begun = self.begin(jobs);
         begun.map_err(|error| Uncommitted::NotBegun(reason(&error)))?;
         let written = self.write(jobs);
         let why = |error: Option<rusqlite::Error>| {
-            error.map_or("it undid the transaction".into(), |error| reason(&error))
+            error.map_or("a part of it failed".into(), |error| reason(&error))
         };
         written.map_err(|error| Uncommitted::RolledBack(why(error)))
     }
 
-    /// Writes all jobs and commits. The error is `None` if SQLite has rolled back by itself during a
-    /// job, which has the error.
+    /// Writes all jobs and commits. The error is `None` if it is that of a job.
     fn write(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Option<rusqlite::Error>> {
         for job in jobs {
-            self.connection.execute("SAVEPOINT job")?;
-            if !job.attempt(&mut self.connection) {
-                // It does so on some errors, such as a full disk.
-                if self.connection.is_autocommit() {
-                    return Err(None);
-                }
-                self.connection.execute("ROLLBACK TO job")?;
+            let changes = self.connection.total_changes();
+            let succeeded = job.attempt(&mut self.connection);
+            // On some errors, such as a full disk, SQLite has rolled back by itself.
+            let is_undone = self.connection.is_autocommit();
+            if !succeeded && (is_undone || self.connection.total_changes() != changes) {
+                return Err(None);
             }
-            self.connection.execute("RELEASE job")?;
         }
         self.connection.execute("COMMIT").map_err(Some)
     }

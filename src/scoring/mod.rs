@@ -33,6 +33,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -347,10 +348,11 @@ pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
 
 /// Returns the index of the group whose answer means the same as `answer`; `None` if there is none.
 pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
-    let wanted = answer::parse(answer)?;
-    groups
-        .iter()
-        .position(|group| answer::parse(&group.answer).is_some_and(|known| known.same(&wanted)))
+    let wanted = LazyCell::new(|| answer::parse(answer));
+    let is_same = |known: &answer::Answer| wanted.as_ref().is_some_and(|wanted| known.same(wanted));
+    groups.iter().position(|group| {
+        group.answer == answer || answer::parse(&group.answer).is_some_and(|known| is_same(&known))
+    })
 }
 
 /// Returns the family of a model: the leading letters of its name, without the vendor's prefix

@@ -5,11 +5,13 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::Output;
 use super::answer::{Answer, Options, dates, final_answer, letter_of, parse};
-use super::checks::{Path, Screening, Soundness, Step, path_to, screen_answer, soundness};
+use super::checks::{
+    Path, Screening, SentenceCounts, Soundness, Step, path_to, screen_answer, soundness,
+};
 use super::expr::{Verdict, equations};
 use crate::domain::{ConductKind, Obtained, Tag, Unit};
 use crate::text::{
-    self, Block, Markdown, clip, collapse_whitespace, figures, read_markdown, sentences, words,
+    self, Block, Markdown, clip, collapse_whitespace, each_sentence, figures, read_markdown, words,
 };
 
 /// The most units of a report that are read.
@@ -79,7 +81,7 @@ impl<'a> ParsedOutput<'a> {
         weight: f64,
         conduct: Option<ConductKind>,
     ) -> Self {
-        let body = body(output);
+        let (body, sentences) = body(output);
         let Markdown { prose, blocks, .. } = read_markdown(&body);
         let words = words(&body);
         let (answer, answer_unit) = answer(output, request).unzip();
@@ -99,7 +101,7 @@ impl<'a> ParsedOutput<'a> {
             code: parsed(own_code.take(MAX_BLOCKS)),
             path: path_to(number, &steps(&prose)),
             bad_dates: dates::faulty(&prose),
-            screening: screen_answer((&request.text, &request.words), (&body, &words)),
+            screening: screen_answer((&request.text, &request.words), (&body, &words, &sentences)),
             answer,
             answer_unit,
             words,
@@ -188,19 +190,23 @@ fn steps(prose: &str) -> Vec<Step> {
 }
 
 fn pairs(words: &[String]) -> BTreeSet<u64> {
-    let hash = |pair: &[String]| {
+    let hash = |word: &String| {
         let mut hasher = DefaultHasher::new();
-        pair.hash(&mut hasher);
+        word.hash(&mut hasher);
         hasher.finish()
     };
-    words.windows(2).map(hash).collect()
+    let hashes: Vec<u64> = words.iter().map(hash).collect();
+    let pairs = hashes.array_windows();
+    pairs
+        .map(|[first, second]| first.rotate_left(1) ^ second)
+        .collect()
 }
 
-/// Returns the report's texts in reading order. Each sentence is taken from the first field that
-/// has it.
-fn body(output: &Output<'_>) -> String {
+/// Returns the report's texts in reading order, and how often they have each sentence. A field whose
+/// sentences are all in earlier ones is left out.
+fn body(output: &Output<'_>) -> (String, SentenceCounts) {
     let report = output.report;
-    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let mut counts = SentenceCounts::new();
     let mut out = String::new();
     // The reasoning keeps its form, with code and lists. Of the other fields only new text is
     // added.
@@ -216,19 +222,20 @@ fn body(output: &Output<'_>) -> String {
             break;
         }
         let field = collapse_whitespace(clip(field, text::MAX_BYTES - out.len()));
-        let keys: Vec<String> = sentences(&field).into_iter().map(key).collect();
-        if keys
-            .iter()
-            .any(|key| !key.is_empty() && !seen.contains(key))
-        {
-            if !out.is_empty() {
-                out.push_str("\n\n");
-            }
-            out.push_str(field.trim());
+        let keys: Vec<String> = each_sentence(&field).map(key).collect();
+        let is_new = |key: &String| !key.is_empty() && !counts.contains_key(key);
+        if !keys.iter().any(is_new) {
+            continue;
         }
-        seen.extend(keys);
+        if !out.is_empty() {
+            out.push_str("\n\n");
+        }
+        out.push_str(field.trim());
+        for key in keys {
+            *counts.entry(key).or_default() += 1;
+        }
     }
-    out
+    (out, counts)
 }
 
 /// Returns a sentence without its punctuation, to recognize it in another field.

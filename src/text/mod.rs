@@ -242,7 +242,11 @@ pub fn without_marker(line: &str) -> &str {
 
 /// Returns the numbers of a text as written, without thousands separators: "1,200.50" is "1200.5".
 pub fn figures(text: &str) -> BTreeSet<String> {
-    words_as_written(text)
+    let with_digits = text
+        .split_whitespace()
+        .filter(|part| part.bytes().any(|byte| byte.is_ascii_digit()));
+    with_digits
+        .flat_map(UnicodeSegmentation::unicode_words)
         .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
         .map(figure)
         .collect()
@@ -281,12 +285,17 @@ pub fn ratio(a: usize, b: usize) -> f64 {
 
 /// True if a text contains `part`, without regard to the case of ASCII letters.
 pub fn contains_ignoring_case(text: &str, part: &str) -> bool {
-    let length = part.len().max(1);
-    part.is_empty()
-        || text
-            .as_bytes()
-            .windows(length)
-            .any(|bytes| bytes.eq_ignore_ascii_case(part.as_bytes()))
+    let part = part.as_bytes();
+    let Some(first) = part.first() else {
+        return true;
+    };
+    let mut windows = text.as_bytes().windows(part.len());
+    windows.any(|bytes| {
+        let begins = bytes
+            .first()
+            .is_some_and(|byte| byte.eq_ignore_ascii_case(first));
+        begins && bytes.eq_ignore_ascii_case(part)
+    })
 }
 
 #[cfg(test)]

@@ -34,26 +34,28 @@ pub fn checkers(deps: &Deps) -> Vec<Role> {
     use Agent::{Critic, Editor, Implementer, Solver, Verifier, Visual};
     let family = |model: &RoleModel| scoring::family(&model.shown());
     let solver = deps.role(Role::Agent(Solver)).map(family);
-    let foreign = |model: &RoleModel| solver.as_ref().is_none_or(|it| *it != family(model));
+    let is_foreign = |model: &RoleModel| solver.as_ref().is_none_or(|it| *it != family(model));
     let candidates = [Verifier, Critic, Editor, Implementer, Visual].map(Role::Agent);
     let able = candidates
         .into_iter()
         .chain([Role::Master])
         .filter_map(|role| Some((role, deps.role(role)?)))
         .filter(|(_, model)| model.output == OutputForm::Json && model.prompts != PromptSet::Text)
+        .map(|(role, model)| (role, model, is_foreign(model)))
         // The master writes the reply, so it checks only if it adds a foreign family.
-        .filter(|(role, model)| *role != Role::Master || foreign(model));
-    let able: Vec<(Role, &RoleModel)> = able.collect();
-    let first = able.iter().find(|(_, model)| foreign(model));
-    let Some((first, first_model)) = first.or(able.first()) else {
+        .filter(|(role, _, foreign)| *role != Role::Master || *foreign);
+    let able: Vec<(Role, &RoleModel, bool)> = able.collect();
+    let first = able.iter().find(|(_, _, foreign)| *foreign);
+    let Some((first, first_model, _)) = first.or(able.first()) else {
         return vec![];
     };
-    let id = |model: &RoleModel| (model.provider.clone(), model.model.clone());
-    let rank = |model: &RoleModel| (foreign(model), id(model) != id(first_model));
+    let is_first = |model: &RoleModel| {
+        model.provider == first_model.provider && model.model == first_model.model
+    };
     // `rev` makes `max_by_key` return the first of equals.
-    let others = able.iter().rev().filter(|(role, _)| role != first);
-    let second = others.max_by_key(|(_, model)| rank(model));
-    let second = second.map(|(role, _)| *role);
+    let others = able.iter().rev().filter(|(role, ..)| role != first);
+    let second = others.max_by_key(|(_, model, foreign)| (*foreign, !is_first(model)));
+    let second = second.map(|(role, ..)| *role);
     std::iter::once(*first).chain(second).collect()
 }
 

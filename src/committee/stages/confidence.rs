@@ -100,7 +100,7 @@ fn conflict(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> f6
     };
     let is_justified = draft.answer_justification.is_some();
     let group = group_of(judgement, answer);
-    let group = group.filter(|_| is_justified || !is_against_leading(judgement, answer));
+    let group = group.filter(|group| is_justified || leading(judgement) == Some(group));
     group.map_or(most, of)
 }
 

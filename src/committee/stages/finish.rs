@@ -167,7 +167,6 @@ fn rendered(
         (Gate::Ship, Some(draft)) => {
             let noted = Noted {
                 request: stage.request,
-                texts: stage.request.rule_texts(),
                 deliberation,
                 transcript,
                 synthesized,

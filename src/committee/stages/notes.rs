@@ -18,8 +18,6 @@ use crate::journal::{
 /// A run whose reply is about to be rendered.
 pub(super) struct Noted<'a> {
     pub request: &'a RequestContext,
-    /// The texts in the language of the question.
-    pub texts: &'a RuleTexts,
     /// `None` if no agent ran.
     pub deliberation: Option<&'a Deliberation>,
     pub transcript: &'a Transcript<'a>,
@@ -28,37 +26,42 @@ pub(super) struct Noted<'a> {
 }
 
 impl Noted<'_> {
+    /// Returns the texts in the language of the question. Most replies need none, and detecting a
+    /// language is slow.
+    fn texts(&self) -> &'static RuleTexts {
+        self.request.rule_texts()
+    }
+
     /// Returns the notes, the weightiest first.
     pub fn notes(&self) -> Vec<String> {
-        let texts = self.texts;
         let mut notes: Vec<String> = vec![];
         if self.synthesized.obtained == SynthesisSource::Fallback {
             let mut lines = self.synthesized.corrections.iter();
             let why = lines.find(|line| line.starts_with(fallback_answer::WHY));
             let why = why.map(|line| format!(" ({line})")).unwrap_or_default();
-            notes.push(texts.note("no_synthesis", &[("why", &why)]));
+            notes.push(self.texts().note("no_synthesis", &[("why", &why)]));
         }
         if self.deliberation.is_some() && self.gated.confidence.is_low() {
-            notes.push(texts.below(self.gated.confidence.threshold));
+            notes.push(self.texts().below(self.gated.confidence.threshold));
         }
         notes.extend(self.deliberation.iter().flat_map(|it| self.panel(it)));
         notes.extend(self.cut_outputs());
         notes.extend(self.taken());
         match self.synthesized.draft.as_ref().and_then(|draft| draft.cut) {
-            Some(Cut::EndMissing) => notes.push(texts.cut.clone()),
-            Some(Cut::Continued) => notes.push(texts.continued.clone()),
+            Some(Cut::EndMissing) => notes.push(self.texts().cut.clone()),
+            Some(Cut::Continued) => notes.push(self.texts().continued.clone()),
             None => {}
         }
         let hinted = self.transcript.hinted.into_iter();
         let unseen = hinted.flat_map(|hinted| &hinted.unseen);
-        notes.extend(unseen.map(|image| texts.unseen(image)));
+        notes.extend(unseen.map(|image| self.texts().unseen(image)));
         notes.extend(self.replaced());
         notes
     }
 
     /// Says which agents are missing and why, what the cap left out, and how few outputs remained.
     fn panel(&self, deliberation: &Deliberation) -> Vec<String> {
-        let note = |name: &str, values: &[(&str, &str)]| self.texts.note(name, values);
+        let note = |name: &str, values: &[(&str, &str)]| self.texts().note(name, values);
         let of_agent = |name: &str, agent: Agent| note(name, &[("agent", agent.into_str())]);
         let mut notes: Vec<String> = vec![];
         for (agent, cause, detail) in deliberation.failed() {
@@ -98,7 +101,7 @@ impl Noted<'_> {
             {
                 let (number, why) = (round.to_string(), why.to_string());
                 let values = [("round", number.as_str()), ("why", why.as_str())];
-                missed.push((*round, self.texts.note("round_skipped", &values)));
+                missed.push((*round, self.texts().note("round_skipped", &values)));
             }
         }
         let mut answered = BTreeSet::new();
@@ -114,7 +117,7 @@ impl Noted<'_> {
                     let (number, why) = (round.to_string(), self.cause(cause, detail));
                     let agent = agent.into_str();
                     let values = [("agent", agent), ("round", &number), ("why", &why)];
-                    missed.push((*round, self.texts.note("nothing_in_round", &values)));
+                    missed.push((*round, self.texts().note("nothing_in_round", &values)));
                 }
                 AgentOutcome::Failed { .. } => {}
                 AgentOutcome::Answered { .. } => {
@@ -143,7 +146,7 @@ impl Noted<'_> {
             // A reused report has no call in this run.
             let limit = call.map_or(*tokens, |call| u64::from(call.sent.max_tokens));
             let values = [("call", agent.into_str()), ("limit", &limit.to_string())];
-            Some(self.texts.note("cut_output", &values))
+            Some(self.texts().note("cut_output", &values))
         };
         panel.filter_map(note).collect()
     }
@@ -161,7 +164,7 @@ impl Noted<'_> {
         let parent = self.request.parent.as_ref();
         let asked = parent.and_then(|parent| parent.question.as_ref());
         let asked = asked.map_or(question, |asked| &asked.question);
-        Some(self.texts.taken(asked))
+        Some(self.texts().taken(asked))
     }
 
     /// Names the models that answered in the place of others, once for each role and pair.
@@ -171,7 +174,7 @@ impl Noted<'_> {
             let role = call.sent.role.as_str();
             let (served, model) = (call.served()?, &call.sent.model);
             let values = [("role", role), ("served", served), ("model", model)];
-            Some(self.texts.note("replaced", &values))
+            Some(self.texts().note("replaced", &values))
         };
         calls.filter_map(note).collect()
     }
@@ -179,7 +182,7 @@ impl Noted<'_> {
     /// Returns the cause of a failure in the language of the texts. English has the detail too, where
     /// the reader can act on it.
     fn cause(&self, cause: &FailureCause, detail: &str) -> String {
-        let own = self.texts.cause(cause).map(str::to_owned);
+        let own = self.texts().cause(cause).map(str::to_owned);
         own.unwrap_or_else(|| why(cause, detail))
     }
 }

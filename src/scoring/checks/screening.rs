@@ -7,10 +7,10 @@ use std::sync::{LazyLock, OnceLock};
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-use crate::text::{
-    MAX_BYTES, any_of, clip, collapse_whitespace, each_sentence, pattern, pattern_of_ascii_words,
-    ratio, sentences,
-};
+use crate::text::{any_of, clip, each_sentence, pattern, pattern_of_ascii_words, ratio};
+
+/// The sentences of a text, without punctuation and in lower case, and how often it has each.
+pub(in crate::scoring) type SentenceCounts = BTreeMap<String, usize>;
 
 /// The kind of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
@@ -155,8 +155,8 @@ fn of_kind(rules: &[&'static Rule], finds: &str) -> impl Iterator<Item = &'stati
         .filter(move |rule| rule.finds == finds)
 }
 
-/// Screens a text, which has these words, by itself.
-fn screen(text: &str, found: &[String]) -> Screening {
+/// Screens a text, which has these words and sentences, by itself.
+fn screen(text: &str, found: &[String], sentences: &SentenceCounts) -> Screening {
     let mut out = Screening::default();
     if found.is_empty() {
         out.add(FlagKind::Empty, 1.0);
@@ -166,7 +166,7 @@ fn screen(text: &str, found: &[String]) -> Screening {
         out.add(kind, weight);
     }
     attacks(text, 1.0, &mut out);
-    if let Some(weight) = repetition(text, found) {
+    if let Some(weight) = repetition(text, found, sentences) {
         out.add(FlagKind::Repetition, weight);
     }
     out
@@ -174,16 +174,15 @@ fn screen(text: &str, found: &[String]) -> Screening {
 
 /// Screens an output against the request that it answers: everything in [`screen`], and echo. An
 /// answer to a question about attacks may quote some. There, text in quotes or code weighs little.
-/// Both texts come with their words.
+/// Both texts come with their words, the output also with its sentences.
 pub(in crate::scoring) fn screen_answer(
     (message, asked): (&str, &[String]),
-    (text, said): (&str, &[String]),
+    (text, said, sentences): (&str, &[String], &SentenceCounts),
 ) -> Screening {
     use FlagKind::{Echo, Injection, JudgeAttack};
     static QUOTED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r#"(?s)```.*?```|`[^`\n]+`|"[^"\n]{1,300}""#));
-    let text = &*collapse_whitespace(clip(text, MAX_BYTES));
-    let mut out = screen(text, said);
+    let mut out = screen(text, said, sentences);
     let attacks_found = [JudgeAttack, Injection]
         .iter()
         .any(|kind| out.0.contains_key(kind));
@@ -207,8 +206,8 @@ pub(in crate::scoring) fn screen_answer(
 /// such as one of its options.
 fn echoes(asked: &[String], said: &[String]) -> bool {
     let known: HashSet<&String> = asked.iter().collect();
-    let new = said.iter().filter(|word| !known.contains(word)).count();
-    if new > 1 || 2 * said.len() < asked.len() {
+    let mut new = said.iter().filter(|word| !known.contains(word));
+    if new.nth(1).is_some() || 2 * said.len() < asked.len() {
         return false;
     }
     let trigrams = |words: &'_ [String]| words.windows(3).map(<[String]>::to_vec).collect();
@@ -280,9 +279,13 @@ fn refusal(text: &str) -> Option<(FlagKind, f64)> {
 }
 
 /// Finds a loop: few distinct runs of three words, a recurring sentence, or one character repeated.
-fn repetition(text: &str, found: &[String]) -> Option<f64> {
-    let runs = found.windows(3).collect::<HashSet<_>>().len();
-    if found.len() >= 24 && ratio(runs, found.len() - 2) < 0.35 {
+fn repetition(text: &str, found: &[String], sentences: &SentenceCounts) -> Option<f64> {
+    let mut runs = HashSet::new();
+    let is_varied = |run| {
+        runs.insert(run);
+        ratio(runs.len(), found.len() - 2) >= 0.35
+    };
+    if found.len() >= 24 && !found.windows(3).any(is_varied) {
         return Some(1.0);
     }
     let mut run = (' ', 0);
@@ -293,13 +296,11 @@ fn repetition(text: &str, found: &[String]) -> Option<f64> {
     if text.chars().any(is_run) {
         return Some(1.0);
     }
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let all = sentences(text);
-    let all = all.iter().filter(|sentence| sentence.len() >= 12);
-    for sentence in all.clone() {
-        *counts.entry(sentence).or_default() += 1;
-    }
-    let (most, all) = (counts.into_values().max()?, all.count());
+    let long = sentences
+        .iter()
+        .filter(|(sentence, _)| sentence.len() >= 12);
+    let counts = long.map(|(_, count)| *count);
+    let (most, all): (usize, usize) = (counts.clone().max()?, counts.sum());
     (most >= 4 && most * 2 >= all).then(|| ratio(most, all).max(0.6))
 }
 
@@ -308,8 +309,16 @@ mod tests {
     use super::*;
     use crate::text::words;
 
+    fn sentences(text: &str) -> SentenceCounts {
+        let mut counts = SentenceCounts::new();
+        for sentence in each_sentence(text) {
+            *counts.entry(sentence.to_owned()).or_default() += 1;
+        }
+        counts
+    }
+
     fn flagged(text: &str) -> Option<FlagKind> {
-        let found = screen(text, &words(text))
+        let found = screen(text, &words(text), &sentences(text))
             .0
             .into_iter()
             .filter(|(_, weight)| *weight >= 0.5);
@@ -378,7 +387,8 @@ mod tests {
         let asked = "What is the capital of France today?";
         let echoes = |said: &str| {
             let (of_asked, of_said) = (words(asked), words(said));
-            screen_answer((asked, &of_asked), (said, &of_said)).has(FlagKind::Echo)
+            screen_answer((asked, &of_asked), (said, &of_said, &sentences(said)))
+                .has(FlagKind::Echo)
         };
         assert!(echoes(asked));
         assert!(!echoes("The capital of France is Paris."));

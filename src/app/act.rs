@@ -164,6 +164,11 @@ impl App {
             rules,
             intake,
         };
+        self.answer(asked).await
+    }
+
+    /// Performs, offers or refuses an action, as the parser reads its text.
+    async fn answer(self: &Arc<Self>, asked: Asked) -> Result<Acted, Rejected> {
         match parser::read(&asked.question.message) {
             ParsedMessage::Clear(action) if action.name().is_deletion() => {
                 self.offer(asked, &action, OfferReason::Deletion).await

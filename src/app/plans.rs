@@ -216,12 +216,7 @@ impl App {
         let Some(known) = view::plan_view(given.plan, &events, &executions) else {
             return closed("the plan is not finished yet");
         };
-        match known.state {
-            PlanState::Proposed | PlanState::Underway => {}
-            PlanState::Rejected => return closed("the plan was rejected"),
-            PlanState::Completed => return closed("all steps are executed"),
-            PlanState::Halted => return closed("a step failed, which halts the plan"),
-        }
+        require_open(known.state)?;
         let next = known.next_step.unwrap_or_default();
         let mut content = known.modified.map_or(known.plan, |modified| modified.plan);
         let mut changes = vec![];
@@ -241,12 +236,7 @@ impl App {
             }
             AuthorizeMode::Modified => {
                 let Some(changed) = given.changed else {
-                    return Ok(AuthorizeOutcome::Refused(Box::new(Rejection {
-                        kind: RejectionKind::InvalidPlan,
-                        step_id: None,
-                        message: "The changed plan is missing".to_owned(),
-                        help: Value::Null,
-                    })));
+                    return Ok(AuthorizeOutcome::Refused(no_changed_plan()));
                 };
                 let plan_id = given.plan.to_string();
                 content =
@@ -368,6 +358,27 @@ impl App {
         let entries = self.store.entries(run, 0).await?;
         Ok(entries.into_iter().map(|entry| entry.event).collect())
     }
+}
+
+/// # Errors
+/// [`Rejected::PlanClosed`] if no step of a plan in this state can be authorized.
+fn require_open(state: PlanState) -> Result<(), Rejected> {
+    let why = match state {
+        PlanState::Proposed | PlanState::Underway => return Ok(()),
+        PlanState::Rejected => "the plan was rejected",
+        PlanState::Completed => "all steps are executed",
+        PlanState::Halted => "a step failed, which halts the plan",
+    };
+    Err(Rejected::PlanClosed(why))
+}
+
+fn no_changed_plan() -> Box<Rejection> {
+    Box::new(Rejection {
+        kind: RejectionKind::InvalidPlan,
+        step_id: None,
+        message: "The changed plan is missing".to_owned(),
+        help: Value::Null,
+    })
 }
 
 /// Returns the question of the execution: the plan's request by its own user.

@@ -450,52 +450,13 @@ impl Runner {
         start: Option<RunSlot>,
     ) -> Result<Ending, Stop> {
         let accepted = context.accepted();
-        let kind = accepted.kind();
-        let deadline = match kind {
+        let deadline = match accepted.kind() {
             RunKind::Execution => tools::EXECUTION_DEADLINE,
             RunKind::Chat | RunKind::Action | RunKind::Plan => {
                 self.0.committee.policy.deadline(accepted.question.mode)
             }
         };
-        // The work is a task of its own, so that a CPU-heavy step does not block the other branches
-        // here. On return the task is stopped at its next await point. Until then the context, which
-        // the caller finishes or closes, refuses its entries and calls.
-        let mut work = {
-            let (context, committee) = (Arc::clone(context), Arc::clone(&self.0.committee));
-            let toolbox = self.0.tools.clone();
-            let memory = self.0.memory.clone();
-            let work = async move {
-                let held = Arc::clone(&context);
-                let work = async {
-                    match kind {
-                        RunKind::Plan => {
-                            tools::propose(&context, &committee, toolbox.as_deref(), deadline).await
-                        }
-                        RunKind::Execution => {
-                            tools::execute(&context, &committee, toolbox.as_deref(), deadline).await
-                        }
-                        RunKind::Chat | RunKind::Action => {
-                            let reply =
-                                Box::pin(strategies::answer(&context, &committee, &memory)).await?;
-                            Ok(Ending::Replied {
-                                reply: Box::new(reply),
-                            })
-                        }
-                    }
-                };
-                tokio::select! {
-                    biased;
-                    ended = work => ended,
-                    never = held.keep_stored() => match never {},
-                    never = hold(start, &held) => match never {},
-                }
-            };
-            #[allow(
-                clippy::disallowed_methods,
-                reason = "it ends with its handle, which is owned here"
-            )]
-            AbortOnDropHandle::new(tokio::spawn(work.in_current_span()))
-        };
+        let mut work = self.work(context, start, deadline);
         tokio::select! {
             biased;
             () = token.cancelled() => Ok(Ending::Cancelled),
@@ -516,6 +477,47 @@ impl Runner {
                 Ok(Ok(convened)) => ending(convened, context.ledger().exceeded()),
             },
         }
+    }
+
+    /// Starts the work of a run. It is a task of its own, so that a CPU-heavy step does not block the
+    /// other branches of [`Runner::supervise`]. When the handle is dropped, the task is stopped at its
+    /// next await point. Until then the context, which the caller finishes or closes, refuses its
+    /// entries and calls.
+    fn work(
+        &self,
+        context: &Arc<RunContext>,
+        start: Option<RunSlot>,
+        deadline: Duration,
+    ) -> AbortOnDropHandle<Result<Ending, Failure>> {
+        let (context, committee) = (Arc::clone(context), Arc::clone(&self.0.committee));
+        let (toolbox, memory) = (self.0.tools.clone(), self.0.memory.clone());
+        let work = async move {
+            let work = async {
+                let toolbox = toolbox.as_deref();
+                match context.accepted().kind() {
+                    RunKind::Plan => tools::propose(&context, &committee, toolbox, deadline).await,
+                    RunKind::Execution => {
+                        tools::execute(&context, &committee, toolbox, deadline).await
+                    }
+                    RunKind::Chat | RunKind::Action => {
+                        let reply = Box::pin(strategies::answer(&context, &committee, &memory));
+                        let reply = Box::new(reply.await?);
+                        Ok(Ending::Replied { reply })
+                    }
+                }
+            };
+            tokio::select! {
+                biased;
+                ended = work => ended,
+                never = context.keep_stored() => match never {},
+                never = hold(start, &context) => match never {},
+            }
+        };
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "it ends with its handle, which the caller owns"
+        )]
+        AbortOnDropHandle::new(tokio::spawn(work.in_current_span()))
     }
 
     /// Fails a run that cannot be executed, without reading its journal.

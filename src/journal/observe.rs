@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 
-use metrics::{counter, histogram};
+use metrics::{Label, SharedString, counter, histogram};
 use tokio::time::Instant;
 
 use super::event::sent_key;
@@ -46,38 +46,17 @@ impl Observer {
             | Event::Feedback(_)
             | Event::Learned(_)
             | Event::Reviewed(_) => {}
-            Event::Decided(decided) => {
-                let (path, why) = (decided.path.into_str(), &decided.why);
-                counter!("conclave_decisions_total", "path" => path).increment(1);
-                tracing::info!(path, why, "step: decision");
-            }
-            Event::Converged(converged) => {
-                let Converged { id, similarity } = converged;
-                tracing::info!(%id, similarity, "step: the answer is compared with learned ones");
-            }
             Event::Hinted(hinted) => {
                 let (task_types, unseen) = (&hinted.task_types, hinted.unseen.len());
                 self.stage("hints");
                 tracing::info!(?task_types, unseen, "step: hints");
             }
-            Event::Planned(planned) => {
-                self.planned(planned);
-                let begun = seen.get(&RoundStep { round: 1 }.key());
-                if begun.is_some_and(|event| matches!(**event, Event::RoundStarted(_))) {
-                    let outcome = if planned.asks_user() {
-                        "wasted"
-                    } else {
-                        "used"
-                    };
-                    counter!("conclave_speculations_total", "outcome" => outcome).increment(1);
-                }
-            }
+            Event::Planned(planned) => self.planned(planned, seen),
             Event::Trimmed(trimmed) => {
-                if trimmed.wave.is_none() {
-                    let left_out = trimmed.left_out.len() as u64;
-                    counter!("conclave_left_out_total").increment(left_out);
-                }
                 let (agents, left_out) = (trimmed.agents.len(), trimmed.left_out.len());
+                if trimmed.wave.is_none() {
+                    counter!("conclave_left_out_total").increment(left_out as u64);
+                }
                 tracing::info!(agents, left_out, "step: what fits under the cap");
             }
             Event::RoundStarted(started) => {
@@ -98,23 +77,23 @@ impl Observer {
             Event::Scored(scored) => self.scored(scored),
             Event::Synthesized(synthesized) => self.synthesized(synthesized),
             Event::Gated(gated) => self.gated(gated),
-            Event::Parsed(parsed) => {
-                let (command, mode) = (parsed.command.into_str(), parsed.mode.into_str());
-                tracing::info!(command, mode, "step: the text is understood");
-            }
-            Event::Proposed(proposed) => {
-                let (ok, confidence) = (proposed.ok, proposed.confidence);
-                let reused = proposed.reused_from.is_some();
-                tracing::info!(ok, confidence, reused, "step: a proposal");
-            }
-            Event::GateChecked(checked) => {
-                let (gate, passed) = (checked.gate.into_str(), checked.passed);
-                tracing::info!(gate, passed, "step: a gate");
-            }
-            Event::Executed(executed) => {
-                let command = executed.command.into_str();
-                tracing::info!(command, "step: the command is executed");
-            }
+            Event::Finished(finished) => self.finished(finished),
+            Event::Decided(_)
+            | Event::Converged(_)
+            | Event::Parsed(_)
+            | Event::Proposed(_)
+            | Event::GateChecked(_)
+            | Event::Executed(_) => decision(event),
+            Event::ToolPlanned(_)
+            | Event::StepStarted(_)
+            | Event::StepFinished(_)
+            | Event::Explained(_) => self.tools(event),
+        }
+    }
+
+    /// Reports an event of a plan of tool calls.
+    fn tools(&self, event: &Event) {
+        match event {
             Event::ToolPlanned(planned) => {
                 let (steps, rejected) = (planned.plan.steps.len(), planned.rejection.is_some());
                 let took_ms = self.stage("tool plan");
@@ -136,17 +115,26 @@ impl Observer {
                 let (source, rejected) = (explained.source, explained.rejected.len());
                 tracing::info!(?source, rejected, "step: the explanation");
             }
-            Event::Finished(finished) => self.finished(finished),
+            _ => {}
         }
     }
 
-    fn planned(&self, planned: &Planned) {
+    fn planned(&self, planned: &Planned, seen: &BTreeMap<String, Arc<Event>>) {
         obtained("plan", planned.obtained.as_str().to_owned());
         let (plan, corrections) = (&planned.plan, planned.corrections.len());
         let (task, rounds) = (plan.task_type.into_str(), plan.rounds);
         let agents = plan.agents_to_run.len();
         let took_ms = self.stage("plan");
         tracing::info!(task, agents, rounds, corrections, took_ms, "step: plan");
+        let begun = seen.get(&RoundStep { round: 1 }.key());
+        if begun.is_some_and(|event| matches!(**event, Event::RoundStarted(_))) {
+            let outcome = if planned.asks_user() {
+                "wasted"
+            } else {
+                "used"
+            };
+            counter!("conclave_speculations_total", "outcome" => outcome).increment(1);
+        }
     }
 
     fn cross_checked(&self, checked: &CrossChecked) {
@@ -278,6 +266,38 @@ fn obtained(what: &'static str, how: String) {
     counter!("conclave_obtained_total", "what" => what, "how" => how).increment(1);
 }
 
+/// Reports a decision on how to answer, or a step of an action.
+fn decision(event: &Event) {
+    match event {
+        Event::Decided(decided) => {
+            let (path, why) = (decided.path.into_str(), &decided.why);
+            counter!("conclave_decisions_total", "path" => path).increment(1);
+            tracing::info!(path, why, "step: decision");
+        }
+        Event::Converged(Converged { id, similarity }) => {
+            tracing::info!(%id, similarity, "step: the answer is compared with learned ones");
+        }
+        Event::Parsed(parsed) => {
+            let (command, mode) = (parsed.command.into_str(), parsed.mode.into_str());
+            tracing::info!(command, mode, "step: the text is understood");
+        }
+        Event::Proposed(proposed) => {
+            let (ok, confidence) = (proposed.ok, proposed.confidence);
+            let reused = proposed.reused_from.is_some();
+            tracing::info!(ok, confidence, reused, "step: a proposal");
+        }
+        Event::GateChecked(checked) => {
+            let (gate, passed) = (checked.gate.into_str(), checked.passed);
+            tracing::info!(gate, passed, "step: a gate");
+        }
+        Event::Executed(executed) => {
+            let command = executed.command.into_str();
+            tracing::info!(command, "step: the command is executed");
+        }
+        _ => {}
+    }
+}
+
 fn agent_finished(finished: &AgentFinished) {
     let (round, agent) = (finished.round, finished.agent.into_str());
     let how = match (&finished.outcome, &finished.resolved) {
@@ -291,28 +311,29 @@ fn agent_finished(finished: &AgentFinished) {
 }
 
 fn settle(sent: &CallSent, settled: &CallSettled) {
-    let (provider, model, role) = (
-        sent.provider.clone(),
-        sent.model.clone(),
-        sent.role.as_str(),
-    );
+    // Shared, because seven metrics have these labels.
+    let shared = |text: &str| SharedString::from(Arc::<str>::from(text));
+    let provider = Label::new("provider", shared(&sent.provider));
+    let model = Label::new("model", shared(&sent.model));
+    let role = Label::new("role", shared(sent.role.as_str()));
+    let call = [&provider, &model, &role];
+    let with = |more: Label| -> Vec<Label> { call.into_iter().cloned().chain([more]).collect() };
     let result = match &settled.result {
         CallResult::Answered { .. } => "answered".to_owned(),
         CallResult::Failed { cause, .. } => cause.to_string(),
         CallResult::InDoubt => "in doubt".to_owned(),
     };
-    let labels = [
-        ("provider", provider.clone()),
-        ("model", model.clone()),
-        ("role", role.to_owned()),
-    ];
     let seconds = settled.latency_ms as f64 / 1000.0;
-    let mut with_result = labels.to_vec();
-    with_result.push(("result", result.clone()));
-    counter!("conclave_calls_total", &with_result).increment(1);
-    histogram!("conclave_call_seconds", "provider" => provider, "model" => model).record(seconds);
+    counter!(
+        "conclave_calls_total",
+        with(Label::new("result", result.clone()))
+    )
+    .increment(1);
+    let of_model = vec![provider.clone(), model.clone()];
+    histogram!("conclave_call_seconds", of_model).record(seconds);
     // Counts whole nano-dollars, so that the sum is exact.
-    counter!("conclave_cost_nanodollars_total", &labels).increment(settled.cost.nanos());
+    let of_role: Vec<Label> = call.into_iter().cloned().collect();
+    counter!("conclave_cost_nanodollars_total", of_role).increment(settled.cost.nanos());
     if let Some(usage) = settled.usage {
         let kinds = [
             ("input", usage.input),
@@ -321,9 +342,8 @@ fn settle(sent: &CallSent, settled: &CallSettled) {
             ("output", usage.output),
         ];
         for (kind, tokens) in kinds {
-            let mut with_kind = labels.to_vec();
-            with_kind.push(("kind", kind.to_owned()));
-            counter!("conclave_tokens_total", &with_kind).increment(tokens);
+            let with_kind = with(Label::from_static_parts("kind", kind));
+            counter!("conclave_tokens_total", with_kind).increment(tokens);
         }
     }
     let (cost_usd, latency_ms) = (settled.cost.dollars(), settled.latency_ms);

@@ -63,23 +63,11 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
     } else {
         chosen(run, deps)
     };
-    let llm_confidence_ceiling = deps.policy.llm_confidence_ceiling;
-    let asking = |first| CommitteeFirst {
-        first,
-        llm_confidence_ceiling,
-    };
-    let strategy: Box<dyn DecisionStrategy> = match strategy {
-        // Without an A/B test there is nothing to decide.
-        Strategy::CommitteeFirst if arm.is_none() => return convene(run, deps).await,
-        Strategy::CommitteeFirst => Box::new(asking(AskedFirst::Panel)),
-        Strategy::Escalate => Box::new(asking(AskedFirst::Solver)),
-        Strategy::HeuristicFirst => Box::new(HeuristicFirst {
-            confidence_threshold: deps.policy.decisions.threshold,
-            max_candidates: deps.policy.decisions.max_candidates,
-            llm_confidence_ceiling,
-            seed: run.accepted().seed,
-        }),
-    };
+    // Without an A/B test there is nothing to decide.
+    if strategy == Strategy::CommitteeFirst && arm.is_none() {
+        return convene(run, deps).await;
+    }
+    let strategy = strategy_of(strategy, run, deps);
     let question = &run.accepted().question;
     let found = memory.found(question).await.map_err(Stop::from)?;
     let ranked = || memory.ranked(found, &question.message);
@@ -107,23 +95,44 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
     let result = strategy.decide(&context, Some(&committee)).await?;
     match (result.path, result.reply.clone()) {
         (DecisionPath::Llm, Some(reply)) => Ok(*reply),
-        (DecisionPath::Heuristic, _) => {
-            let best = context.candidates.first();
-            let best = best.ok_or_else(|| Failure::internal("no learned answer was matched"))?;
-            let why = "a learned answer fits and is trusted";
-            let decided = Decided {
-                predicted_success: result.predicted_success,
-                answer: Some(Box::new(best.answer.clone())),
-                ..committee.decision(DecisionPath::Heuristic, why)
-            };
-            committee.record(decided).await?;
-            let (id, predicted) = (best.shown.id, result.predicted_success);
-            recalled(run, deps, &best.answer, id, predicted).await
-        }
+        (DecisionPath::Heuristic, _) => trusted(&committee, result.predicted_success).await,
         (DecisionPath::Llm | DecisionPath::Fallback | DecisionPath::Rejected, _) => {
             Err(Failure::internal("the strategy gave no reply"))
         }
     }
+}
+
+fn strategy_of(strategy: Strategy, run: &RunContext, deps: &Deps) -> Box<dyn DecisionStrategy> {
+    let llm_confidence_ceiling = deps.policy.llm_confidence_ceiling;
+    let asking = |first| CommitteeFirst {
+        first,
+        llm_confidence_ceiling,
+    };
+    match strategy {
+        Strategy::CommitteeFirst => Box::new(asking(AskedFirst::Panel)),
+        Strategy::Escalate => Box::new(asking(AskedFirst::Solver)),
+        Strategy::HeuristicFirst => Box::new(HeuristicFirst {
+            confidence_threshold: deps.policy.decisions.threshold,
+            max_candidates: deps.policy.decisions.max_candidates,
+            llm_confidence_ceiling,
+            seed: run.accepted().seed,
+        }),
+    }
+}
+
+/// Replies with the best learned answer, which the strategy trusts, and records the decision.
+async fn trusted(committee: &Committee<'_>, predicted: f64) -> Result<Reply, Failure> {
+    let best = committee.context.candidates.first();
+    let best = best.ok_or_else(|| Failure::internal("no learned answer was matched"))?;
+    let why = "a learned answer fits and is trusted";
+    let decided = Decided {
+        predicted_success: predicted,
+        answer: Some(Box::new(best.answer.clone())),
+        ..committee.decision(DecisionPath::Heuristic, why)
+    };
+    committee.record(decided).await?;
+    let (run, deps) = (committee.run, committee.deps);
+    recalled(run, deps, &best.answer, best.shown.id, predicted).await
 }
 
 /// Asks the committee, and records how much its answer agrees with the learned answers that it was

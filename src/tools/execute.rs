@@ -111,31 +111,28 @@ async fn perform(
         before: before.clone(),
     };
     run.store(Event::StepStarted(started)).await?;
-    let (output, error) = match step.run().await {
-        Ok(output) => (output, None),
+    let finished = match step.run().await {
+        Ok(output) => finished(step, output, None),
         Err(error) => {
             let words = Some(error.of(&format!("{tool} failed")));
             // It may still take effect.
             if error.why == Why::Unfinished {
-                let (before, finished) = doubted(step, before).await;
-                return Ok((
-                    before,
-                    StepFinished {
-                        error: words,
-                        ..finished
-                    },
-                ));
+                let (before, mut finished) = doubted(step, before).await;
+                finished.error = words;
+                return Ok((before, finished));
             }
-            let changed = error.changed;
-            (
-                Output {
-                    changed,
-                    ..Output::default()
-                },
-                words,
-            )
+            let output = Output {
+                changed: error.changed,
+                ..Output::default()
+            };
+            finished(step, output, words)
         }
     };
+    Ok((before, finished))
+}
+
+/// Returns the end of a step with this output.
+fn finished(step: &Step, output: Output, error: Option<String>) -> StepFinished {
     let listed = output.value.get("diagnostics").and_then(Value::as_array);
     let listed = listed.into_iter().flatten();
     let codes = listed.filter_map(|it| Some(it.get("code")?.as_str()?.to_owned()));
@@ -144,15 +141,14 @@ async fn perform(
     files.extend(output.changed.iter().map(|change| change.path.clone()));
     files.sort();
     files.dedup();
-    let finished = StepFinished {
+    StepFinished {
         output: output.text,
         value: output.value,
         codes: codes.into_iter().collect(),
         changed: output.changed,
         files,
         ..ended(step, error)
-    };
-    Ok((before, finished))
+    }
 }
 
 /// Reads the files that a step will change. One that cannot be read is left out.

@@ -63,23 +63,12 @@ pub fn plan_view(
         rejection,
     } = planned?;
     let accepted = accepted(events)?;
-    let forward = executions.iter().filter_map(|(row, events)| {
-        let authorized = authorized(events).filter(|authorized| authorized.undoes.is_none())?;
-        Some((row, events, authorized))
-    });
-    let (mut done, mut has_failed, mut modified) = (vec![], false, None);
-    for (row, events, authorized) in forward.clone() {
-        has_failed |= matches!(row.state, RunState::Failed | RunState::Cancelled);
-        done.extend(finished_steps(events));
-        if authorized.mode == AuthorizationMode::Modified {
-            modified = Some(ModifiedPlan {
-                by: by(events),
-                plan: authorized.content.clone(),
-                changes: step_changes(&authorized.changes),
-            });
-        }
-    }
-    has_failed |= done.iter().any(|step| !step.ok);
+    let Progress {
+        done,
+        has_begun,
+        has_failed,
+        modified,
+    } = progress(executions);
     // What the user changed counts from then on.
     let content = modified.as_ref().map_or(plan, |modified| &modified.plan);
     let mut ids = content.steps.iter().map(|step| &step.step_id);
@@ -88,7 +77,7 @@ pub fn plan_view(
         (Some(_), _) => PlanState::Rejected,
         _ if has_failed => PlanState::Halted,
         (_, None) => PlanState::Completed,
-        _ if forward.count() == 0 => PlanState::Proposed,
+        _ if !has_begun => PlanState::Proposed,
         _ => PlanState::Underway,
     };
     let is_open = matches!(state, PlanState::Proposed | PlanState::Underway);
@@ -114,6 +103,36 @@ pub fn plan_view(
         executions: executions.iter().map(brief).collect(),
         next_step,
     })
+}
+
+/// What the executions of a plan did, without those that took changes back.
+#[derive(Default)]
+struct Progress<'a> {
+    done: Vec<&'a StepFinished>,
+    has_begun: bool,
+    has_failed: bool,
+    modified: Option<ModifiedPlan>,
+}
+
+fn progress(executions: &[(RunRow, Vec<Event>)]) -> Progress<'_> {
+    let mut progress = Progress::default();
+    for (row, events) in executions {
+        let Some(authorized) = authorized(events).filter(|it| it.undoes.is_none()) else {
+            continue;
+        };
+        progress.has_begun = true;
+        progress.has_failed |= matches!(row.state, RunState::Failed | RunState::Cancelled);
+        progress.done.extend(finished_steps(events));
+        if authorized.mode == AuthorizationMode::Modified {
+            progress.modified = Some(ModifiedPlan {
+                by: by(events),
+                plan: authorized.content.clone(),
+                changes: step_changes(&authorized.changes),
+            });
+        }
+    }
+    progress.has_failed |= progress.done.iter().any(|step| !step.ok);
+    progress
 }
 
 fn budget(accepted: &Accepted, events: &[Event]) -> BudgetView {

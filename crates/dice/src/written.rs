@@ -70,26 +70,14 @@ pub fn written(text: &str, place: Place) -> Result<Written> {
         let detail = "bots differ in what a sign before dice means: an advantage is d20 adv, a disadvantage d20 dis";
         return Err(reader.wrong(detail));
     }
-    let mut times = reader.times_before();
+    let times = reader.times_before();
     let (part, repeated) = reader.rolled()?;
-    let mut behind = repeated;
     if reader.explodes_or_repeats() {
         let detail =
             "bots differ in what x means here: exploding dice are 5d10!, several rolls are 10#5d10";
         return Err(reader.wrong(detail));
     }
-    loop {
-        match behind.or_else(|| reader.times_behind()) {
-            Some(_) if times.is_some() => {
-                return Err(reader.wrong("how many times is said twice"));
-            }
-            Some(number) => times = Some(number),
-            None if reader.edge()? || reader.operation_behind() => {}
-            None => break,
-        }
-        behind = None;
-        reader.spaces();
-    }
+    let times = times_of(&mut reader, times, repeated)?;
     let unexpected = reader.ambiguous().or_else(|| reader.unexpected());
     if reader.is_within_a_word() {
         return Err(unexpected.unwrap_or_else(|| reader.wrong("dice end here")));
@@ -123,6 +111,26 @@ pub fn written(text: &str, place: Place) -> Result<Written> {
         unexpected: unexpected.filter(|_| comment.is_none()),
         comment: comment.filter(|comment| !comment.is_empty()),
     })
+}
+
+/// Reads what follows the dice, and returns how many times they are rolled, if it is said: before the
+/// dice (`times`), in them (`behind`) or behind them.
+fn times_of(
+    reader: &mut Reader,
+    mut times: Option<u32>,
+    mut behind: Option<u32>,
+) -> Result<Option<u32>> {
+    loop {
+        match behind.take().or_else(|| reader.times_behind()) {
+            Some(_) if times.is_some() => {
+                return Err(reader.wrong("how many times is said twice"));
+            }
+            Some(number) => times = Some(number),
+            None if reader.edge()? || reader.operation_behind() => {}
+            None => return Ok(times),
+        }
+        reader.spaces();
+    }
 }
 
 /// True for `5d10>=7`: some bots compare the total, others count the dice.

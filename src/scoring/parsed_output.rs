@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use super::Output;
 use super::answer::{Answer, Options, dates, final_answer, letter_of, parse};
 use super::checks::{
-    Path, Screening, SentenceCounts, Soundness, Step, path_to, screen_answer, soundness,
+    Path, Repeats, Screening, SentenceCounts, Soundness, Step, path_to, screen_answer, soundness,
 };
 use super::expr::{Verdict, equations};
 use crate::domain::{ConductKind, Obtained, Tag, Unit};
@@ -93,15 +93,20 @@ impl<'a> ParsedOutput<'a> {
         let own_code = blocks
             .iter()
             .filter(|block| !request.text.contains(block.code.trim()));
+        let pairs = pairs(&words);
+        let repeats = Repeats {
+            pairs: pairs.len(),
+            sentences,
+        };
         Self {
             output,
             weight,
-            pairs: pairs(&words),
+            pairs,
             figures: figures(&prose),
             code: parsed(own_code.take(MAX_BLOCKS)),
             path: path_to(number, &steps(&prose)),
             bad_dates: dates::faulty(&prose),
-            screening: screen_answer((&request.text, &request.words), (&body, &words, &sentences)),
+            screening: screen_answer((&request.text, &request.words), (&body, &words), &repeats),
             answer,
             answer_unit,
             words,

@@ -135,8 +135,8 @@ fn pieces(line: &str) -> impl Iterator<Item = &str> {
 }
 
 fn pieces_of(line: &str) -> Vec<&str> {
-    let ends = if line.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) {
-        ends_in_ascii(line.as_bytes())
+    let ends = if line.chars().all(is_simple) {
+        simple_ends(line)
     } else {
         let bounds = line.split_sentence_bound_indices();
         bounds.map(|(at, piece)| at + piece.len()).collect()
@@ -155,31 +155,40 @@ fn pieces_of(line: &str) -> Vec<&str> {
     out
 }
 
-/// Returns where the sentences of a line of printable ASCII end: the rules SB6 to SB11 of Unicode,
+/// True for printable ASCII, for letters of European languages, and for some symbols: characters for
+/// which [`simple_ends`] has the rules.
+fn is_simple(c: char) -> bool {
+    matches!(c, '\t' | ' '..='~' | '\u{c0}'..='\u{17f}' | '°' | '±' | '–' | '—' | '€' | '→' | '≈' | '≤' | '≥')
+}
+
+/// Returns where the sentences of a line of such characters end: the rules SB6 to SB11 of Unicode,
 /// without looking up the class of each character.
-fn ends_in_ascii(line: &[u8]) -> Vec<usize> {
-    let at = |index: usize| line.get(index).copied().unwrap_or_default();
-    let skip = |from: usize, is: fn(u8) -> bool| {
-        let rest = line.iter().skip(from);
-        from + rest.take_while(|byte| is(**byte)).count()
+fn simple_ends(line: &str) -> Vec<usize> {
+    let from = |index: usize| line.get(index..).unwrap_or_default();
+    let at = |index: usize| from(index).chars().next().unwrap_or_default();
+    let skip = |index: usize, is: fn(char) -> bool| {
+        let rest = from(index);
+        index + rest.find(|c| !is(c)).unwrap_or(rest.len())
     };
-    let is_term = |byte: u8| matches!(byte, b'.' | b'!' | b'?');
+    let is_term = |c: char| matches!(c, '.' | '!' | '?');
     let (mut ends, mut index) = (vec![], 0);
-    while index < line.len() {
-        let (term, next) = (at(index), index + 1);
-        let is_in_word = index > 0 && at(index - 1).is_ascii_alphabetic();
+    while let Some(length) = from(index).find(is_term) {
+        let place = index + length;
+        let (term, next) = (at(place), place + 1);
         index = next;
-        let is_inside = at(next).is_ascii_digit() || (is_in_word && at(next).is_ascii_uppercase());
-        if !is_term(term) || (term == b'.' && is_inside) {
+        let before = line.get(..place).and_then(|text| text.chars().next_back());
+        let is_in_word = before.is_some_and(char::is_alphabetic);
+        let is_inside = at(next).is_ascii_digit() || (is_in_word && at(next).is_uppercase());
+        if term == '.' && is_inside {
             continue;
         }
-        let is_closing = |byte| b"\"'()[]{}".contains(&byte);
-        let end = skip(skip(next, is_closing), |byte| b" \t".contains(&byte));
+        let end = skip(next, |c| "\"'()[]{}".contains(c));
+        let end = skip(end, |c| c == ' ' || c == '\t');
         index = end;
-        let is_neutral = |byte: u8| !byte.is_ascii_alphabetic() && !b".!?".contains(&byte);
+        let is_neutral = |c: char| !c.is_alphabetic() && !matches!(c, '.' | '!' | '?');
         let goes_on = is_term(at(end))
-            || b",-:;".contains(&at(end))
-            || (term == b'.' && at(skip(end, is_neutral)).is_ascii_lowercase());
+            || ",-:;–—".contains(at(end))
+            || (term == '.' && at(skip(end, is_neutral)).is_lowercase());
         if !goes_on {
             ends.push(end);
         }
@@ -349,12 +358,13 @@ mod tests {
         }
 
         #[test]
-        fn a_sentence_of_ascii_ends_where_unicode_says(
-            line in "([.!? ]|[a-zA-Z0-9]|[ -~\t]){1,40}"
+        fn a_sentence_of_simple_characters_ends_where_unicode_says(
+            line in "([.!? ]|[a-zA-Z0-9äÄ]|[ -~\t]|[\u{c0}-\u{17f}°±–—€→≈≤≥]){1,40}"
         ) {
+            prop_assert!(line.chars().all(is_simple));
             let bounds = line.split_sentence_bound_indices();
             let expected: Vec<usize> = bounds.map(|(at, piece)| at + piece.len()).collect();
-            prop_assert_eq!(ends_in_ascii(line.as_bytes()), expected);
+            prop_assert_eq!(simple_ends(&line), expected);
         }
     }
 

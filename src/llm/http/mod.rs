@@ -38,6 +38,9 @@ const STALL: Duration = Duration::from_secs(20);
 /// Providers send a few at most. An endless sequence would keep a CPU busy until the deadline.
 const MAX_INTERIM_RESPONSES: u32 = 100;
 
+/// The bytes of most requests, rounded up.
+const BODY_BYTES: usize = 16 * 1024;
+
 /// A client for all calls to one provider.
 pub(super) struct HttpClient {
     provider: String,
@@ -202,7 +205,8 @@ impl HttpClient {
             provider: provider(),
             detail: self.clean(&detail),
         };
-        let body = serde_json::to_vec(call.body).map_err(|error| unfit(error.to_string()))?;
+        let mut body = Vec::with_capacity(BODY_BYTES);
+        serde_json::to_writer(&mut body, call.body).map_err(|error| unfit(error.to_string()))?;
         let mut request = Request::post(without_password(call.url).as_str())
             .body(Full::new(Bytes::from(body)))
             .map_err(|error| unfit(error.to_string()))?;

@@ -12,6 +12,13 @@ use crate::text::{any_of, clip, each_sentence, pattern, pattern_of_ascii_words, 
 /// The sentences of a text, without punctuation and in lower case, and how often it has each.
 pub(in crate::scoring) type SentenceCounts = BTreeMap<String, usize>;
 
+/// How much a text repeats itself.
+pub(in crate::scoring) struct Repeats {
+    /// The number of different pairs of adjacent words.
+    pub pairs: usize,
+    pub sentences: SentenceCounts,
+}
+
 /// The kind of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case", const_into_str)]
@@ -155,8 +162,8 @@ fn of_kind(rules: &[&'static Rule], finds: &str) -> impl Iterator<Item = &'stati
         .filter(move |rule| rule.finds == finds)
 }
 
-/// Screens a text, which has these words and sentences, by itself.
-fn screen(text: &str, found: &[String], sentences: &SentenceCounts) -> Screening {
+/// Screens a text, which has these words, by itself.
+fn screen(text: &str, found: &[String], repeats: &Repeats) -> Screening {
     let mut out = Screening::default();
     if found.is_empty() {
         out.add(FlagKind::Empty, 1.0);
@@ -166,7 +173,7 @@ fn screen(text: &str, found: &[String], sentences: &SentenceCounts) -> Screening
         out.add(kind, weight);
     }
     attacks(text, 1.0, &mut out);
-    if let Some(weight) = repetition(text, found, sentences) {
+    if let Some(weight) = repetition(text, found.len(), repeats) {
         out.add(FlagKind::Repetition, weight);
     }
     out
@@ -174,15 +181,16 @@ fn screen(text: &str, found: &[String], sentences: &SentenceCounts) -> Screening
 
 /// Screens an output against the request that it answers: everything in [`screen`], and echo. An
 /// answer to a question about attacks may quote some. There, text in quotes or code weighs little.
-/// Both texts come with their words, the output also with its sentences.
+/// Both texts come with their words.
 pub(in crate::scoring) fn screen_answer(
     (message, asked): (&str, &[String]),
-    (text, said, sentences): (&str, &[String], &SentenceCounts),
+    (text, said): (&str, &[String]),
+    repeats: &Repeats,
 ) -> Screening {
     use FlagKind::{Echo, Injection, JudgeAttack};
     static QUOTED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r#"(?s)```.*?```|`[^`\n]+`|"[^"\n]{1,300}""#));
-    let mut out = screen(text, said, sentences);
+    let mut out = screen(text, said, repeats);
     let attacks_found = [JudgeAttack, Injection]
         .iter()
         .any(|kind| out.0.contains_key(kind));
@@ -278,14 +286,10 @@ fn refusal(text: &str) -> Option<(FlagKind, f64)> {
     Some((if helps() { PartialRefusal } else { Refusal }, soft))
 }
 
-/// Finds a loop: few distinct runs of three words, a recurring sentence, or one character repeated.
-fn repetition(text: &str, found: &[String], sentences: &SentenceCounts) -> Option<f64> {
-    let mut runs = HashSet::new();
-    let is_varied = |run| {
-        runs.insert(run);
-        ratio(runs.len(), found.len() - 2) >= 0.35
-    };
-    if found.len() >= 24 && !found.windows(3).any(is_varied) {
+/// Finds a loop: few distinct pairs of words, a recurring sentence, or one character repeated.
+fn repetition(text: &str, words: usize, repeats: &Repeats) -> Option<f64> {
+    let Repeats { pairs, sentences } = repeats;
+    if words >= 24 && ratio(*pairs, words - 1) < 0.35 {
         return Some(1.0);
     }
     let mut run = (' ', 0);
@@ -309,16 +313,17 @@ mod tests {
     use super::*;
     use crate::text::words;
 
-    fn sentences(text: &str) -> SentenceCounts {
-        let mut counts = SentenceCounts::new();
+    fn repeats(text: &str) -> Repeats {
+        let mut sentences = SentenceCounts::new();
         for sentence in each_sentence(text) {
-            *counts.entry(sentence.to_owned()).or_default() += 1;
+            *sentences.entry(sentence.to_owned()).or_default() += 1;
         }
-        counts
+        let pairs = words(text).windows(2).collect::<HashSet<_>>().len();
+        Repeats { pairs, sentences }
     }
 
     fn flagged(text: &str) -> Option<FlagKind> {
-        let found = screen(text, &words(text), &sentences(text))
+        let found = screen(text, &words(text), &repeats(text))
             .0
             .into_iter()
             .filter(|(_, weight)| *weight >= 0.5);
@@ -387,8 +392,7 @@ mod tests {
         let asked = "What is the capital of France today?";
         let echoes = |said: &str| {
             let (of_asked, of_said) = (words(asked), words(said));
-            screen_answer((asked, &of_asked), (said, &of_said, &sentences(said)))
-                .has(FlagKind::Echo)
+            screen_answer((asked, &of_asked), (said, &of_said), &repeats(said)).has(FlagKind::Echo)
         };
         assert!(echoes(asked));
         assert!(!echoes("The capital of France is Paris."));

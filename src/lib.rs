@@ -52,8 +52,9 @@
 //!
 //! A module uses only modules listed before it, and often fewer. `domain`, `clock` and `text` use
 //! no other module. `tests/it/architecture.rs` checks the allowed dependencies, and
-//! which external crates each module may use. Two public traits have several implementations and
-//! are used as `dyn`: `Store` in [`journal`] and `ChatModel` in [`llm`].
+//! which external crates each module may use. Public traits that are used as `dyn`: the
+//! stores in [`journal`], `ChatModel` in [`llm`], and `DecisionStrategy` with its `Llm` in
+//! [`strategies`].
 
 pub mod actions;
 pub mod app;

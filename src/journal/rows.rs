@@ -178,7 +178,7 @@ fn body(event: &Event) -> Result<String, Error> {
 /// True if an event has JSON of any shape, which could be nested too deep.
 fn has_values(event: &Event) -> bool {
     match event {
-        Event::Accepted(accepted) => accepted.action.is_some(),
+        Event::Accepted(accepted) => accepted.tools.is_some(),
         Event::Finished(finished) => match &finished.ending {
             Ending::Replied { reply } => reply.audit.is_some(),
             Ending::Acted { .. } => true,

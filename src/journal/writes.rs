@@ -353,12 +353,12 @@ async fn link<C: Connection>(
     head: Head,
 ) -> Result<i64, Failure> {
     let (mut seq, mut prev) = head;
-    let (id, mut spent) = (run.to_string(), 0);
+    let (id, mut spent) = (run.to_string(), 0_i64);
     for entry in entries {
         let (line, hash) = entry.link(run, (seq + 1, at), &prev);
         if connection.change(insert_entry(&id, &line, &hash)).await? > 0 {
             (seq, prev) = (line.seq, hash);
-            spent += entry.spent;
+            spent = entry.spent.saturating_add(spent);
             if let Some(change) = entry.change.clone() {
                 connection.change(project(&id, at, change)).await?;
             }
@@ -528,7 +528,7 @@ pub(super) async fn restore<D: Database>(
                     for (entry, (at, cost, change)) in archive.entries.iter().zip(changes) {
                         let (line, hash) = (entry.line(), &entry.hash);
                         tx.change(insert_entry(&id, &line, hash)).await?;
-                        spent += cost;
+                        spent = cost.saturating_add(spent);
                         if let Some(change) = change.clone() {
                             tx.change(project(&id, *at, change)).await?;
                         }

@@ -1,13 +1,11 @@
 //! One output, parsed once. All measures of agreement and axes come from here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::Output;
 use super::answer::{Answer, Options, dates, final_answer, letter_of, parse};
-use super::checks::{
-    Path, Repeats, Screening, SentenceCounts, Soundness, Step, path_to, screen_answer, soundness,
-};
+use super::checks::{Path, Repeats, Screening, Soundness, Step, path_to, screen_answer, soundness};
 use super::expr::{Verdict, equations};
 use crate::domain::{ConductKind, Obtained, Tag, Unit};
 use crate::text::{
@@ -55,7 +53,7 @@ pub(super) struct ParsedOutput<'a> {
     pub output: &'a Output<'a>,
     /// The role's weight in the config.
     pub weight: f64,
-    /// Every sentence of the report once, in reading order.
+    /// The texts of the report in reading order, each with new sentences.
     pub body: String,
     pub words: Vec<String>,
     /// Hashes of adjacent words.
@@ -81,7 +79,7 @@ impl<'a> ParsedOutput<'a> {
         weight: f64,
         conduct: Option<ConductKind>,
     ) -> Self {
-        let (body, sentences) = body(output);
+        let (body, counts) = body(output);
         let Markdown { prose, blocks, .. } = read_markdown(&body);
         let words = words(&body);
         let (answer, answer_unit) = answer(output, request).unzip();
@@ -96,7 +94,7 @@ impl<'a> ParsedOutput<'a> {
         let pairs = pairs(&words);
         let repeats = Repeats {
             pairs: pairs.len(),
-            sentences,
+            sentence: counts.into_values().max().unwrap_or(0),
         };
         Self {
             output,
@@ -207,11 +205,11 @@ fn pairs(words: &[String]) -> BTreeSet<u64> {
         .collect()
 }
 
-/// Returns the report's texts in reading order, and how often they have each sentence. A field whose
-/// sentences are all in earlier ones is left out.
-fn body(output: &Output<'_>) -> (String, SentenceCounts) {
+/// Returns the report's texts in reading order, and how often they have each sentence, by its
+/// [`key`]. A field whose sentences are all in earlier ones is left out.
+fn body(output: &Output<'_>) -> (String, BTreeMap<String, usize>) {
     let report = output.report;
-    let mut counts = SentenceCounts::new();
+    let mut counts = BTreeMap::new();
     let mut out = String::new();
     // The reasoning keeps its form, with code and lists. Of the other fields only new text is
     // added.

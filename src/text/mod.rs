@@ -58,7 +58,7 @@ pub fn collapse_whitespace(text: &str) -> Cow<'_, str> {
     {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(text.nfc().filter(shows).map(plain).collect())
+    Cow::Owned(text.chars().filter(shows).nfc().map(plain).collect())
 }
 
 /// Returns the words of a text in lower case.
@@ -251,8 +251,10 @@ pub fn without_marker(line: &str) -> &str {
 
 /// Returns the numbers of a text as written, without thousands separators: "1,200.50" is "1200.5".
 pub fn figures(text: &str) -> BTreeSet<String> {
+    // A narrow no-break space can be inside a number.
+    let is_break = |c: char| c.is_whitespace() && c != '\u{202f}';
     let with_digits = text
-        .split_whitespace()
+        .split(is_break)
         .filter(|part| part.bytes().any(|byte| byte.is_ascii_digit()));
     with_digits
         .flat_map(UnicodeSegmentation::unicode_words)

@@ -22,7 +22,7 @@ impl WriteConnection {
         Ok(())
     }
 
-    /// Returns how many rows all statements so far have changed, also those that were undone.
+    /// Returns how many rows all statements so far have changed, also those that were rolled back.
     pub fn total_changes(&self) -> u64 {
         self.0.total_changes()
     }

@@ -2,8 +2,8 @@
 //!
 //! Transactions that arrive during another one share the next: a commit waits for the disk, and a
 //! run makes about seven. Each transaction is written completely or not at all: if one fails after it
-//! has changed something, all are rolled back and written one by one. A transaction whose caller no
-//! longer waits is not begun.
+//! has changed something, all are rolled back and written one by one. A transaction is not begun if
+//! its caller does not wait any more when its turn comes.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -106,6 +106,9 @@ trait Job: Send {
     /// Does the work. Returns true if it succeeded.
     fn attempt(&mut self, connection: &mut WriteConnection) -> bool;
 
+    /// Forgets the result, because the work was undone.
+    fn forget(&mut self);
+
     /// Tells the caller the result, or why nothing was committed.
     fn end(self: Box<Self>, uncommitted: Option<Error>);
 }
@@ -139,6 +142,10 @@ where
         let succeeded = matches!(result, Some(Ok(_)));
         self.result = result;
         succeeded
+    }
+
+    fn forget(&mut self) {
+        self.result = None;
     }
 
     fn end(self: Box<Self>, uncommitted: Option<Error>) {
@@ -192,7 +199,10 @@ impl WriterThread {
         match error {
             // One failed after a change, or is too large for the disk, while the others are not.
             Uncommitted::RolledBack(_) if jobs.len() > 1 => {
-                jobs.into_iter().for_each(|job| self.commit(vec![job]));
+                for mut job in jobs {
+                    job.forget();
+                    self.commit(vec![job]);
+                }
             }
             Uncommitted::NotBegun(why) | Uncommitted::RolledBack(why) => {
                 for job in jobs {
@@ -220,7 +230,8 @@ impl WriterThread {
             let succeeded = job.attempt(&mut self.connection);
             // On some errors, such as a full disk, SQLite has rolled back by itself.
             let is_undone = self.connection.is_autocommit();
-            if !succeeded && (is_undone || self.connection.total_changes() != changes) {
+            let has_changed = self.connection.total_changes() != changes;
+            if is_undone || (!succeeded && has_changed) {
                 return Err(None);
             }
         }

@@ -11,5 +11,5 @@ mod syntax_tree;
 pub(super) use code::{Soundness, soundness};
 pub(super) use demands::satisfies;
 pub(super) use path::{Path, Step, path_to};
-pub(super) use screening::{FlagKind, Repeats, Screening, SentenceCounts};
+pub(super) use screening::{FlagKind, Repeats, Screening};
 pub(super) use screening::{obeyed_injection, screen_answer};

@@ -7,16 +7,14 @@ use std::sync::{LazyLock, OnceLock};
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-use crate::text::{any_of, clip, each_sentence, pattern, pattern_of_ascii_words, ratio};
+use crate::text::{any_of, clip, each_sentence, pattern, pattern_of_ascii_words, ratio, sentences};
 
-/// The sentences of a text, without punctuation and in lower case, and how often it has each.
-pub(in crate::scoring) type SentenceCounts = BTreeMap<String, usize>;
-
-/// How much a text repeats itself.
+/// How much a text may repeat itself: bounds that are known before it is screened.
 pub(in crate::scoring) struct Repeats {
     /// The number of different pairs of adjacent words.
     pub pairs: usize,
-    pub sentences: SentenceCounts,
+    /// How often the text has one sentence, regardless of case and punctuation.
+    pub sentence: usize,
 }
 
 /// The kind of a flag.
@@ -173,7 +171,7 @@ fn screen(text: &str, found: &[String], repeats: &Repeats) -> Screening {
         out.add(kind, weight);
     }
     attacks(text, 1.0, &mut out);
-    if let Some(weight) = repetition(text, found.len(), repeats) {
+    if let Some(weight) = repetition(text, found, repeats) {
         out.add(FlagKind::Repetition, weight);
     }
     out
@@ -286,10 +284,15 @@ fn refusal(text: &str) -> Option<(FlagKind, f64)> {
     Some((if helps() { PartialRefusal } else { Refusal }, soft))
 }
 
-/// Finds a loop: few distinct pairs of words, a recurring sentence, or one character repeated.
-fn repetition(text: &str, words: usize, repeats: &Repeats) -> Option<f64> {
-    let Repeats { pairs, sentences } = repeats;
-    if words >= 24 && ratio(*pairs, words - 1) < 0.35 {
+/// How often a recurring sentence occurs at least.
+const MIN_RECURRENCES: usize = 4;
+
+/// Finds a loop: few distinct runs of three words, a recurring sentence, or one character repeated.
+fn repetition(text: &str, found: &[String], repeats: &Repeats) -> Option<f64> {
+    let is_loop = |distinct: usize| ratio(distinct, found.len() - 2) < 0.35;
+    // At most one pair of words begins no run of three.
+    let may_loop = found.len() >= 24 && is_loop(repeats.pairs.saturating_sub(1));
+    if may_loop && is_loop(found.windows(3).collect::<HashSet<_>>().len()) {
         return Some(1.0);
     }
     let mut run = (' ', 0);
@@ -300,12 +303,17 @@ fn repetition(text: &str, words: usize, repeats: &Repeats) -> Option<f64> {
     if text.chars().any(is_run) {
         return Some(1.0);
     }
-    let long = sentences
-        .iter()
-        .filter(|(sentence, _)| sentence.len() >= 12);
-    let counts = long.map(|(_, count)| *count);
-    let (most, all): (usize, usize) = (counts.clone().max()?, counts.sum());
-    (most >= 4 && most * 2 >= all).then(|| ratio(most, all).max(0.6))
+    if repeats.sentence < MIN_RECURRENCES {
+        return None;
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let all = sentences(text);
+    let all = all.iter().filter(|sentence| sentence.len() >= 12);
+    for sentence in all.clone() {
+        *counts.entry(sentence).or_default() += 1;
+    }
+    let (most, all) = (counts.into_values().max()?, all.count());
+    (most >= MIN_RECURRENCES && most * 2 >= all).then(|| ratio(most, all).max(0.6))
 }
 
 #[cfg(test)]
@@ -314,12 +322,11 @@ mod tests {
     use crate::text::words;
 
     fn repeats(text: &str) -> Repeats {
-        let mut sentences = SentenceCounts::new();
-        for sentence in each_sentence(text) {
-            *sentences.entry(sentence.to_owned()).or_default() += 1;
+        let of = |one: &str| sentences(text).iter().filter(|it| **it == one).count();
+        Repeats {
+            pairs: words(text).windows(2).collect::<HashSet<_>>().len(),
+            sentence: each_sentence(text).map(of).max().unwrap_or(0),
         }
-        let pairs = words(text).windows(2).collect::<HashSet<_>>().len();
-        Repeats { pairs, sentences }
     }
 
     fn flagged(text: &str) -> Option<FlagKind> {
@@ -400,6 +407,9 @@ mod tests {
 
     #[test]
     fn ordinary_technical_prose_raises_no_flag() {
+        let grant = |n: usize| format!("GRANT SELECT ON TABLE t{n} TO reader;");
+        let rows: Vec<String> = (0..40).map(grant).collect();
+        assert_eq!(flagged(&rows.join("\n")), None);
         for text in [
             "Set the status column to active and give the index a name. The old rule is ignored.",
             "The grader checks each answer; a valid JSON document is required by the parser.",

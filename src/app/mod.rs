@@ -41,7 +41,7 @@ use crate::config::Config;
 use crate::domain::{Question, RunId, Usd, counted, fingerprint};
 use crate::journal::{
     self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Continues, Entry, NewRun,
-    RunFilter, RunRow, Store, Wake,
+    RunFilter, RunRow, Store, Told, Wake,
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use crate::tools::Toolbox;
@@ -254,12 +254,17 @@ impl App {
     ///
     /// # Errors
     /// [`Rejected`].
-    pub async fn submit(&self, chat: ChatRequest, ids: RequestIds) -> Result<Submitted, Rejected> {
+    pub async fn submit(
+        &self,
+        chat: ChatRequest,
+        ids: RequestIds,
+        told: Told,
+    ) -> Result<Submitted, Rejected> {
         let (mode, source) = (
             chat.question().mode.into_str(),
             chat.question().source.into_str(),
         );
-        let submitted = self.take_on(chat.into_question(), ids, None).await;
+        let submitted = self.take_on(chat.into_question(), ids, (None, told)).await;
         if let Ok(Submitted { joined: false, .. }) = &submitted {
             counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source)
                 .increment(1);
@@ -271,7 +276,7 @@ impl App {
         &self,
         question: Question,
         ids: RequestIds,
-        narrates: Option<RunId>,
+        (narrates, told): (Option<RunId>, Told),
     ) -> Result<Submitted, Rejected> {
         let RequestIds {
             idempotency_key,
@@ -312,7 +317,8 @@ impl App {
         {
             return Ok(known);
         }
-        self.admit(accepted, (key, body_hash), id, slot).await
+        self.admit(accepted, (key, body_hash), (id, told), slot)
+            .await
     }
 
     /// Accepts a run within the limits and starts it.
@@ -320,7 +326,7 @@ impl App {
         &self,
         accepted: Accepted,
         (idempotency_key, body_hash): (Option<String>, String),
-        id: RunId,
+        (id, told): (RunId, Told),
         slot: Slot,
     ) -> Result<Submitted, Rejected> {
         self.pace
@@ -344,6 +350,7 @@ impl App {
                 let hold = AfterAction::Hold {
                     owner: self.runner.owner().to_owned(),
                     lease: self.config.policy.lease,
+                    told,
                 };
                 match self.store.begin(new, hold).await? {
                     ActionStart::Held(lease) => (

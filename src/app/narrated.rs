@@ -7,7 +7,7 @@ use crate::actions::parser::{self, ParsedMessage};
 use crate::actions::reply::Reply;
 use crate::app::{ChatInput, RequestIds};
 use crate::domain::{Context, Question, RunId, Usd};
-use crate::journal::{ActionStart, AfterAction, Ending, Event, Finished, Requester};
+use crate::journal::{ActionStart, AfterAction, Ending, Event, Finished, Requester, Told};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -50,7 +50,10 @@ impl App {
             correlation_id: asked.correlation_id.clone(),
         };
         let submitted = match chat {
-            Ok(chat) => Box::pin(self.take_on(chat.into_question(), ids, Some(asked.id))).await,
+            Ok(chat) => {
+                Box::pin(self.take_on(chat.into_question(), ids, (Some(asked.id), Told::AtOnce)))
+                    .await
+            }
             Err(rejected) => Err(rejected),
         };
         let (run, why) = match submitted {

@@ -10,7 +10,7 @@ use crate::domain::{
 };
 use crate::journal::{
     Accepted, AuthorizationMode, Authorized, Event, Rejection, RejectionKind, RunRow, RunState,
-    ToolIntake,
+    Told, ToolIntake,
 };
 use crate::tools::answers::{AuthorizeMode, ExecutionState, ExecutionView, PlanState, PlanView};
 use crate::tools::validate::validate;
@@ -173,7 +173,9 @@ impl App {
         let id = RunId::from_uuid(self.clock.new_id());
         let kind = accepted.kind().into_str();
         let source = accepted.question.source.into_str();
-        let admitted = self.admit(accepted, (Some(key), body_hash), id, slot).await;
+        let admitted = self
+            .admit(accepted, (Some(key), body_hash), (id, Told::AtOnce), slot)
+            .await;
         if let Ok(Submitted { joined: false, .. }) = &admitted {
             counter!("conclave_runs_accepted_total", "mode" => kind, "source" => source)
                 .increment(1);

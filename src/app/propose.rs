@@ -20,7 +20,7 @@ use crate::actions::{
 use crate::domain::{ActionGate, ActionMode, CommandName};
 use crate::journal::{
     ActionStart, AfterAction, Ending, Event, Executed, GateChecked, Lease, Parsed, Proposed,
-    RunContext, Stop,
+    RunContext, Stop, Told,
 };
 
 /// What the gates say of a proposal.
@@ -57,6 +57,7 @@ impl App {
         let held = AfterAction::Hold {
             owner: self.runner.owner().to_owned(),
             lease: act::lease(policy),
+            told: Told::WithReply,
         };
         let seed = self.clock.new_seed();
         let new = self.new_action(asked.clone(), seed, cap, limits.clone());

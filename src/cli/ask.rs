@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::config::{self, Env};
 use crate::domain::{Context, Mode, Outcome, RunId, Salience, Source, counted};
 use crate::http::reply_body;
-use crate::journal::{Ending, Event};
+use crate::journal::{Ending, Event, Told};
 
 /// How long an interrupted command waits for its run to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -113,7 +113,7 @@ async fn here(
     let window = config.policy.clarification_window;
     let app = start(config).await?;
     let chat = app.chat_request(question).map_err(|why| refused(&why))?;
-    let submitted = app.submit(chat, RequestIds::default()).await;
+    let submitted = app.submit(chat, RequestIds::default(), Told::AtOnce).await;
     let run = submitted.map_err(|why| refused(&why))?.run;
     match followed(&app, run, &mut progress).await? {
         Ending::Replied { reply } => {

@@ -65,11 +65,13 @@ impl Fingerprint {
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {
-    let hex = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
-    let digits = bytes
-        .iter()
-        .flat_map(|byte| [hex(byte >> 4), hex(byte & 15)]);
-    digits.collect()
+    let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
+    let mut hex = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        hex.push(digit(byte >> 4));
+        hex.push(digit(byte & 15));
+    }
+    hex
 }
 
 #[cfg(test)]

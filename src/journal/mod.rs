@@ -52,7 +52,7 @@ pub use store::{
     Acceptance, ActionStart, ActionStore, AdminStore, AfterAction, Annotated, CancelOutcome, Claim,
     Entry, Error, JournalStore, LearnedStore, Lease, LeaseState, MemoryRow, NewRun, Owner,
     Requester, Restored, RunFilter, RunReader, RunRow, RunState, SceneLine, SheetRow,
-    SpendingLimit, SpendingScope, Store, TokenRow, TokenStore,
+    SpendingLimit, SpendingScope, Store, TokenRow, TokenStore, Told,
 };
 pub use tool_event::{
     AuthorizationMode, Authorized, Explained, ExplanationSource, FileBefore, FileChange, Rejection,

@@ -207,7 +207,21 @@ pub enum AfterAction {
     /// It is an action that is over. These are all its further events, including the last.
     End(Vec<Event>),
     /// This process claims the run and works on it.
-    Hold { owner: String, lease: Duration },
+    Hold {
+        owner: String,
+        lease: Duration,
+        told: Told,
+    },
+}
+
+/// When a client learns that its run was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// Before the run works. So the acceptance must survive a crash of the machine.
+    AtOnce,
+    /// With the reply. The acceptance survives the end of the process. The commit that waits for the
+    /// disk before the first call also has the acceptance.
+    WithReply,
 }
 
 /// The result of accepting a run that ends or is claimed at once.
@@ -380,7 +394,8 @@ pub trait JournalStore: Send + Sync {
 
     /// Accepts a run and claims it in one transaction. If the run is an action that is over, the same
     /// transaction writes its end and the effects of its events instead. An action that ends at once
-    /// is free. Its commit survives the end of the process, but need not wait for the disk.
+    /// is free. Its commit survives the end of the process, but need not wait for the disk. For a
+    /// run that is held, [`Told`] decides that.
     async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error>;
 
     /// Claims a run that is queued, or whose lease has expired. Raises its epoch.

@@ -10,7 +10,7 @@ use super::reads::{BY_KEY, exposure};
 use super::rows::{self, Change, Line, Unlinked};
 use super::{
     Acceptance, ActionStart, AfterAction, Annotated, Archive, CancelOutcome, Claim, Claimed,
-    Effect, Error, Event, Learned, LearnedChange, Lease, LeaseState, NewRun, Restored, chain,
+    Effect, Error, Event, Learned, LearnedChange, Lease, LeaseState, NewRun, Restored, Told, chain,
 };
 use crate::domain::{RunId, search_words};
 
@@ -104,14 +104,18 @@ pub(super) async fn begin<D: Database>(
     let accepted = Event::Accepted(Box::new(run.accepted.clone()));
     let (durability, more, held) = match then {
         AfterAction::End(events) => (Durability::Process, events, None),
-        AfterAction::Hold { owner, lease } => {
+        AfterAction::Hold { owner, lease, told } => {
             let held = Lease {
                 run: run.id,
                 owner,
                 epoch: 1,
             };
+            let durability = match told {
+                Told::AtOnce => Durability::Machine,
+                Told::WithReply => Durability::Process,
+            };
             (
-                Durability::Machine,
+                durability,
                 vec![Event::Claimed(held.claimed())],
                 Some((held, lease)),
             )

@@ -243,9 +243,15 @@ fn body(output: &Output<'_>) -> (String, BTreeMap<String, usize>) {
 
 /// Returns a sentence without its punctuation, to recognize it in another field.
 fn key(sentence: &str) -> String {
-    sentence
-        .chars()
-        .filter(|c| c.is_alphanumeric() || *c == ' ')
-        .collect::<String>()
-        .to_lowercase()
+    let mut key = String::with_capacity(sentence.len());
+    key.extend(
+        sentence
+            .chars()
+            .filter(|c| c.is_alphanumeric() || *c == ' '),
+    );
+    if key.is_ascii() {
+        key.make_ascii_lowercase();
+        return key;
+    }
+    key.to_lowercase()
 }

@@ -9,7 +9,7 @@ use conclave::domain::{
 use conclave::journal::{
     Acceptance, ActionIntake, ActionOutcome, ActionStart, AfterAction, Claim, Effect, Ending,
     Event, Executed, Finished, GateChecked, NewRun, Owner, Parsed, PostgresStore, Requester,
-    Restored, RunFilter, RunState, SqliteStore, Store, verify,
+    Restored, RunFilter, RunState, SqliteStore, Store, Told, verify,
 };
 use jiff::SignedDuration;
 use serde_json::json;
@@ -164,6 +164,7 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     let hold = |lease| AfterAction::Hold {
         owner: "o".into(),
         lease,
+        told: Told::AtOnce,
     };
     let ActionStart::Held(lease) = store
         .begin(action(4, "ada", "hm", None), hold(Duration::from_secs(30)))

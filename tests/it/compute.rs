@@ -12,7 +12,7 @@ use conclave::compute::ComputePool;
 use conclave::domain::{RunId, Usd};
 use conclave::journal::{
     ActionStart, AfterAction, Call, CallResult, CallSent, CallStop, Cause, Claim, Ending, Entry,
-    Event, PostgresStore, RunContext, RunState, SqliteStore, Stop, Store, Uncalled, Wake,
+    Event, PostgresStore, RunContext, RunState, SqliteStore, Stop, Store, Told, Uncalled, Wake,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -334,6 +334,7 @@ async fn a_decision_is_stored_with_the_next_intent_and_at_the_end() {
     let hold = AfterAction::Hold {
         owner: "me".into(),
         lease: Duration::from_secs(60),
+        told: Told::AtOnce,
     };
     let ActionStart::Held(lease) = store.begin(run, hold).await.unwrap() else {
         panic!("the run is accepted and claimed");

@@ -13,7 +13,7 @@ use conclave::clock::Clock;
 use conclave::compute::ComputePool;
 use conclave::domain::BilledTokens;
 use conclave::domain::{Context, Mode, RunId, Source, Usd, User};
-use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, Transcript};
+use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, Told, Transcript};
 use conclave::llm::{
     BreakerSettings, CallStop, ChatModel, ChatReply, ChatRequest, Error, Part, Registry,
 };
@@ -281,7 +281,8 @@ pub async fn submit(
         idempotency_key: Some(format!("k{number}")),
         correlation_id: None,
     };
-    app.submit(app.chat_request(input)?, ids).await
+    app.submit(app.chat_request(input)?, ids, Told::WithReply)
+        .await
 }
 
 fn runtime() -> tokio::runtime::Runtime {

@@ -102,7 +102,9 @@ impl InputBound {
 /// token for every byte, so a text has at most as many tokens as bytes. Some tokenizers first
 /// normalize the text to NFKC, which can be longer: the longer form counts.
 pub fn text_bound(text: &str) -> u64 {
-    if text.is_ascii() || is_nfkc_quick(text.chars()) == IsNormalized::Yes {
+    // ASCII is normalized wherever it stands.
+    let others = text.chars().filter(|c| !c.is_ascii());
+    if is_nfkc_quick(others) == IsNormalized::Yes {
         return text.len() as u64;
     }
     let normalized: usize = text.nfkc().map(char::len_utf8).sum();

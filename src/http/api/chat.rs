@@ -25,7 +25,7 @@ use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
 use crate::http::reference::operation::{Content, Operation, Schemas};
 use crate::http::{request_id, sse};
-use crate::journal::Ending;
+use crate::journal::{Ending, Told};
 
 /// A run that continues without the connection that started it.
 #[derive(Serialize, JsonSchema)]
@@ -110,11 +110,18 @@ pub(in crate::http) async fn post(
         idempotency_key: idempotency_key(headers)?,
         correlation_id: request_id::correlation_id(headers),
     };
-    let submitted = app.submit(app.chat_request(input)?, ids).await?;
-    let run = submitted.run;
-    let mut response = if wants(headers, ACCEPT.as_str(), "text/event-stream") {
+    let streams = wants(headers, ACCEPT.as_str(), "text/event-stream");
+    let is_async = wants(headers, "prefer", "respond-async");
+    let told = if streams || is_async {
+        Told::AtOnce
+    } else {
+        Told::WithReply
+    };
+    let chat = app.chat_request(input)?;
+    let run = app.submit(chat, ids, told).await?.run;
+    let mut response = if streams {
         sse::progress(&app, run, 0, parts.extensions.get::<Caller>().cloned()).into_response()
-    } else if wants(headers, "prefer", "respond-async") {
+    } else if is_async {
         let run_id = run.to_string();
         let location = [(LOCATION, format!("/api/runs/{run}"))];
         let applied = [("preference-applied", "respond-async")];

@@ -125,7 +125,7 @@ fn report(text: &str) -> AgentReport {
 
 fn answered(report: AgentReport) -> AgentOutcome {
     AgentOutcome::Answered {
-        report,
+        report: report.into(),
         obtained: Obtained::Clean,
         truncated: false,
         notes: vec![],

@@ -26,6 +26,8 @@ mod replayed;
 mod track_record;
 pub mod routines;
 
+use std::sync::Arc;
+
 use crate::domain::{Confidence, Gate, Reply};
 use crate::journal::step::{GateStep, HintsStep};
 use crate::journal::{Event, Gated, Hinted, RunContext};
@@ -61,7 +63,7 @@ pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
     let request = request.read_as(&planned, run.accepted());
     let stage = Stage::new(run, deps, &request);
     if let Some((synthesized, decision)) = question::without_agents(&request, &planned.plan) {
-        run.record(Event::Synthesized(Box::new(synthesized)))
+        run.record(Event::Synthesized(Arc::new(synthesized)))
             .await?;
         let none = Confidence::none(deps.policy.ask_user_threshold);
         let gated = gate(stage, none, decision).await?;

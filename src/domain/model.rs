@@ -299,7 +299,7 @@ pub fn is_same_model(asked: &str, served: &str) -> bool {
         let variant = variants.find_map(|variant| id.strip_suffix(variant));
         undated(variant.unwrap_or(&id)).to_owned()
     }
-    served.trim().is_empty() || plain(asked) == plain(served)
+    served == asked || served.trim().is_empty() || plain(asked) == plain(served)
 }
 
 /// Suffixes with which OpenRouter selects a routing. Any other text after a colon names another

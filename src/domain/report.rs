@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::evidence::known_tags;
 use super::{Agent, Tag};
@@ -47,11 +46,16 @@ pub struct AgentReport {
 impl AgentReport {
     /// Returns the report as JSON for a prompt, without the model's own confidence (SPEC 3.4).
     pub fn for_models(&self) -> String {
-        let mut value = json!(self);
-        if let Value::Object(map) = &mut value {
-            map.remove("selfConfidence");
-        }
-        value.to_string()
+        let shown = ShownReport {
+            agent: &self.agent,
+            answer_summary: &self.answer_summary,
+            assumptions: &self.assumptions,
+            reasoning: &self.reasoning,
+            steps_or_deliverables: &self.steps_or_deliverables,
+            failure_modes: &self.failure_modes,
+            units: &self.units,
+        };
+        serde_json::to_string(&shown).unwrap_or_default()
     }
 
     /// Returns an empty report.
@@ -67,6 +71,19 @@ impl AgentReport {
             self_confidence: 0.0,
         }
     }
+}
+
+/// A report as other models see it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownReport<'a> {
+    agent: &'a str,
+    answer_summary: &'a [String],
+    assumptions: &'a [String],
+    reasoning: &'a str,
+    steps_or_deliverables: &'a [String],
+    failure_modes: &'a [String],
+    units: &'a [Unit],
 }
 
 /// How a typed value was obtained from a model's text.

@@ -9,6 +9,8 @@ use super::tool_event::{
     step_started_key,
 };
 pub use crate::domain::CallStop;
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,15 +36,15 @@ pub enum Event {
     Planned(Planned),
     Trimmed(Trimmed),
     RoundStarted(RoundStarted),
-    SolverJudged(Box<SolverJudged>),
+    SolverJudged(Arc<SolverJudged>),
     RoundSkipped(RoundSkipped),
     CallSent(CallSent),
     CallSettled(CallSettled),
     Reviewed(Reviewed),
-    CrossChecked(Box<CrossChecked>),
-    AgentFinished(Box<AgentFinished>),
-    Scored(Box<Scored>),
-    Synthesized(Box<Synthesized>),
+    CrossChecked(Arc<CrossChecked>),
+    AgentFinished(Arc<AgentFinished>),
+    Scored(Arc<Scored>),
+    Synthesized(Arc<Synthesized>),
     Gated(Gated),
     Finished(Box<Finished>),
     Feedback(Feedback),
@@ -455,7 +457,7 @@ pub struct AgentFinished {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentOutcome {
     Answered {
-        report: AgentReport,
+        report: Arc<AgentReport>,
         obtained: Obtained,
         /// True if the output was cut at its token limit.
         truncated: bool,

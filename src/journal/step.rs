@@ -1,5 +1,7 @@
 //! Steps of a run: effects whose output is recorded once, under a key of its own.
 
+use std::sync::Arc;
+
 use super::event::{
     AgentFinished, CROSS_CHECKED, Event, Gated, Hinted, Planned, RoundSkipped, RoundStarted,
     SOLVER_JUDGED, Scored, SolverJudged, Synthesized, Trimmed, agent_key, scored_key, trimmed_key,
@@ -107,14 +109,14 @@ impl Step for RoundStep {
 pub struct SolverStep;
 
 impl Step for SolverStep {
-    type Output = Box<SolverJudged>;
+    type Output = Arc<SolverJudged>;
     const RECORD: fn(Self::Output) -> Event = Event::SolverJudged;
 
     fn key(&self) -> String {
         SOLVER_JUDGED.to_owned()
     }
 
-    fn output(event: Event) -> Option<Box<SolverJudged>> {
+    fn output(event: Event) -> Option<Arc<SolverJudged>> {
         match event {
             Event::SolverJudged(output) => Some(output),
             _ => None,
@@ -150,14 +152,14 @@ pub struct AgentStep {
 }
 
 impl Step for AgentStep {
-    type Output = Box<AgentFinished>;
+    type Output = Arc<AgentFinished>;
     const RECORD: fn(Self::Output) -> Event = Event::AgentFinished;
 
     fn key(&self) -> String {
         agent_key(self.round, self.agent)
     }
 
-    fn output(event: Event) -> Option<Box<AgentFinished>> {
+    fn output(event: Event) -> Option<Arc<AgentFinished>> {
         match event {
             Event::AgentFinished(output) => Some(output),
             _ => None,
@@ -169,14 +171,14 @@ impl Step for AgentStep {
 pub struct CrossCheckStep;
 
 impl Step for CrossCheckStep {
-    type Output = Box<CrossChecked>;
+    type Output = Arc<CrossChecked>;
     const RECORD: fn(Self::Output) -> Event = Event::CrossChecked;
 
     fn key(&self) -> String {
         CROSS_CHECKED.into()
     }
 
-    fn output(event: Event) -> Option<Box<CrossChecked>> {
+    fn output(event: Event) -> Option<Arc<CrossChecked>> {
         match event {
             Event::CrossChecked(output) => Some(output),
             _ => None,
@@ -190,14 +192,14 @@ pub struct ScoreStep {
 }
 
 impl Step for ScoreStep {
-    type Output = Box<Scored>;
+    type Output = Arc<Scored>;
     const RECORD: fn(Self::Output) -> Event = Event::Scored;
 
     fn key(&self) -> String {
         scored_key(self.round)
     }
 
-    fn output(event: Event) -> Option<Box<Scored>> {
+    fn output(event: Event) -> Option<Arc<Scored>> {
         match event {
             Event::Scored(output) => Some(output),
             _ => None,
@@ -209,14 +211,14 @@ impl Step for ScoreStep {
 pub struct SynthesisStep;
 
 impl Step for SynthesisStep {
-    type Output = Box<Synthesized>;
+    type Output = Arc<Synthesized>;
     const RECORD: fn(Self::Output) -> Event = Event::Synthesized;
 
     fn key(&self) -> String {
         "synthesis".into()
     }
 
-    fn output(event: Event) -> Option<Box<Synthesized>> {
+    fn output(event: Event) -> Option<Arc<Synthesized>> {
         match event {
             Event::Synthesized(output) => Some(output),
             _ => None,

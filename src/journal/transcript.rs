@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    Accepted, AgentFinished, AgentOutcome, CallSent, CallSettled, CallView, Converged,
-    CrossChecked, Decided, Draft, Entry, Event, Feedback, Finished, Gated, Hinted, Learned,
-    Planned, RoundSkipped, RoundStarted, Scored, SolverJudged, Synthesized, Trimmed,
+    Accepted, AgentFinished, CallSent, CallSettled, CallView, Converged, CrossChecked, Decided,
+    Draft, Entry, Event, Feedback, Finished, Gated, Hinted, Learned, Planned, RoundSkipped,
+    RoundStarted, Scored, SolverJudged, Synthesized, Trimmed,
 };
 use crate::domain::{Agent, AgentReport, Judgement, TaskType};
 
@@ -168,10 +168,7 @@ impl<'a> Transcript<'a> {
         let answered = self
             .standing()
             .into_iter()
-            .filter_map(|(agent, finished)| match &finished.outcome {
-                AgentOutcome::Answered { report, .. } => Some((agent, report)),
-                AgentOutcome::Failed { .. } => None,
-            });
+            .filter_map(|(agent, finished)| Some((agent, finished.outcome.report()?)));
         answered.collect()
     }
 
@@ -195,16 +192,19 @@ fn standing<'a>(outcomes: &[&'a AgentFinished]) -> BTreeMap<Agent, &'a AgentFini
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::domain::{FailureCause, Obtained};
+    use crate::journal::AgentOutcome;
 
     fn finished(round: u8, agent: Agent, answer: Option<&str>) -> Event {
         let outcome = match answer {
             Some(answer) => AgentOutcome::Answered {
-                report: AgentReport {
+                report: Arc::new(AgentReport {
                     answer_summary: vec![answer.into()],
                     ..AgentReport::empty(agent)
-                },
+                }),
                 obtained: Obtained::Clean,
                 truncated: false,
                 notes: vec![],
@@ -216,7 +216,7 @@ mod tests {
                 by_deadline: false,
             },
         };
-        Event::AgentFinished(Box::new(AgentFinished {
+        Event::AgentFinished(Arc::new(AgentFinished {
             round,
             agent,
             outcome,

@@ -359,7 +359,11 @@ pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
 /// ("claude" of "anthropic/claude-sonnet-5.5", "gpt" of "gpt-6-luna"). Members of one family often
 /// make the same mistakes.
 pub fn family(model: &str) -> String {
-    let name = model.rsplit('/').next().unwrap_or(model).to_lowercase();
-    let letters: String = name.chars().take_while(|c| c.is_alphabetic()).collect();
-    if letters.is_empty() { name } else { letters }
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let end = name.find(|c: char| !c.is_alphabetic());
+    let letters = end.and_then(|end| name.get(..end));
+    letters
+        .filter(|it| !it.is_empty())
+        .unwrap_or(name)
+        .to_lowercase()
 }

@@ -1,7 +1,9 @@
 //! One output, parsed once. All measures of agreement and axes come from here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::BuildHasher as _;
+
+use rustc_hash::FxBuildHasher;
 
 use super::Output;
 use super::answer::{Answer, Options, dates, final_answer, letter_of, parse};
@@ -9,7 +11,8 @@ use super::checks::{Path, Repeats, Screening, Soundness, Step, path_to, screen_a
 use super::expr::{Verdict, equations};
 use crate::domain::{ConductKind, Obtained, Tag, Unit};
 use crate::text::{
-    self, Block, Markdown, clip, collapse_whitespace, each_sentence, figures, read_markdown, words,
+    self, Block, Markdown, Word, clip, collapse_whitespace, each_sentence, figures, read_markdown,
+    words,
 };
 
 /// The most units of a report that are read.
@@ -22,7 +25,7 @@ const MAX_BLOCKS: usize = 10;
 #[derive(Debug)]
 pub(super) struct Request {
     pub text: String,
-    pub words: Vec<String>,
+    pub words: Vec<Word>,
     pub pairs: BTreeSet<u64>,
     pub figures: BTreeSet<String>,
     /// Its figures and words: everything that a report can copy from it.
@@ -35,7 +38,11 @@ impl Request {
         let text = collapse_whitespace(clip(message, text::MAX_BYTES)).into_owned();
         let words = words(&text);
         let figures = figures(&text);
-        let stated = figures.iter().chain(&words).cloned().collect();
+        let stated = figures
+            .iter()
+            .cloned()
+            .chain(words.iter().map(Word::to_string))
+            .collect();
         Self {
             pairs: pairs(&words),
             figures,
@@ -55,7 +62,7 @@ pub(super) struct ParsedOutput<'a> {
     pub weight: f64,
     /// The texts of the report in reading order, each with new sentences.
     pub body: String,
-    pub words: Vec<String>,
+    pub words: Vec<Word>,
     /// Hashes of adjacent words.
     pub pairs: BTreeSet<u64>,
     pub figures: BTreeSet<String>,
@@ -173,7 +180,7 @@ fn new_words(text: &str, request: &Request) -> Option<String> {
     let new: Vec<&str> = all
         .iter()
         .filter(|word| !request.words.contains(word))
-        .map(String::as_str)
+        .map(Word::as_str)
         .collect();
     (!new.is_empty() && 2 * new.len() <= all.len()).then(|| new.join(" "))
 }
@@ -192,13 +199,11 @@ fn steps(prose: &str) -> Vec<Step> {
         .collect()
 }
 
-fn pairs(words: &[String]) -> BTreeSet<u64> {
-    let hash = |word: &String| {
-        let mut hasher = DefaultHasher::new();
-        word.hash(&mut hasher);
-        hasher.finish()
-    };
-    let hashes: Vec<u64> = words.iter().map(hash).collect();
+fn pairs(words: &[Word]) -> BTreeSet<u64> {
+    let hashes: Vec<u64> = words
+        .iter()
+        .map(|word| FxBuildHasher.hash_one(word))
+        .collect();
     let pairs = hashes.array_windows();
     pairs
         .map(|[first, second]| first.rotate_left(1) ^ second)

@@ -13,7 +13,7 @@ use super::strategy::{
 };
 use crate::committee::Failure;
 use crate::domain::{AskedFirst, DecisionPath, Salience, ShownAnswer};
-use crate::text;
+use crate::text::{self, Word};
 
 /// The most candidates that a model is shown, whatever is configured.
 pub const MOST_SHOWN: usize = 5;
@@ -65,7 +65,7 @@ impl HeuristicFirst {
 /// True if two questions have the same figures, versions and other words with digits. Where they
 /// differ, so do the answers.
 pub fn has_same_figures(known: &str, asked: &str) -> bool {
-    let figures = |text: &str| -> BTreeSet<String> {
+    let figures = |text: &str| -> BTreeSet<Word> {
         let words = text::words(text).into_iter();
         words
             .filter(|word| word.contains(|c: char| c.is_numeric()))

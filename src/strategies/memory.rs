@@ -62,8 +62,8 @@ impl Memory {
     pub async fn found(&self, question: &Question) -> Result<Vec<LearnedRow>, Error> {
         let mut terms: Vec<String> = vec![];
         for word in text::words(text::clip(&question.message, text::MAX_BYTES)) {
-            if terms.len() < MAX_TERMS && !terms.contains(&word) {
-                terms.push(word);
+            if terms.len() < MAX_TERMS && !terms.iter().any(|known| *known == word) {
+                terms.push(word.into());
             }
         }
         let scope = learned_scope(question);

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use compact_str::CompactString;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -67,9 +68,14 @@ pub fn collapse_whitespace(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().filter(shows).nfc().map(plain).collect())
 }
 
+/// A word in lower case. Short ones, which are nearly all, need no allocation.
+pub type Word = CompactString;
+
 /// Returns the words of a text in lower case.
-pub fn words(text: &str) -> Vec<String> {
-    words_as_written(text).map(str::to_lowercase).collect()
+pub fn words(text: &str) -> Vec<Word> {
+    words_as_written(text)
+        .map(Word::from_str_to_lowercase)
+        .collect()
 }
 
 /// Returns the number of words of a text.
@@ -282,6 +288,10 @@ pub fn names(text: &str) -> BTreeSet<String> {
 }
 
 fn figure(word: &str) -> String {
+    let is_plain = word.len() <= 15 && word.bytes().all(|byte| byte.is_ascii_digit());
+    if is_plain && !word.starts_with('0') {
+        return word.to_owned();
+    }
     let plain: String = word.chars().filter(|c| *c != ',').collect();
     let number = plain
         .parse::<f64>()

@@ -76,23 +76,22 @@ pub fn parse<T: DeserializeOwned>(text: &str, schema: &Schema) -> Result<Parsed<
     }
     let check = schema.check()?;
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
-    let exact = serde_json::from_str::<Value>(text);
-    if exact
-        .as_ref()
-        .is_ok_and(|value| nesting(value) > MAX_NESTING)
-    {
-        return Err(whole(&nested_too_deep()));
-    }
-    if let Ok(value) = &exact
-        && check.is_as_wanted(value)
-        && let Ok(value) = T::deserialize(value)
-    {
-        return Ok(Parsed {
-            value,
-            clean: true,
-            notes: vec![],
-        });
-    }
+    let exact = || serde_json::from_str::<Value>(text);
+    let exact = match exact() {
+        Ok(value) if nesting(&value) > MAX_NESTING => return Err(whole(&nested_too_deep())),
+        Ok(value) if check.is_as_wanted(&value) => match T::deserialize(value) {
+            Ok(value) => {
+                return Ok(Parsed {
+                    value,
+                    clean: true,
+                    notes: vec![],
+                });
+            }
+            // The schema allows more than the type.
+            Err(_) => exact(),
+        },
+        other => other,
+    };
     let (candidates, mut too_deep) = match exact {
         Ok(Value::String(inner)) => found_in(&inner, Some("JSON inside a string")),
         Ok(value) => (vec![Candidate::new(value, vec![])], false),

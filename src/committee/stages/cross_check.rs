@@ -4,6 +4,7 @@
 //! answers; `check_cost` selects the models and bounds the cost.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -59,7 +60,7 @@ pub async fn make(
         return Ok(());
     }
     if let Some(judged) = run.recorded(&SolverStep).filter(|it| it.others.is_empty()) {
-        let checked = Box::new(judged.check);
+        let checked = Arc::new(judged.check.clone());
         run.record(Event::CrossChecked(checked)).await?;
         return Ok(());
     }
@@ -71,7 +72,7 @@ pub async fn make(
         },
         (None, None) => passes(context, latest).await?,
     };
-    run.record(Event::CrossChecked(Box::new(checked))).await?;
+    run.record(Event::CrossChecked(Arc::new(checked))).await?;
     Ok(())
 }
 

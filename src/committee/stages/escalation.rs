@@ -5,6 +5,7 @@
 //! agents are asked as usual, beside the report that exists.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::committee::failure::Failure;
 use crate::committee::money::trim;
@@ -60,7 +61,7 @@ pub(super) async fn solver_alone(
             let is_enough = why.is_none();
             let others = context.trimmed.agents.iter().copied();
             let others = others.filter(|agent| !is_enough && *agent != Agent::Solver);
-            Ok::<_, Failure>(Box::new(SolverJudged {
+            Ok::<_, Failure>(Arc::new(SolverJudged {
                 others: others.collect(),
                 why: why.unwrap_or_else(|| "the solver's report is clearly VALID".to_owned()),
                 check,

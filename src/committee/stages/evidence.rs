@@ -179,6 +179,8 @@ fn merged(checks: &[CrossCheck]) -> Vec<ClaimVerdict> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::domain::{Basis, Obtained, Role};
     use crate::journal::{AgentFinished, AgentOutcome, CheckPass, CheckScope, Event, Resolved};
@@ -215,7 +217,7 @@ mod tests {
             found,
             notes: vec![],
         };
-        Event::CrossChecked(Box::new(CrossChecked {
+        Event::CrossChecked(Arc::new(CrossChecked {
             passes: vec![pass],
             notes: vec![],
         }))
@@ -229,13 +231,13 @@ mod tests {
         ];
         let evidence = |resolved| {
             let outcome = AgentOutcome::Answered {
-                report: AgentReport::empty(Agent::Critic),
+                report: AgentReport::empty(Agent::Critic).into(),
                 obtained: Obtained::Clean,
                 truncated: false,
                 notes: vec![],
                 tokens: 1,
             };
-            let finished = Event::AgentFinished(Box::new(AgentFinished {
+            let finished = Event::AgentFinished(Arc::new(AgentFinished {
                 round: 2,
                 agent: Agent::Critic,
                 outcome,

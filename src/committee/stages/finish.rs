@@ -131,7 +131,7 @@ fn broken_rules(input: &SynthesisInput<'_>, synthesized: &Synthesized) -> Vec<St
     let Ok(reply) = rendered(input.stage(), deliberation, &transcript, &gated) else {
         return vec![];
     };
-    let violations = invariants::check(&InvariantInput {
+    let violations = invariants::check_text(&InvariantInput {
         reply: &reply,
         mode: gated.mode,
         run: &transcript,

@@ -1,5 +1,7 @@
 //! Scores the outputs of a round and records the judgement.
 
+use std::sync::Arc;
+
 use crate::committee::call_names::is_report;
 use crate::committee::failure::Failure;
 use crate::committee::stages::evidence::Evidence;
@@ -90,9 +92,10 @@ pub(super) async fn judge(context: &RoundContext<'_>, round: u8) -> Result<Judge
         let judgement = run
             .compute_text(&format!("scoring round {round}"), judge)
             .await?;
-        Ok::<_, Failure>(Box::new(Scored { round, judgement }))
+        Ok::<_, Failure>(Arc::new(Scored { round, judgement }))
     };
-    Ok(run.step(ScoreStep { round }, score).await?.judgement)
+    let scored = run.step(ScoreStep { round }, score).await?;
+    Ok(scored.judgement.clone())
 }
 
 /// Scores the outputs so far, with a cross-check that the journal does not have yet.

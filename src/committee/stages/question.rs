@@ -1,5 +1,7 @@
 //! Gets the question that the gate asks when confidence is too low.
 
+use std::sync::Arc;
+
 use conclave_lenient_json::Problem;
 
 use crate::committee::call::prompts::unquoted;
@@ -31,9 +33,9 @@ pub(super) fn unusable(pointer: &str) -> Problem {
 ///
 /// # Errors
 /// If the master's provider fails.
-pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
+pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Failure> {
     if let Some(synthesized) = input.run.recorded(&SynthesisStep) {
-        return Ok(*synthesized);
+        return Ok(synthesized);
     }
     input.run.release(Earmark::Synthesis);
     let mut corrections = vec![
@@ -49,8 +51,8 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure
     let question = question.unwrap_or_else(|| ruled(input, &mut corrections));
     let synthesized = Synthesized::new(None, question, obtained, corrections);
     let synthesized = finish::enforce_invariants(input, synthesized).await?;
-    let done = Box::new(synthesized);
-    Ok(*input.run.record_output(SynthesisStep, done).await?)
+    let done = Arc::new(synthesized);
+    Ok(input.run.record_output(SynthesisStep, done).await?)
 }
 
 /// Gets the question for a synthesis that has none that can be asked.

@@ -7,7 +7,7 @@ use crate::domain::{
     Agent, AgentReport, Choice, OPTION_LETTERS, Position, Status, Tag, is_question_mark,
 };
 use crate::journal::{AgentOutcome, Continuation};
-use crate::text;
+use crate::text::{self, Word};
 
 /// The agents to call, and those whose stored output is reused.
 pub struct Split {
@@ -80,7 +80,7 @@ struct Change<'a> {
     /// The agents that hold a rejected position.
     overruled: BTreeSet<&'a str>,
     /// The words of the user's point.
-    point: BTreeSet<String>,
+    point: BTreeSet<Word>,
     /// True if some report gives a final answer.
     has_answers: bool,
 }
@@ -127,10 +127,10 @@ impl<'a> Change<'a> {
     /// True if the report has a figure or a name of the corrected assumption anywhere.
     fn uses_value(&self, report: &AgentReport) -> bool {
         let whole = report.for_models();
-        let words: BTreeSet<String> = text::words(&whole).into_iter().collect();
+        let words = text::words(&whole);
         let figures = text::figures(&whole);
         let mut values = self.values.iter();
-        values.any(|value| words.contains(value) || figures.contains(value))
+        values.any(|value| words.iter().any(|word| word == value) || figures.contains(value))
     }
 }
 
@@ -239,7 +239,7 @@ fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentR
 
 /// Returns the words of the user's latest answer or correction. The words of the original question
 /// are left out, because every report shares them, and so are those of the fixed rules.
-fn point(request: &RequestContext, parent: &Parent) -> BTreeSet<String> {
+fn point(request: &RequestContext, parent: &Parent) -> BTreeSet<Word> {
     let ruled = parent.question.as_ref().filter(|q| q.choices.is_some());
     let settled = match (&request.latest, ruled) {
         (Some(Continuation::Answer { answer, .. }), Some(question)) => {
@@ -270,7 +270,7 @@ fn point(request: &RequestContext, parent: &Parent) -> BTreeSet<String> {
     words(&settled).difference(&shared).cloned().collect()
 }
 
-fn is_about(report: &AgentReport, point: &BTreeSet<String>) -> bool {
+fn is_about(report: &AgentReport, point: &BTreeSet<Word>) -> bool {
     if point.is_empty() {
         return false;
     }
@@ -287,8 +287,8 @@ fn is_about(report: &AgentReport, point: &BTreeSet<String>) -> bool {
 
 /// Returns the words that can carry a point: those with a digit, those of more than three letters,
 /// and in scripts without spaces every word.
-fn words(text: &str) -> BTreeSet<String> {
-    let carries = |word: &String| {
+fn words(text: &str) -> BTreeSet<Word> {
+    let carries = |word: &Word| {
         word.chars().count() > 3 || word.chars().any(|c| c.is_ascii_digit() || c > '\u{2e7f}')
     };
     text::words(text).into_iter().filter(carries).collect()
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn the_point_has_none_of_the_words_of_the_fixed_rules() {
         let (request, parent) = answered("{B} (because seven divides it)", Some('B'));
-        let expected = ["because", "seven", "divides"].map(str::to_owned);
+        let expected = ["because", "seven", "divides"].map(Word::from);
         assert_eq!(point(&request, &parent), BTreeSet::from(expected));
         let (request, parent) = answered("{B}", Some('B'));
         assert_eq!(point(&request, &parent), BTreeSet::new());

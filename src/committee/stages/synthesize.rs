@@ -1,5 +1,7 @@
 //! Phase B: the master writes the answer; the service checks it and adds what it can compute.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use crate::committee::call::prompts::{set, unquoted};
@@ -37,7 +39,7 @@ const MAX_ENTRIES: usize = 100;
 ///
 /// # Errors
 /// If the master fails and the run cannot finish without it.
-pub async fn write(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
+pub async fn write(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Failure> {
     let write = async {
         let mut synthesized = match input.stage().master()?.output {
             _ if !input.request.may_ask() && input.usable().is_empty() => {
@@ -53,9 +55,9 @@ pub async fn write(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
             .compute_text("cleaning the synthesis", clean)
             .await?;
         let synthesized = finish::enforce_invariants(input, synthesized).await?;
-        Ok::<_, Failure>(Box::new(synthesized))
+        Ok::<_, Failure>(Arc::new(synthesized))
     };
-    Ok(*input.run.step(SynthesisStep, write).await?)
+    input.run.step(SynthesisStep, write).await
 }
 
 async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {

@@ -1,6 +1,7 @@
 //! One agent's part in a round: it reports, or it keeps or concedes its contested claims.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::json;
 use tokio::time::Instant;
@@ -29,7 +30,7 @@ impl RoundContext<'_> {
         until: Instant,
     ) -> Result<AgentOutcome, Failure> {
         if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
-            return Ok(finished.outcome);
+            return Ok(finished.outcome.clone());
         }
         let outcome = match self.report(round, agent, share, until).await {
             Ok(answered) => answered,
@@ -109,7 +110,7 @@ impl RoundContext<'_> {
             }
         };
         Ok(AgentOutcome::Answered {
-            report: clean(typed.value, self.deps.policy.llm_confidence_ceiling),
+            report: Arc::new(clean(typed.value, self.deps.policy.llm_confidence_ceiling)),
             obtained: typed.obtained,
             truncated: typed.truncated,
             notes: typed.notes,
@@ -132,7 +133,7 @@ impl RoundContext<'_> {
         claims: &[Claim],
     ) -> Result<AgentOutcome, Failure> {
         if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
-            return Ok(finished.outcome);
+            return Ok(finished.outcome.clone());
         }
         let model = self.model(agent)?;
         let held = resolve::held(self.request, round, agent, claims);
@@ -199,7 +200,7 @@ fn resolved(
     if let AgentOutcome::Answered { report, .. } = &mut outcome {
         let agent = agent.into_str();
         resolved = Some(resolve::settle(
-            report,
+            Arc::make_mut(report),
             agent,
             held,
             &typed.value,
@@ -217,7 +218,8 @@ pub(super) async fn finished(
         round: finished.round,
         agent: finished.agent,
     };
-    Ok(run.record_output(step, Box::new(finished)).await?.outcome)
+    let recorded = run.record_output(step, Arc::new(finished)).await?;
+    Ok(recorded.outcome.clone())
 }
 
 fn failed(failure: CallFailure) -> AgentOutcome {

@@ -129,6 +129,7 @@ pub fn alone(text: &str) -> Option<(Day, Vec<String>)> {
         return None;
     };
     let around = [words(text.get(..one.start)?), words(text.get(one.end..)?)].concat();
+    let around: Vec<String> = around.into_iter().map(String::from).collect();
     (around.len() <= 2 && one.day.exists()).then_some((one.day, around))
 }
 

@@ -45,6 +45,7 @@ use super::checks::{FlagKind, Soundness};
 use super::claims::Claim;
 use super::parsed_output::{ParsedOutput, Request};
 use crate::domain::{Axes, Axis, Obtained, Tag, Unit};
+use crate::text::Word;
 use crate::text::{MAX_BYTES, clip, collapse_whitespace, figures, names, ratio, share_in};
 use axis_builder::{AxisBuilder, ramp};
 
@@ -231,7 +232,7 @@ fn density(reading: &ParsedOutput<'_>, request: &Request) -> AxisBuilder {
     // A text of one or two words cannot repeat itself.
     let novel = if reading.words.len() < 3 { 1.0 } else { novel };
     tally.add("novelty", novel, 11.0 * ramp(novel, 0.25, 0.6));
-    let known: BTreeSet<&[String]> = request.words.windows(6).collect();
+    let known: BTreeSet<&[Word]> = request.words.windows(6).collect();
     let runs = reading.words.len().saturating_sub(5);
     let copies = reading.words.windows(6).filter(|run| known.contains(run));
     let copied = ratio(copies.count(), runs);

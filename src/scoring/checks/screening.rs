@@ -7,7 +7,9 @@ use std::sync::{LazyLock, OnceLock};
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-use crate::text::{any_of, clip, each_sentence, pattern, pattern_of_ascii_words, ratio, sentences};
+use crate::text::{
+    Word, any_of, clip, each_sentence, pattern, pattern_of_ascii_words, ratio, sentences,
+};
 
 /// How much a text may repeat itself: bounds that are known before it is screened.
 pub(in crate::scoring) struct Repeats {
@@ -161,7 +163,7 @@ fn of_kind(rules: &[&'static Rule], finds: &str) -> impl Iterator<Item = &'stati
 }
 
 /// Screens a text, which has these words, by itself.
-fn screen(text: &str, found: &[String], repeats: &Repeats) -> Screening {
+fn screen(text: &str, found: &[Word], repeats: &Repeats) -> Screening {
     let mut out = Screening::default();
     if found.is_empty() {
         out.add(FlagKind::Empty, 1.0);
@@ -181,8 +183,8 @@ fn screen(text: &str, found: &[String], repeats: &Repeats) -> Screening {
 /// answer to a question about attacks may quote some. There, text in quotes or code weighs little.
 /// Both texts come with their words.
 pub(in crate::scoring) fn screen_answer(
-    (message, asked): (&str, &[String]),
-    (text, said): (&str, &[String]),
+    (message, asked): (&str, &[Word]),
+    (text, said): (&str, &[Word]),
     repeats: &Repeats,
 ) -> Screening {
     use FlagKind::{Echo, Injection, JudgeAttack};
@@ -210,14 +212,14 @@ pub(in crate::scoring) fn screen_answer(
 
 /// True if what is said repeats most of what was asked. An answer may be a phrase of the request,
 /// such as one of its options.
-fn echoes(asked: &[String], said: &[String]) -> bool {
-    let known: HashSet<&String> = asked.iter().collect();
+fn echoes(asked: &[Word], said: &[Word]) -> bool {
+    let known: HashSet<&Word> = asked.iter().collect();
     let mut new = said.iter().filter(|word| !known.contains(word));
     if new.nth(1).is_some() || 2 * said.len() < asked.len() {
         return false;
     }
-    let trigrams = |words: &'_ [String]| words.windows(3).map(<[String]>::to_vec).collect();
-    let (of_asked, of_said): (HashSet<Vec<String>>, HashSet<Vec<String>>) =
+    let trigrams = |words: &'_ [Word]| words.windows(3).map(<[Word]>::to_vec).collect();
+    let (of_asked, of_said): (HashSet<Vec<Word>>, HashSet<Vec<Word>>) =
         (trigrams(asked), trigrams(said));
     ratio(of_said.intersection(&of_asked).count(), of_said.len()) >= 0.85
 }
@@ -288,7 +290,7 @@ fn refusal(text: &str) -> Option<(FlagKind, f64)> {
 const MIN_RECURRENCES: usize = 4;
 
 /// Finds a loop: few distinct runs of three words, a recurring sentence, or one character repeated.
-fn repetition(text: &str, found: &[String], repeats: &Repeats) -> Option<f64> {
+fn repetition(text: &str, found: &[Word], repeats: &Repeats) -> Option<f64> {
     let is_loop = |distinct: usize| ratio(distinct, found.len() - 2) < 0.35;
     // At most one pair of words begins no run of three.
     let may_loop = found.len() >= 24 && is_loop(repeats.pairs.saturating_sub(1));

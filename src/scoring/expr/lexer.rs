@@ -203,14 +203,9 @@ impl<'a> Lexer<'a> {
     }
 
     fn word_length(&self, rest: &str) -> usize {
-        static WORD: LazyLock<Regex> = LazyLock::new(|| {
-            pattern(
-                r"^\p{Alphabetic}[\p{Alphabetic}0-9]*(?:['’-]\p{Alphabetic}[\p{Alphabetic}0-9]*)*",
-            )
-        });
         let first = rest.chars().next().map_or(1, char::len_utf8);
         if self.notation == Notation::Prose {
-            return WORD.find(rest).map_or(first, |word| word.len());
+            return prose_word(rest);
         }
         let run = rest
             .find(|c: char| !c.is_alphabetic())
@@ -268,20 +263,11 @@ impl<'a> Lexer<'a> {
 
     /// Reads a number with its separators: "1,000.5", "1.234,5", "86 400", "3,5".
     fn number(&self, rest: &str) -> (Kind<'a>, usize) {
-        static SINGLE: LazyLock<Regex> =
-            LazyLock::new(|| pattern(r"^(\d*(?:[.,]\d+)?)([eE][+-]?\d+)?"));
         let prose = self.notation == Notation::Prose;
         if let Some(found) = grouped(rest).filter(|_| prose) {
             return found;
         }
-        let found = SINGLE.captures(rest);
-        let part = |n: usize| {
-            found
-                .as_ref()
-                .and_then(|it| it.get(n))
-                .map_or("", |it| it.as_str())
-        };
-        let (mut digits, mut exponent) = (part(1), part(2));
+        let (mut digits, mut exponent) = single(rest);
         let behind = rest.get(digits.len()..).unwrap_or_default();
         let before = self
             .text
@@ -317,6 +303,47 @@ impl<'a> Lexer<'a> {
     }
 }
 
+/// Returns the length of a word: letters and digits, also behind an apostrophe or a hyphen inside it.
+fn prose_word(rest: &str) -> usize {
+    let is_inner = |c: char| c.is_alphabetic() || c.is_ascii_digit();
+    let run = |text: &str| text.find(|c| !is_inner(c)).unwrap_or(text.len());
+    let mut length = run(rest);
+    loop {
+        let behind = rest.get(length..).unwrap_or_default();
+        let Some(more) = behind.strip_prefix(['\'', '’', '-']) else {
+            return length;
+        };
+        if !more.starts_with(char::is_alphabetic) {
+            return length;
+        }
+        length += behind.len() - more.len() + run(more);
+    }
+}
+
+/// Splits the number at the start of a text into its digits with one separator, and its exponent:
+/// "3.5" and "e-4".
+fn single(rest: &str) -> (&str, &str) {
+    let run = |text: &str| {
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len())
+    };
+    let from = |at: usize| rest.get(at..).unwrap_or_default();
+    let mut end = run(rest);
+    let decimals = from(end).strip_prefix(['.', ',']).map_or(0, run);
+    if decimals > 0 {
+        end += 1 + decimals;
+    }
+    let exponent = from(end).strip_prefix(['e', 'E']).map_or(0, |behind| {
+        let digits = behind.strip_prefix(['+', '-']).unwrap_or(behind);
+        match run(digits) {
+            0 => 0,
+            length => 1 + behind.len() - digits.len() + length,
+        }
+    });
+    let (number, behind) = rest.split_at_checked(end).unwrap_or_default();
+    (number, behind.get(..exponent).unwrap_or_default())
+}
+
 /// Reads a number whose digits are grouped by thousands; `None` if they are not.
 fn grouped<'a>(rest: &str) -> Option<(Kind<'a>, usize)> {
     static GROUPED: LazyLock<Regex> = LazyLock::new(|| {
@@ -324,6 +351,17 @@ fn grouped<'a>(rest: &str) -> Option<(Kind<'a>, usize)> {
             r"^(?:\d{1,3}(?:\.\d{3})+,\d{1,2}|\d{1,3}(?:\.\d{3}){2,}|[1-9]\d{0,2}(?:(?:,\d{3})+(?:\.\d+)?|(?:(?:[ \x{a0}\x{2009}\x{202f}]\d{3})+|(?:['’]\d{3})+)(?:[.,]\d+)?))",
         )
     });
+    let behind = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_sign = |c: char| {
+        matches!(
+            c,
+            '.' | ',' | ' ' | '\u{a0}' | '\u{2009}' | '\u{202f}' | '\'' | '’'
+        )
+    };
+    let group = behind.strip_prefix(is_sign)?;
+    if !begins_figure(group) {
+        return None;
+    }
     let found = GROUPED.find(rest)?.as_str();
     if rest.get(found.len()..).is_some_and(begins_figure) {
         return None;
@@ -348,7 +386,9 @@ fn grouped<'a>(rest: &str) -> Option<(Kind<'a>, usize)> {
 fn number_of<'a>(whole: &str, decimals: &str, exponent: &str, grouping: Grouping) -> Kind<'a> {
     let mut digits: String = whole.chars().filter(char::is_ascii_digit).collect();
     let decimals = decimals.trim_start_matches(['.', ',']);
-    digits.push_str(&format!(".{decimals}{exponent}"));
+    for part in [".", decimals, exponent] {
+        digits.push_str(part);
+    }
     Kind::Number {
         value: digits.parse().unwrap_or(f64::NAN),
         decimals: u8::try_from(decimals.len()).unwrap_or(u8::MAX),

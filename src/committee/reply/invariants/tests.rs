@@ -1,5 +1,7 @@
 //! Good replies pass and each broken rule is found.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -40,7 +42,7 @@ fn synthesis(draft: &Draft) -> Synthesized {
 }
 
 fn written(draft: &Draft) -> Event {
-    Event::Synthesized(Box::new(synthesis(draft)))
+    Event::Synthesized(Arc::new(synthesis(draft)))
 }
 
 fn question() -> Clarification {

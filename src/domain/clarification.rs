@@ -106,7 +106,7 @@ pub(super) mod with_letters {
 /// True for the question mark of any script: plain, fullwidth, small, Arabic, Greek, Armenian,
 /// Ethiopic, reversed, doubled, and emoji.
 pub fn is_question_mark(c: char) -> bool {
-    "?？﹖؟\u{37e}՞፧⸮⁇⁈⁉‽❓❔".contains(c)
+    c == '?' || (!c.is_ascii() && "？﹖؟\u{37e}՞፧⸮⁇⁈⁉‽❓❔".contains(c))
 }
 
 /// Returns the first sentence with a question mark, without the mark. If there is none, returns the

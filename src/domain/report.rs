@@ -45,7 +45,14 @@ pub struct AgentReport {
 
 impl AgentReport {
     /// Returns the report as JSON for a prompt, without the model's own confidence (SPEC 3.4).
-    pub fn for_models(&self) -> String {
+    /// `named` gives the ids of its units.
+    pub fn for_models<'a>(&'a self, named: impl Fn(&str) -> String) -> String {
+        let shown = |unit: &'a Unit| ShownUnit {
+            id: named(&unit.id),
+            topic: &unit.topic,
+            text: &unit.text,
+            tags: &unit.tags,
+        };
         let shown = ShownReport {
             agent: &self.agent,
             answer_summary: &self.answer_summary,
@@ -53,7 +60,7 @@ impl AgentReport {
             reasoning: &self.reasoning,
             steps_or_deliverables: &self.steps_or_deliverables,
             failure_modes: &self.failure_modes,
-            units: &self.units,
+            units: self.units.iter().map(shown).collect(),
         };
         serde_json::to_string(&shown).unwrap_or_default()
     }
@@ -83,7 +90,15 @@ struct ShownReport<'a> {
     reasoning: &'a str,
     steps_or_deliverables: &'a [String],
     failure_modes: &'a [String],
-    units: &'a [Unit],
+    units: Vec<ShownUnit<'a>>,
+}
+
+#[derive(Serialize)]
+struct ShownUnit<'a> {
+    id: String,
+    topic: &'a str,
+    text: &'a str,
+    tags: &'a [Tag],
 }
 
 /// How a typed value was obtained from a model's text.

@@ -260,9 +260,7 @@ impl RunContext {
 
     /// Returns the run's events so far, in order.
     pub fn events(&self) -> Events {
-        let state = self.state();
-        let events = state.order.iter().filter_map(|key| state.seen.get(key));
-        Events(events.cloned().collect())
+        Events(self.state().order.clone())
     }
 
     /// Returns where the chain was broken that earlier processes wrote, if it was. The entries of

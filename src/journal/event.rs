@@ -126,11 +126,11 @@ impl Event {
 }
 
 pub fn sent_key(call: &str) -> String {
-    format!("sent:{call}")
+    ["sent:", call].concat()
 }
 
 pub fn settled_key(call: &str) -> String {
-    format!("settled:{call}")
+    ["settled:", call].concat()
 }
 
 pub fn agent_key(round: u8, agent: Agent) -> String {

@@ -102,8 +102,8 @@ async fn one<D: Database>(
     statement: &'static str,
     values: Vec<Bound>,
 ) -> Result<Option<RunRow>, Error> {
-    let found = database.reader().await?.row(statement, values).await?;
-    found.as_ref().map(rows::run).transpose()
+    let found = database.glance(statement, values).await?;
+    found.first().map(rows::run).transpose()
 }
 
 /// Sums up the spending of finished runs and the caps of runs in flight, accepted at or after the
@@ -399,15 +399,14 @@ impl<D: Database> TokenStore for D {
 
     async fn token(&self, id: &str) -> Result<Option<TokenRow>, Error> {
         let statement = "SELECT * FROM tokens WHERE id = $1";
-        let mut reader = self.reader().await?;
-        let found = reader.row(statement, vec![id.into()]).await?;
-        found.as_ref().map(rows::token).transpose()
+        let found = self.glance(statement, vec![id.into()]).await?;
+        found.first().map(rows::token).transpose()
     }
 
     async fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
         self.in_place()?;
         let statement = "SELECT * FROM tokens ORDER BY created_ms, id";
-        let found = self.reader().await?.rows(statement, vec![]).await?;
+        let found = self.glance(statement, vec![]).await?;
         found.iter().map(rows::token).collect()
     }
 

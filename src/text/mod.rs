@@ -73,9 +73,16 @@ pub type Word = CompactString;
 
 /// Returns the words of a text in lower case.
 pub fn words(text: &str) -> Vec<Word> {
-    words_as_written(text)
-        .map(Word::from_str_to_lowercase)
-        .collect()
+    words_as_written(text).map(lower).collect()
+}
+
+fn lower(word: &str) -> Word {
+    if !word.is_ascii() {
+        return Word::from_str_to_lowercase(word);
+    }
+    let mut word = Word::from(word);
+    word.make_ascii_lowercase();
+    word
 }
 
 /// Returns the number of words of a text.
@@ -147,7 +154,8 @@ fn pieces(line: &str) -> impl Iterator<Item = &str> {
 }
 
 fn pieces_of(line: &str) -> Vec<&str> {
-    let ends = if line.chars().all(is_simple) {
+    let is_printable = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte);
+    let ends = if line.bytes().all(is_printable) || line.chars().all(is_simple) {
         simple_ends(line)
     } else {
         let bounds = line.split_sentence_bound_indices();
@@ -183,8 +191,9 @@ fn simple_ends(line: &str) -> Vec<usize> {
         index + rest.find(|c| !is(c)).unwrap_or(rest.len())
     };
     let is_term = |c: char| matches!(c, '.' | '!' | '?');
+    let is_term_byte = |byte: u8| matches!(byte, b'.' | b'!' | b'?');
     let (mut ends, mut index) = (vec![], 0);
-    while let Some(length) = from(index).find(is_term) {
+    while let Some(length) = from(index).bytes().position(is_term_byte) {
         let place = index + length;
         let (term, next) = (at(place), place + 1);
         index = next;

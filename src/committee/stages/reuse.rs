@@ -126,7 +126,7 @@ impl<'a> Change<'a> {
 
     /// True if the report has a figure or a name of the corrected assumption anywhere.
     fn uses_value(&self, report: &AgentReport) -> bool {
-        let whole = report.for_models();
+        let whole = report.for_models(str::to_owned);
         let words = text::words(&whole);
         let figures = text::figures(&whole);
         let mut values = self.values.iter();

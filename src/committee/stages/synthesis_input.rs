@@ -81,8 +81,11 @@ impl<'a> SynthesisInput<'a> {
     /// Returns the units that a text refers to, as "agent:unit id", in order and with repetitions.
     pub fn units_named(&self, text: &str) -> Vec<String> {
         let reports = self.reports().into_iter();
-        let units = reports.flat_map(|(agent, report)| qualified(agent, report).units);
-        let units: Vec<String> = units.map(|unit| unit.id).collect();
+        let qualified = |(agent, report): (Agent, &AgentReport)| -> Vec<String> {
+            let units = report.units.iter();
+            units.map(|unit| format!("{agent}:{}", unit.id)).collect()
+        };
+        let units: Vec<String> = reports.flat_map(qualified).collect();
         let named = self.redactor(|_, status| status != Status::Discard);
         let known = |name: &&str| units.iter().find(|unit| unit.eq_ignore_ascii_case(name));
         let references = named.references(text);
@@ -95,7 +98,7 @@ impl<'a> SynthesisInput<'a> {
         let mut values = self.request.values(Some(task_type), &[]);
         let mut texts = vec![];
         let output = |it: ScoredReport<'_>| {
-            let report_json = qualified(it.agent, it.report).for_models();
+            let report_json = it.report.for_models(|id| format!("{}:{id}", it.agent));
             texts.push(ModelText::of(&report_json, it.tokens));
             let axes = it.score.axes.iter();
             let axes = axes.map(|(axis, it)| format!("{} {:.0}", axis.into_str(), it.points));
@@ -208,15 +211,6 @@ impl<'a> SynthesisInput<'a> {
         };
         self.visible_disagreements().into_iter().map(note).collect()
     }
-}
-
-/// Returns the report with unit ids that start with the agent.
-fn qualified(agent: Agent, report: &AgentReport) -> AgentReport {
-    let mut report = report.clone();
-    for unit in &mut report.units {
-        unit.id = format!("{agent}:{}", unit.id);
-    }
-    report
 }
 
 /// Returns the text of the first unit that a report tags as its answer, on one line.

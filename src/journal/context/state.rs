@@ -11,8 +11,8 @@ use crate::journal::{CallResult, CallSent, CallSettled, Entry, Event};
 /// What is known of a run in this process.
 pub(super) struct State {
     pub seen: BTreeMap<String, Arc<Event>>,
-    /// Event keys in journal order.
-    pub order: Vec<String>,
+    /// The events in journal order.
+    pub order: Vec<Arc<Event>>,
     /// The last events of the order, which no write has taken yet. They are recorded together with
     /// their change of the ledger. So every prefix of the journal stays within the cap, until a
     /// provider bills more than was reserved.
@@ -75,7 +75,7 @@ impl State {
             self.resumed = None;
         }
         self.unwritten.push(Arc::clone(&event));
-        self.order.push(key.clone());
+        self.order.push(Arc::clone(&event));
         self.seen.insert(key, event);
     }
 
@@ -87,7 +87,7 @@ impl State {
         for intent in intents {
             let key = intent.key();
             self.seen.remove(&key);
-            self.order.retain(|known| *known != key);
+            self.order.retain(|known| !Arc::ptr_eq(known, &intent));
             if let Event::CallSent(sent) = &*intent {
                 self.ledger.settle(&sent.call, Usd::ZERO);
             }

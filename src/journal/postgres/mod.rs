@@ -24,7 +24,9 @@ use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Postgres, SqlStr
 use tokio::time::{Instant, timeout_at};
 
 use self::failover::Failover;
-use super::database::{Bound, Connection, Database, Durability, Failure, Statement, Work, millis};
+use super::database::{
+    Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, millis,
+};
 use super::store::{
     Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
     JournalStore, Lease, LeaseState, NewRun, Owner, Restored, RunFilter,
@@ -151,6 +153,14 @@ impl Database for PostgresStore {
 
     async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {
         self.pool.acquire().await
+    }
+
+    async fn glance(
+        &self,
+        statement: &'static str,
+        values: Vec<Bound>,
+    ) -> Result<Vec<impl Columns + Send>, Error> {
+        Ok(self.reader().await?.rows(statement, values).await?)
     }
 
     async fn write<I, T, W>(&self, durability: Durability, input: I, work: W) -> Result<T, Error>

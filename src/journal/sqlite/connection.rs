@@ -32,7 +32,7 @@ impl WriteConnection {
         self.0.is_autocommit()
     }
 
-    fn query_now(&self, statement: &str, values: &[Bound]) -> rusqlite::Result<Vec<OwnedRow>> {
+    pub fn query_now(&self, statement: &str, values: &[Bound]) -> rusqlite::Result<Vec<OwnedRow>> {
         let mut statement = self.0.prepare_cached(statement)?;
         bind(&mut statement, values)?;
         let names: Arc<[String]> = statement

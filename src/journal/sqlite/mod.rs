@@ -8,10 +8,12 @@ mod restore;
 mod writer;
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use rusqlite::OpenFlags;
 use sqlx::migrate::Migrator;
 use sqlx::pool::PoolConnection;
 use sqlx::query::Query;
@@ -21,7 +23,9 @@ use sqlx::sqlite::{
 };
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlStr, Sqlite};
 
-use super::database::{Bound, Connection, Database, Durability, Failure, Statement, Work, millis};
+use super::database::{
+    Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, millis,
+};
 use super::store::{
     Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
     JournalStore, Lease, LeaseState, NewRun, Owner, Restored, RunFilter,
@@ -63,6 +67,8 @@ pub struct SqliteStore {
     file: DatabaseFile,
     writer: Writer,
     readers: SqlitePool,
+    /// Reads single rows, on the calling thread.
+    glances: Mutex<WriteConnection>,
     /// Moves pages from the write-ahead log into the file, so that no writer has to stop for it.
     keeper: SqlitePool,
     owners: Owners,
@@ -118,10 +124,16 @@ impl SqliteStore {
             .connect_with(options.read_only(true))
             .await?;
         let owners = Owners::register(lock, owner)?;
+        let glances = rusqlite::Connection::open_with_flags(
+            path,
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        )?;
+        glances.busy_timeout(bounds.patience)?;
         Ok(Self {
             file: DatabaseFile::opened(path)?,
             writer,
             readers,
+            glances: Mutex::new(WriteConnection::new(glances)),
             keeper,
             owners,
         })
@@ -199,6 +211,15 @@ impl Database for SqliteStore {
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
         self.readers.acquire().await
+    }
+
+    async fn glance(
+        &self,
+        statement: &'static str,
+        values: Vec<Bound>,
+    ) -> Result<Vec<impl Columns + Send>, Error> {
+        let connection = self.glances.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(connection.query_now(statement, &values)?)
     }
 
     async fn write<I, T, W>(&self, durability: Durability, input: I, work: W) -> Result<T, Error>

@@ -26,7 +26,7 @@ impl AxisBuilder {
     pub fn add(&mut self, name: &str, value: f64, points: f64) {
         if points != 0.0 {
             self.features.push(Feature {
-                name: format!("{}.{name}", self.axis.into_str()),
+                name: [self.axis.into_str(), ".", name].concat(),
                 value,
                 points,
             });
@@ -36,7 +36,7 @@ impl AxisBuilder {
     /// Records a measured value with 0 points, for use outside this axis.
     pub fn note(&mut self, name: &str, value: f64) {
         self.features.push(Feature {
-            name: format!("{}.{name}", self.axis.into_str()),
+            name: [self.axis.into_str(), ".", name].concat(),
             value,
             points: 0.0,
         });

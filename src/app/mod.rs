@@ -35,7 +35,7 @@ use secrecy::ExposeSecret as _;
 
 use crate::attachments::{Bounds, Fetcher};
 use crate::clock::Clock;
-use crate::committee::{Deps, PromptError, Prompts, Quote, quote};
+use crate::committee::{self, Deps, PromptError, Prompts, Quote, quote};
 use crate::compute::ComputePool;
 use crate::config::Config;
 use crate::domain::{Question, RunId, Usd, counted, fingerprint};
@@ -200,6 +200,7 @@ impl App {
         });
         let committee = Arc::new(Deps {
             policy: config.policy.clone(),
+            checkers: committee::checkers(&config.roles),
             roles: config.roles.clone(),
             models,
             prompts,

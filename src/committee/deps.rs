@@ -20,6 +20,8 @@ use crate::llm::{Registry, RunSlots};
 pub struct Deps {
     pub policy: Policy,
     pub roles: BTreeMap<Role, RoleModel>,
+    /// The roles whose models may cross-check, in the order of the passes.
+    pub checkers: Vec<Role>,
     pub models: Registry,
     pub prompts: Prompts,
     pub attachments: Fetcher,

@@ -41,6 +41,7 @@ pub use call_names::stage_under_way;
 pub use deps::Deps;
 pub use failure::{CallError, Failure};
 pub use money::budget::text_bound;
+pub use money::check_cost::checkers;
 pub use money::price::{Length, Quote, context_needed, quote};
 pub use output_shapes::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan};
 pub use replayed::{Replayed, Verdict, replay};

@@ -508,7 +508,7 @@ impl AgentOutcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scored {
     pub round: u8,
-    pub judgement: Judgement,
+    pub judgement: Arc<Judgement>,
 }
 
 fn is_false(flag: &bool) -> bool {

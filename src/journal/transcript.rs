@@ -129,7 +129,7 @@ impl<'a> Transcript<'a> {
 
     /// Returns the judgement of the last round that was scored.
     pub fn judgement(&self) -> Option<&'a Judgement> {
-        self.scored.last().map(|scored| &scored.judgement)
+        self.scored.last().map(|scored| &*scored.judgement)
     }
 
     /// True if the question is about images, and none of them could be read.

@@ -1,5 +1,7 @@
 //! Selects the models of the cross-check and bounds its cost, before any claim is known.
 
+use std::collections::BTreeMap;
+
 use crate::committee::deps::Deps;
 use crate::committee::money::budget::{self, InputBound, ModelText, SCAFFOLDING_TOKENS};
 use crate::committee::output_shapes::CrossCheckReply;
@@ -30,16 +32,16 @@ pub const SUMMARY_BYTES: usize = 400;
 /// Returns the roles whose models check, in the order of the passes. The first is the verifier,
 /// unless its model is of the solver's family and another role's is not. The second prefers a model
 /// that differs from the first.
-pub fn checkers(deps: &Deps) -> Vec<Role> {
+pub fn checkers(roles: &BTreeMap<Role, RoleModel>) -> Vec<Role> {
     use Agent::{Critic, Editor, Implementer, Solver, Verifier, Visual};
     let family = |model: &RoleModel| scoring::family(&model.shown());
-    let solver = deps.role(Role::Agent(Solver)).map(family);
+    let solver = roles.get(&Role::Agent(Solver)).map(family);
     let is_foreign = |model: &RoleModel| solver.as_ref().is_none_or(|it| *it != family(model));
     let candidates = [Verifier, Critic, Editor, Implementer, Visual].map(Role::Agent);
     let able = candidates
         .into_iter()
         .chain([Role::Master])
-        .filter_map(|role| Some((role, deps.role(role)?)))
+        .filter_map(|role| Some((role, roles.get(&role)?)))
         .filter(|(_, model)| model.output == OutputForm::Json && model.prompts != PromptSet::Text)
         .map(|(role, model)| (role, model, is_foreign(model)))
         // The master writes the reply, so it checks only if it adds a foreign family.
@@ -65,7 +67,7 @@ pub fn sizes(deps: &Deps, mode: Mode) -> Vec<CheckSize> {
         return vec![];
     }
     let most = if mode == Mode::Deep { 2 } else { 1 };
-    let passes = u8::try_from(checkers(deps).len()).unwrap_or(most).min(most);
+    let passes = u8::try_from(deps.checkers.len()).unwrap_or(most).min(most);
     let keys = (1..=passes).rev().map(|passes| CheckSize {
         passes,
         scope: CheckScope::Key,
@@ -94,7 +96,7 @@ pub fn worst_case(deps: &Deps, read: u64, reports: &[u64], size: CheckSize) -> U
         let output = model.limit_for(max_tokens(reports.len(), size.scope));
         Some(budget::worst_cost(model, input, output))
     };
-    let checkers = checkers(deps).into_iter().take(usize::from(size.passes));
+    let checkers = deps.checkers.iter().copied().take(usize::from(size.passes));
     checkers.filter_map(cost).sum()
 }
 

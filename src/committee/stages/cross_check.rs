@@ -14,7 +14,7 @@ use crate::committee::call::output::why;
 use crate::committee::call::prompts::{Rendered, set};
 use crate::committee::call::{CallFailure, CallSpec, buy_checked};
 use crate::committee::failure::{CallError, Failure};
-use crate::committee::money::check_cost::{checkers, max_tokens};
+use crate::committee::money::check_cost::max_tokens;
 use crate::committee::output_shapes::CrossCheckReply;
 use crate::committee::stages::round_context::RoundContext;
 use crate::committee::stages::verdicts::{self, Shown, Written};
@@ -98,7 +98,7 @@ pub(super) fn refusal(context: &RoundContext<'_>) -> Option<&'static str> {
     let mode = context.request.question.mode;
     if !context.deps.policy.cross_check.covers(mode) {
         Some(TURNED_OFF)
-    } else if checkers(context.deps).is_empty() {
+    } else if context.deps.checkers.is_empty() {
         Some(NO_CHECKER)
     } else if context.trimmed.cross_check.is_none() {
         Some(NO_MONEY)
@@ -121,7 +121,7 @@ async fn passes(
         until = now + until.saturating_duration_since(now).mul_f64(TIME_SHARE);
     }
     let reports = written(latest);
-    let roles = checkers(context.deps).into_iter();
+    let roles = context.deps.checkers.iter().copied();
     let roles = roles.take(usize::from(size.passes)).zip([false, true]);
     let passes = roles.map(|(role, reversed)| Pass {
         role,
@@ -152,7 +152,7 @@ pub(super) async fn of_solver(
     latest: &BTreeMap<Agent, AgentOutcome>,
     until: Instant,
 ) -> Result<CrossChecked, Failure> {
-    let Some(role) = checkers(context.deps).first().copied() else {
+    let Some(role) = context.deps.checkers.first().copied() else {
         return Ok(CrossChecked::default());
     };
     let pass = Pass {

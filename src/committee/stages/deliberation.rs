@@ -1,5 +1,7 @@
 //! The result of the rounds: each agent's outcome, and the judgement of all of them.
 
+use std::sync::Arc;
+
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::open_claims;
 use crate::domain::{
@@ -11,7 +13,7 @@ use crate::journal::{AgentOutcome, Trimmed};
 pub struct Deliberation {
     /// Each agent of the panel with its last outcome, in the panel's order.
     pub panel: Vec<(Agent, AgentOutcome)>,
-    pub judgement: Judgement,
+    pub judgement: Arc<Judgement>,
     pub trimmed: Trimmed,
     pub evidence: Evidence,
 }

@@ -85,17 +85,23 @@ pub fn families_of(transcript: &Transcript<'_>) -> BTreeMap<Agent, String> {
 }
 
 /// Scores the outputs up to this round, once.
-pub(super) async fn judge(context: &RoundContext<'_>, round: u8) -> Result<Judgement, Failure> {
+pub(super) async fn judge(
+    context: &RoundContext<'_>,
+    round: u8,
+) -> Result<Arc<Judgement>, Failure> {
     let run = context.run;
     let score = async {
         let judge = || judgement(context, None);
         let judgement = run
             .compute_text(&format!("scoring round {round}"), judge)
             .await?;
-        Ok::<_, Failure>(Arc::new(Scored { round, judgement }))
+        Ok::<_, Failure>(Arc::new(Scored {
+            round,
+            judgement: Arc::new(judgement),
+        }))
     };
     let scored = run.step(ScoreStep { round }, score).await?;
-    Ok(scored.judgement.clone())
+    Ok(Arc::clone(&scored.judgement))
 }
 
 /// Scores the outputs so far, with a cross-check that the journal does not have yet.

@@ -334,7 +334,7 @@ mod tests {
             outcomes: BTreeMap::new(),
             scored: Some(Scored {
                 round: 1,
-                judgement,
+                judgement: judgement.into(),
             }),
             cross_checked: None,
             lacking: vec![],

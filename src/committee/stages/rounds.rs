@@ -2,6 +2,7 @@
 //! claims are settled.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -92,7 +93,7 @@ fn deliberation(
     run: &RunContext,
     trimmed: Trimmed,
     mut latest: BTreeMap<Agent, AgentOutcome>,
-    judgement: Judgement,
+    judgement: Arc<Judgement>,
 ) -> Deliberation {
     let events = run.events();
     let transcript = Transcript::of(&events);

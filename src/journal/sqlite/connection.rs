@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use compact_str::CompactString;
 use rusqlite::CachedStatement;
 use rusqlite::types::Value;
 use sqlx::SqlStr;
@@ -35,7 +36,7 @@ impl WriteConnection {
     pub fn query_now(&self, statement: &str, values: &[Bound]) -> rusqlite::Result<Vec<OwnedRow>> {
         let mut statement = self.0.prepare_cached(statement)?;
         bind(&mut statement, values)?;
-        let names: Arc<[String]> = statement
+        let names: Arc<[CompactString]> = statement
             .column_names()
             .into_iter()
             .map(Into::into)
@@ -97,7 +98,7 @@ impl Connection for WriteConnection {
 
 /// A row with its values.
 pub struct OwnedRow {
-    names: Arc<[String]>,
+    names: Arc<[CompactString]>,
     values: Vec<Value>,
 }
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 
-use metrics::{Label, SharedString, counter, histogram};
+use metrics::{Counter, Histogram, Label, SharedString, counter, histogram};
 use tokio::time::Instant;
 
 use super::event::sent_key;
@@ -310,40 +310,77 @@ fn agent_finished(finished: &AgentFinished) {
     tracing::info!(round, agent, obtained = how, "step: an agent is done");
 }
 
+/// The metrics of the calls of one role to one model. Looking them up by their labels is slow.
+struct CallMetrics {
+    labels: [Label; 3],
+    seconds: Histogram,
+    /// In whole nano-dollars, so that the sum is exact.
+    cost: Counter,
+    /// Input, read from the cache, written to the cache, output.
+    tokens: [Counter; 4],
+}
+
+/// The metrics of all models that were called. They are few, because the config names them.
+static CALLS: RwLock<Vec<Arc<CallMetrics>>> = RwLock::new(vec![]);
+
+impl CallMetrics {
+    fn new(sent: &CallSent) -> Self {
+        let shared = |text: &str| SharedString::from(Arc::<str>::from(text));
+        let provider = Label::new("provider", shared(&sent.provider));
+        let model = Label::new("model", shared(&sent.model));
+        let role = Label::new("role", shared(sent.role.as_str()));
+        let labels = [provider.clone(), model.clone(), role];
+        let of_kind = |kind| {
+            let mut labels = labels.to_vec();
+            labels.push(Label::from_static_parts("kind", kind));
+            counter!("conclave_tokens_total", labels)
+        };
+        Self {
+            seconds: histogram!("conclave_call_seconds", vec![provider, model]),
+            cost: counter!("conclave_cost_nanodollars_total", labels.to_vec()),
+            tokens: ["input", "cache_read", "cache_write", "output"].map(of_kind),
+            labels,
+        }
+    }
+
+    fn of(sent: &CallSent) -> Arc<Self> {
+        let is_own = |known: &&Arc<Self>| {
+            let names = [&*sent.provider, &sent.model, sent.role.as_str()];
+            known.labels.each_ref().map(Label::value) == names
+        };
+        let calls = CALLS.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = calls.iter().find(is_own) {
+            return Arc::clone(known);
+        }
+        drop(calls);
+        let new = Arc::new(Self::new(sent));
+        let mut calls = CALLS.write().unwrap_or_else(PoisonError::into_inner);
+        calls.push(Arc::clone(&new));
+        new
+    }
+}
+
 fn settle(sent: &CallSent, settled: &CallSettled) {
-    // Shared, because seven metrics have these labels.
-    let shared = |text: &str| SharedString::from(Arc::<str>::from(text));
-    let provider = Label::new("provider", shared(&sent.provider));
-    let model = Label::new("model", shared(&sent.model));
-    let role = Label::new("role", shared(sent.role.as_str()));
-    let call = [&provider, &model, &role];
-    let with = |more: Label| -> Vec<Label> { call.into_iter().cloned().chain([more]).collect() };
     let result = match &settled.result {
         CallResult::Answered { .. } => "answered".to_owned(),
         CallResult::Failed { cause, .. } => cause.to_string(),
         CallResult::InDoubt => "in doubt".to_owned(),
     };
-    let seconds = settled.latency_ms as f64 / 1000.0;
-    counter!(
-        "conclave_calls_total",
-        with(Label::new("result", result.clone()))
-    )
-    .increment(1);
-    let of_model = vec![provider.clone(), model.clone()];
-    histogram!("conclave_call_seconds", of_model).record(seconds);
-    // Counts whole nano-dollars, so that the sum is exact.
-    let of_role: Vec<Label> = call.into_iter().cloned().collect();
-    counter!("conclave_cost_nanodollars_total", of_role).increment(settled.cost.nanos());
+    let metrics = CallMetrics::of(sent);
+    let mut labels = metrics.labels.to_vec();
+    labels.push(Label::new("result", result.clone()));
+    counter!("conclave_calls_total", labels).increment(1);
+    metrics.seconds.record(settled.latency_ms as f64 / 1000.0);
+    metrics.cost.increment(settled.cost.nanos());
     if let Some(usage) = settled.usage {
-        let kinds = [
-            ("input", usage.input),
-            ("cache_read", usage.cache_read),
-            ("cache_write", usage.cache_write),
-            ("output", usage.output),
+        let billed = [
+            usage.input,
+            usage.cache_read,
+            usage.cache_write,
+            usage.output,
         ];
-        for (kind, tokens) in kinds {
-            let with_kind = with(Label::from_static_parts("kind", kind));
-            counter!("conclave_tokens_total", with_kind).increment(tokens);
+        for (counter, tokens) in metrics.tokens.iter().zip(billed) {
+            counter.increment(tokens);
         }
     }
     let (cost_usd, latency_ms) = (settled.cost.dollars(), settled.latency_ms);

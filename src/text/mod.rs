@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use compact_str::CompactString;
+use memchr::memchr2_iter;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -321,16 +322,14 @@ pub fn ratio(a: usize, b: usize) -> f64 {
 
 /// True if a text contains `part`, without regard to the case of ASCII letters.
 pub fn contains_ignoring_case(text: &str, part: &str) -> bool {
-    let part = part.as_bytes();
+    let (text, part) = (text.as_bytes(), part.as_bytes());
     let Some(first) = part.first() else {
         return true;
     };
-    let mut windows = text.as_bytes().windows(part.len());
-    windows.any(|bytes| {
-        let begins = bytes
-            .first()
-            .is_some_and(|byte| byte.eq_ignore_ascii_case(first));
-        begins && bytes.eq_ignore_ascii_case(part)
+    let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
+    memchr2_iter(lower, upper, text).any(|at| {
+        let found = text.get(at..at + part.len());
+        found.is_some_and(|found| found.eq_ignore_ascii_case(part))
     })
 }
 

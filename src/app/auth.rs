@@ -31,7 +31,7 @@ const MANY_PEERS: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
     Scope(Scope),
-    /// A scope whose runs can be read: `chat` or `act`. Which runs, the handler decides.
+    /// A scope whose runs can be read: `chat`, `act` or `tools`. Which runs, the handler decides.
     AnyRunScope,
     /// Any valid token.
     AnyToken,
@@ -223,7 +223,7 @@ fn permits(scopes: &[Scope], needs: Requirement) -> Result<(), Refused> {
     match needs {
         Requirement::Scope(scope) if !includes(scopes, scope) => Err(Refused::Lacks(scope)),
         Requirement::AnyRunScope
-            if ![Scope::Chat, Scope::Act]
+            if ![Scope::Chat, Scope::Act, Scope::Tools]
                 .into_iter()
                 .any(|scope| includes(scopes, scope)) =>
         {

@@ -197,8 +197,8 @@ impl Service<'_> {
         Ok(())
     }
 
-    /// Lets the user edit the plan, and executes it. `None` if it is unchanged or rejected; then the
-    /// text is kept for the next edit.
+    /// Lets the user edit the plan, and executes it if the user confirms it. `None` if it is unchanged,
+    /// rejected or not confirmed; then the text is kept for the next edit.
     async fn modified(
         &self,
         plan: &PlanView,
@@ -211,6 +211,9 @@ impl Service<'_> {
             Ok(text) => match serde_json::from_str::<ToolPlan>(edit.insert(text)) {
                 Err(error) => format!("this is not a plan: {error}; m opens your text again"),
                 Ok(changed) if changed == plan.plan => "the plan is unchanged".to_owned(),
+                Ok(changed) if !confirmed(&changed)? => {
+                    "nothing was executed; m opens your text again".to_owned()
+                }
                 Ok(changed) => {
                     let body = json!({ "mode": "modified", "plan": changed });
                     let authorized = self.authorized(plan, body).await?;
@@ -251,6 +254,14 @@ impl Service<'_> {
     }
 }
 
+/// Shows a changed plan, and asks whether to execute all of it.
+fn confirmed(changed: &ToolPlan) -> Result<bool, Exit> {
+    say(format_args!("{}", plan_text::changed(changed)));
+    let choices = [('y', "yes"), ('n', "no")];
+    let answer = answer("Execute the changed plan? [y/N] ", &choices);
+    Ok(answer.map_err(failing(Exit::Unexpected))? == 'y')
+}
+
 /// Posts a body to the API in this process.
 async fn answered(here: &Router, path: &str, body: &Value) -> Result<Value, Exit> {
     let request = Request::post(path).header(CONTENT_TYPE, "application/json");
@@ -269,11 +280,36 @@ fn choice(may_change: bool) -> std::io::Result<char> {
         true => ("y/N/a/c/m", ", m=modify the plan"),
         false => ("y/N/a/c", ""),
     };
-    eprint!("Execute? [{letters}] (y=yes, n=no, a=all, c=cancel plan{more}) ");
-    std::io::stderr().flush()?;
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line)?;
-    Ok(line.trim().to_lowercase().chars().next().unwrap_or('n'))
+    let question = format!("Execute? [{letters}] (y=yes, n=no, a=all, c=cancel plan{more}) ");
+    let all = [
+        ('y', "yes"),
+        ('n', "no"),
+        ('a', "all"),
+        ('c', "cancel"),
+        ('m', "modify"),
+    ];
+    let choices = if may_change { &all[..] } else { &all[..4] };
+    answer(&question, choices)
+}
+
+/// Asks until the answer is one of the letters or words, or empty, or at its end: the last two are a
+/// no. A word that only begins like a choice is none.
+fn answer(question: &str, choices: &[(char, &str)]) -> std::io::Result<char> {
+    loop {
+        eprint!("{question}");
+        std::io::stderr().flush()?;
+        let mut line = String::new();
+        if std::io::stdin().lock().read_line(&mut line)? == 0 {
+            return Ok('n');
+        }
+        let said = line.trim().to_lowercase();
+        let is_said = |(letter, word): &&(char, &str)| said == *word || said == letter.to_string();
+        match choices.iter().find(is_said) {
+            Some((letter, _)) => return Ok(*letter),
+            None if said.is_empty() => return Ok('n'),
+            None => eprintln!("conclave: answer with one of the letters, or with its word"),
+        }
+    }
 }
 
 /// Prints an execution. A halted one has an exit code of its own.

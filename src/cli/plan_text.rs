@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::domain::{PlanStep, ToolPlan};
 use crate::journal::Rejection;
+use crate::text::one_line;
 use crate::tools::answers::{ExecutionState, ExecutionView, PlanView, StepChanges};
 use crate::tools::validate::{QUERIES, is_empty};
 
@@ -36,10 +37,21 @@ pub(super) fn plan(view: &PlanView) -> String {
     lines.join("\n")
 }
 
+/// Draws a plan that the user changed, before it is checked.
+pub(super) fn changed(plan: &ToolPlan) -> String {
+    let mut lines = vec!["\nYour Plan:".to_owned(), RULE.to_owned()];
+    lines.extend(steps(plan, &[]));
+    lines.push(RULE.to_owned());
+    lines.join("\n")
+}
+
 /// Draws the question whether a step, by its number from 0, is to be executed.
 pub(super) fn asked(number: usize, step: &PlanStep, view: &PlanView) -> String {
     let (number, all) = (number + 1, view.plan.steps.len());
-    let mut lines = vec![format!("\nStep {number} of {all}: {}", step.tool)];
+    let mut lines = vec![format!(
+        "\nStep {number} of {all}: {}",
+        one_line(&step.tool)
+    )];
     lines.extend(arguments(step));
     lines.extend(changes(step, &view.changes).map(|paths| format!("\nThis will MODIFY {paths}.")));
     lines.join("\n")
@@ -108,10 +120,11 @@ pub(super) fn rejection(rejection: &Rejection) -> String {
 fn steps(plan: &ToolPlan, all: &[StepChanges]) -> Vec<String> {
     let mut lines = vec![];
     for (number, step) in plan.steps.iter().enumerate() {
-        lines.push(format!("Step {}: {}", number + 1, step.tool));
+        lines.push(format!("Step {}: {}", number + 1, one_line(&step.tool)));
         lines.extend(arguments(step));
         if !step.precondition.is_empty() {
-            lines.push(format!("  Precondition: {}", step.precondition));
+            let precondition = one_line(&step.precondition);
+            lines.push(format!("  Precondition: {precondition}"));
         }
         lines.extend(changes(step, all).map(|paths| format!("  This will MODIFY {paths}")));
     }
@@ -124,7 +137,10 @@ fn changes(step: &PlanStep, all: &[StepChanges]) -> Option<String> {
     let changes = all.iter().find(|it| it.step_id == step.step_id)?;
     Some(match changes.paths.as_slice() {
         [] => "the files that its plan file will name".to_owned(),
-        paths => paths.join(", "),
+        paths => {
+            let paths: Vec<String> = paths.iter().map(|path| one_line(path)).collect();
+            paths.join(", ")
+        }
     })
 }
 
@@ -133,7 +149,7 @@ fn evidence(plan: &ToolPlan, evidence: &Value) -> Vec<String> {
     if cited.is_empty() {
         return vec!["Evidence cited: none".to_owned()];
     }
-    let mut lines = vec![format!("Evidence cited: {}", cited.join(", "))];
+    let mut lines = vec![format!("Evidence cited: {}", one_line(&cited.join(", ")))];
     for (name, what) in QUERIES {
         if cited.iter().any(|it| it == name) && !is_empty(evidence, name) {
             lines.push(format!("  {name} ({what}): {}", evidence[name]));

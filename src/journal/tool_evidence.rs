@@ -42,10 +42,12 @@ const Q7: &str = "SELECT c.code AS name, f.file AS file, COUNT(*) AS n
     FROM tool_step_codes c JOIN tool_step_files f ON f.run = c.run AND f.seq = c.seq
     GROUP BY c.code, f.file HAVING COUNT(*) >= 2 ORDER BY n DESC, c.code, f.file LIMIT $1";
 
-/// Changes of files after a diagnostic, with the time between them.
+/// Changes of files after a diagnostic, with the time between them. With a file in focus, only its
+/// changes.
 const Q8: &str = "SELECT c.code AS name, m.tool AS tool, m.at_ms - MAX(c.at_ms) AS n
     FROM tool_step_codes c JOIN tool_steps m ON m.changes > 0 AND m.ok = 1 AND m.at_ms > c.at_ms
-    WHERE $2 IS NULL OR c.code = $2
+    WHERE ($2 IS NULL OR c.code = $2)
+      AND ($3 IS NULL OR EXISTS (SELECT 1 FROM tool_step_files f WHERE f.run = m.run AND f.seq = m.seq AND f.file = $3))
     GROUP BY c.code, m.run, m.seq, m.tool, m.at_ms ORDER BY m.at_ms DESC, c.code LIMIT $1";
 
 /// Gathers the summaries of all queries, by name.
@@ -65,7 +67,7 @@ pub(super) async fn gather<D: Database>(
         ("Q4", Q4, named(file)),
         ("Q5", Q5, all()),
         ("Q7", Q7, all()),
-        ("Q8", Q8, named(code)),
+        ("Q8", Q8, [named(code), vec![file.clone().into()]].concat()),
     ];
     let mut reader = database.reader().await?;
     for (query, statement, values) in queries {

@@ -14,9 +14,16 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
             let Some((name, what)) = QUERIES.iter().find(|(name, _)| name == query) else {
                 return Some(format!("Evidence query '{query}' does not exist"));
             };
+            let denied = sentence.split_once("No evidence found for ");
+            let is_denied = denied.is_some_and(|(_, names)| words(names).any(|it| it == *query));
             if !is_empty(evidence, name) {
+                if is_denied {
+                    return Some(format!(
+                        "Response states no evidence for {query}, which returned rows"
+                    ));
+                }
                 known.push_str(&evidence.get(name).unwrap_or(&Value::Null).to_string());
-            } else if !sentence.contains(&format!("No evidence found for {query}")) {
+            } else if !is_denied {
                 return Some(format!(
                     "Response references '{what}' but {query} returns empty results: insufficient evidence"
                 ));
@@ -75,6 +82,10 @@ mod tests {
             ),
             ("Q4 shows 2 executions on src/lib.rs, and Q1 shows 3.", ""),
             ("No evidence found for Q8.", ""),
+            (
+                "No evidence found for Q4 and Q8.",
+                "Response states no evidence for Q4, which returned rows",
+            ),
             ("7 lines were read.", ""),
             ("Q4 shows 99 executions.", wrong),
             ("Q9 shows 1 row.", unknown),

@@ -135,9 +135,14 @@ async fn perform(
 fn finished(step: &Step, output: Output, error: Option<String>) -> StepFinished {
     let listed = output.value.get("diagnostics").and_then(Value::as_array);
     let listed = listed.into_iter().flatten();
-    let codes = listed.filter_map(|it| Some(it.get("code")?.as_str()?.to_owned()));
-    let codes: BTreeSet<String> = codes.collect();
+    let named = |name: &'static str| {
+        let values = listed.clone();
+        values.filter_map(move |it| Some(it.get(name)?.as_str()?.to_owned()))
+    };
+    let codes: BTreeSet<String> = named("code").collect();
     let mut files = step.files();
+    // A file of a dependency is outside of the workspace.
+    files.extend(named("file").filter(|file| !file.starts_with(['/', '.'])));
     files.extend(output.changed.iter().map(|change| change.path.clone()));
     files.sort();
     files.dedup();

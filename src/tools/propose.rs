@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::call::Toolbox;
+use super::output::one_line;
 use super::tool::{Step, Tool};
 use super::validate::{QUERIES, is_empty, validate};
 use super::view;
@@ -155,8 +156,8 @@ pub fn completed(mut plan: ToolPlan) -> ToolPlan {
 
 /// Returns what the model reads: the request, its context and the summaries of the evidence.
 pub fn input(request: &str, focus: &EvidenceFocus, evidence: &Value) -> String {
-    let file = focus.file.as_deref().unwrap_or("none");
-    let diagnostic = focus.diagnostic.as_deref().unwrap_or("none");
+    let file = one_line(focus.file.as_deref().unwrap_or("none"));
+    let diagnostic = one_line(focus.diagnostic.as_deref().unwrap_or("none"));
     let summaries = summaries(evidence);
     format!(
         "User request: {request}\n\nContext:\n- Current file: {file}\n- Current diagnostic: {diagnostic}\n\n\

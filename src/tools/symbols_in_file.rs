@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::call::{Call, Role, Run, Spec, parameter};
 use super::file_glob::matcher;
-use super::magellan::{Symbol, check, index, rows};
-use super::output::{Output, ToolError};
+use super::magellan::{DATABASE, Symbol, check, index, rows};
+use super::output::{Output, ToolError, quoted};
 
 pub const SPEC: Spec = Spec {
     description: "List the indexed symbols of the files that match a path pattern.",
@@ -22,7 +22,15 @@ pub const SPEC: Spec = Spec {
 async fn run(call: Call) -> Result<Output, ToolError> {
     let pattern = call.argument("pattern");
     let matcher = matcher(pattern)?;
-    let mut symbols = index(&call).await?.symbols;
+    let index = index(&call).await?;
+    let is_glob = pattern.contains(['*', '?', '[', '{']);
+    if !is_glob && !index.files.iter().any(|it| it.path == pattern) {
+        let file = quoted(pattern);
+        return Err(ToolError::other(format!(
+            "{file} is not indexed in {DATABASE}"
+        )));
+    }
+    let mut symbols = index.symbols;
     symbols.retain(|it| it.file == pattern || matcher.is_match(&it.file));
     let line = |it: &Symbol| {
         let kind = it.kind_normalized.as_deref().unwrap_or("symbol");

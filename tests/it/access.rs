@@ -17,7 +17,7 @@ const QUESTION: &str = "What is the boiling point of water at sea level in Celsi
 const FIXED: &str = "correct horse battery";
 
 /// Inserts a token into the database of a running service, bypassing the service.
-async fn token(
+pub async fn token(
     app: &TestApp,
     number: u8,
     scopes: &[Scope],

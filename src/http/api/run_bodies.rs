@@ -183,7 +183,8 @@ pub(in crate::http) fn about_list(schemas: &mut Schemas) -> Operation {
     let example = json!({ "runs": [summary_example()], "nextCursor": null });
     let page = Content::json(schemas.answer::<RunPage>(), example);
     let outcomes = json!({ "enum": RunState::ALL.map(|state| state.into_str()) });
-    let kinds = json!({ "enum": ["chat", "action", "all"], "default": "chat" });
+    let kinds =
+        json!({ "enum": ["chat", "action", "plan", "execution", "all"], "default": "chat" });
     let time = json!({ "type": "string", "format": "date-time" });
     let limit = json!({ "type": "integer", "minimum": 1, "maximum": 200, "default": 50 });
     let text = json!({ "type": "string" });
@@ -192,7 +193,7 @@ pub(in crate::http) fn about_list(schemas: &mut Schemas) -> Operation {
         .query(
             "kind",
             kinds,
-            "Questions to the committee, actions, or both.",
+            "Questions to the committee, actions, tool plans, their executions, or all. Without the scope `tools` the list has none of tool plans.",
         )
         .query("mode", schemas.request::<Mode>(), "Runs of this mode.")
         .query("user", text, "Runs of this `user.id`.")

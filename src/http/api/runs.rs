@@ -45,17 +45,24 @@ pub(in crate::http) struct ListQuery {
 pub(in crate::http) async fn list(
     State(app): State<Arc<App>>,
     query: Result<Query<ListQuery>, QueryRejection>,
+    caller: Option<Extension<Caller>>,
 ) -> Result<Json<RunPage>, Problem> {
     let wrong = "has a parameter that is unknown or stands twice";
     let Query(query) = query.map_err(|_| Problem::wrong_parameter("query", wrong))?;
     let filter = filter(query)?;
+    let reads_tools = caller.is_none_or(|caller| caller.permits(Scope::Tools));
+    if filter.kind.is_some_and(is_of_tools) && !reads_tools {
+        return Err(Problem::lacks_scope(Scope::Tools));
+    }
     let mut rows = app.runs(&filter).await?;
     let size = filter.limit as usize - 1;
     let more = rows.len() > size;
     rows.truncate(size);
     let last = rows.last().filter(|_| more);
+    let next_cursor = last.map(|row| row.id.to_string());
+    rows.retain(|row| reads_tools || !is_of_tools(row.kind));
     Ok(Json(RunPage {
-        next_cursor: last.map(|row| row.id.to_string()),
+        next_cursor,
         runs: rows.iter().map(summary).collect(),
     }))
 }
@@ -241,15 +248,22 @@ pub(in crate::http) fn parse(id: Id) -> Result<RunId, Problem> {
 async fn find(app: &App, id: Id, caller: Option<&Caller>) -> Result<RunRow, Problem> {
     let row = app.run(parse(id)?).await?;
     let row = row.ok_or_else(Problem::no_such_run)?;
-    let is_of_tools = matches!(row.kind, RunKind::Plan | RunKind::Execution);
-    if is_of_tools && !caller.is_none_or(|caller| caller.permits(Scope::Tools)) {
-        return Err(Problem::lacks_scope(Scope::Tools));
+    let permits = |scope| caller.is_none_or(|caller| caller.permits(scope));
+    if is_of_tools(row.kind) {
+        return match permits(Scope::Tools) {
+            true => Ok(row),
+            false => Err(Problem::lacks_scope(Scope::Tools)),
+        };
     }
-    let reads_chats = caller.is_none_or(|caller| caller.permits(Scope::Chat));
-    if !reads_chats && !is_of_action(app, &row).await? {
-        return Err(Problem::lacks_scope(Scope::Chat));
+    if permits(Scope::Chat) || (permits(Scope::Act) && is_of_action(app, &row).await?) {
+        return Ok(row);
     }
-    Ok(row)
+    Err(Problem::lacks_scope(Scope::Chat))
+}
+
+/// True for the runs of tool plans, whose messages and contents only the scope `tools` reads.
+fn is_of_tools(kind: RunKind) -> bool {
+    matches!(kind, RunKind::Plan | RunKind::Execution)
 }
 
 /// True for an action, and for the narration of one.

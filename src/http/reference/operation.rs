@@ -265,7 +265,7 @@ fn security(needs: Option<Requirement>) -> (Value, &'static [Kind]) {
         None => (json!([]), &[]),
         Some(Requirement::Scope(scope)) => (json!([{ "bearer": [scope.into_str()] }]), of_scopes),
         Some(Requirement::AnyRunScope) => (
-            json!([{ "bearer": ["chat"] }, { "bearer": ["act"] }]),
+            json!([{ "bearer": ["chat"] }, { "bearer": ["act"] }, { "bearer": ["tools"] }]),
             of_scopes,
         ),
         Some(Requirement::AnyToken) => (json!([{ "bearer": [] }]), of_token),

@@ -1,7 +1,10 @@
 //! The API of plans beside the acceptance criteria: undo, prices, single steps, changed plans.
 
+use conclave::domain::Scope;
 use conclave::journal::{Event, Explained, StepFinished};
 use serde_json::{Value, json};
+
+use crate::access::token;
 
 use super::{Bench, LIB, asks, authorizes, create, folder, hold, read, step};
 
@@ -137,4 +140,38 @@ fn ends_of_steps_in_older_journals_are_read() {
     let old = json!({ "text": "Done.", "source": "model" });
     let read: Explained = serde_json::from_value(old).unwrap();
     assert_eq!((read.text.as_str(), read.rejected.len()), ("Done.", 0));
+}
+
+#[tokio::test]
+async fn only_the_scope_tools_reads_the_runs_of_plans() {
+    let bench = Bench::new().await;
+    bench.proposes("READ", &[read("src/lib.rs")], &[]);
+    bench.explains("tool_explain", "src/lib.rs was read.");
+    let (_, execution) = bench.executed("Show it").await;
+    let run = format!("/api/runs/{}", execution["executionId"].as_str().unwrap());
+    let chat = token(&bench.app, 1, &[Scope::Chat], None).await;
+    let tools = token(&bench.app, 2, &[Scope::Tools], None).await;
+    let both = token(&bench.app, 3, &[Scope::Chat, Scope::Tools], None).await;
+    let read = async |path: &str, token: &str| {
+        let url = format!("{}{path}", bench.app.url);
+        let request = bench.app.client.get(url).bearer_auth(token);
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        let body: Value = response.json().await.unwrap_or_default();
+        (status, body["runs"].as_array().map(Vec::len))
+    };
+    for part in ["", "/journal"] {
+        let path = format!("{run}{part}");
+        assert_eq!(read(&path, &tools).await.0, 200, "{path}");
+        assert_eq!(read(&path, &chat).await.0, 403, "{path}");
+    }
+    for (query, of_chat, of_both) in [
+        ("kind=plan", (403, None), (200, Some(1))),
+        ("kind=execution", (403, None), (200, Some(1))),
+        ("kind=all", (200, Some(0)), (200, Some(2))),
+    ] {
+        let path = format!("/api/runs?{query}");
+        assert_eq!(read(&path, &chat).await, of_chat, "{query}");
+        assert_eq!(read(&path, &both).await, of_both, "{query}");
+    }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use regex::Regex;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
@@ -97,7 +97,9 @@ async fn an_error_is_mended_over_http() {
         evidence["Q3"],
         json!([{ "code": "E0425", "occurrences": 1 }])
     );
-    assert_eq!(evidence["Q8"][0]["code"], "E0425", "{evidence}");
+    let fixes = evidence["Q8"].as_array().unwrap();
+    let of_file = |fix: &Value| fix["code"] == "E0425" && fix["tool"] == "splice_patch";
+    assert!(fixes.len() == 1 && of_file(&fixes[0]), "{evidence}");
     let undone = bench.undone(execution).await;
     assert_eq!(undone["state"], "completed", "{undone}");
     assert_eq!(bench.content("src/lib.rs"), BROKEN);
@@ -109,6 +111,16 @@ async fn an_error_is_mended_over_http() {
         third["evidence"]["Q1"], evidence["Q1"],
         "the undo is no use of a tool"
     );
+
+    // The error occurs again.
+    let (_, again) = bench.authorized(&third, &authorizes("plan")).await;
+    assert_eq!(again["execution"]["state"], "completed", "{again}");
+    let recurring = json!({ "code": "E0425", "file": "src/lib.rs", "count": 2 });
+    let evidence = &planned().await["evidence"]["Q7"];
+    assert!(
+        evidence.as_array().unwrap().contains(&recurring),
+        "{evidence}"
+    );
 }
 
 /// Returns the environment of `conclave plan` on a workspace.
@@ -118,6 +130,7 @@ fn environment(provider: &MockProvider, root: &Path) -> Vec<(String, String)> {
         ("ANTHROPIC_API_KEY", "k".to_owned()),
         ("ANTHROPIC_BASE_URL", provider.url()),
         ("TOOLS_WORKSPACE", root.display().to_string()),
+        ("EDITOR", "sed -i s/area.rs/other.rs/".to_owned()),
         ("LLVM_PROFILE_FILE", "/dev/null".to_owned()),
     ];
     let own = own.map(|(name, value)| (name.to_owned(), value));
@@ -169,8 +182,13 @@ async fn an_error_is_mended_at_the_terminal() {
     let mended = std::fs::read_to_string(folder.path().join("src/lib.rs")).unwrap();
     assert!(mended.contains("side * side"));
     let (folder, home) = (broken_crate(), Home::sqlite());
-    let shown = at_a_terminal(&home, &provider, folder.path(), "n\n").await;
-    assert!(shown.contains("0 of 4 steps were executed"), "{shown}");
+    // A word that begins like a choice is none. A changed plan is shown, and is executed only if the
+    // user confirms it.
+    for typed in ["n\n", "abort\nyuck\n\n", "m\nno\nn\n"] {
+        let shown = at_a_terminal(&home, &provider, folder.path(), typed).await;
+        assert!(shown.contains("0 of 4 steps were executed"), "{shown}");
+        assert_eq!(shown.contains("path: other.rs"), typed.starts_with('m'));
+    }
 }
 
 #[tokio::test]

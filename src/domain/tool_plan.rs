@@ -18,6 +18,7 @@ pub enum PlanIntent {
 
 /// One call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct PlanStep {
     /// Unique in its plan.
     pub step_id: String,
@@ -34,6 +35,7 @@ pub struct PlanStep {
 
 /// A plan that passed no check yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ToolPlan {
     /// The id of the run that proposed it.
     pub plan_id: String,

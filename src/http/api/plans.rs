@@ -59,6 +59,8 @@ pub(in crate::http) struct AuthorizeBody {
     step_id: Option<String>,
     /// With the mode `modified`: the plan as the user changed it. It is checked again. Other modes
     /// ignore it.
+    #[serde(default)]
+    #[schemars(with = "ToolPlan")]
     plan: Option<ToolPlan>,
 }
 

@@ -111,6 +111,18 @@ async fn a_changed_plan_is_checked_again_and_journaled() {
             json!({ "plan_id": "", "intent": "QUERY", "steps": steps, "evidence_referenced": [] });
         bench.authorized(&view, &body).await
     };
+    for (intent, field, pointer) in [
+        ("QUERY", "foo", "/plan/steps/0/foo"),
+        ("GUESS", "tool", "/plan/intent"),
+    ] {
+        let mut body = authorizes("modified");
+        let mut own = step("mine", "file_read", &json!({ "path": "src/lib.rs" }));
+        own[field] = json!("file_read");
+        body["plan"] =
+            json!({ "plan_id": "", "intent": intent, "steps": [own], "evidence_referenced": [] });
+        let answer = bench.authorized(&view, &body).await;
+        hold(answer, 400, "/errors/0/pointer", pointer);
+    }
     let refused = changed("nothing", json!({})).await;
     hold(refused, 200, "/rejection/kind", "unknown_tool");
     let search = json!({ "pattern": "fn one", "root": "." });

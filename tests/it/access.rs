@@ -1,5 +1,6 @@
 //! Tests authentication, request rates and spending limits.
 
+use conclave::app::open_store;
 use conclave::clock::Clock;
 use conclave::domain::{BearerToken, Scope};
 use conclave::journal::{SqliteStore, TokenRow, TokenStore as _};
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::cli::run;
+use crate::support::app::database_of;
 use crate::support::process::Service;
 use crate::support::process::conclave;
 use crate::support::{Fault, MockProvider, Setup, TestApp, chat, run_of};
@@ -23,9 +25,8 @@ pub async fn token(
     scopes: &[Scope],
     expires_at: Option<Timestamp>,
 ) -> String {
-    let store = SqliteStore::open(&app.folder.path().join("conclave.db"), "keys")
-        .await
-        .unwrap();
+    let database = database_of(&app.folder).await;
+    let store = open_store(&database, "keys").await.unwrap();
     let token = BearerToken::new([number; 6], Clock::System.new_secret());
     let row = TokenRow {
         id: token.id().to_owned(),

@@ -3,12 +3,14 @@
 use serde_json::Value;
 
 use super::validate::{QUERIES, is_empty};
+use crate::text::contains_ignoring_case;
 
 /// Returns why the citations of a text are rejected; `None` if each query exists and returned
 /// something, and each figure in the sentence that cites it is in what it returned.
 pub fn objection(text: &str, evidence: &Value) -> Option<String> {
     for sentence in sentences(text) {
         let cited: Vec<&str> = words(sentence).filter(|word| is_query(word)).collect();
+        let is_insufficient = contains_ignoring_case(sentence, "insufficient evidence");
         let mut known = String::new();
         for query in &cited {
             let Some((name, what)) = QUERIES.iter().find(|(name, _)| name == query) else {
@@ -23,7 +25,7 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
                     ));
                 }
                 known.push_str(&evidence.get(name).unwrap_or(&Value::Null).to_string());
-            } else if !is_denied {
+            } else if !is_denied && !is_insufficient {
                 return Some(format!(
                     "Response references '{what}' but {query} returns empty results: insufficient evidence"
                 ));
@@ -82,6 +84,7 @@ mod tests {
             ),
             ("Q4 shows 2 executions on src/lib.rs, and Q1 shows 3.", ""),
             ("No evidence found for Q8.", ""),
+            ("Insufficient evidence: Q8 returned no rows.", ""),
             (
                 "No evidence found for Q4 and Q8.",
                 "Response states no evidence for Q4, which returned rows",

@@ -23,6 +23,10 @@ pub(super) async fn run(env: &Env, arguments: ReplayArguments) -> Done {
     let policy = config::policy(env).map_err(failing(Exit::Configuration))?;
     let (run, journals) = arguments.run.read(env, Some(RunKind::Chat)).await?;
     let (id, entries) = (run.id, &run.entries);
+    if let Some(broken) = &run.broken {
+        let why = format!("run {id} was altered, so scores from it prove nothing: {broken}");
+        return Err(fail(Exit::Altered, why));
+    }
     let earlier = journals.ancestors(&run).await?;
     let Some(replayed) = replay(entries, &earlier, &policy) else {
         let why = format!("run {id} was never scored: there is nothing to replay");

@@ -3,14 +3,15 @@
 use serde_json::Value;
 
 use super::validate::{QUERIES, is_empty};
-use crate::text::contains_ignoring_case;
 
 /// Returns why the citations of a text are rejected; `None` if each query exists and returned
 /// something, and each figure in the sentence that cites it is in what it returned.
 pub fn objection(text: &str, evidence: &Value) -> Option<String> {
     for sentence in sentences(text) {
         let cited: Vec<&str> = words(sentence).filter(|word| is_query(word)).collect();
-        let is_insufficient = contains_ignoring_case(sentence, "insufficient evidence");
+        let is_insufficient = sentence
+            .to_ascii_lowercase()
+            .contains("insufficient evidence");
         let mut known = String::new();
         for query in &cited {
             let Some((name, what)) = QUERIES.iter().find(|(name, _)| name == query) else {

@@ -27,7 +27,7 @@ pub(super) trait Database: Send + Sync {
 
     /// Returns the rows of a query that every request makes, and that an index answers in
     /// microseconds. It may be made on the calling thread.
-    fn glance(
+    fn read_inline(
         &self,
         statement: &'static str,
         values: Vec<Bound>,

@@ -102,7 +102,7 @@ async fn one<D: Database>(
     statement: &'static str,
     values: Vec<Bound>,
 ) -> Result<Option<RunRow>, Error> {
-    let found = database.glance(statement, values).await?;
+    let found = database.read_inline(statement, values).await?;
     found.first().map(rows::run).transpose()
 }
 
@@ -399,14 +399,14 @@ impl<D: Database> TokenStore for D {
 
     async fn token(&self, id: &str) -> Result<Option<TokenRow>, Error> {
         let statement = "SELECT * FROM tokens WHERE id = $1";
-        let found = self.glance(statement, vec![id.into()]).await?;
+        let found = self.read_inline(statement, vec![id.into()]).await?;
         found.first().map(rows::token).transpose()
     }
 
     async fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
         self.in_place()?;
         let statement = "SELECT * FROM tokens ORDER BY created_ms, id";
-        let found = self.glance(statement, vec![]).await?;
+        let found = self.read_inline(statement, vec![]).await?;
         found.iter().map(rows::token).collect()
     }
 

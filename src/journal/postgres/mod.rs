@@ -155,7 +155,7 @@ impl Database for PostgresStore {
         self.pool.acquire().await
     }
 
-    async fn glance(
+    async fn read_inline(
         &self,
         statement: &'static str,
         values: Vec<Bound>,

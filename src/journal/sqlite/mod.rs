@@ -39,6 +39,10 @@ use writer::Writer;
 
 pub use restore::{Existing, RestoreError, restore};
 
+/// How long a read on the calling thread waits for a lock. Readers of this log wait for no writer, but
+/// another program can lock the whole file, and the service must go on meanwhile.
+const MAX_INLINE_WAIT: Duration = Duration::from_millis(100);
+
 /// Size of the write-ahead log, in pages of 4 KiB, at which a commit has to move them into the
 /// file.
 const LOG_PAGES: u32 = 8000;
@@ -68,7 +72,7 @@ pub struct SqliteStore {
     writer: Writer,
     readers: SqlitePool,
     /// Reads single rows, on the calling thread.
-    glances: Mutex<WriteConnection>,
+    inline_reader: Mutex<WriteConnection>,
     /// Moves pages from the write-ahead log into the file, so that no writer has to stop for it.
     keeper: SqlitePool,
     owners: Owners,
@@ -124,16 +128,16 @@ impl SqliteStore {
             .connect_with(options.read_only(true))
             .await?;
         let owners = Owners::register(lock, owner)?;
-        let glances = rusqlite::Connection::open_with_flags(
+        let inline_reader = rusqlite::Connection::open_with_flags(
             path,
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
         )?;
-        glances.busy_timeout(bounds.patience)?;
+        inline_reader.busy_timeout(bounds.patience.min(MAX_INLINE_WAIT))?;
         Ok(Self {
             file: DatabaseFile::opened(path)?,
             writer,
             readers,
-            glances: Mutex::new(WriteConnection::new(glances)),
+            inline_reader: Mutex::new(WriteConnection::new(inline_reader)),
             keeper,
             owners,
         })
@@ -213,12 +217,15 @@ impl Database for SqliteStore {
         self.readers.acquire().await
     }
 
-    async fn glance(
+    async fn read_inline(
         &self,
         statement: &'static str,
         values: Vec<Bound>,
     ) -> Result<Vec<impl Columns + Send>, Error> {
-        let connection = self.glances.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = self
+            .inline_reader
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         Ok(connection.query_now(statement, &values)?)
     }
 

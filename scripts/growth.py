@@ -5,7 +5,7 @@ Usage: scripts/growth.py CONCLAVE [--runs N] [--entries-every N]
 
 Makes a few runs with a mock LLM, multiplies their rows in the SQLite database to 1,000 and to N runs
 of 1,000 users in a year, and times start-up, lists, one run and new runs with daily limits on both.
-Only every 50th copied run has its entries, because a million runs with them take some 40 GB.
+Only every 50th copied run has its entries, because a million runs with them take some 17 GB.
 The mock LLM and its replies are those of scripts/peers.py, which needs a separate folder: see there.
 Standard library only.
 """
@@ -93,7 +93,7 @@ def multiplied(database, runs, entries_every):
     base = [dict(zip(columns, row)) for row in db.execute("SELECT * FROM runs WHERE state = 'answered'")]
     entries = {}
     for run in base:
-        found = db.execute("SELECT seq, at_ms, key, body, prev, hash FROM entries WHERE run = ?", (run["id"],))
+        found = db.execute("SELECT seq, at_ms, key, body, prev, hash, packed FROM entries WHERE run = ?", (run["id"],))
         entries[run["id"]] = found.fetchall()
     missing = runs - len(base)
     newest = min(run["accepted_ms"] for run in base)
@@ -110,7 +110,7 @@ def multiplied(database, runs, entries_every):
             db.execute(f"INSERT INTO runs VALUES ({marks})", [copy[name] for name in columns])
             if number % entries_every == 0:
                 rows = [(identifier, *row) for row in entries[run["id"]]]
-                db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+                db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
     db.close()
 
 

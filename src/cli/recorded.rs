@@ -261,27 +261,30 @@ struct Row {
 
 impl Row {
     fn entry(self, server: &str) -> Result<Entry, Exit> {
+        let body = self.body.to_string();
+        let event = body.parse().map_err(unread(server))?;
         Ok(Entry {
             seq: self.seq,
             at: self.at,
             key: self.key,
-            body: self.body.to_string(),
+            body,
             prev: self.prev,
             hash: self.hash,
-            event: typed(server, self.body)?,
+            event,
         })
     }
 }
 
 /// Reads an answer of the service.
 fn typed<T: DeserializeOwned>(server: &str, answer: Value) -> Result<T, Exit> {
-    let unread = |error| {
-        fail(
-            Exit::Server,
-            format!("{server}: the answer cannot be read: {error}"),
-        )
-    };
-    serde_json::from_value(answer).map_err(unread)
+    serde_json::from_value(answer).map_err(unread(server))
+}
+
+fn unread(server: &str) -> impl Fn(serde_json::Error) -> Exit {
+    move |error| {
+        let why = format!("{server}: the answer cannot be read: {error}");
+        fail(Exit::Server, why)
+    }
 }
 
 async fn read_here(store: &dyn Store, id: RunId) -> Result<Option<Recorded>, Exit> {

@@ -34,14 +34,13 @@ pub struct ArchivedEntry {
 }
 
 impl ArchivedEntry {
-    /// Returns its columns without the hash.
+    /// Returns its columns without the hashes.
     pub(super) fn line(&self) -> Line<'_> {
         Line {
             seq: self.seq,
             at_ms: self.at_ms,
             key: &self.key,
             body: &self.body,
-            prev: &self.prev,
         }
     }
 }
@@ -88,7 +87,9 @@ impl Archive {
                 ));
             }
             head = hash;
-            let event: Event = serde_json::from_str(&entry.body)
+            let event = entry
+                .body
+                .parse::<Event>()
                 .map_err(|_| self.unsound(format!("entry {seq} ({}) cannot be read", entry.key)))?;
             if event.key() != entry.key {
                 return Err(self.unsound(format!("entry {seq} stands under the key {}", entry.key)));

@@ -184,6 +184,7 @@ pub(super) enum Bound {
     Text(Option<String>),
     Whole(Option<i64>),
     Real(Option<f64>),
+    Bytes(Option<Vec<u8>>),
 }
 
 impl From<&str> for Bound {
@@ -222,6 +223,12 @@ impl From<Option<f64>> for Bound {
     }
 }
 
+impl From<Option<Vec<u8>>> for Bound {
+    fn from(bytes: Option<Vec<u8>>) -> Self {
+        Bound::Bytes(bytes)
+    }
+}
+
 /// Reads the columns of a row by name.
 pub(super) trait Columns {
     fn text(&self, column: &str) -> Result<String, Error>;
@@ -230,6 +237,7 @@ pub(super) trait Columns {
     fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error>;
     fn real(&self, column: &str) -> Result<f64, Error>;
     fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error>;
+    fn bytes_or_null(&self, column: &str) -> Result<Option<Vec<u8>>, Error>;
 }
 
 impl<R: Row> Columns for R
@@ -238,6 +246,7 @@ where
     for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
     for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
     for<'r> f64: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
 {
     fn text(&self, column: &str) -> Result<String, Error> {
         Ok(self.try_get(column)?)
@@ -260,6 +269,10 @@ where
     }
 
     fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn bytes_or_null(&self, column: &str) -> Result<Option<Vec<u8>>, Error> {
         Ok(self.try_get(column)?)
     }
 }

@@ -9,6 +9,7 @@ use super::tool_event::{
     step_started_key,
 };
 pub use crate::domain::CallStop;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -59,6 +60,15 @@ pub enum Event {
     Decided(Box<Decided>),
     Converged(Converged),
     Learned(Box<Learned>),
+}
+
+/// Reads a stored body.
+impl FromStr for Event {
+    type Err = serde_json::Error;
+
+    fn from_str(body: &str) -> Result<Self, Self::Err> {
+        serde_json::from_str(body)
+    }
 }
 
 impl Event {

@@ -15,6 +15,7 @@ mod evidence;
 mod learned_event;
 mod lineage;
 mod observe;
+mod packed;
 mod postgres;
 mod proof;
 mod reasons;

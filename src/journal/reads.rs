@@ -26,7 +26,8 @@ pub(super) const IN_FLIGHT: &str =
 
 pub(super) const BY_KEY: &str = "SELECT id, body_hash FROM runs WHERE idempotency_key = $1";
 
-pub(super) const ENTRIES: &str = "SELECT run, seq, at_ms, key, body, prev, hash FROM entries WHERE run = $1 AND seq > $2 ORDER BY seq";
+/// The entries from `$2` on. The one at `$2` tells what came before the next.
+pub(super) const ENTRIES: &str = "SELECT seq, at_ms, key, body, prev, hash, packed FROM entries WHERE run = $1 AND seq >= $2 ORDER BY seq";
 
 pub(super) const SCHEMA: &str =
     "SELECT MAX(version) AS version FROM _sqlx_migrations WHERE success";
@@ -55,7 +56,7 @@ impl<D: Database> RunReader for D {
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error> {
         let values = vec![run.to_string().into(), after.into()];
         let found = self.reader().await?.rows(ENTRIES, values).await?;
-        found.iter().map(rows::entry).collect()
+        rows::entries(run, after, &found)
     }
 
     async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error> {
@@ -357,10 +358,7 @@ pub(super) async fn archive<D: Database>(
         return Ok(None);
     };
     let found = reader.rows(ENTRIES, vec![id, 0.into()]).await?;
-    let entries = found
-        .iter()
-        .map(rows::archived)
-        .collect::<Result<Vec<_>, _>>()?;
+    let entries = rows::archived(run, 0, &found)?;
     if entries.is_empty() {
         // Another process pruned the run between the two statements.
         return Ok(None);

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::database::Columns;
+use super::packed::unpack;
 use super::{
     Accepted, ArchivedEntry, CallResult, Effect, Ending, Entry, Error, Event, Learned, LearnedRow,
     MemoryRow, Owner, RunRow, RunState, SceneLine, SheetRow, TokenRow, VERSION, chain,
@@ -102,12 +103,14 @@ pub(super) fn change(event: &Event) -> Option<Change> {
 /// An event as it is stored, before it gets its place in a chain.
 pub(super) struct Unlinked {
     key: String,
-    body: String,
+    pub body: String,
     pub change: Option<Change>,
     /// In nano-dollars.
     pub spent: i64,
     /// True if the event may not be written while its run is being cancelled.
     pub needs_consent: bool,
+    /// True if a view of the database reads the body.
+    pub is_queried: bool,
 }
 
 impl Unlinked {
@@ -118,6 +121,7 @@ impl Unlinked {
             change: change(event),
             spent: spent(event),
             needs_consent: event.is_intent(),
+            is_queried: matches!(event, Event::StepFinished(_)),
         })
     }
 
@@ -126,12 +130,7 @@ impl Unlinked {
     }
 
     /// Returns the entry at the place `seq`, after the one with hash `prev`, and its hash.
-    pub fn link<'a>(
-        &'a self,
-        run: RunId,
-        (seq, at): (i64, Timestamp),
-        prev: &'a str,
-    ) -> (Line<'a>, String) {
+    pub fn link(&self, run: RunId, (seq, at): (i64, Timestamp), prev: &str) -> (Line<'_>, String) {
         let (at_ms, key, body) = (at.as_millisecond(), &*self.key, &*self.body);
         let hash = chain::link(run, (seq, at_ms), key, body, prev);
         let line = Line {
@@ -139,19 +138,17 @@ impl Unlinked {
             at_ms,
             key,
             body,
-            prev,
         };
         (line, hash)
     }
 }
 
-/// The columns of an entry, without its hash.
+/// The columns of an entry, without the hashes.
 pub(super) struct Line<'a> {
     pub seq: i64,
     pub at_ms: i64,
     pub key: &'a str,
     pub body: &'a str,
-    pub prev: &'a str,
 }
 
 /// An event with the format version.
@@ -170,7 +167,7 @@ fn body(event: &Event) -> Result<String, Error> {
     let body = serde_json::to_string(&Versioned { event, v: VERSION }).map_err(unwritable)?;
     // A number that is not finite is written as null.
     if has_values(event) || body.contains("null") {
-        serde_json::from_str::<Event>(&body).map_err(unwritable)?;
+        body.parse::<Event>().map_err(unwritable)?;
     }
     Ok(body)
 }
@@ -206,7 +203,8 @@ fn has_values(event: &Event) -> bool {
 /// Returns the event as it is read back once it is stored.
 pub(super) fn as_stored(event: &Event) -> Result<Event, Error> {
     let body = body(event)?;
-    serde_json::from_str(&body).map_err(|error| Error::Unwritable(error.to_string()))
+    body.parse()
+        .map_err(|error: serde_json::Error| Error::Unwritable(error.to_string()))
 }
 
 /// Returns the message as the run's row has it. Actions are free, so their text is cut; the journal
@@ -224,33 +222,73 @@ pub(super) fn run_id(text: &str) -> Result<RunId, Error> {
     text.parse().map_err(|_| corrupt("runs", "id", text))
 }
 
-pub(super) fn entry(row: &impl Columns) -> Result<Entry, Error> {
-    let run = row.text("run")?;
-    let seq = row.whole("seq")?;
-    let body = row.text("body")?;
-    let id = format!("{run}/{seq}");
-    let event = serde_json::from_str(&body).map_err(|_| corrupt("entries", "body", &id))?;
-    Ok(Entry {
-        seq,
-        at: timestamp(row.whole("at_ms")?, "entries", &id)?,
-        key: row.text("key")?,
-        body,
-        prev: row.text("prev")?,
-        hash: row.text("hash")?,
-        event,
-    })
+/// Reads the entries after `after` from the rows of [`super::reads::ENTRIES`].
+pub(super) fn entries(run: RunId, after: i64, found: &[impl Columns]) -> Result<Vec<Entry>, Error> {
+    let stored = archived(run, after, found)?;
+    stored
+        .into_iter()
+        .map(|stored| {
+            let id = format!("{run}/{}", stored.seq);
+            let parsed = stored.body.parse();
+            Ok(Entry {
+                event: parsed.map_err(|_| corrupt("entries", "body", &id))?,
+                seq: stored.seq,
+                at: timestamp(stored.at_ms, "entries", &id)?,
+                key: stored.key,
+                body: stored.body,
+                prev: stored.prev,
+                hash: stored.hash,
+            })
+        })
+        .collect()
 }
 
-/// Reads an entry for an archive, without parsing its event.
-pub(super) fn archived(row: &impl Columns) -> Result<ArchivedEntry, Error> {
-    Ok(ArchivedEntry {
-        seq: row.whole("seq")?,
-        at_ms: row.whole("at_ms")?,
-        key: row.text("key")?,
-        body: row.text("body")?,
-        prev: row.text("prev")?,
-        hash: row.text("hash")?,
-    })
+/// As [`entries`], without parsing the events.
+pub(super) fn archived(
+    run: RunId,
+    after: i64,
+    found: &[impl Columns],
+) -> Result<Vec<ArchivedEntry>, Error> {
+    let mut read: Vec<ArchivedEntry> = Vec::with_capacity(found.len());
+    // The number of entries that have their bodies.
+    let mut complete = 0;
+    for row in found {
+        let mut prev = row.text("prev")?;
+        if prev.is_empty() {
+            prev = read
+                .last()
+                .map_or(chain::GENESIS, |last| &last.hash)
+                .to_owned();
+        }
+        let entry = ArchivedEntry {
+            seq: row.whole("seq")?,
+            at_ms: row.whole("at_ms")?,
+            key: row.text("key")?,
+            body: row.text("body")?,
+            prev,
+            hash: row.text("hash")?,
+        };
+        let (id, has_body) = (entry.seq, !entry.body.is_empty());
+        read.push(entry);
+        if let Some(packed) = row.bytes_or_null("packed")? {
+            let bodies = unpack(&packed);
+            let bodies =
+                bodies.ok_or_else(|| corrupt("entries", "packed", &format!("{run}/{id}")))?;
+            // The rows may begin inside of the group.
+            let waiting = read.get_mut(complete..).unwrap_or_default();
+            let before = bodies.len().saturating_sub(waiting.len());
+            for (entry, body) in waiting.iter_mut().zip(bodies.into_iter().skip(before)) {
+                if entry.body.is_empty() {
+                    entry.body = body;
+                }
+            }
+            complete = read.len();
+        } else if has_body {
+            complete = read.len();
+        }
+    }
+    read.retain(|entry| entry.seq > after);
+    Ok(read)
 }
 
 pub(super) fn run(row: &impl Columns) -> Result<RunRow, Error> {

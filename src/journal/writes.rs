@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
 use super::database::{Bound, Columns as _, Connection, Database, Durability, Failure, Statement};
+use super::packed::Batch;
 use super::reads::{BY_KEY, exposure};
 use super::rows::{self, Change, Line, Unlinked};
 use super::{
@@ -45,7 +46,7 @@ async fn refusal<C: Connection>(
         let parent = continues.parent.to_string().into();
         for row in connection.rows(statement, vec![parent]).await? {
             // Continued in the same way, such as the same answer sent twice.
-            if matches!(serde_json::from_str(&row.text("body")?), Ok(Event::Accepted(a)) if a.continues.as_ref() == Some(continues))
+            if matches!(row.text("body")?.parse(), Ok(Event::Accepted(a)) if a.continues.as_ref() == Some(continues))
             {
                 let twin = rows::run_id(&row.text("id")?)?;
                 return Ok(Some(Acceptance::Joined(twin)));
@@ -80,7 +81,7 @@ pub(super) fn change<'a, D: Database>(
 /// Writes a run that is worked on later.
 pub(super) async fn accept<D: Database>(database: &D, run: NewRun) -> Result<Acceptance, Error> {
     let accepted = [Event::Accepted(Box::new(run.accepted.clone()))];
-    let input = (Unlinked::all(&accepted)?, run);
+    let input = (Batch::plain(Unlinked::all(&accepted)?), run);
     database
         .write(Durability::Machine, input, |tx, (accepted, run)| {
             Box::pin(async move {
@@ -121,27 +122,24 @@ pub(super) async fn begin<D: Database>(
             )
         }
     };
-    let entries = Unlinked::all(std::iter::once(&accepted).chain(&more))?;
+    // A statement reads the body of the first.
+    let batch = Batch::plain(Unlinked::all(std::iter::once(&accepted).chain(&more))?);
     database
-        .write(
-            durability,
-            (run, entries, held),
-            |tx, (run, entries, held)| {
-                Box::pin(async move {
-                    D::lock(tx, run).await?;
-                    if let Some(not) = refusal(tx, run).await? {
-                        return Ok(ActionStart::Not(not));
-                    }
-                    insert(tx, run, entries).await?;
-                    let Some((held, duration)) = held else {
-                        return Ok(ActionStart::Ended);
-                    };
-                    let values = held.values(D::lease(run.at, *duration));
-                    tx.change((D::HOLD, values)).await?;
-                    Ok(ActionStart::Held(held.clone()))
-                })
-            },
-        )
+        .write(durability, (run, batch, held), |tx, (run, batch, held)| {
+            Box::pin(async move {
+                D::lock(tx, run).await?;
+                if let Some(not) = refusal(tx, run).await? {
+                    return Ok(ActionStart::Not(not));
+                }
+                insert(tx, run, batch).await?;
+                let Some((held, duration)) = held else {
+                    return Ok(ActionStart::Ended);
+                };
+                let values = held.values(D::lease(run.at, *duration));
+                tx.change((D::HOLD, values)).await?;
+                Ok(ActionStart::Held(held.clone()))
+            })
+        })
         .await
 }
 
@@ -149,10 +147,10 @@ pub(super) async fn begin<D: Database>(
 async fn insert<C: Connection>(
     connection: &mut C,
     run: &NewRun,
-    entries: &[Unlinked],
+    batch: &Batch,
 ) -> Result<(), Failure> {
     connection.change(insert_run(run)).await?;
-    link(connection, run.id, run.at, entries, genesis()).await?;
+    link(connection, run.id, run.at, batch, genesis()).await?;
     Ok(())
 }
 
@@ -186,19 +184,25 @@ fn insert_run(run: &NewRun) -> Statement {
     (statement, values)
 }
 
-/// Inserts an entry, unless the run already has its key.
-fn insert_entry(run: &str, line: &Line<'_>, hash: &str) -> Statement {
+/// Inserts an entry, unless the run already has its key. Its body may be empty if the last of the
+/// entries that are written with it has `packed` bodies.
+fn insert_entry(
+    run: &str,
+    line: &Line<'_>,
+    hash: &str,
+    (body, packed): (&str, Option<Vec<u8>>),
+) -> Statement {
     let statement = "
-        INSERT INTO entries (run, seq, at_ms, key, body, prev, hash) VALUES ($1, $2, $3, $4, $5, $6, $7)
+        INSERT INTO entries (run, seq, at_ms, key, body, prev, hash, packed) VALUES ($1, $2, $3, $4, $5, '', $6, $7)
         ON CONFLICT (run, key) DO NOTHING";
     let values = vec![
         run.into(),
         line.seq.into(),
         line.at_ms.into(),
         line.key.into(),
-        line.body.into(),
-        line.prev.into(),
+        body.into(),
         hash.into(),
+        packed.into(),
     ];
     (statement, values)
 }
@@ -329,20 +333,21 @@ pub(super) async fn append<D: Database>(
     at: Timestamp,
     events: &[&Event],
 ) -> Result<i64, Error> {
-    let input = (lease.clone(), at, Unlinked::all(events.iter().copied())?);
+    let batch = Batch::packed(Unlinked::all(events.iter().copied())?);
+    let input = (lease.clone(), at, batch);
     database
-        .write(Durability::Failover, input, |tx, (lease, at, entries)| {
+        .write(Durability::Failover, input, |tx, (lease, at, batch)| {
             Box::pin(async move {
                 let values = lease.values(D::now(*at));
                 let Some(row) = tx.row(D::FENCE, values).await? else {
                     return Err(Error::LeaseLost.into());
                 };
-                let needs_consent = entries.iter().any(|entry| entry.needs_consent);
+                let needs_consent = batch.entries.iter().any(|entry| entry.needs_consent);
                 if row.whole("cancel_requested")? != 0 && needs_consent {
                     return Err(Error::CancelRequested.into());
                 }
                 let head = (row.whole("head_seq")?, row.text("head_hash")?);
-                link(tx, lease.run, *at, entries, head).await
+                link(tx, lease.run, *at, batch, head).await
             })
         })
         .await
@@ -353,20 +358,29 @@ async fn link<C: Connection>(
     connection: &mut C,
     run: RunId,
     at: Timestamp,
-    entries: &[Unlinked],
+    batch: &Batch,
     head: Head,
 ) -> Result<i64, Failure> {
     let (mut seq, mut prev) = head;
     let (id, mut spent) = (run.to_string(), 0_i64);
-    for entry in entries {
+    let mut written = Vec::with_capacity(batch.entries.len());
+    for (index, entry) in batch.entries.iter().enumerate() {
         let (line, hash) = entry.link(run, (seq + 1, at), &prev);
-        if connection.change(insert_entry(&id, &line, &hash)).await? > 0 {
+        let stored = batch.stored(index, written.len() == index);
+        let inserted = insert_entry(&id, &line, &hash, stored);
+        if connection.change(inserted).await? > 0 {
             (seq, prev) = (line.seq, hash);
+            written.push(entry);
             spent = entry.spent.saturating_add(spent);
             if let Some(change) = entry.change.clone() {
                 connection.change(project(&id, at, change)).await?;
             }
         }
+    }
+    if let Some(packed) = batch.of_rest(&written)? {
+        let statement = "UPDATE entries SET packed = $1 WHERE run = $2 AND seq = $3";
+        let values = vec![Some(packed).into(), id.as_str().into(), seq.into()];
+        connection.change((statement, values)).await?;
     }
     connection.change(set_head(&id, (seq, prev), spent)).await?;
     Ok(seq)
@@ -398,8 +412,8 @@ pub(super) async fn claim<D: Database>(
                     epoch: row.whole("epoch")?,
                 };
                 let head = (row.whole("head_seq")?, row.text("head_hash")?);
-                let claimed = [Unlinked::of(&Event::Claimed(lease.claimed()))?];
-                link(tx, lease.run, *at, &claimed, head).await?;
+                let claimed = Unlinked::of(&Event::Claimed(lease.claimed()))?;
+                link(tx, lease.run, *at, &Batch::plain(vec![claimed]), head).await?;
                 Ok(Some(lease))
             })
         })
@@ -458,9 +472,9 @@ pub(super) async fn annotate<D: Database>(
     at: Timestamp,
     event: &Event,
 ) -> Result<Annotated, Error> {
-    let input = (run, at, [Unlinked::of(event)?]);
+    let input = (run, at, Batch::packed(vec![Unlinked::of(event)?]));
     database
-        .write(Durability::Machine, input, |tx, (run, at, entry)| {
+        .write(Durability::Machine, input, |tx, (run, at, batch)| {
             Box::pin(async move {
                 let found = tx.row(D::LOCK_RUN, vec![run.to_string().into()]).await?;
                 let Some(row) = found.as_ref().map(rows::run).transpose()? else {
@@ -470,7 +484,7 @@ pub(super) async fn annotate<D: Database>(
                     return Ok(Annotated::Unfinished);
                 }
                 let head = (row.head_seq, row.head_hash);
-                let seq = link(tx, *run, *at, entry, head).await?;
+                let seq = link(tx, *run, *at, batch, head).await?;
                 Ok(if seq == row.head_seq {
                     Annotated::Taken
                 } else {
@@ -531,7 +545,8 @@ pub(super) async fn restore<D: Database>(
                     let mut spent = 0;
                     for (entry, (at, cost, change)) in archive.entries.iter().zip(changes) {
                         let (line, hash) = (entry.line(), &entry.hash);
-                        tx.change(insert_entry(&id, &line, hash)).await?;
+                        tx.change(insert_entry(&id, &line, hash, (line.body, None)))
+                            .await?;
                         spent = cost.saturating_add(spent);
                         if let Some(change) = change.clone() {
                             tx.change(project(&id, *at, change)).await?;

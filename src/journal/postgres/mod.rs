@@ -149,6 +149,16 @@ impl Database for PostgresStore {
             "memory_words",
             include_str!("../../../migrations/postgres/0007_memory_words.sql"),
         ),
+        (
+            8,
+            "step_diagnostics",
+            include_str!("../../../migrations/postgres/0008_step_diagnostics.sql"),
+        ),
+        (
+            9,
+            "packed_entries",
+            include_str!("../../../migrations/postgres/0009_packed_entries.sql"),
+        ),
     ];
 
     async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {
@@ -281,6 +291,7 @@ fn bind(
             Bound::Text(text) => query.bind(text.map(plain)),
             Bound::Whole(whole) => query.bind(whole),
             Bound::Real(real) => query.bind(real),
+            Bound::Bytes(bytes) => query.bind(bytes),
         };
     }
     query

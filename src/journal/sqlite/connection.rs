@@ -74,6 +74,7 @@ fn bind(statement: &mut CachedStatement<'_>, values: &[Bound]) -> rusqlite::Resu
             Some(Bound::Text(text)) => statement.raw_bind_parameter(index, text)?,
             Some(Bound::Whole(whole)) => statement.raw_bind_parameter(index, whole)?,
             Some(Bound::Real(real)) => statement.raw_bind_parameter(index, real)?,
+            Some(Bound::Bytes(bytes)) => statement.raw_bind_parameter(index, bytes)?,
             None => return Err(rusqlite::Error::InvalidParameterCount(index, values.len())),
         }
     }
@@ -147,6 +148,14 @@ impl Columns for OwnedRow {
     fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error> {
         match self.value(column)? {
             Value::Real(real) => Ok(Some(*real)),
+            Value::Null => Ok(None),
+            _ => Err(unexpected()),
+        }
+    }
+
+    fn bytes_or_null(&self, column: &str) -> Result<Option<Vec<u8>>, Error> {
+        match self.value(column)? {
+            Value::Blob(bytes) => Ok(Some(bytes.clone())),
             Value::Null => Ok(None),
             _ => Err(unexpected()),
         }

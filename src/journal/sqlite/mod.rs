@@ -211,6 +211,16 @@ impl Database for SqliteStore {
             "fewer_indexes",
             include_str!("../../../migrations/sqlite/0011_fewer_indexes.sql"),
         ),
+        (
+            12,
+            "step_diagnostics",
+            include_str!("../../../migrations/sqlite/0012_step_diagnostics.sql"),
+        ),
+        (
+            13,
+            "packed_entries",
+            include_str!("../../../migrations/sqlite/0013_packed_entries.sql"),
+        ),
     ];
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
@@ -318,6 +328,7 @@ fn bind(
             Bound::Text(text) => query.bind(text),
             Bound::Whole(whole) => query.bind(whole),
             Bound::Real(real) => query.bind(real),
+            Bound::Bytes(bytes) => query.bind(bytes),
         };
     }
     query

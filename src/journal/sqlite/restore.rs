@@ -264,11 +264,7 @@ async fn prove_all(connection: &mut SqliteConnection) -> Result<u64, RestoreErro
             let values = vec![id.as_str().into(), 0.into()];
             let found = connection.rows(reads::ENTRIES, values).await;
             let found = found.map_err(failed)?;
-            let entries = found
-                .iter()
-                .map(rows::entry)
-                .collect::<Result<Vec<_>, _>>()
-                .map_err(corrupt)?;
+            let entries = rows::entries(row.id, 0, &found).map_err(corrupt)?;
             prove(&row, &entries)
                 .map_err(|broken| RestoreError::Damaged(format!("run {id}: {broken}")))?;
             (before, count) = (Some(id), count.saturating_add(1));

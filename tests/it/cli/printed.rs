@@ -74,7 +74,19 @@ async fn an_altered_journal_fails_the_verification() {
         sqlx::query("DROP TABLE was").execute(&pool).await.unwrap();
     }
     assert_eq!(cli.run(&["verify", &id]).await.0, 0);
-    sqlx::query("UPDATE entries SET body = replace(body, '100', '101') WHERE key = 'synthesis'")
+    for change in ["NULL", "zeroblob(20)"] {
+        let alter = format!(
+            "CREATE TABLE was AS SELECT run, seq, packed FROM entries; UPDATE entries SET packed = {change}"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(alter))
+            .execute(&pool)
+            .await
+            .unwrap();
+        assert_eq!(cli.run(&["verify", &id]).await.0, 9, "{change}");
+        let back = "UPDATE entries SET packed = was.packed FROM was WHERE was.run = entries.run AND was.seq = entries.seq; DROP TABLE was";
+        sqlx::raw_sql(back).execute(&pool).await.unwrap();
+    }
+    sqlx::query("UPDATE entries SET at_ms = at_ms + 1 WHERE key = 'synthesis'")
         .execute(&pool)
         .await
         .unwrap();

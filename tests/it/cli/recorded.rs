@@ -85,7 +85,7 @@ async fn a_run_with_an_altered_journal_is_shown_with_a_warning() {
     let exported = cli.run(&["export"]).await;
     assert_eq!(exported.2, "exported 1 run\n");
     let pool = cli.database().await;
-    sqlx::query("UPDATE entries SET body = replace(body, '100', '101') WHERE key = 'synthesis'")
+    sqlx::query("UPDATE entries SET at_ms = at_ms + 1 WHERE key = 'synthesis'")
         .execute(&pool)
         .await
         .unwrap();

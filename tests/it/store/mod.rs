@@ -88,7 +88,8 @@ fn settled(call: &str) -> Event {
     Event::CallSettled(CallSettled {
         call: call.into(),
         result: CallResult::Answered {
-            text: "t".into(),
+            // Long enough to be stored compressed.
+            text: "text ".repeat(200),
             stop: CallStop::End,
         },
         cost: Usd::from_nanos(700),

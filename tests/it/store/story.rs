@@ -152,6 +152,14 @@ async fn story(store: Arc<dyn Store>) {
         .append(&second, at(55), &[&settled("r1/solver"), &failed()])
         .await
         .unwrap();
+    // Entries that were written together are read from any place.
+    let all = store.entries(id(1), 0).await.unwrap();
+    let row = store.run(id(1)).await.unwrap().unwrap();
+    assert_eq!(verify(id(1), &all, &row.head_hash), Ok(()));
+    for after in 0..=all.len() {
+        let read = store.entries(id(1), after.try_into().unwrap()).await;
+        assert_eq!(read.unwrap(), all[after..], "after {after}");
+    }
     assert_eq!(
         store.cancel(id(1)).await.unwrap(),
         CancelOutcome::AlreadyFinished(RunState::Failed)

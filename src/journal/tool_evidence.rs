@@ -10,8 +10,8 @@ use crate::domain::EvidenceFocus;
 /// The most rows of one query that a model is shown.
 const MAX_ROWS: i64 = 10;
 
-/// Executions of each tool, and whether the last one succeeded.
-const Q1: &str = "SELECT s.tool AS name, COUNT(*) AS n,
+/// Executions of each tool, how many of them succeeded, and whether the last one did.
+const Q1: &str = "SELECT s.tool AS name, COUNT(*) AS n, COUNT(CASE WHEN s.ok = 1 THEN 1 END) AS successes,
         (SELECT l.ok FROM tool_steps l WHERE l.tool = s.tool ORDER BY l.at_ms DESC, l.run DESC, l.seq DESC LIMIT 1) AS good
     FROM tool_steps s GROUP BY s.tool ORDER BY s.tool LIMIT $1";
 
@@ -37,10 +37,10 @@ const Q5: &str = "SELECT run AS name, tool, ok AS good, error FROM tool_steps
 const Q6: &str = "SELECT file AS name, tool, ok AS good, at_ms AS n FROM tool_step_files
     WHERE file = $2 ORDER BY at_ms DESC, run DESC, seq DESC LIMIT $1";
 
-/// Diagnostics that occurred at least twice in executions on one file.
-const Q7: &str = "SELECT c.code AS name, f.file AS file, COUNT(*) AS n
-    FROM tool_step_codes c JOIN tool_step_files f ON f.run = c.run AND f.seq = c.seq
-    GROUP BY c.code, f.file HAVING COUNT(*) >= 2 ORDER BY n DESC, c.code, f.file LIMIT $1";
+/// Diagnostics that occurred in at least two executions, each with its own file.
+const Q7: &str = "SELECT code AS name, file, COUNT(*) AS n
+    FROM (SELECT DISTINCT run, seq, code, file FROM tool_step_diagnostics) d
+    GROUP BY code, file HAVING COUNT(*) >= 2 ORDER BY n DESC, code, file LIMIT $1";
 
 /// Changes of files after a diagnostic, with the time between them. With a file in focus, only its
 /// changes.
@@ -77,7 +77,8 @@ pub(super) async fn gather<D: Database>(
             let good = |column: &str| row.whole(column).map(|ok| ok == 1);
             let name = row.text("name")?;
             rows.push(match query {
-                "Q1" => json!({ "tool": name, "count": whole("n")?, "last_success": good("good")? }),
+                "Q1" => json!({ "tool": name, "count": whole("n")?, "successes": whole("successes")?,
+                                "last_success": good("good")? }),
                 "Q2" => json!({ "tool": name, "count": whole("n")?, "last_error": short(row.text_or_null("error")?) }),
                 "Q3" => json!({ "code": name, "occurrences": whole("n")? }),
                 "Q4" => json!({ "file": name, "executions": whole("n")?, "last_success": good("good")? }),

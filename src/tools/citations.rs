@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::validate::{QUERIES, is_empty};
 
 /// Returns why the citations of a text are rejected; `None` if each query exists and returned
-/// something, and each figure in the sentence that cites it is in what it returned.
+/// something, and the sentence that cites it states at least one value that it returned, and no
+/// figure that it did not.
 pub fn objection(text: &str, evidence: &Value) -> Option<String> {
     for sentence in sentences(text) {
         let cited: Vec<&str> = words(sentence).filter(|word| is_query(word)).collect();
@@ -25,7 +26,14 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
                         "Response states no evidence for {query}, which returned rows"
                     ));
                 }
-                known.push_str(&evidence.get(name).unwrap_or(&Value::Null).to_string());
+                let rows = evidence.get(name).unwrap_or(&Value::Null);
+                if !values(rows).iter().any(|value| states(sentence, value)) {
+                    return Some(format!(
+                        "Response cites {query} without a value that it returned; its columns are {}",
+                        columns(rows).join(", ")
+                    ));
+                }
+                known.push_str(&rows.to_string());
             } else if !is_denied && !is_insufficient {
                 return Some(format!(
                     "Response references '{what}' but {query} returns empty results: insufficient evidence"
@@ -44,6 +52,31 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
         }
     }
     None
+}
+
+/// The values in the rows of a query, without the truth values, which no sentence spells out.
+fn values(rows: &Value) -> Vec<String> {
+    let rows = rows.as_array().into_iter().flatten();
+    let values = rows
+        .filter_map(Value::as_object)
+        .flat_map(|row| row.values());
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    values.filter_map(text).collect()
+}
+
+fn columns(rows: &Value) -> Vec<&str> {
+    let row = rows.get(0).and_then(Value::as_object);
+    row.into_iter().flatten().map(|(name, _)| &**name).collect()
+}
+
+/// True if a sentence has the words of a value, one behind the other.
+fn states(sentence: &str, value: &str) -> bool {
+    let (sentence, value): (Vec<_>, Vec<_>) = (words(sentence).collect(), words(value).collect());
+    !value.is_empty() && sentence.windows(value.len()).any(|part| part == value)
 }
 
 /// Splits a text after full stops and line breaks.
@@ -70,11 +103,12 @@ mod tests {
     #[test]
     fn figures_and_queries_must_be_in_the_evidence() {
         let evidence = json!({
-            "Q1": [{ "tool": "file_read", "count": 3, "last_success": true }],
+            "Q1": [{ "tool": "file_read", "count": 3, "successes": 2, "last_success": true }],
             "Q4": [{ "file": "src/lib.rs", "executions": 2, "last_success": false }],
             "Q8": [],
         });
         let wrong = "Response states '99' with Q4, which did not return it";
+        let vague = "Response cites Q4 without a value that it returned; its columns are file, executions, last_success";
         let unknown = "Evidence query 'Q9' does not exist";
         let empty =
             "Response references 'prior fixes' but Q8 returns empty results: insufficient evidence";
@@ -91,7 +125,10 @@ mod tests {
                 "Response states no evidence for Q4, which returned rows",
             ),
             ("7 lines were read.", ""),
-            ("Q4 shows 99 executions.", wrong),
+            ("Q1 shows file_read succeeded last.", ""),
+            ("Q1 shows 2/3 prior attempts succeeded.", ""),
+            ("Q4 shows this fix worked before.", vague),
+            ("Q4 shows 99 executions on src/lib.rs.", wrong),
             ("Q9 shows 1 row.", unknown),
             ("Q8 shows 2 prior fixes.", empty),
         ] {

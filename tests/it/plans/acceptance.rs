@@ -35,7 +35,8 @@ async fn a2_the_model_sees_and_cites_summaries_only() {
     let second = bench.planned("Show it").await;
     assert_ne!(first["planId"], second["planId"]);
     assert_eq!(second["state"], "proposed", "{second}");
-    let counted = json!([{ "tool": "file_read", "count": 1, "last_success": true }]);
+    let counted =
+        json!([{ "tool": "file_read", "count": 1, "successes": 1, "last_success": true }]);
     assert_eq!(second["evidence"]["Q1"], counted);
     assert_eq!(second["evidence"]["Q4"][0]["file"], "src/lib.rs");
     let prompt = bench.provider.calls_of("tool_plan").pop().unwrap().prompt();

@@ -35,8 +35,9 @@ pub fn quote(
         let longest = explanation(explain::MAX_OUTPUT_CHARS, Length::Full)?;
         let usual = explanation(USUAL_OUTPUT_CHARS, Length::Usual)?;
         expected = plan(Length::Usual)?.min(cap) + usual.min(cap);
-        // A rejected explanation is restated once.
-        worst = plan(Length::Full)?.min(cap) + (longest + longest).min(cap);
+        // A malformed plan is repaired, which may take what is left, and a rejected explanation is
+        // restated once.
+        worst = cap + (longest + longest).min(cap);
         calls = 2;
     }
     Ok(Quote {

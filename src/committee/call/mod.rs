@@ -178,16 +178,68 @@ pub async fn call_once<T>(
 where
     T: DeserializeOwned + JsonSchema + Send + 'static,
 {
+    let read = read_once(run, deps, ask, wanted, None).await?;
+    read.map_err(|(_, problems)| malformed(&problems))
+}
+
+/// As [`call_once`], with one further call for the repair of an answer that does not satisfy the
+/// schema of `T`.
+///
+/// # Errors
+/// Like [`call_json`].
+pub async fn call_repaired<T>(
+    run: &RunContext,
+    deps: &Deps,
+    ask: &CallSpec<'_>,
+    wanted: &Arc<Schema>,
+) -> Result<T, CallError>
+where
+    T: DeserializeOwned + JsonSchema + Send + 'static,
+{
+    let (answer, problems) = match read_once(run, deps, ask, wanted, None).await? {
+        Ok((value, _)) => return Ok(value),
+        Err(broken) => broken,
+    };
+    let repair = Some((&answer, problems.as_slice()));
+    match read_once(run, deps, ask, wanted, repair).await {
+        Ok(Ok((value, _))) => Ok(value),
+        Ok(Err(_)) | Err(CallError::NoOutput(_)) => Err(malformed(&problems)),
+        Err(stopped) => Err(stopped),
+    }
+}
+
+fn malformed(problems: &[Problem]) -> CallError {
+    CallFailure::of_problems(FailureCause::MalformedOutput, problems).into()
+}
+
+type Read<T> = Result<(T, bool), (Answer, Vec<Problem>)>;
+
+/// Makes one call, and reads its answer.
+async fn read_once<T>(
+    run: &RunContext,
+    deps: &Deps,
+    ask: &CallSpec<'_>,
+    wanted: &Arc<Schema>,
+    repair: Option<Repair<'_>>,
+) -> Result<Read<T>, CallError>
+where
+    T: DeserializeOwned + JsonSchema + Send + 'static,
+{
     let Some(model) = deps.role(ask.role) else {
         return Err(CallFailure::not_configured(ask.role).into());
+    };
+    let calm = model.with_least_effort();
+    let (step, model) = match repair {
+        Some(_) => (format!("{}/repair", ask.step), &calm),
+        None => (ask.step.clone(), model),
     };
     let attempts = Attempts {
         run,
         deps,
         ask,
         schema: Some(wanted),
-        repair: None,
-        step: ask.step.clone(),
+        repair,
+        step,
         once: true,
     };
     let limit = attempts.limit(model);
@@ -195,16 +247,16 @@ where
     let answer = only_answer(settled, ask.role)?;
     let schema = schema_of::<T>();
     let read = || conclave_lenient_json::parse::<T>(&answer.text, &schema);
-    let parsed = run
-        .compute_text(&format!("reading {}", ask.step), read)
-        .await?;
-    let cause = FailureCause::MalformedOutput;
-    let parsed = parsed.map_err(|problems| CallFailure::of_problems(cause, &problems))?;
+    let reading = format!("reading {}", attempts.step);
+    let parsed = match run.compute_text(&reading, read).await? {
+        Ok(parsed) => parsed,
+        Err(problems) => return Ok(Err((answer, problems))),
+    };
     // A surrounding code fence does not count as needing repair.
     let is_fenced =
         || parsed.notes.len() == 1 && conclave_lenient_json::is_only_fenced(&answer.text);
     let is_damaged = answer.is_cut() || !(parsed.clean || is_fenced());
-    Ok((parsed.value, is_damaged))
+    Ok(Ok((parsed.value, is_damaged)))
 }
 
 /// Returns the answer of an output's only attempt.

@@ -1,6 +1,6 @@
 //! Gets one typed answer of one model, for code outside the committee. The run's journal has its
-//! intent, reservation and settlement, as for every call. There is no retry, repair or
-//! fallback, because a client waits.
+//! intent, reservation and settlement, as for every call. There is no retry and no fallback, because
+//! a client waits.
 
 use conclave_lenient_json::Schema;
 use rand::rngs::ChaCha12Rng;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-use crate::committee::call::{CallSpec, call_once, message};
+use crate::committee::call::{CallSpec, call_once, call_repaired, message};
 use crate::committee::deps::Deps;
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::price::{Length, priced};
@@ -52,6 +52,23 @@ where
     let schema = Arc::new(Schema::new(asked.schema.clone()));
     let spec = spec(deps, asked, run.accepted().seed)?;
     call_once::<T>(run, deps, &spec, &schema).await
+}
+
+/// As [`consult`], with one further call for the repair of a malformed answer.
+///
+/// # Errors
+/// As [`consult`].
+pub async fn consult_repaired<T>(
+    run: &RunContext,
+    deps: &Deps,
+    asked: Consultation<'_>,
+) -> Result<T, CallError>
+where
+    T: DeserializeOwned + JsonSchema + Send + 'static,
+{
+    let schema = Arc::new(Schema::new(asked.schema.clone()));
+    let spec = spec(deps, asked, run.accepted().seed)?;
+    call_repaired::<T>(run, deps, &spec, &schema).await
 }
 
 /// Prices a call that is not made.

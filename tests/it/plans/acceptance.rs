@@ -10,9 +10,21 @@ async fn a1_the_model_is_a_planner_only() {
     let bench = Bench::new().await;
     // A call of a tool is no plan.
     let call = json!({ "tool": "file_create", "arguments": { "path": "a.txt", "contents": "" } });
-    bench.provider.reply_with("tool_plan", call);
+    for pattern in ["tool_plan", "tool_plan/repair"] {
+        bench.provider.reply_with(pattern, call.clone());
+    }
     let (status, _) = bench.post("/api/plans", &asks("Call it")).await;
     assert_eq!(status, 502);
+    // The model has one chance to write one. It sees what was wrong.
+    let steps = plan("READ", &[read("src/lib.rs")], &[]);
+    bench.provider.reply_with("tool_plan/repair", steps);
+    assert_eq!(bench.planned("Mend it").await["state"], "proposed");
+    let repair = bench.provider.calls_of("tool_plan/repair").pop().unwrap();
+    assert!(
+        repair.prompt().contains("did not satisfy"),
+        "{}",
+        repair.prompt()
+    );
     // A plan that does not fit the tools is rejected with the reason, before anything runs.
     let unknown = [create("s", "a.txt"), step("t", "shell", &json!({}))];
     bench.proposes("MUTATE", &unknown, &[]);

@@ -18,8 +18,8 @@ pub(super) trait Database: Send + Sync {
     /// The connection inside a transaction that writes.
     type Writing: Connection;
 
-    /// All schema changes, in order: version, name, SQL. A released migration is never edited.
-    const MIGRATIONS: &'static [(i64, &'static str, &'static str)];
+    /// All schema changes, in order: version with name, SQL. A released migration is never edited.
+    const MIGRATIONS: &'static [(&'static str, &'static str)];
 
     fn reader(
         &self,
@@ -96,22 +96,32 @@ pub(super) trait Database: Send + Sync {
 
     /// Returns the schema version of this program.
     fn latest() -> i64 {
-        Self::MIGRATIONS.last().map_or(0, |(version, ..)| *version)
+        Self::MIGRATIONS.last().map_or(0, |(file, _)| split(file).0)
     }
 
     fn migrator() -> Migrator {
-        let migrations = Self::MIGRATIONS.iter().map(|(version, name, sql)| {
-            Migration::new(
-                *version,
-                (*name).into(),
-                MigrationType::Simple,
-                sql.into_sql_str(),
-                false,
-            )
+        let migrations = Self::MIGRATIONS.iter().map(|(file, sql)| {
+            let (version, name) = split(file);
+            let simple = MigrationType::Simple;
+            Migration::new(version, name.into(), simple, sql.into_sql_str(), false)
         });
         Migrator::with_migrations(migrations.collect())
     }
 }
+
+/// Returns the version and the name of a migration: `0001_journal`.
+fn split(file: &'static str) -> (i64, &'static str) {
+    let (version, name) = file.split_once('_').unwrap_or_default();
+    (version.parse().unwrap_or(0), name)
+}
+
+/// The files of a folder of `migrations/`, with their SQL.
+macro_rules! migrations {
+    ($folder:literal: $($file:literal),+ $(,)?) => {
+        &[$(($file, include_str!(concat!("../../../migrations/", $folder, "/", $file, ".sql")))),+]
+    };
+}
+pub(super) use migrations;
 
 /// What a transaction must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

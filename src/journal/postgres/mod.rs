@@ -25,7 +25,7 @@ use tokio::time::{Instant, timeout_at};
 
 use self::failover::Failover;
 use super::database::{
-    Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, millis,
+    Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, migrations, millis,
 };
 use super::store::{
     Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
@@ -113,53 +113,18 @@ impl Database for PostgresStore {
     type Driver = Postgres;
     type Writing = PgConnection;
 
-    const MIGRATIONS: &'static [(i64, &'static str, &'static str)] = &[
-        (
-            1,
-            "journal",
-            include_str!("../../../migrations/postgres/0001_journal.sql"),
-        ),
-        (
-            2,
-            "actions",
-            include_str!("../../../migrations/postgres/0002_actions.sql"),
-        ),
-        (
-            3,
-            "lists",
-            include_str!("../../../migrations/postgres/0003_lists.sql"),
-        ),
-        (
-            4,
-            "tool_steps",
-            include_str!("../../../migrations/postgres/0004_tool_steps.sql"),
-        ),
-        (
-            5,
-            "undo_is_no_evidence",
-            include_str!("../../../migrations/postgres/0005_undo_is_no_evidence.sql"),
-        ),
-        (
-            6,
-            "learned_answers",
-            include_str!("../../../migrations/postgres/0006_learned_answers.sql"),
-        ),
-        (
-            7,
-            "memory_words",
-            include_str!("../../../migrations/postgres/0007_memory_words.sql"),
-        ),
-        (
-            8,
-            "step_diagnostics",
-            include_str!("../../../migrations/postgres/0008_step_diagnostics.sql"),
-        ),
-        (
-            9,
-            "packed_entries",
-            include_str!("../../../migrations/postgres/0009_packed_entries.sql"),
-        ),
-    ];
+    const MIGRATIONS: &'static [(&'static str, &'static str)] = migrations!(
+        "postgres":
+        "0001_journal",
+        "0002_actions",
+        "0003_lists",
+        "0004_tool_steps",
+        "0005_undo_is_no_evidence",
+        "0006_learned_answers",
+        "0007_memory_words",
+        "0008_step_diagnostics",
+        "0009_packed_entries",
+    );
 
     async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {
         self.pool.acquire().await

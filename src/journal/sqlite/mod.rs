@@ -24,7 +24,7 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlStr, Sqlite};
 
 use super::database::{
-    Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, millis,
+    Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, migrations, millis,
 };
 use super::store::{
     Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
@@ -155,73 +155,22 @@ impl Database for SqliteStore {
     type Driver = Sqlite;
     type Writing = WriteConnection;
 
-    const MIGRATIONS: &'static [(i64, &'static str, &'static str)] = &[
-        (
-            1,
-            "journal",
-            include_str!("../../../migrations/sqlite/0001_journal.sql"),
-        ),
-        (
-            2,
-            "tokens",
-            include_str!("../../../migrations/sqlite/0002_tokens.sql"),
-        ),
-        (
-            3,
-            "actions",
-            include_str!("../../../migrations/sqlite/0003_actions.sql"),
-        ),
-        (
-            4,
-            "memory_owners",
-            include_str!("../../../migrations/sqlite/0004_memory_owners.sql"),
-        ),
-        (
-            5,
-            "lists",
-            include_str!("../../../migrations/sqlite/0005_lists.sql"),
-        ),
-        (
-            6,
-            "tool_steps",
-            include_str!("../../../migrations/sqlite/0006_tool_steps.sql"),
-        ),
-        (
-            7,
-            "undo_is_no_evidence",
-            include_str!("../../../migrations/sqlite/0007_undo_is_no_evidence.sql"),
-        ),
-        (
-            8,
-            "learned_answers",
-            include_str!("../../../migrations/sqlite/0008_learned_answers.sql"),
-        ),
-        (
-            9,
-            "last_reply",
-            include_str!("../../../migrations/sqlite/0009_last_reply.sql"),
-        ),
-        (
-            10,
-            "memory_words",
-            include_str!("../../../migrations/sqlite/0010_memory_words.sql"),
-        ),
-        (
-            11,
-            "fewer_indexes",
-            include_str!("../../../migrations/sqlite/0011_fewer_indexes.sql"),
-        ),
-        (
-            12,
-            "step_diagnostics",
-            include_str!("../../../migrations/sqlite/0012_step_diagnostics.sql"),
-        ),
-        (
-            13,
-            "packed_entries",
-            include_str!("../../../migrations/sqlite/0013_packed_entries.sql"),
-        ),
-    ];
+    const MIGRATIONS: &'static [(&'static str, &'static str)] = migrations!(
+        "sqlite":
+        "0001_journal",
+        "0002_tokens",
+        "0003_actions",
+        "0004_memory_owners",
+        "0005_lists",
+        "0006_tool_steps",
+        "0007_undo_is_no_evidence",
+        "0008_learned_answers",
+        "0009_last_reply",
+        "0010_memory_words",
+        "0011_fewer_indexes",
+        "0012_step_diagnostics",
+        "0013_packed_entries",
+    );
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
         self.readers.acquire().await

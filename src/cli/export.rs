@@ -44,13 +44,24 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
         Some(path) => Box::new(private_file(&path)?),
     };
     match write(&*store, filter, &mut BufWriter::new(output)).await {
-        Ok(Written { runs, unfinished }) => {
+        Ok(Written {
+            runs,
+            unfinished,
+            altered,
+        }) => {
             eprintln!("exported {}", counted(runs, "run", "runs"));
             if unfinished > 0 {
                 let left = counted(unfinished, "run in flight was", "runs in flight were");
                 eprintln!("{left} left out: export again when the rest has ended");
             }
-            Ok(())
+            if altered.is_empty() {
+                return Ok(());
+            }
+            let why = "exported as they are, but an import will refuse them";
+            Err(fail(
+                Exit::Altered,
+                format!("{}\n{why}", altered.join("\n")),
+            ))
         }
         Err(Failed::Store(error)) => Err(fail(Exit::Unexpected, error)),
         Err(Failed::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -65,6 +76,8 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
 struct Written {
     runs: u64,
     unfinished: u64,
+    /// What is wrong with runs whose journal was altered.
+    altered: Vec<String>,
 }
 
 enum Failed {
@@ -89,6 +102,9 @@ async fn write(
                 written.unfinished += 1;
                 continue;
             };
+            if let Err(fault) = archive.verify(&row.head_hash) {
+                written.altered.push(fault.to_string());
+            }
             let line = serde_json::to_string(&archive);
             let line = line.map_err(|error| Failed::Output(error.into()))?;
             writeln!(output, "{}", escaped_json(&line)).map_err(Failed::Output)?;

@@ -103,4 +103,7 @@ async fn a_run_with_an_altered_journal_is_shown_with_a_warning() {
     let body: Value = serde_json::from_str(&shown.1).unwrap();
     assert!(body["broken"].is_string(), "{body}");
     assert_eq!(shown.0, 9);
+    let exported = cli.run(&["export"]).await;
+    assert_eq!(exported.0, 9, "{}", exported.2);
+    assert!(exported.2.contains("was altered"), "{}", exported.2);
 }

@@ -29,6 +29,10 @@ use crate::journal::{
 /// The number of lines of the scene that a narration is given.
 pub(super) const SCENE_LINES: u32 = 8;
 
+/// How often an action is executed anew because another one of its user came between. Of a hundred
+/// at once, each attempt lets at least one through.
+const MAX_ATTEMPTS: u32 = 100;
+
 /// The error for a proposal that was confirmed before.
 pub(super) const CONFIRMED: &str = "the proposal was confirmed already";
 
@@ -86,6 +90,7 @@ pub(super) struct Asked {
 }
 
 /// A command, and how it was understood.
+#[derive(Clone, Copy)]
 pub(super) struct Understood<'a> {
     pub action: &'a Action,
     /// The reason of the proposal, if it was proposed.
@@ -210,7 +215,7 @@ impl App {
     /// transaction.
     pub(super) async fn perform(
         self: &Arc<Self>,
-        asked: Asked,
+        mut asked: Asked,
         understood: Understood<'_>,
     ) -> Result<Acted, Rejected> {
         let Understood { action, proposed } = understood;
@@ -231,35 +236,62 @@ impl App {
             }));
             return self.decline(asked, events, &reply, seed).await;
         }
-        let facts = self.facts(action, &asked).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            let attempt = self.attempt(&asked, &understood, events.clone(), seed);
+            if let Some(acted) = attempt.await? {
+                counter!("conclave_act_accepted_total", "command" => action.name().into_str(), "mode" => mode.into_str())
+                    .increment(1);
+                return Ok(acted);
+            }
+            // Its data is newer than that of the action that came between.
+            asked.at = self.clock.now();
+        }
+        Err(Rejected::Busy)
+    }
+
+    /// Executes a command on the user's present data, and writes it with `events` before it. Returns
+    /// `None`, and writes nothing, if another action changed that data meanwhile.
+    async fn attempt(
+        self: &Arc<Self>,
+        asked: &Asked,
+        Understood { action, proposed }: &Understood<'_>,
+        mut events: Vec<Event>,
+        seed: u64,
+    ) -> Result<Option<Acted>, Rejected> {
+        let stamp = self.store.stamp(&owner(&asked.question)).await?;
+        let facts = self.facts(action, asked).await?;
         let mut done = match execute(action, &facts, seed) {
             Ok(done) => done,
             Err(refusal) => {
                 let reply = Reply::declined(refusal.error, refusal.message);
-                return self.decline(asked, events, &reply, seed).await;
+                let declined = self.decline(asked.clone(), events, &reply, seed).await;
+                return declined.map(Some);
             }
         };
-        let narrator = self.narrate(action, &asked, &mut done).await;
+        let narrator = self.narrate(action, asked, &mut done).await;
         let result = done.result;
-        let reply = match proposed {
+        let reply = match *proposed {
             None => Reply::done(action, result.clone()),
             Some(why) => {
                 Reply::proposed_and_done(action, why, asked.question.source, result.clone())
             }
         };
+        let stamp = done.effect.is_some().then_some(stamp);
         events.push(Event::Executed(Box::new(Executed {
             command: action.name(),
             result,
             effect: done.effect,
         })));
-        counter!("conclave_act_accepted_total", "command" => action.name().into_str(), "mode" => mode.into_str())
-            .increment(1);
-        let (id, key) = (asked.id, asked.key.clone());
-        let acted = self.conclude_seeded(asked, events, &reply, seed).await;
-        if let (Some(narrator), true) = (
-            narrator,
-            acted.as_ref().map_or(true, |acted| acted.run != Some(id)),
-        ) {
+        let (id, key) = (asked.id, &asked.key);
+        let acted = self
+            .conclude(asked.clone(), events, &reply, seed, stamp)
+            .await;
+        let is_written = |acted: &Acted| acted.run == Some(id);
+        if let Some(narrator) = narrator
+            && !acted
+                .as_ref()
+                .is_ok_and(|acted| acted.as_ref().is_some_and(is_written))
+        {
             tracing::info!(
                 ?key,
                 "the action was not written: its narration is not wanted"
@@ -272,11 +304,7 @@ impl App {
     /// Loads the user's data that a command needs.
     pub(super) async fn facts(&self, action: &Action, asked: &Asked) -> Result<Inputs, Rejected> {
         let question = &asked.question;
-        let owner = Owner {
-            source: question.source,
-            user_id: question.user.id.clone(),
-            guild_id: question.context.guild_id.clone(),
-        };
+        let owner = owner(question);
         let mut facts = Inputs {
             id: asked.id.to_string(),
             ..Inputs::default()
@@ -364,6 +392,14 @@ impl App {
         let lasts = SignedDuration::try_from(self.config.policy.actions.proposal)
             .unwrap_or(SignedDuration::from_mins(15));
         at.saturating_add(lasts).unwrap_or(Timestamp::MAX)
+    }
+}
+
+fn owner(question: &Question) -> Owner {
+    Owner {
+        source: question.source,
+        user_id: question.user.id.clone(),
+        guild_id: question.context.guild_id.clone(),
     }
 }
 

@@ -359,7 +359,7 @@ impl App {
                         Some(Begun::accepted(lease, start, accepted)),
                     ),
                     ActionStart::Not(not) => (not, None),
-                    ActionStart::Ended => (Acceptance::New, None),
+                    ActionStart::Ended | ActionStart::Changed => (Acceptance::New, None),
                 }
             }
         };

@@ -99,10 +99,24 @@ impl App {
     pub(super) async fn conclude_seeded(
         &self,
         asked: Asked,
-        mut events: Vec<Event>,
+        events: Vec<Event>,
         reply: &Reply,
         seed: u64,
     ) -> Result<Acted, Rejected> {
+        let concluded = self.conclude(asked, events, reply, seed, None).await?;
+        concluded.ok_or(Rejected::Busy)
+    }
+
+    /// Writes an action that is over. Returns `None`, and writes nothing, if `stamp` is given and
+    /// the user's data changed since.
+    pub(super) async fn conclude(
+        &self,
+        asked: Asked,
+        mut events: Vec<Event>,
+        reply: &Reply,
+        seed: u64,
+        stamp: Option<String>,
+    ) -> Result<Option<Acted>, Rejected> {
         let response = reply.value();
         let ending = Ending::Acted {
             outcome: reply.outcome(),
@@ -117,13 +131,18 @@ impl App {
         }
         let (id, confirms) = (asked.id, asked.intake.confirms);
         let new = self.new_action(asked, seed, Usd::ZERO, vec![]);
-        match self.store.begin(new, AfterAction::End(events)).await? {
-            ActionStart::Ended | ActionStart::Held(_) => Ok(Acted {
+        let end = match stamp {
+            Some(stamp) => AfterAction::EndUnchanged(events, stamp),
+            None => AfterAction::End(events),
+        };
+        match self.store.begin(new, end).await? {
+            ActionStart::Ended | ActionStart::Held(_) => Ok(Some(Acted {
                 run: Some(id),
                 response,
-            }),
+            })),
+            ActionStart::Changed => Ok(None),
             ActionStart::Not(_) if confirms.is_some() => Err(Rejected::ProposalGone(CONFIRMED)),
-            ActionStart::Not(not) => self.not_begun(not, Usd::ZERO, vec![]).await,
+            ActionStart::Not(not) => self.not_begun(not, Usd::ZERO, vec![]).await.map(Some),
         }
     }
 }

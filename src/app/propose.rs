@@ -64,7 +64,7 @@ impl App {
         let lease = match self.store.begin(new, held).await? {
             ActionStart::Held(lease) => lease,
             ActionStart::Not(not) => return self.not_begun(not, cap, limits).await,
-            ActionStart::Ended => return self.told(asked.id).await,
+            ActionStart::Ended | ActionStart::Changed => return self.told(asked.id).await,
         };
         // The action is finished even if the client disconnects.
         let (id, app) = (asked.id, Arc::clone(self));

@@ -11,7 +11,7 @@ use super::store::{
     RunRow, SceneLine, SheetRow, SpendingLimit, SpendingScope, TokenRow, TokenStore,
 };
 use super::{Archive, LearnedRow, rows, tool_evidence, writes};
-use crate::domain::{EvidenceFocus, Mode, RunId, RunKind, Scope, Usd};
+use crate::domain::{EvidenceFocus, Mode, RunId, RunKind, Scope, Source, Usd};
 
 pub(super) const RUN: &str = "SELECT * FROM runs WHERE id = $1";
 
@@ -247,6 +247,18 @@ impl<D: Database> LearnedStore for D {
     }
 }
 
+/// A run changes one sheet or memory, so the last runs with their number tell one state from another.
+/// `$1`: source, `$2`: user.
+pub(super) const STAMP: &str = "
+    SELECT (SELECT COUNT(*) || ' ' || COALESCE(SUM(updated_ms), 0) || ' ' || COALESCE(MAX(run), '')
+            FROM sheets WHERE source = $1 AND user_id = $2) || ' ' ||
+           (SELECT COUNT(*) || ' ' || COALESCE(MAX(run), '')
+            FROM memories WHERE source = $1 AND user_id = $2) AS stamp";
+
+pub(super) fn stamp_values(source: Source, user: &str) -> Vec<Bound> {
+    vec![source.into_str().into(), user.into()]
+}
+
 #[async_trait]
 impl<D: Database> ActionStore for D {
     async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error> {
@@ -303,6 +315,14 @@ impl<D: Database> ActionStore for D {
         values.push(run.to_string().into());
         let found = self.reader().await?.row(statement, values).await?;
         found.as_ref().map(rows::memory).transpose()
+    }
+
+    async fn stamp(&self, owner: &Owner) -> Result<String, Error> {
+        let values = stamp_values(owner.source, &owner.user_id);
+        let found = self.read_inline(STAMP, values).await?;
+        found
+            .first()
+            .map_or(Ok(String::new()), |row| row.text("stamp"))
     }
 
     async fn stored_bytes(&self, owner: &Owner) -> Result<u64, Error> {

@@ -206,6 +206,8 @@ pub struct RunFilter {
 pub enum AfterAction {
     /// It is an action that is over. These are all its further events, including the last.
     End(Vec<Event>),
+    /// As `End`, if the user's sheets and memories still have this [`ActionStore::stamp`].
+    EndUnchanged(Vec<Event>, String),
     /// This process claims the run and works on it.
     Hold {
         owner: String,
@@ -231,6 +233,8 @@ pub enum ActionStart {
     Ended,
     /// The journal has the run, and this process has its lease.
     Held(Lease),
+    /// Another action of the user came between, and nothing was written.
+    Changed,
     /// The run was not accepted. The value is never [`Acceptance::New`].
     Not(Acceptance),
 }
@@ -496,6 +500,9 @@ pub trait ActionStore: Send + Sync {
 
     /// Returns the owner's memory that an action has added.
     async fn memory(&self, owner: &Owner, run: RunId) -> Result<Option<MemoryRow>, Error>;
+
+    /// Returns a text that changes whenever a sheet or a memory of the user changes, in any guild.
+    async fn stamp(&self, owner: &Owner) -> Result<String, Error>;
 
     /// Returns the bytes of the user's sheets and memories in all guilds.
     async fn stored_bytes(&self, owner: &Owner) -> Result<u64, Error>;

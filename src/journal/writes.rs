@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::database::{Bound, Columns as _, Connection, Database, Durability, Failure, Statement};
 use super::packed::Batch;
-use super::reads::{BY_KEY, exposure};
+use super::reads::{BY_KEY, STAMP, exposure, stamp_values};
 use super::rows::{self, Change, Line, Unlinked};
 use super::{
     Acceptance, ActionStart, AfterAction, Annotated, Archive, CancelOutcome, Claim, Claimed,
@@ -103,8 +103,13 @@ pub(super) async fn begin<D: Database>(
     then: AfterAction,
 ) -> Result<ActionStart, Error> {
     let accepted = Event::Accepted(Box::new(run.accepted.clone()));
+    let mut stamp = None;
     let (durability, more, held) = match then {
         AfterAction::End(events) => (Durability::Process, events, None),
+        AfterAction::EndUnchanged(events, read) => {
+            stamp = Some(read);
+            (Durability::Process, events, None)
+        }
         AfterAction::Hold { owner, lease, told } => {
             let held = Lease {
                 run: run.id,
@@ -125,21 +130,34 @@ pub(super) async fn begin<D: Database>(
     // A statement reads the body of the first.
     let batch = Batch::plain(Unlinked::all(std::iter::once(&accepted).chain(&more))?);
     database
-        .write(durability, (run, batch, held), |tx, (run, batch, held)| {
-            Box::pin(async move {
-                D::lock(tx, run).await?;
-                if let Some(not) = refusal(tx, run).await? {
-                    return Ok(ActionStart::Not(not));
-                }
-                insert(tx, run, batch).await?;
-                let Some((held, duration)) = held else {
-                    return Ok(ActionStart::Ended);
-                };
-                let values = held.values(D::lease(run.at, *duration));
-                tx.change((D::HOLD, values)).await?;
-                Ok(ActionStart::Held(held.clone()))
-            })
-        })
+        .write(
+            durability,
+            (run, batch, held, stamp),
+            |tx, (run, batch, held, stamp)| {
+                Box::pin(async move {
+                    D::lock(tx, run).await?;
+                    if let Some(not) = refusal(tx, run).await? {
+                        return Ok(ActionStart::Not(not));
+                    }
+                    if let Some(read) = stamp {
+                        let question = &run.accepted.question;
+                        let values = stamp_values(question.source, &question.user.id);
+                        let now = tx.row(STAMP, values).await?;
+                        let now = now.map(|row| row.text("stamp")).transpose()?;
+                        if now.as_ref() != Some(read) {
+                            return Ok(ActionStart::Changed);
+                        }
+                    }
+                    insert(tx, run, batch).await?;
+                    let Some((held, duration)) = held else {
+                        return Ok(ActionStart::Ended);
+                    };
+                    let values = held.values(D::lease(run.at, *duration));
+                    tx.change((D::HOLD, values)).await?;
+                    Ok(ActionStart::Held(held.clone()))
+                })
+            },
+        )
         .await
 }
 

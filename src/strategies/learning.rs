@@ -62,6 +62,23 @@ pub async fn learn(
     judged: RunId,
     positive: bool,
 ) -> Result<Option<(RunId, Learned)>, Error> {
+    loop {
+        let Some((run, learned)) = lesson_of(store, now, judged, positive).await? else {
+            return Ok(None);
+        };
+        if let Some(ended) = recorded(store, now, run, learned).await? {
+            return Ok(ended);
+        }
+    }
+}
+
+/// Returns the change that feedback makes now.
+async fn lesson_of(
+    store: &dyn Store,
+    now: Timestamp,
+    judged: RunId,
+    positive: bool,
+) -> Result<Option<(RunId, Learned)>, Error> {
     let entries = store.entries(judged, 0).await?;
     let transcript = Transcript::of_entries(&entries);
     let replied = transcript
@@ -69,6 +86,7 @@ pub async fn learn(
         .filter(|decided| decided.answer.is_some())
         .and_then(|decided| decided.matched.as_ref());
     let taught_by = replied.map_or(judged, |matched| matched.id);
+    let number = next_number(store, taught_by).await?;
     if let Some(row) = store.learned_from(taught_by).await? {
         let Some(confidence) = confidence_at(&row, now) else {
             return Ok(None);
@@ -80,28 +98,37 @@ pub async fn learn(
         };
         let learned = Learned {
             judged: (judged != taught_by).then_some(judged),
-            ..changed(change, moved(confidence, positive))
+            ..changed(number, change, moved(confidence, positive))
         };
-        return recorded(store, now, taught_by, learned).await;
+        return Ok(Some((taught_by, learned)));
     }
-    let Some(taught) = lesson(&entries).filter(|_| positive && replied.is_none()) else {
-        return Ok(None);
-    };
-    let learned = Learned {
-        taught: Some(Box::new(taught)),
-        ..changed(LearnedChange::Learned, START)
-    };
-    recorded(store, now, judged, learned).await
+    let taught = lesson(&entries).filter(|_| positive && replied.is_none());
+    Ok(taught.map(|taught| {
+        let learned = Learned {
+            taught: Some(Box::new(taught)),
+            ..changed(number, LearnedChange::Learned, START)
+        };
+        (judged, learned)
+    }))
 }
 
-fn changed(change: LearnedChange, confidence: f64) -> Learned {
+fn changed(number: u32, change: LearnedChange, confidence: f64) -> Learned {
     Learned {
-        number: 0,
+        number,
         change,
         confidence,
         judged: None,
         taught: None,
     }
+}
+
+/// Returns the number of the next change of what a run taught. It is read before the answer that it
+/// changes: if another change comes between, the number is taken.
+async fn next_number(store: &dyn Store, run: RunId) -> Result<u32, Error> {
+    let known = Transcript::of_entries(&store.entries(run, 0).await?)
+        .learned
+        .len();
+    Ok(u32::try_from(known).unwrap_or(u32::MAX).saturating_add(1))
 }
 
 /// Revokes a learned answer for good. Returns `None` if there is none, or it is revoked already.
@@ -113,35 +140,33 @@ pub async fn revoke(
     now: Timestamp,
     run: RunId,
 ) -> Result<Option<(RunId, Learned)>, Error> {
-    let known = store.learned_from(run).await?;
-    if known.is_none_or(|row| row.is_revoked) {
-        return Ok(None);
+    loop {
+        let number = next_number(store, run).await?;
+        let known = store.learned_from(run).await?;
+        if known.is_none_or(|row| row.is_revoked) {
+            return Ok(None);
+        }
+        let revoked = changed(number, LearnedChange::Revoked, 0.0);
+        if let Some(ended) = recorded(store, now, run, revoked).await? {
+            return Ok(ended);
+        }
     }
-    recorded(store, now, run, changed(LearnedChange::Revoked, 0.0)).await
 }
 
-/// Writes a change with the next number.
+/// Writes a change of a learned answer. Returns `None` if another one came between, so that it must
+/// be computed anew.
 async fn recorded(
     store: &dyn Store,
     now: Timestamp,
     run: RunId,
-    mut learned: Learned,
-) -> Result<Option<(RunId, Learned)>, Error> {
-    loop {
-        let entries = store.entries(run, 0).await?;
-        let known = Transcript::of_entries(&entries).learned.len();
-        if known > 0 && learned.taught.is_some() {
-            // Other feedback taught it in between.
-            return Ok(None);
-        }
-        learned.number = u32::try_from(known).unwrap_or(u32::MAX).saturating_add(1);
-        let event = Event::Learned(Box::new(learned.clone()));
-        match store.annotate(run, now, &event).await? {
-            Annotated::Written => return Ok(Some((run, learned))),
-            Annotated::Taken => {}
-            Annotated::Unfinished | Annotated::Unknown => return Ok(None),
-        }
-    }
+    learned: Learned,
+) -> Result<Option<Option<(RunId, Learned)>>, Error> {
+    let event = Event::Learned(Box::new(learned.clone()));
+    Ok(match store.annotate(run, now, &event).await? {
+        Annotated::Written => Some(Some((run, learned))),
+        Annotated::Taken => None,
+        Annotated::Unfinished | Annotated::Unknown => Some(None),
+    })
 }
 
 /// Returns what a run can teach; `None` if its answer rests on more than its question, or is not

@@ -333,3 +333,28 @@ async fn learned_answers_are_listed_revoked_and_compared_on_the_command_line() {
     assert!(!reply.contains("from memory"), "{reply}");
     assert_eq!(run(&["verify", id]).await.0, 0, "the chain goes on");
 }
+
+#[tokio::test]
+async fn feedback_at_the_same_time_counts_each_time() {
+    let provider = MockProvider::start().await;
+    let app = app(&provider, &[]).await;
+    let first = asked(&app, QUESTION, Some("g1")).await;
+    let all = || async {
+        let each = (0..3).map(|_| feedback(&app, &first, true));
+        futures_util::future::join_all(each).await
+    };
+    let mut confidences: Vec<String> = all()
+        .await
+        .iter()
+        .map(|noted| noted["learned"]["confidence"].to_string())
+        .collect();
+    confidences.sort();
+    assert_eq!(confidences, ["0.3", "0.5", "0.7"]);
+    let four = (0..4).map(|_| feedback(&app, &first, false));
+    futures_util::future::join_all(four).await;
+    let last = feedback(&app, &first, true).await;
+    assert_eq!(
+        last["learned"]["confidence"], 0.2,
+        "0.7 less 4 times 0.3 is 0"
+    );
+}

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use crate::journal::{NewRun, SpendingScope};
 
 /// Returns the advisory locks of everything that decides about an acceptance: its key, the run that
-/// it continues, and the scopes of its limits.
+/// it continues, the scopes of its limits, and for an action the data of its user.
 pub(super) fn locks(run: &NewRun) -> Vec<i64> {
     let key = run.idempotency_key.iter().map(|key| format!("key {key}"));
     let parent = run
@@ -19,7 +19,13 @@ pub(super) fn locks(run: &NewRun) -> Vec<i64> {
         SpendingScope::Guild(id) => format!("guild {id}"),
         SpendingScope::Everyone => "everyone".to_owned(),
     });
+    let question = &run.accepted.question;
+    let owner = run.accepted.action.iter().map(|_| {
+        let source = question.source.into_str();
+        format!("data of {source} {}", question.user.id)
+    });
     let mut locks: Vec<i64> = key
+        .chain(owner)
         .chain(parent)
         .chain(scopes)
         .map(|name| number(&name))

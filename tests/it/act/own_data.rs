@@ -261,3 +261,33 @@ async fn wrong_arguments_are_explained_without_names_of_the_program() {
         assert_eq!(answer.body["message"], message, "{text}");
     }
 }
+
+#[tokio::test]
+async fn actions_of_one_user_at_the_same_time_lose_nothing_and_pass_no_limit() {
+    let provider = MockProvider::start().await;
+    let fast = json!({ "userPerMinute": 10_000, "userBurst": 1_000 });
+    let app = TestApp::with(&provider, Setup::default().set("/policy/actions", fast)).await;
+    let created = r#"/sheet create {"name": "Z", "abilities": {"dex": 10}, "hitPoints": {"current": 5, "max": 30}}"#;
+    act(&app, "ada", created).await;
+    for round in 1..=10 {
+        let (level, points) = (
+            format!(r#"/sheet update {{"level": {round}}}"#),
+            format!("/sheet set hp {round}"),
+        );
+        let (one, other) = tokio::join!(act(&app, "ada", &level), act(&app, "ada", &points));
+        for answer in [one, other] {
+            assert_eq!(answer.body["executed"], true, "{:#}", answer.body);
+        }
+        let shown = act(&app, "ada", "/sheet show Z").await;
+        let sheet = &result(&shown)["sheet"];
+        assert_eq!(sheet["level"], round, "{sheet}");
+        assert_eq!(sheet["hitPoints"]["current"], round, "{sheet}");
+    }
+    let create =
+        |n: usize| format!(r#"/sheet create {{"name": "N{n}", "abilities": {{"dex": 10}}}}"#);
+    let texts: Vec<String> = (0..30).map(create).collect();
+    let creates = texts.iter().map(|text| act(&app, "bo", text));
+    let answers = futures_util::future::join_all(creates).await;
+    let stored = answers.iter().filter(|it| it.body["executed"] == true);
+    assert_eq!(stored.count(), 20);
+}

@@ -48,9 +48,13 @@ use crate::domain::{
     Status, TaskType, Thresholds,
 };
 use agreement::{Agreement, Compared};
+use answer::Answer;
 use axes::Context;
 use claims::Claim;
+use expr::{Verdict, equations};
 use parsed_output::{ParsedOutput, Request};
+
+use crate::text::{MAX_BYTES, clip, collapse_whitespace};
 
 /// One agent's output before any analysis.
 #[derive(Debug, Clone, Copy)]
@@ -334,6 +338,19 @@ fn bonus(covered: &[bool], agreement: &Agreement, policy: &Policy) -> f64 {
         crate::text::ratio(count, covered.len())
     };
     policy.max_coverage_bonus * share
+}
+
+/// True if a text calculates what a position states: an equation in it holds, none is wrong, and if
+/// the position is a number, one has it as its result.
+pub fn calculates(text: &str, position: &str) -> bool {
+    let plain = |text| collapse_whitespace(clip(text, MAX_BYTES)).into_owned();
+    let found = equations(&plain(text));
+    let of = |verdict| found.iter().filter(move |it| it.verdict == verdict);
+    let has_result = match answer::parse(&plain(position)) {
+        Some(Answer::Number(number)) => of(Verdict::Right).any(|it| number.may_be(it.stated)),
+        _ => of(Verdict::Right).next().is_some(),
+    };
+    has_result && of(Verdict::Wrong).next().is_none()
 }
 
 /// Returns the weighted mean of Cred over the VALID scores; 0 with none.

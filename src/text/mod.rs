@@ -48,7 +48,33 @@ pub fn excerpt(text: &str, max: usize) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// Unifies typographic variants: composed letters, straight quotes, plain spaces. Invisible
+/// Returns the ASCII form of a digit of any script, of a full-width sign, and of the separators
+/// inside Arabic numbers.
+pub fn plain_sign(c: char) -> char {
+    static ZEROS: LazyLock<Vec<u32>> = LazyLock::new(|| {
+        let lines = include_str!("data/digits.txt").lines();
+        lines
+            .filter_map(|line| u32::from_str_radix(line, 16).ok())
+            .collect()
+    });
+    let code = u32::from(c);
+    match c {
+        ..'\u{660}' => return c,
+        '\u{66b}' => return '.',
+        '\u{66c}' => return ',',
+        '\u{66a}' => return '%',
+        // It separates the items of a list, never the digits of a number.
+        '，' => return c,
+        '\u{ff01}'..='\u{ff5e}' => return char::from_u32(code - 0xfee0).unwrap_or(c),
+        _ => {}
+    }
+    let after = ZEROS.partition_point(|zero| *zero <= code);
+    let zero = after.checked_sub(1).and_then(|at| ZEROS.get(at));
+    let digit = zero.and_then(|zero| char::from_digit(code - zero, 10));
+    digit.unwrap_or(c)
+}
+
+/// Unifies typographic variants: composed letters, straight quotes, plain spaces, digits. Invisible
 /// characters are removed.
 pub fn collapse_whitespace(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
@@ -59,7 +85,7 @@ pub fn collapse_whitespace(text: &str) -> Cow<'_, str> {
         '\u{2018}' | '\u{2019}' => '\'',
         '\u{201c}' | '\u{201d}' => '"',
         '\u{a0}' | '\u{2009}' | '\u{202f}' => ' ',
-        c => c,
+        c => plain_sign(c),
     };
     if is_nfc_quick(text.chars()) == IsNormalized::Yes
         && text.chars().all(|c| shows(&c) && plain(c) == c)
@@ -338,6 +364,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// The reference is the `Nd` of the regex crate, which follows Unicode too.
+    #[test]
+    fn digits_of_every_script_are_read() {
+        let digit = regex::Regex::new(r"^\p{Nd}$").unwrap();
+        for c in '\0'..='\u{1ffff}' {
+            let is_digit = digit.is_match(c.encode_utf8(&mut [0; 4]));
+            assert_eq!(plain_sign(c).is_ascii_digit(), is_digit, "{c:?}");
+        }
+        let plain = |text: &str| text.chars().map(plain_sign).collect::<String>();
+        assert_eq!(plain("１７×２４＝４０８"), "17×24=408");
+        assert_eq!(plain("١٧٫٥ و ४०८ और ۴۰۸，ok"), "17.5 و 408 और 408，ok");
+    }
 
     #[test]
     fn a_line_longer_than_the_window_has_the_same_sentences() {

@@ -82,6 +82,7 @@ impl CallFailure {
                     | FailureCause::Refused
                     | FailureCause::RequestRejected
                     | FailureCause::RequestUnfit
+                    | FailureCause::ReplyTooLong
             )
     }
 

@@ -5,13 +5,14 @@
 use rand::seq::SliceRandom;
 use serde_json::{Value, json};
 
-use crate::committee::output_shapes::{DecisionOut, Decisions};
+use crate::committee::output_shapes::{DecisionOut, Decisions, Ground};
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::open_claims::{Claim, own_units};
 use crate::domain::{
     Agent, AgentReport, Decision, Obtained, Position, Resolution, Tag, UnitRef, counted,
 };
 use crate::journal::Resolved;
+use crate::scoring::calculates;
 use crate::text::{excerpt, one_line};
 
 /// Output tokens: this base, plus an amount for each claim.
@@ -94,6 +95,8 @@ pub fn settle(
             }
         };
         let evidence = excerpt(&decision.evidence, EVIDENCE_CHARS);
+        let says = evidence.contains(char::is_alphanumeric);
+        let evidence = if says { evidence } else { String::new() };
         let units = units_of(held, report, agent);
         let resolution = |unit: &String| Resolution {
             claim: UnitRef::new(agent, unit),
@@ -148,6 +151,16 @@ fn decided<'a, 'd>(
         return Ok((decision, None));
     }
     match position_of(held, &decision.to) {
+        // A machine can judge this evidence, so it does.
+        Some(target)
+            if decision.by == Ground::Calculation
+                && !decision.evidence.trim().is_empty()
+                && !calculates(&decision.evidence, &target.text) =>
+        {
+            Err(format!(
+                "it concedes \"{topic}\" by a calculation that does not give the position: it stays as it was"
+            ))
+        }
         Some(target) => Ok((decision, Some(target))),
         None => Err(format!(
             "it concedes \"{topic}\" to no position that was shown"

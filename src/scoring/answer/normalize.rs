@@ -10,7 +10,7 @@ use super::number::{Number, within};
 use super::phrase::{self, Phrase};
 use crate::domain::number_named;
 use crate::scoring::expr::{self, Form, amount};
-use crate::text::pattern;
+use crate::text::{pattern, plain_sign};
 
 /// A final answer in normal form.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +102,7 @@ pub fn parse(raw: &str) -> Option<Answer> {
 /// Returns the text in NFC without surrounding Markdown and LaTeX markup and closing punctuation.
 pub(in crate::scoring) fn undress(raw: &str) -> String {
     static MARKUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"\*\*|__|`|\\[()\[\]]|\{,\}|,\\!"));
-    let plain: String = raw.nfc().map(plain_form).collect();
+    let plain: String = raw.nfc().map(plain_sign).collect();
     let mut text = expr::unwrapped(MARKUP.replace_all(&plain, "").into_owned());
     for (from, to) in [
         (r"\$", "$"),
@@ -112,7 +112,7 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     ] {
         text = text.replace(from, to);
     }
-    let ends = |c: char| c.is_whitespace() || "\"'“”„,:;*。".contains(c);
+    let ends = |c: char| c.is_whitespace() || "\"'“”„,，:;*。".contains(c);
     let mut text = text
         .trim_matches(ends)
         .trim_end_matches(|c| ends(c) || matches!(c, '.' | '!'));
@@ -123,15 +123,6 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
         text = inner.trim_matches(ends);
     }
     text.to_owned()
-}
-
-/// Returns the ASCII form of full-width characters such as "１０".
-fn plain_form(c: char) -> char {
-    let plain = match u32::from(c) {
-        wide @ 0xFF01..=0xFF5E => char::from_u32(wide - 0xFEE0),
-        _ => None,
-    };
-    plain.unwrap_or(c)
 }
 
 /// Parses "B", "(B)", "b)", "B. dark green".

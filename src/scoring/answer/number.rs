@@ -88,6 +88,11 @@ impl Number {
         within(&own, words)
     }
 
+    /// True if it is this value, or has a unit, in which the value may be another.
+    pub fn may_be(&self, value: f64) -> bool {
+        self.measure.is_some() || self.close(&Number::exact(value))
+    }
+
     pub fn same(&self, other: &Number) -> bool {
         within(&self.words, &other.words)
             && self

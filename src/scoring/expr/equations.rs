@@ -161,9 +161,20 @@ impl Side {
         }
     }
 
-    fn is_exact(&self) -> bool {
+    /// True if it has whole numbers only.
+    fn is_whole(&self) -> bool {
         let is_whole = |it: &Figure| !it.percent && it.scale == 1.0 && it.decimals == 0;
-        !self.parts.divides && self.parts.figures.iter().all(is_whole)
+        self.parts.figures.iter().all(is_whole)
+    }
+
+    fn is_exact(&self) -> bool {
+        !self.parts.divides && self.is_whole()
+    }
+
+    /// The most decimals of a number in it.
+    fn decimals(&self) -> u8 {
+        let decimals = self.parts.figures.iter().map(|it| it.decimals).max();
+        decimals.unwrap_or(0)
     }
 
     /// Returns the value in another interpretation.
@@ -264,10 +275,17 @@ fn judge(left: &Side, right: &Side, values: (Quantity, Quantity), about: bool) -
     }
     let mut figures = left.parts.figures.iter().chain(&right.parts.figures);
     let percent = figures.any(|figure| figure.percent);
-    let exact = !about && left.is_exact() && right.is_exact();
+    // Only a number is rounded, and a fraction of whole numbers is none: 1/2 + 1/3 = 2/5 is wrong.
+    let is_rounded = !(left.parts.calculates && right.parts.calculates);
+    let is_whole = left.is_whole() && right.is_whole();
+    let exact = !about && (left.is_exact() && right.is_exact() || is_whole && !is_rounded);
     // Decimals may be cut off or rounded; a whole number can only be rounded.
-    let decimals = right.parts.figures.iter().map(|it| it.decimals).max();
-    let slack = match decimals.unwrap_or(0) {
+    let decimals = match right.parts.calculates {
+        false => right.decimals(),
+        true => right.decimals().max(left.decimals()),
+    };
+    let slack = match decimals {
+        _ if !is_rounded => 0.0,
         0 => 0.5,
         decimals => 10f64.powi(-i32::from(decimals.min(12))),
     };

@@ -127,6 +127,12 @@ impl<'a> Lexer<'a> {
     }
 
     fn push(&mut self, kind: Kind<'a>, length: usize) {
+        // "よって17" and "418個" are as good as spaced.
+        let head = self.text.get(..self.at).unwrap_or_default();
+        let ends = head.ends_with(|c| !shares_words_with_digits(c) && c.is_alphabetic());
+        let begins =
+            matches!(kind, Kind::Word(word) if !word.starts_with(shares_words_with_digits));
+        self.spaced |= ends || begins && self.after_figure();
         self.out.push(Token {
             kind,
             start: self.at,
@@ -303,9 +309,17 @@ impl<'a> Lexer<'a> {
     }
 }
 
+/// True for Latin, Greek and Cyrillic letters, and for signs that are no letters: "CO2" is one word,
+/// and "4b" a product. Letters of other scripts touch a number that does not belong to them.
+pub(super) fn shares_words_with_digits(c: char) -> bool {
+    !c.is_alphabetic()
+        || matches!(c, '\0'..='\u{52f}' | '\u{1c80}'..='\u{1fff}' | '\u{2100}'..='\u{214f}')
+}
+
 /// Returns the length of a word: letters and digits, also behind an apostrophe or a hyphen inside it.
 fn prose_word(rest: &str) -> usize {
-    let is_inner = |c: char| c.is_alphabetic() || c.is_ascii_digit();
+    let has_digits = rest.starts_with(shares_words_with_digits);
+    let is_inner = |c: char| c.is_alphabetic() || has_digits && c.is_ascii_digit();
     let run = |text: &str| text.find(|c| !is_inner(c)).unwrap_or(text.len());
     let mut length = run(rest);
     loop {

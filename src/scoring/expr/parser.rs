@@ -1,7 +1,7 @@
 //! Parses tokens as an expression and evaluates it on the way. In prose a word after a number is
 //! its unit or what it counts. In a formula it is a product of variables.
 
-use super::lexer::{Kind, Notation, Sign, Token};
+use super::lexer::{Kind, Notation, Sign, Token, shares_words_with_digits};
 use super::units::{Measure, Spelling, Unit};
 use super::value::{Factor, Figure, Quantity, Reading, Term};
 use super::words::{self, Role};
@@ -133,8 +133,9 @@ impl<'t, 'a> Parser<'t, 'a> {
         let letters = word.chars().count();
         let before = at.checked_sub(1);
         let behind_number = !self.spaced(at) && before.is_some_and(|it| self.figure_at(it));
-        let is_variable =
-            letters == 1 && !self.lone_letter(at, word) || letters < 4 && behind_number;
+        let may_be_variable = word.starts_with(shares_words_with_digits);
+        let is_variable = may_be_variable
+            && (letters == 1 && !self.lone_letter(at, word) || letters < 4 && behind_number);
         let is_raised = self.is_sign(at + 1, Sign::Power);
         (called || is_variable || is_raised) && !self.starts(at)
             || word.starts_with('\\')

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use conclave_lenient_json::Unambiguous;
 
 use super::checker::Check;
 use super::env::LOCAL_MODEL_DEFAULT;
@@ -27,11 +27,15 @@ const PROPOSAL_TOKENS: u32 = 400;
 /// Every problem of the file and of the environment, in one list.
 pub fn load(env: &Env) -> Result<Config, Problems> {
     match source::find(env) {
-        Ok(source) => Ok(Config {
-            source: source.shown,
-            notice: source.notice,
-            ..from_text(&source.text, env)?
-        }),
+        Ok(source) => {
+            let found = from_text(&source.text, env);
+            let config = found.map_err(|problems| source.placed(problems))?;
+            Ok(Config {
+                source: source.shown,
+                notice: source.notice,
+                ..config
+            })
+        }
         Err(problem) => {
             let shaped = Shaped::unreadable(problem);
             check(&shaped, env, |check, file| check.resolve(file, ""))
@@ -39,14 +43,15 @@ pub fn load(env: &Env) -> Result<Config, Problems> {
     }
 }
 
-/// Loads only the policy, for commands that call no model and need no key. Without a config file it
-/// is the built-in policy.
+/// Loads only the policy of the current config, for commands that call no model and need no key.
 ///
 /// # Errors
 /// Every problem of the file's shape and of its policy, in one list.
 pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
-    let shaped = shaped(&source::find_file(env)?);
-    check(&shaped, env, |check, file| check.policy(&file.policy))
+    let source = source::find(env).map_err(|problem| Problems(vec![problem]))?;
+    let shaped = shaped(&source.text);
+    let policy = check(&shaped, env, |check, file| check.policy(&file.policy));
+    policy.map_err(|problems| source.placed(problems))
 }
 
 /// Loads the configuration for commands that call no model. Roles and providers are empty and not
@@ -70,8 +75,8 @@ pub fn from_text(text: &str, env: &Env) -> Result<Config, Problems> {
 }
 
 fn shaped(text: &str) -> Shaped {
-    match serde_json::from_str::<Value>(text) {
-        Ok(value) => shape(value),
+    match serde_json::from_str(text) {
+        Ok(Unambiguous(value)) => shape(value),
         Err(error) => Shaped::unreadable(Problem {
             place: "/".into(),
             detail: format!("not valid JSON: {error}"),

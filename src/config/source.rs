@@ -34,6 +34,17 @@ pub(super) struct Source {
     pub notice: Option<String>,
 }
 
+impl Source {
+    /// Names the file in front of the places in it.
+    pub fn placed(&self, Problems(mut problems): Problems) -> Problems {
+        let inside = problems.iter_mut().filter(|it| it.place.starts_with('/'));
+        for problem in inside {
+            problem.place = format!("{} {}", self.shown, problem.place);
+        }
+        Problems(problems)
+    }
+}
+
 /// Returns a built-in config.
 pub fn built_in(name: &str) -> Option<&'static str> {
     BUILT_IN

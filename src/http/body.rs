@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use conclave_lenient_json::Unambiguous;
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
 use schemars::JsonSchema;
@@ -13,7 +14,6 @@ use serde_json::Value;
 
 use super::error::Problem;
 use super::problem_kind::Kind;
-use super::unambiguous::Unambiguous;
 use crate::app::{FieldProblem, ProblemList};
 use crate::config::Limits;
 

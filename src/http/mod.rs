@@ -11,7 +11,6 @@ mod reference;
 mod request_id;
 mod routes;
 mod sse;
-mod unambiguous;
 mod unsent;
 
 pub use api::act::action;

@@ -111,6 +111,12 @@ async fn one_key_in_an_empty_folder_gives_an_answer() {
         let id = reply["audit"]["runId"].as_str().unwrap();
         let (code, out, error) = run(newcomer(folder.path(), &["show", id], &[])).await;
         assert!(code == 0 && out.contains("## TL;DR"), "{name}: {error}");
+        // It is scored again under the same built-in config.
+        let replay = newcomer(folder.path(), &["replay", "--json", id], &variables);
+        let (code, out, error) = run(replay).await;
+        assert_eq!(code, 0, "{name}: {error}");
+        let replayed: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(replayed["recorded"], replayed["replayed"], "{name}");
     }
 }
 

@@ -14,6 +14,7 @@ mod extract;
 mod reader;
 mod schema;
 pub mod strict;
+mod unambiguous;
 
 use std::fmt;
 
@@ -26,6 +27,7 @@ use self::reader::{CUT_SHORT, LastNumber};
 use self::schema::SchemaCheck;
 
 pub use self::schema::Schema;
+pub use self::unambiguous::Unambiguous;
 
 /// The longest reply that is read.
 pub const MAX_BYTES: usize = 1024 * 1024;

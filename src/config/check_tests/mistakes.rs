@@ -51,9 +51,26 @@ fn a_model_without_a_price_and_a_missing_role_are_refused() {
     let unknown = [("SOLVER_MODEL", "claude-unknown")];
     let expected = ["/models/roles/solver/model"];
     assert_eq!(places_with(&[], &unknown), expected);
-    let text = SHIPPED.replace("\"verifier\": {", "\"editor\": {");
-    let found = places(from_text(&text, &env(&[("ANTHROPIC_API_KEY", "k")])));
+    let mut value: Value = serde_json::from_str(SHIPPED).unwrap();
+    let roles = value.pointer_mut("/models/roles").unwrap();
+    roles.as_object_mut().unwrap().remove("verifier");
+    let key = env(&[("ANTHROPIC_API_KEY", "k")]);
+    let found = places(from_text(&value.to_string(), &key));
     assert_eq!(found, ["/models/roles/verifier"]);
+}
+
+#[test]
+fn a_setting_that_stands_twice_is_refused() {
+    let twice = SHIPPED.replace(
+        "\"normalMaxUsd\"",
+        "\"normalMaxUsd\": 0.02, \"normalMaxUsd\"",
+    );
+    let problems = from_text(&twice, &env(&[("ANTHROPIC_API_KEY", "k")])).unwrap_err();
+    let said = problems.to_string();
+    assert!(
+        said.contains("the key \"normalMaxUsd\" stands twice"),
+        "{said}"
+    );
 }
 
 #[test]

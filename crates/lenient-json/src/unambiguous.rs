@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 const MAX_SHOWN: usize = 60;
 
 /// A value that was read from JSON without duplicate keys.
-pub(super) struct Unambiguous(pub Value);
+pub struct Unambiguous(pub Value);
 
 impl<'de> Deserialize<'de> for Unambiguous {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

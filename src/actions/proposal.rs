@@ -206,6 +206,10 @@ pub async fn propose(
         }
         // A call to the in-process model has no price but uses up the time.
         FailureCause::TimedOut => (Interpretation::TooSlow, true),
+        // The text does not matter: the model is gone, or takes no such request.
+        cause @ (FailureCause::RequestRejected | FailureCause::RequestUnfit) => {
+            (Interpretation::Unavailable(cause.to_string()), !free)
+        }
         cause if cause.is_outage() => (Interpretation::Unavailable(cause.to_string()), !free),
         cause => (Interpretation::Nothing(cause.to_string()), !free),
     })

@@ -174,12 +174,45 @@ impl Abilities {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "HitPointsGiven")]
 pub struct HitPoints {
-    #[schemars(range(min = -1000, max = 10_000))]
     pub current: i64,
-    #[schemars(range(min = 0, max = 10_000))]
     pub max: i64,
+}
+
+/// If one of the two is not given, it is the other.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "HitPoints")]
+struct HitPointsGiven {
+    #[schemars(range(min = -1000, max = 10_000))]
+    current: Option<i64>,
+    #[schemars(range(min = 0, max = 10_000))]
+    max: Option<i64>,
+}
+
+impl TryFrom<HitPointsGiven> for HitPoints {
+    type Error = &'static str;
+
+    fn try_from(given: HitPointsGiven) -> Result<Self, Self::Error> {
+        let missing = "current or max is missing";
+        Ok(Self {
+            current: given.current.or(given.max).ok_or(missing)?,
+            max: given.max.or(given.current).ok_or(missing)?,
+        })
+    }
+}
+
+/// The most levels of a value in `extra`. Parsers of JSON refuse 128.
+const MAX_LEVELS: usize = 32;
+
+fn is_shallow(value: &Value, levels: usize) -> bool {
+    let below = |value: &Value| levels > 0 && is_shallow(value, levels - 1);
+    match value {
+        Value::Array(items) => items.iter().all(below),
+        Value::Object(parts) => parts.values().all(below),
+        _ => true,
+    }
 }
 
 /// A character.
@@ -251,6 +284,15 @@ impl Sheet {
         }
         if self.armor_class.is_some_and(|ac| !(0..=100).contains(&ac)) {
             problems.push("the armor class is from 0 to 100".into());
+        }
+        if self
+            .extra
+            .values()
+            .any(|value| !is_shallow(value, MAX_LEVELS))
+        {
+            problems.push(format!(
+                "extra is nested more than {MAX_LEVELS} levels deep"
+            ));
         }
         for (name, text) in [("class", &self.class), ("ancestry", &self.ancestry)] {
             if text

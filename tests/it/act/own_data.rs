@@ -291,3 +291,22 @@ async fn actions_of_one_user_at_the_same_time_lose_nothing_and_pass_no_limit() {
     let stored = answers.iter().filter(|it| it.body["executed"] == true);
     assert_eq!(stored.count(), 20);
 }
+
+#[tokio::test]
+async fn one_of_the_hit_points_is_enough_and_no_value_is_nested_without_end() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    act(&app, "ada", "create a character named Aria the rogue").await;
+    act(&app, "ada", "/sheet update --level 4 --dex 18 --hp 21").await;
+    let shown = act(&app, "ada", "/sheet show Aria").await;
+    let points = &result(&shown)["sheet"]["hitPoints"];
+    assert_eq!(*points, json!({ "current": 21, "max": 21 }));
+    let nested = format!("{}1{}", r#"{"a":"#.repeat(120), "}".repeat(120));
+    let text = format!(r#"/sheet update {{"extra": {nested}}}"#);
+    let answer = act(&app, "ada", &text).await;
+    assert_eq!(
+        answer.body["error"], "invalid_arguments",
+        "{:#}",
+        answer.body
+    );
+}

@@ -77,10 +77,16 @@ pub(super) fn open_penalty(
     let held: Vec<&Claim<'_>> = held.collect();
     let is_doubtful = |claim: &&&Claim<'_>| claim.is_contested() || claim.is_refuted();
     let doubtful = held.iter().filter(is_doubtful).count();
+    // Every statement may be true, and none be about the request.
+    let is_answered = !context.cross_checked
+        || context.parts.is_empty()
+        || context.parts.iter().any(|(_, agents)| !agents.is_empty());
     let most = if doubtful > 0 {
         policy.ask_threshold
             - CONTRADICTED.0
             - CONTRADICTED.1 * crate::text::ratio(doubtful, held.len())
+    } else if !is_answered {
+        policy.ask_threshold - CONTRADICTED.0
     } else if !context.cross_checked {
         NOT_CROSS_CHECKED
             .get(counting)

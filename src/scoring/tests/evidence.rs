@@ -53,6 +53,12 @@ fn a_truthful_cross_check_raises_what_holds_and_asks_about_what_is_contradicted(
     let held = with(all_hold());
     assert!(c_final(&held) > unchecked.max(0.75) && ships(&held));
 
+    // What holds and is not about the request answers nothing.
+    let mut beside = checked(all_hold());
+    beside.calls[0].parts[0].answered_by.clear();
+    let beside = judged(OPEN, &reports, &beside);
+    assert!(!ships(&beside), "{}", c_final(&beside));
+
     let mut contradicted = all_hold();
     contradicted[0] = verdict("solver:u2", &["verifier"], &["critic"], Holds::Unknown);
     let contested = with(contradicted);
@@ -257,5 +263,74 @@ fn losing_an_open_report_never_raises_c_final() {
         left.remove(lost);
         assert!(checked(&left) <= checked(&reports), "{lost}");
         assert!(checked(&left[..1]) <= checked(&left), "{lost}");
+    }
+}
+
+/// The same panels in other scripts: a wrong equation costs the same, and answers are counted alike.
+#[test]
+fn a_script_changes_no_score() {
+    let question = "17 boxes hold 24 eggs each. How many eggs are there?";
+    let panel = |answers: [&str; 3], step: &str| {
+        let reports = AGENTS.iter().zip(answers);
+        let reports: Vec<_> = reports
+            .map(|(agent, answer)| report(agent, Some(answer), &format!("{answer}."), step))
+            .collect();
+        of(question, &reports)
+    };
+    let right = panel(["408"; 3], "So 17 * 24 = 408.");
+    let wrong = panel(["418"; 3], "So 17 * 24 = 418.");
+    for (answer, step) in [
+        ("408個", "よって17×24=408。"),
+        ("408 個", "１７×２４＝４０８です。"),
+        ("٤٠٨", "١٧ × ٢٤ = ٤٠٨"),
+        ("४०८", "१७ × २४ = ४०८"),
+        ("408개", "따라서 17×24=408입니다."),
+    ] {
+        let same = panel([answer; 3], step);
+        assert_eq!(statuses(&same), statuses(&right), "{step}");
+        assert!(
+            (c_final(&same) - c_final(&right)).abs() < 0.02,
+            "{step}: {} {}",
+            c_final(&same),
+            c_final(&right)
+        );
+        assert_eq!(
+            labels(&panel(["408", answer, "408"], "")).len(),
+            1,
+            "{answer}"
+        );
+        let (answer, step) = (
+            answer
+                .replace("408", "418")
+                .replace("٤٠٨", "٤١٨")
+                .replace("४०८", "४१८"),
+            step.replace("408", "418")
+                .replace("４０８", "４１８")
+                .replace("٤٠٨", "٤١٨")
+                .replace("४०८", "४१८"),
+        );
+        let false_step = panel([&answer; 3], &step);
+        assert_eq!(statuses(&false_step), statuses(&wrong), "{step}");
+        assert!(!ships(&false_step), "{step}");
+    }
+}
+
+#[test]
+fn a_calculation_is_evidence_only_if_it_gives_the_position() {
+    for (evidence, position, expected) in [
+        ("17 * 24 = 408", "408", true),
+        ("17 × 24 = 408 eggs", "408 eggs", true),
+        ("5 * 60 = 300", "5 hours", true),
+        ("31 + 30 = 61", "March has 31 days.", true),
+        ("17 * 24 = 408", "418", false),
+        ("17 * 24 = 418", "418", false),
+        ("so it is 418", "418", false),
+        (".", "418", false),
+    ] {
+        assert_eq!(
+            calculates(evidence, position),
+            expected,
+            "{evidence}: {position}"
+        );
     }
 }

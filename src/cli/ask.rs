@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use futures_util::StreamExt as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::attach::attachment;
 use super::exit::{Done, Exit, fail, failing};
@@ -133,13 +134,29 @@ async fn here(
     }
 }
 
-/// Shows the progress of a run up to its end. An interrupt cancels the run.
+/// Waits for a signal that ends the program: SIGINT, SIGTERM, or SIGHUP of a closed terminal.
+async fn told_to_stop() {
+    let kinds = [
+        SignalKind::interrupt(),
+        SignalKind::terminate(),
+        SignalKind::hangup(),
+    ];
+    let mut signals: Vec<Signal> = kinds.into_iter().flat_map(signal).collect();
+    let each: Vec<_> = signals.iter_mut().map(|it| Box::pin(it.recv())).collect();
+    if each.is_empty() {
+        return std::future::pending().await;
+    }
+    futures_util::future::select_all(each).await;
+}
+
+/// Shows the progress of a run up to its end. A signal that ends the program cancels the run.
 async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result<Ending, Exit> {
     let mut entries = app.follow(run, 0);
+    let mut stop = std::pin::pin!(told_to_stop());
     let ending = loop {
         let entry = tokio::select! {
             entry = entries.next() => entry,
-            _ = tokio::signal::ctrl_c() => {
+            () = &mut stop => {
                 progress.finish();
                 break cancelled(app, run).await?;
             }

@@ -288,15 +288,15 @@ fn unread(server: &str) -> impl Fn(serde_json::Error) -> Exit {
 }
 
 async fn read_here(store: &dyn Store, id: RunId) -> Result<Option<Recorded>, Exit> {
-    let Some(row) = store.run(id).await.map_err(failing(Exit::Unexpected))? else {
+    // A row or an entry that cannot be read was altered.
+    let unread = |error: Error| match error {
+        error @ Error::Corrupt { .. } => fail(Exit::Altered, error),
+        error => fail(Exit::Unexpected, error),
+    };
+    let Some(row) = store.run(id).await.map_err(unread)? else {
         return Ok(None);
     };
-    let mut entries = match store.entries(id, 0).await {
-        Ok(entries) => entries,
-        // An entry that cannot be parsed was altered.
-        Err(error @ Error::Corrupt { .. }) => return Err(fail(Exit::Altered, error)),
-        Err(error) => return Err(fail(Exit::Unexpected, error)),
-    };
+    let mut entries = store.entries(id, 0).await.map_err(unread)?;
     if !row.state.is_terminal() {
         // New entries may have been written between the two reads.
         entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));

@@ -15,8 +15,21 @@ use crate::domain::Role;
 const LOCAL_HINT: &str = "to try it without any key, on a weak in-process model: make demo, or with a build that has it \
                           (cargo feature `local`) CONCLAVE_CONFIG=local, in a checkout also CONCLAVE_CONFIG=llm.config.local.json";
 
-const OTHER_KEYS: &str = "other providers: set OPENAI_API_KEY, XAI_API_KEY or OPENROUTER_API_KEY, or OLLAMA_BASE_URL for \
-                          Ollama (conclave init writes a config); ";
+const KEYS: [&str; 4] = [
+    "ANTHROPIC_API_KEY",
+    "OPENAI_API_KEY",
+    "XAI_API_KEY",
+    "OPENROUTER_API_KEY",
+];
+
+/// Says which variables other providers need than this one.
+fn other_keys(variable: &str) -> String {
+    let others: Vec<&str> = KEYS.into_iter().filter(|key| *key != variable).collect();
+    let others = others.join(", ");
+    format!(
+        "other providers: set one of {others}, or OLLAMA_BASE_URL for Ollama (conclave init writes a config); "
+    )
+}
 
 /// The problem of a provider whose kind is not known.
 pub(super) const SAY_KIND: &str = "say what it speaks: anthropic, openai or local";
@@ -161,7 +174,11 @@ impl Check<'_> {
                     format!("{variable} is set: use it with CONCLAVE_CONFIG={name} conclave ...; ")
                 })
                 .collect();
-            let ways = if others.is_empty() { OTHER_KEYS } else { "" };
+            let ways = if others.is_empty() {
+                other_keys(&variable)
+            } else {
+                String::new()
+            };
             self.add(
                 &variable,
                 format!("not set, and provider {name:?} needs it; {others}{ways}{LOCAL_HINT}"),

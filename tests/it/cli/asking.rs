@@ -76,26 +76,22 @@ async fn in_flight(provider: &MockProvider, calls: usize) {
 
 #[tokio::test]
 async fn an_interrupted_run_is_cancelled_before_the_command_ends() {
-    let cli = CommandLine::new().await;
-    let late = Fault::Latency(std::time::Duration::from_secs(20));
-    cli.provider.on("r1/*", late);
-    let child = cli.command(&["ask", QUESTION], &[]).spawn().unwrap();
-    in_flight(&cli.provider, 3).await;
-    let id = child.id().unwrap().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .await
-            .unwrap()
-            .success()
-    );
-    let output = child.wait_with_output().await.unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(130), "{error}");
-    assert!(error.contains("was cancelled"), "{error}");
-    let runs = cli.run(&["runs", "--json"]).await.1;
-    assert!(runs.contains(r#""state":"cancelled""#), "{runs}");
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let cli = CommandLine::new().await;
+        let late = Fault::Latency(std::time::Duration::from_secs(20));
+        cli.provider.on("r1/*", late);
+        let child = cli.command(&["ask", QUESTION], &[]).spawn().unwrap();
+        in_flight(&cli.provider, 3).await;
+        let id = child.id().unwrap().to_string();
+        let kill = Command::new("kill").args([signal, &id]).status();
+        assert!(kill.await.unwrap().success());
+        let output = child.wait_with_output().await.unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(130), "{signal}: {error}");
+        assert!(error.contains("was cancelled"), "{error}");
+        let runs = cli.run(&["runs", "--json"]).await.1;
+        assert!(runs.contains(r#""state":"cancelled""#), "{runs}");
+    }
 }
 
 #[tokio::test]

@@ -307,6 +307,7 @@ impl App {
         let owner = owner(question);
         let mut facts = Inputs {
             id: asked.id.to_string(),
+            offered_at: asked.intake.confirms.and_then(RunId::made_at),
             ..Inputs::default()
         };
         if action.stores() {

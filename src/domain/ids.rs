@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -13,6 +14,13 @@ use uuid::Uuid;
 pub struct RunId(Uuid);
 
 impl RunId {
+    /// Returns when the id was made, to the millisecond. `None` for an id without a time.
+    pub fn made_at(self) -> Option<Timestamp> {
+        let (seconds, nanos) = self.0.get_timestamp()?.to_unix();
+        let nanos = i32::try_from(nanos).ok()?;
+        Timestamp::new(i64::try_from(seconds).ok()?, nanos).ok()
+    }
+
     /// Wraps an id that the caller has taken from the clock.
     pub fn from_uuid(id: Uuid) -> Self {
         Self(id)

@@ -23,8 +23,10 @@ pub use sse::progress_event;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{HeaderName, HeaderValue, Method, Version, header};
+use axum::middleware::Next;
+use axum::response::Response;
 use axum::{Extension, Router, middleware};
 use serde_json::Value;
 use tower::ServiceBuilder;
@@ -137,6 +139,7 @@ pub fn router(app: Arc<App>) -> Router {
             // panic or of CORS.
             ServiceBuilder::new()
                 .layer(middleware::from_fn(metrics::count))
+                .layer(middleware::from_fn(announce_close))
                 .layer(constant("x-content-type-options", "nosniff"))
                 .layer(constant("cache-control", "no-store"))
                 .layer(constant(
@@ -158,6 +161,27 @@ pub fn router(app: Arc<App>) -> Router {
                 .layer(Extension(reference)),
         )
         .with_state(app)
+}
+
+/// Announces the end of a connection whose request is refused before its body is read, as RFC 9112,
+/// section 9.6, asks. A client's next request would else fail.
+async fn announce_close(request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let length = headers.get(header::CONTENT_LENGTH);
+    let has_body = headers.contains_key(header::TRANSFER_ENCODING)
+        || length.is_some_and(|length| length.as_bytes() != b"0");
+    let may_close = has_body && request.version() <= Version::HTTP_11;
+    let mut response = next.run(request).await;
+    if may_close
+        && matches!(
+            response.status().as_u16(),
+            401 | 403 | 404 | 405 | 413 | 415
+        )
+    {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    }
+    response
 }
 
 /// Lets pages of other origins call the API only if `CORS_ORIGINS` names them. Cookies are never

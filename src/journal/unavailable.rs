@@ -127,6 +127,7 @@ fn of_sqlite(code: &str) -> String {
         // The system refused a write, for example at a limit of the file size.
         "778" => NO_GROWTH.to_owned(),
         "8" | "1032" | "14" => "the file cannot be written".to_owned(),
+        "26" => "the file is no SQLite database".to_owned(),
         code => format!("SQLite error {code}"),
     }
 }

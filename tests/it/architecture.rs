@@ -59,7 +59,15 @@ const HOMES: &[(&str, &[&str])] = &[
     ("axum", &["cli", "http"]),
     (
         "conclave_lenient_json",
-        &["actions", "cli", "committee", "llm", "tools"],
+        &[
+            "actions",
+            "cli",
+            "committee",
+            "config",
+            "http",
+            "llm",
+            "tools",
+        ],
     ),
 ];
 

@@ -17,6 +17,7 @@ mod sheet_update;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use jiff::Timestamp;
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -262,6 +263,8 @@ pub enum Requirements {
 pub struct Inputs {
     /// The action's id. A stored memory gets it too.
     pub id: String,
+    /// When the action was offered, if this is its confirmation.
+    pub offered_at: Option<Timestamp>,
     pub sheets: Vec<SheetRow>,
     pub memories: Vec<MemoryRow>,
     pub memory_count: u64,

@@ -87,6 +87,11 @@ pub(super) fn deleted(
 ) -> Result<CommandOutcome, Refusal> {
     let row = row_of(facts, &arguments.name)?;
     let name = sanitize(&row.name);
+    if facts.offered_at.is_some_and(|at| row.updated_at > at) {
+        return Err(Refusal::invalid(format!(
+            "the sheet of {name} was changed since its deletion was offered: say /sheet delete {name} again"
+        )));
+    }
     Ok(CommandOutcome::changing(
         json!({ "text": format!("The sheet of {name} is deleted."), "name": name, "sheet": row.sheet }),
         Effect::SheetDeleted {

@@ -100,6 +100,7 @@ impl SqliteStore {
     ) -> Result<Self, Error> {
         file::prepare(path)?;
         let lock = LockFile::of(path)?;
+        refuse_foreign(path)?;
         let mut options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -141,6 +142,24 @@ impl SqliteStore {
             keeper,
             owners,
         })
+    }
+}
+
+/// Fails if the file is the database of another program, so that a mistyped path changes nothing.
+/// Other problems are left to the connections that follow.
+fn refuse_foreign(path: &Path) -> Result<(), Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let Ok(connection) = rusqlite::Connection::open_with_flags(path, flags) else {
+        return Ok(());
+    };
+    let statement = "
+        SELECT COUNT(*) > 0 AND SUM(name = '_sqlx_migrations') = 0 FROM sqlite_schema
+        WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'";
+    match connection.query_row(statement, [], |row| row.get(0)) {
+        Ok(true) => Err(Error::Unavailable(
+            "the file is the database of another program".into(),
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -310,3 +310,22 @@ async fn one_of_the_hit_points_is_enough_and_no_value_is_nested_without_end() {
         answer.body
     );
 }
+
+#[tokio::test]
+async fn an_offer_to_delete_a_sheet_does_not_delete_what_came_later() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let create = |level: u32| format!(r#"/sheet create {{"name": "Zed", "level": {level}}}"#);
+    act(&app, "ada", &create(3)).await;
+    let offers = [
+        act(&app, "ada", "/sheet delete Zed").await,
+        act(&app, "ada", "/sheet delete Zed").await,
+    ];
+    let deleted = confirm(&app, "ada", &offers[0]).await;
+    assert_eq!(deleted.body["executed"], true, "{:#}", deleted.body);
+    act(&app, "ada", &create(9)).await;
+    let late = confirm(&app, "ada", &offers[1]).await;
+    assert_eq!(late.body["error"], "invalid_arguments", "{:#}", late.body);
+    let shown = act(&app, "ada", "/sheet show Zed").await;
+    assert_eq!(result(&shown)["sheet"]["level"], 9);
+}

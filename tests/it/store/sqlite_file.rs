@@ -122,3 +122,16 @@ async fn processes_can_create_the_database_at_the_same_time() {
         result.join().unwrap().unwrap();
     }
 }
+
+#[tokio::test]
+async fn the_database_of_another_program_is_refused_and_stays_as_it_is() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("notes.db");
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE notes (a)").unwrap();
+    drop(other);
+    let before = std::fs::read(&path).unwrap();
+    let refused = SqliteStore::open(&path, "a").await.err().unwrap();
+    assert!(refused.to_string().contains("another program"), "{refused}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}

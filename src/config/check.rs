@@ -1,6 +1,7 @@
 //! Builds a [`Config`] from text and environment, or returns every problem.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use conclave_lenient_json::Unambiguous;
 
@@ -17,6 +18,9 @@ use super::{
 use crate::domain::{Agent, CORE_AGENTS, Price, Rate, Role, Traits, fingerprint, undated};
 
 const DEFAULT_MAX_TOKENS: u32 = 1200;
+
+/// Stands for an address that cannot be read, in a config that is not used.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// The output limit of a proposal, in tokens.
 const PROPOSAL_TOKENS: u32 = 400;
@@ -146,7 +150,7 @@ impl Check<'_> {
         let (attachment_hosts, cors_origins) = (self.attachment_hosts(), self.cors_origins());
         self.logs();
         Some(Config {
-            bind: bind?,
+            bind: bind.unwrap_or(NOWHERE),
             database_url,
             data_folder: source::data_folder(self.env),
             token,

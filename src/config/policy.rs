@@ -48,10 +48,11 @@ impl Check<'_> {
         let disabled_agents = self.disabled_agents(&p.disabled_agents);
         let actions = self.actions(&p.actions);
         self.proposals_fit(&p.limits, &actions);
+        // A value that cannot be used is a problem already. It hides no other.
         Some(Policy {
-            normal_max: normal_max?,
-            deep_max: deep_max?,
-            tools_max: tools_max?,
+            normal_max: normal_max.unwrap_or_default(),
+            deep_max: deep_max.unwrap_or_default(),
+            tools_max: tools_max.unwrap_or_default(),
             ask_user_threshold: p.ask_user_threshold.unwrap_or(0.70),
             thresholds,
             decisions: self.decisions(p),

@@ -270,3 +270,23 @@ fn a_problem_says_what_is_allowed() {
     ];
     assert_eq!(shown, expected);
 }
+
+#[test]
+fn a_mistake_in_the_environment_hides_no_other() {
+    let variables = [
+        ("NORMAL_MAX_USD", "abc"),
+        ("CONCLAVE_BIND", "nowhere"),
+        ("DECISION_STRATEGY", "zz"),
+        ("HEURISTIC_THRESHOLD", "3"),
+        ("PROPOSER_ENABLED", "true"),
+        ("PROPOSER_PROVIDER", "q"),
+    ];
+    let expected = [
+        "CONCLAVE_BIND",
+        "DECISION_STRATEGY",
+        "HEURISTIC_THRESHOLD",
+        "NORMAL_MAX_USD",
+        "PROPOSER_PROVIDER",
+    ];
+    assert_eq!(places_with(&[], &variables), expected);
+}

@@ -100,9 +100,9 @@ impl Check<'_> {
     }
 
     /// Returns the folder that a variable names, else the one in the data folder if it is there.
-    fn embedding_model(&self) -> Option<PathBuf> {
-        if let Some(folder) = self.env.get(EMBEDDING_MODEL_PATH) {
-            return Some(PathBuf::from(folder));
+    fn embedding_model(&mut self) -> Option<PathBuf> {
+        if self.env.get(EMBEDDING_MODEL_PATH).is_some() {
+            return self.folder(EMBEDDING_MODEL_PATH);
         }
         let folder = source::data_folder(self.env).join(EMBEDDING_MODEL_DEFAULT);
         folder.is_dir().then_some(folder)

@@ -1,7 +1,7 @@
 //! Tests the SQLite file: backups, several processes, and defects of the file.
 
 use conclave::journal::{
-    AdminStore as _, Claim, Error, JournalStore as _, RunReader as _, SqliteStore,
+    AdminStore as _, Claim, Error, JournalStore as _, RunFilter, RunReader as _, SqliteStore,
 };
 use tempfile::TempDir;
 
@@ -89,6 +89,16 @@ async fn an_impossible_row_is_reported_with_its_column() {
         ),
         "{error}"
     );
+    // It hides no other run.
+    store.accept(new_run(2, None, "two")).await.unwrap();
+    let listed = store
+        .runs(&RunFilter {
+            limit: 9,
+            ..RunFilter::default()
+        })
+        .await
+        .unwrap();
+    assert_eq!(listed.iter().map(|run| run.id).collect::<Vec<_>>(), [id(2)]);
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ fn trust(taught_by: &str, confidence: f64) {
 }
 
 fn thanks(run: RunId, number: u64) {
-    let earlier = "; it replaces what was said before";
+    let earlier = "; the report counts it in place of what was said before";
     let earlier = if number > 1 { earlier } else { "" };
     say(format_args!("run {run}: noted{earlier}"));
 }

@@ -128,7 +128,7 @@ async fn feedback_is_written_to_the_journal_and_the_latest_counts() {
     let (_, output, _) = cli.run(&["feedback", &id, "--negative"]).await;
     assert_eq!(
         output,
-        format!("run {id}: noted; it replaces what was said before\n")
+        format!("run {id}: noted; the report counts it in place of what was said before\n")
     );
     assert_eq!(cli.run(&["verify", &id]).await.0, 0, "the chain goes on");
     let report = cli.json(&["report", "--json"]).await;

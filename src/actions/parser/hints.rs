@@ -13,7 +13,8 @@ pub fn hint(message: &str) -> Option<String> {
     match text.strip_prefix(['/', '!']) {
         Some(command) if !command.starts_with(' ') => unknown_command(command),
         _ if text.contains('\n') => None,
-        _ => misread_dice(text)
+        _ => refused_dice(text)
+            .or_else(|| misread_dice(text))
             .or_else(|| unknown_check(text))
             .or_else(|| inside(text))
             .or_else(|| about(text)),
@@ -37,6 +38,21 @@ fn unknown_command(text: &str) -> Option<String> {
         near.unwrap_or_default(),
         form.map(|form| format!(" {form}")).unwrap_or_default()
     ))
+}
+
+/// Says why dice alone are refused: "roll 10001d6".
+fn refused_dice(text: &str) -> Option<String> {
+    let word = text.split_whitespace().next_back()?;
+    let is_alone = text == word || text.eq_ignore_ascii_case(&format!("roll {word}"));
+    if !is_alone || !regex("roll.dice_first").is_match(word) {
+        return None;
+    }
+    let problem = match written(word, Place::Explicit) {
+        Err(problem) => problem,
+        Ok(dice) => dice.complete().err()?,
+    };
+    let problem = sanitize(&problem.to_string());
+    Some(format!("{problem}, so nothing was rolled."))
 }
 
 fn misread_dice(text: &str) -> Option<String> {

@@ -329,3 +329,23 @@ async fn an_offer_to_delete_a_sheet_does_not_delete_what_came_later() {
     let shown = act(&app, "ada", "/sheet show Zed").await;
     assert_eq!(result(&shown)["sheet"]["level"], 9);
 }
+
+#[tokio::test]
+async fn refused_dice_are_explained_without_a_slash_too() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    for dice in ["10001d6", "1d0", "3d6>10"] {
+        let explicit = act(&app, "ada", &format!("/roll {dice}")).await;
+        let why = explicit.body["message"].as_str().unwrap();
+        let why = why
+            .trim_start_matches("roll: ")
+            .split(" (at")
+            .next()
+            .unwrap();
+        for text in [dice.to_owned(), format!("roll {dice}")] {
+            let bare = act(&app, "ada", &text).await;
+            let said = bare.body["message"].as_str().unwrap();
+            assert!(said.contains(why), "{text}: {said}, not {why}");
+        }
+    }
+}

@@ -258,7 +258,10 @@ impl App {
         mut events: Vec<Event>,
         seed: u64,
     ) -> Result<Option<Acted>, Rejected> {
-        let stamp = self.store.stamp(&owner(&asked.question)).await?;
+        let stamp = match action.changes() {
+            true => Some(self.store.stamp(&owner(&asked.question)).await?),
+            false => None,
+        };
         let facts = self.facts(action, asked).await?;
         let mut done = match execute(action, &facts, seed) {
             Ok(done) => done,
@@ -276,7 +279,6 @@ impl App {
                 Reply::proposed_and_done(action, why, asked.question.source, result.clone())
             }
         };
-        let stamp = done.effect.is_some().then_some(stamp);
         events.push(Event::Executed(Box::new(Executed {
             command: action.name(),
             result,

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::checker::Check;
 use super::file::{File, ProviderFile};
-use super::presets::{ANTHROPIC, Preset};
+use super::presets::{ANTHROPIC, PRESETS, Preset};
 use super::shape::below;
 use super::{Env, Provider, ProviderKind, RoleModel, source};
 use crate::domain::Role;
@@ -15,16 +15,11 @@ use crate::domain::Role;
 const LOCAL_HINT: &str = "to try it without any key, on a weak in-process model: make demo, or with a build that has it \
                           (cargo feature `local`) CONCLAVE_CONFIG=local, in a checkout also CONCLAVE_CONFIG=llm.config.local.json";
 
-const KEYS: [&str; 4] = [
-    "ANTHROPIC_API_KEY",
-    "OPENAI_API_KEY",
-    "XAI_API_KEY",
-    "OPENROUTER_API_KEY",
-];
-
 /// Says which variables other providers need than this one.
 fn other_keys(variable: &str) -> String {
-    let others: Vec<&str> = KEYS.into_iter().filter(|key| *key != variable).collect();
+    let keys = PRESETS.iter().filter(|preset| preset.needs_key());
+    let mut others: Vec<String> = keys.map(Preset::variable).collect();
+    others.retain(|key| key != variable);
     let others = others.join(", ");
     format!(
         "other providers: set one of {others}, or OLLAMA_BASE_URL for Ollama (conclave init writes a config); "

@@ -213,6 +213,11 @@ impl Action {
         )
     }
 
+    /// True if the command changes what its user has stored.
+    pub fn changes(&self) -> bool {
+        self.stores() || self.name().is_deletion() || matches!(self, Action::SheetUse(_))
+    }
+
     /// Returns what has to be loaded before the execution.
     pub fn needs(&self) -> Requirements {
         match self {

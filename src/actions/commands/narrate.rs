@@ -79,7 +79,7 @@ enum Attack {
 }
 
 /// Returns every check that a text names, once each, in order. A part between punctuation names a
-/// check if it begins with it. So "I don't attack" names none.
+/// check if it begins with it, and another behind "and". So "I don't attack" names none.
 fn named_checks(text: &str) -> Vec<NamedCheck> {
     let lower = text.to_lowercase().replace("_of_", " of ");
     let mut checks = vec![];
@@ -88,26 +88,28 @@ fn named_checks(text: &str) -> Vec<NamedCheck> {
             .split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}')))
             .filter(|word| !word.is_empty())
             .collect();
-        let opening = words
-            .iter()
-            .take_while(|word| OPENING.contains(word))
-            .count();
-        let named = match words.get(opening..).unwrap_or_default() {
-            [kind @ ("melee" | "ranged" | "spell"), rest @ ..] => check_at(&[*kind], rest),
-            words => check_at(&[], words),
-        };
-        if let Some(check) = named
-            && !checks.contains(&check)
-        {
-            checks.push(check);
+        for (at, words) in words.split(|word| *word == "and").enumerate() {
+            let opening = words
+                .iter()
+                .take_while(|word| OPENING.contains(word))
+                .count();
+            let named = match words.get(opening..).unwrap_or_default() {
+                [kind @ ("melee" | "ranged" | "spell"), rest @ ..] => check_at(&[*kind], rest),
+                words => check_at(&[], words),
+            };
+            match named {
+                Some(check) if !checks.contains(&check) => checks.push(check),
+                None if at == 0 && !words.is_empty() => break,
+                _ => {}
+            }
         }
     }
     checks
 }
 
 /// Words that may stand before the name of a check in its part of the text.
-const OPENING: [&str; 11] = [
-    "i", "then", "and", "make", "makes", "roll", "rolls", "a", "an", "with", "using",
+const OPENING: [&str; 10] = [
+    "i", "then", "make", "makes", "roll", "rolls", "a", "an", "with", "using",
 ];
 
 /// Returns the check whose name begins with the first of `words`.
@@ -508,6 +510,14 @@ mod tests {
             (
                 "stealth, then athletics",
                 "One check is rolled, stealth; not rolled: athletics.",
+            ),
+            (
+                "I make a stealth check and an athletics check",
+                "One check is rolled, stealth; not rolled: athletics.",
+            ),
+            (
+                "climb the wall and attack",
+                "No skill, save or attack is named, so no dice are rolled.",
             ),
             (
                 "attack for 1d8+2.",

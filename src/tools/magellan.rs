@@ -57,7 +57,9 @@ pub fn check(call: &Call) -> Result<(), ToolError> {
     call.programs().installed("magellan")?;
     match call.workspace().kind(DATABASE)? {
         Some(FileType::RegularFile) => Ok(()),
-        _ => Err(ToolError::other(format!("{DATABASE} does not exist"))),
+        _ => Err(ToolError::other(format!(
+            "Structural data not available ({DATABASE} missing)"
+        ))),
     }
 }
 

@@ -231,7 +231,8 @@ fn magellan_lists_symbols_and_references() {
         ("src/other.rs", other),
         ("notes.txt", "add"),
     ]);
-    project.hold("symbols_in_file src/*.rs -> ? codegraph.db does not exist");
+    project
+        .hold("symbols_in_file src/*.rs -> ? Structural data not available (codegraph.db missing)");
     build_index(&project);
     let symbols = project.text(SymbolsInFile, &["src/*.rs"]);
     for part in ["src/lib.rs:3: fn ", "src/other.rs:3: fn "] {

@@ -356,6 +356,14 @@ impl Check<'_> {
         if let Some(model) = self.env.get(variable) {
             return Some(model.to_owned());
         }
+        if variable.contains(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+            let detail = format!(
+                "{variable:?} is not the name of an environment variable: give one that holds the model id, and a \
+                 model id itself as defaultModel"
+            );
+            self.add(at, detail);
+            return None;
+        }
         let default = role.default_model.clone();
         let default =
             default.or_else(|| source::default_model(role.provider.as_deref()?, variable));

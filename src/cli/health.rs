@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::exit::{Done, Exit, fail, failing};
 use super::remote::client;
+use super::show::check_files;
 use super::terminal::say;
 use crate::config::Env;
 
@@ -22,6 +23,10 @@ pub(super) struct HealthArguments {
 }
 
 pub(super) async fn run(env: &Env, arguments: HealthArguments) -> Done {
+    if arguments.server.is_none() {
+        // A line that cannot be read could hold the address.
+        check_files(env)?;
+    }
     let here = || address(env.get_or("CONCLAVE_BIND", "127.0.0.1:8080"));
     let server = arguments.server.unwrap_or_else(here);
     let path = if arguments.ready { "ready" } else { "health" };

@@ -10,6 +10,7 @@ use super::exit::{Done, Exit, fail, failing};
 use super::output::{Hint, after_reply, print_reply};
 use super::printable::without_controls;
 use super::progress::Progress;
+use super::show::check_files;
 use crate::app::ChatInput;
 use crate::config::Env;
 use crate::domain::RunId;
@@ -161,6 +162,8 @@ pub(super) fn outcome(status: u16, answer: Value) -> Result<Value, Exit> {
 
 /// Sends a request with the token of the environment.
 async fn send(env: &Env, server: &str, mut request: RequestBuilder) -> Result<Response, Exit> {
+    // A line that cannot be read could hold the token.
+    check_files(env)?;
     if let Some(token) = env.get("CONCLAVE_TOKEN") {
         request = request.bearer_auth(token);
     }

@@ -282,12 +282,19 @@ async fn a_broken_env_file_is_reported_with_its_line() {
         "ANTHROPIC_API_KEY=k\nbroken line\nCONCLAVE_BIND=\"x\n",
     )
     .unwrap();
-    let (code, out, error) = run(newcomer(folder.path(), &["config", "check"], &[])).await;
-    assert_eq!((code, out.as_str()), (3, ""));
-    assert!(
-        error.contains(".env:2: is not of the form") && error.contains(".env:3: opens a quote"),
-        "{error}"
-    );
+    let server = "http://127.0.0.1:9";
+    for command in [
+        &["config", "check"][..],
+        &["ask", QUESTION, "--server", server],
+        &["health"],
+    ] {
+        let (code, out, error) = run(newcomer(folder.path(), command, &[])).await;
+        assert_eq!((code, out.as_str()), (3, ""), "{command:?}");
+        assert!(
+            error.contains(".env:2: is not of the form") && error.contains(".env:3: opens a quote"),
+            "{error}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -28,6 +28,7 @@ fn projected(row: &RunRow, entries: &[Entry]) -> Option<&'static str> {
         return Some("id");
     };
     let question = &accepted.question;
+    let context = &question.context;
     // PostgreSQL texts cannot contain U+0000. It is stored as U+FFFD.
     let same =
         |shown: &str, said: &str| shown.replace('\0', "\u{FFFD}") == said.replace('\0', "\u{FFFD}");
@@ -38,6 +39,14 @@ fn projected(row: &RunRow, entries: &[Entry]) -> Option<&'static str> {
         ("mode", row.mode == question.mode),
         ("source", row.source == question.source),
         ("user_id", same(&row.user_id, &question.user.id)),
+        (
+            "guild_id",
+            same(&row.guild_id, context.guild_id.as_deref().unwrap_or("")),
+        ),
+        (
+            "channel_id",
+            same(&row.channel_id, context.channel_id.as_deref().unwrap_or("")),
+        ),
         ("message", same(&row.message, &listed_message(accepted))),
         ("parent", row.parent == accepted.parent()),
         ("cap_nanos", row.cap == accepted.cap),

@@ -309,6 +309,8 @@ pub(super) fn run(row: &impl Columns) -> Result<RunRow, Error> {
         mode: word(row, "mode", &id_text)?,
         source: word(row, "source", &id_text)?,
         user_id: row.text("user_id")?,
+        guild_id: row.text("guild_id")?,
+        channel_id: row.text("channel_id")?,
         message: row.text("message")?,
         parent: parent
             .map(|p| p.parse().map_err(|_| corrupt("runs", "parent", &id_text)))

@@ -69,6 +69,9 @@ pub struct RunRow {
     pub mode: Mode,
     pub source: Source,
     pub user_id: String,
+    /// Empty outside of a guild, as `channel_id` is outside of a channel.
+    pub guild_id: String,
+    pub channel_id: String,
     pub message: String,
     pub parent: Option<RunId>,
     /// Why the run failed.

@@ -44,6 +44,12 @@ async fn an_altered_journal_fails_the_verification() {
         ("c_final = 0.11", "c_final = was.c_final", "c_final"),
         ("message = 'another'", "message = was.message", "message"),
         ("user_id = 'mallory'", "user_id = was.user_id", "user_id"),
+        ("guild_id = 'g9'", "guild_id = was.guild_id", "guild_id"),
+        (
+            "channel_id = 'c9'",
+            "channel_id = was.channel_id",
+            "channel_id",
+        ),
         (
             "spent_nanos = 1",
             "spent_nanos = was.spent_nanos",

@@ -23,7 +23,7 @@ pub(super) struct HealthArguments {
 }
 
 pub(super) async fn run(env: &Env, arguments: HealthArguments) -> Done {
-    if arguments.server.is_none() {
+    if arguments.server.is_none() && env.get("CONCLAVE_BIND").is_none() {
         // A line that cannot be read could hold the address.
         check_files(env)?;
     }

@@ -162,10 +162,10 @@ pub(super) fn outcome(status: u16, answer: Value) -> Result<Value, Exit> {
 
 /// Sends a request with the token of the environment.
 async fn send(env: &Env, server: &str, mut request: RequestBuilder) -> Result<Response, Exit> {
-    // A line that cannot be read could hold the token.
-    check_files(env)?;
-    if let Some(token) = env.get("CONCLAVE_TOKEN") {
-        request = request.bearer_auth(token);
+    match env.get("CONCLAVE_TOKEN") {
+        Some(token) => request = request.bearer_auth(token),
+        // A line that cannot be read could hold it.
+        None => check_files(env)?,
     }
     let response = request.send().await;
     response.map_err(|error| fail(Exit::Server, format!("{server}: {error}")))

@@ -99,7 +99,7 @@ fn named_checks(text: &str) -> Vec<NamedCheck> {
             };
             match named {
                 Some(check) if !checks.contains(&check) => checks.push(check),
-                None if at == 0 && !words.is_empty() => break,
+                None if at == 0 && opening < words.len() => break,
                 _ => {}
             }
         }
@@ -513,6 +513,10 @@ mod tests {
             ),
             (
                 "I make a stealth check and an athletics check",
+                "One check is rolled, stealth; not rolled: athletics.",
+            ),
+            (
+                "then and with stealth, athletics",
                 "One check is rolled, stealth; not rolled: athletics.",
             ),
             (

@@ -165,11 +165,22 @@ pub struct Disagreement {
 pub struct AnswerGroup {
     /// The answer in normal form.
     pub answer: String,
+    /// The answers as the agents gave them, the most frequent first; empty if the normal form is
+    /// the only one. Absent in journals of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wordings: Vec<String>,
     pub agents: Vec<String>,
     /// The penalty of `c_final` for a reply with this answer. Absent in journals of earlier
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflict_penalty: Option<f64>,
+}
+
+impl AnswerGroup {
+    /// Returns the answer as most of the agents wrote it.
+    pub fn shown(&self) -> &str {
+        self.wordings.first().unwrap_or(&self.answer)
+    }
 }
 
 /// The scoring engine's judgement of a panel.

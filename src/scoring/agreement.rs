@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::answer::Answer;
 use super::claims::Claim;
-use super::parsed_output::ParsedOutput;
+use super::parsed_output::{Given, ParsedOutput};
 use crate::domain::{Calibration, CrossCheck, Resolution};
 
 /// The number of voices of the whole core. Fewer outputs count as missing voices.
@@ -16,6 +16,8 @@ pub(super) const SEATS: usize = 3;
 pub(super) struct Group {
     /// The shortest wording of the answer.
     pub label: String,
+    /// The answers as given, as in [`crate::domain::AnswerGroup`].
+    pub wordings: Vec<String>,
     /// The agents whose latest answer it is.
     pub members: Vec<usize>,
     /// The agents that vote for it: by their first answer, or by a later one that they can prove.
@@ -67,9 +69,12 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     let Compared { latest, first, .. } = *panel;
     // Both rounds share the groups: each answer is a node, and equal answers are joined.
     let nodes = nodes(latest, first);
-    let joined = |a: &Node<'_>, b: &Node<'_>| a.answer.same(b.answer) || panel.told_same(a, b);
-    let excludes =
-        |a: &Node<'_>, b: &Node<'_>| a.answer.excludes(b.answer) && !panel.told_same(a, b);
+    let joined = |a: &Node<'_>, b: &Node<'_>| {
+        a.answer.normal.same(&b.answer.normal) || panel.told_same(a, b)
+    };
+    let excludes = |a: &Node<'_>, b: &Node<'_>| {
+        a.answer.normal.excludes(&b.answer.normal) && !panel.told_same(a, b)
+    };
     let components = without_bridges(&nodes, components(&nodes, joined), excludes);
     let group = |component: &Vec<usize>| {
         let here: Vec<&Node<'_>> = component.iter().filter_map(|at| nodes.get(*at)).collect();
@@ -120,7 +125,7 @@ impl Compared<'_> {
         let given_now = here.iter().filter(|node| !node.in_first);
         let members: Vec<usize> = given_now.map(|node| node.at).collect();
         let voters = self.voters(here, &members);
-        let labels = here.iter().map(|node| node.answer.label());
+        let labels = here.iter().map(|node| node.answer.normal.label());
         let label = labels.min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         let checked = |at: &usize| self.latest.get(*at).map_or(0.0, |now| now.path.verdict());
         // A verdict on an answer of round 1 applies to all agents that give the answer now.
@@ -133,8 +138,10 @@ impl Compared<'_> {
             let claim = claims.find(|claim| claim.is_answer && name(claim.agent) == node.agent)?;
             Some(claim.verdict)
         };
+        let label = label.unwrap_or_default();
         Group {
-            label: label.unwrap_or_default(),
+            wordings: wordings(here, &label),
+            label,
             voices: voices(&voters, self.latest, self.calibration),
             checked: mean(&members.iter().map(checked).collect::<Vec<_>>()),
             verdict: mean(&judged.filter_map(verdict).collect::<Vec<_>>()),
@@ -185,17 +192,32 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// Returns the different wordings of answers, the most frequent first, then the shortest. None if
+/// the label is the only one.
+fn wordings(here: &[&Node<'_>], label: &str) -> Vec<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for node in here {
+        *counts.entry(&node.answer.text).or_default() += 1;
+    }
+    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(text, count)| (std::cmp::Reverse(*count), text.len()));
+    match counts.as_slice() {
+        [(only, _)] if *only == label => vec![],
+        all => all.iter().map(|(text, _)| (*text).to_owned()).collect(),
+    }
+}
+
 /// An answer of one agent in one round.
 struct Node<'a> {
     in_first: bool,
     /// The index of the agent among the readings of its round.
     at: usize,
     agent: &'a str,
-    answer: &'a Answer,
+    answer: &'a Given,
 }
 
 /// Returns an agent's answer. An agent that gives no answer now keeps its first one.
-fn answer_of<'a>(now: &'a ParsedOutput<'_>, first: &'a [ParsedOutput<'_>]) -> Option<&'a Answer> {
+fn answer_of<'a>(now: &'a ParsedOutput<'_>, first: &'a [ParsedOutput<'_>]) -> Option<&'a Given> {
     let earlier = || {
         first
             .iter()
@@ -222,9 +244,9 @@ fn nodes<'a>(latest: &'a [ParsedOutput<'_>], first: &'a [ParsedOutput<'_>]) -> V
     let mut nodes: Vec<Node<'_>> = now.chain(then).collect();
     if nodes
         .iter()
-        .any(|node| matches!(node.answer, Answer::YesNo(_)))
+        .any(|node| matches!(node.answer.normal, Answer::YesNo(_)))
     {
-        nodes.retain(|node| !matches!(node.answer, Answer::Words(_)));
+        nodes.retain(|node| !matches!(node.answer.normal, Answer::Words(_)));
     }
     nodes
 }

@@ -265,6 +265,7 @@ fn without_units(mut groups: Vec<AnswerGroup>) -> Vec<AnswerGroup> {
     let all: Vec<String> = groups.iter().map(|group| bare(&group.answer)).collect();
     for (group, own) in groups.iter_mut().zip(&all) {
         group.conflict_penalty = None;
+        group.wordings.clear();
         if all.iter().filter(|other| *other == own).count() == 1 {
             group.answer.clone_from(own);
         }

@@ -251,6 +251,7 @@ fn groups(
         .filter(|group| !group.members.is_empty());
     held.map(|group| AnswerGroup {
         answer: group.label.clone(),
+        wordings: group.wordings.clone(),
         agents: group.members.iter().filter_map(name).collect(),
         conflict_penalty: Some(terms::answer_penalty(
             terms, group, agreement, claims, policy,
@@ -363,13 +364,47 @@ pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
     if weights > 0.0 { sum / weights } else { 0.0 }
 }
 
-/// Returns the index of the group whose answer means the same as `answer`; `None` if there is none.
+/// Returns the index of the group whose answer means the same as `answer`, in its normal form or
+/// any of its wordings; `None` if there is none.
 pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
+    let all = |group: &'_ AnswerGroup| -> Vec<String> {
+        let wordings = group.wordings.iter().chain([&group.answer]);
+        wordings.cloned().collect()
+    };
     let wanted = LazyCell::new(|| answer::parse(answer));
-    let is_same = |known: &answer::Answer| wanted.as_ref().is_some_and(|wanted| known.same(wanted));
-    groups.iter().position(|group| {
-        group.answer == answer || answer::parse(&group.answer).is_some_and(|known| is_same(&known))
+    let is_same = |known: &String| {
+        let same = |wanted: &Answer| Some(answer::parse(known)?.is_given_by(wanted));
+        wanted.as_ref().and_then(same).unwrap_or(false)
+    };
+    let as_written = groups
+        .iter()
+        .position(|group| all(group).iter().any(|known| known == answer));
+    as_written.or_else(|| {
+        let mut groups = groups.iter();
+        groups.position(|group| all(group).iter().any(is_same))
     })
+}
+
+/// True if a text has the answer of a group in one of its wordings, as whole words.
+pub fn mentions(text: &str, group: &AnswerGroup) -> bool {
+    let plain = |text: &str| {
+        collapse_whitespace(text)
+            .replace(['*', '_', '`'], "")
+            .to_lowercase()
+    };
+    let text = plain(text);
+    let ends_word = |c: Option<char>| !c.is_some_and(char::is_alphanumeric);
+    let has = |wording: &String| {
+        let wording = plain(wording);
+        text.match_indices(&wording).any(|(at, found)| {
+            let before = text.get(..at).and_then(|text| text.chars().next_back());
+            let behind = text.get(at + found.len()..);
+            !wording.is_empty()
+                && ends_word(before)
+                && ends_word(behind.and_then(|text| text.chars().next()))
+        })
+    };
+    group.wordings.iter().chain([&group.answer]).any(has)
 }
 
 /// Returns the family of a model: the leading letters of its name, without the vendor's prefix

@@ -11,8 +11,8 @@ use super::checks::{Path, Repeats, Screening, Soundness, Step, path_to, screen_a
 use super::expr::{Verdict, equations};
 use crate::domain::{ConductKind, Obtained, Tag, Unit};
 use crate::text::{
-    self, Block, Markdown, Word, clip, collapse_whitespace, each_sentence, figures, read_markdown,
-    words,
+    self, Block, Markdown, Word, clip, collapse_whitespace, each_sentence, figures, one_line,
+    read_markdown, words,
 };
 
 /// The most units of a report that are read.
@@ -54,6 +54,14 @@ impl Request {
     }
 }
 
+/// The final answer of an output.
+#[derive(Debug)]
+pub(super) struct Given {
+    pub normal: Answer,
+    /// The text that it was read from.
+    pub text: String,
+}
+
 /// An output with what code can find in it.
 #[derive(Debug)]
 pub(super) struct ParsedOutput<'a> {
@@ -68,7 +76,7 @@ pub(super) struct ParsedOutput<'a> {
     pub figures: BTreeSet<String>,
     /// The parser's verdicts on fenced code blocks. Blocks that the request has too are left out.
     pub code: Vec<Soundness>,
-    pub answer: Option<Answer>,
+    pub answer: Option<Given>,
     /// The id of the unit that is the final answer.
     pub answer_unit: Option<&'a str>,
     pub path: Path,
@@ -91,7 +99,7 @@ impl<'a> ParsedOutput<'a> {
         let words = words(&body);
         let (answer, answer_unit) = answer(output, request).unzip();
         let answer = answer.flatten();
-        let number = match &answer {
+        let number = match answer.as_ref().map(|given: &Given| &given.normal) {
             Some(Answer::Number(number)) => Some(number.value),
             _ => None,
         };
@@ -145,10 +153,17 @@ impl<'a> ParsedOutput<'a> {
 }
 
 /// Returns the tagged answer and the id of its unit.
-fn answer<'a>(output: &Output<'a>, request: &Request) -> Option<(Option<Answer>, &'a str)> {
+fn answer<'a>(output: &Output<'a>, request: &Request) -> Option<(Option<Given>, &'a str)> {
     let read = |text: &str| {
         let letter = letter_of(text, &request.options).map(Answer::Choice);
-        letter.or_else(|| parse(text))
+        let mut normal = letter.or_else(|| parse(text))?;
+        match output.obtained {
+            // A sentence has words around its number that say nothing.
+            Obtained::Text => normal.read_request(&words(text)),
+            _ => normal.read_request(&request.words),
+        }
+        let text = one_line(text);
+        Some(Given { normal, text })
     };
     let mut units = output.report.units.iter().take(MAX_UNITS);
     let unit = units.find(|unit| unit.tags.contains(&Tag::Answer))?;
@@ -156,7 +171,8 @@ fn answer<'a>(output: &Output<'a>, request: &Request) -> Option<(Option<Answer>,
     let bare = read(&tidied).or_else(|| read(&final_answer(&tidied, &request.options)?));
     // A plain text often answers in a sentence that repeats the request. Only the new words of it
     // are the answer.
-    let repeats = output.obtained == Obtained::Text && matches!(bare, Some(Answer::Words(_)));
+    let in_words = matches!(&bare, Some(given) if matches!(given.normal, Answer::Words(_)));
+    let repeats = output.obtained == Obtained::Text && in_words;
     let new = || read(&new_words(&tidied, request)?);
     Some((repeats.then(new).flatten().or(bare), unit.id.as_str()))
 }

@@ -243,7 +243,15 @@ where
         once: true,
     };
     let limit = attempts.limit(model);
-    let settled = Box::pin(attempts.attempt((model, limit), 1)).await?;
+    let mut number = 1;
+    let settled = loop {
+        let settled = Box::pin(attempts.attempt((model, limit), number)).await?;
+        // A call that died with its process is made again.
+        if !matches!(settled.result, CallResult::InDoubt) {
+            break settled;
+        }
+        number += 1;
+    };
     let answer = only_answer(settled, ask.role)?;
     let schema = schema_of::<T>();
     let read = || conclave_lenient_json::parse::<T>(&answer.text, &schema);

@@ -83,6 +83,8 @@ fn answer_groups(judgement: &Judgement, discarded: &BTreeSet<&str>) -> Value {
     let mut groups = judgement.answer_groups.clone();
     for group in &mut groups {
         hide(&mut group.answer, &group.agents, discarded);
+        // They may be those of a discarded output.
+        group.wordings.clear();
     }
     json!(groups)
 }

@@ -80,7 +80,7 @@ fn positions(input: &SynthesisInput<'_>) -> Vec<String> {
     let groups = input.deliberation.judgement.answer_groups.iter();
     let mut groups: Vec<&AnswerGroup> = groups.filter(|group| support(group) > 0).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(support(group)));
-    let answers = groups.iter().map(|group| excerpt(&group.answer, 60));
+    let answers = groups.iter().map(|group| excerpt(group.shown(), 60));
     let answers: Vec<String> = answers.filter(|answer| !answer.is_empty()).collect();
     if answers.len() >= 2 {
         return answers;

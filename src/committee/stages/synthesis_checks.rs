@@ -21,7 +21,7 @@ pub(super) fn answer_problem(
     if answer.trim().is_empty() {
         Some("the reports give a final answer: state the one that replyMarkdown gives".to_owned())
     } else if justification.trim().is_empty() && confidence::is_against_leading(judgement, answer) {
-        let leading = excerpt(&leading.answer, 60);
+        let leading = excerpt(leading.shown(), 60);
         Some(format!(
             "it is not the answer of most reports, \"{leading}\": give that one, or say in \
              answerJustification what calculation, source or wording shows it to be wrong"

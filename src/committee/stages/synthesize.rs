@@ -18,7 +18,9 @@ use crate::committee::stages::synthesis_checks::{
     would_ask,
 };
 use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of, clean};
-use crate::committee::stages::{fallback_answer, figures, finish, question, question_rules};
+use crate::committee::stages::{
+    confidence, fallback_answer, figures, finish, question, question_rules,
+};
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{AgentReport, AssumptionKind, Earmark, FailureCause, Mode};
 use crate::journal::step::SynthesisStep;
@@ -189,11 +191,20 @@ async fn complete(
         let mut draft = draft_of(input, &synthesis, main, justifications, &mut corrections);
         (draft.estimate, draft.cut) = (estimate, cut);
         if is_blank {
-            // Nothing of these was written.
+            // Nothing of these was written. The text may give an answer all the same.
             (draft.conflict_penalty, draft.coverage_bonus) = (None, None);
-            draft.final_answer = draft.final_answer.filter(|answer| !answer.is_empty());
+            if meta.final_answer.is_empty() {
+                let request = input.request.full_text();
+                let report = scoring::report_from_text("master", &request, &draft.main);
+                let leading = confidence::leading(&input.deliberation.judgement);
+                let leading = leading.filter(|group| scoring::mentions(&draft.main, group));
+                let stated = answer_of(&report);
+                let answer = stated.or_else(|| Some(leading?.shown().to_owned()));
+                draft.final_answer = Some(answer.unwrap_or_default());
+            }
         }
-        let unjustified = answer_problem(input, &meta.final_answer, &audit.answer_justification);
+        let answer = draft.final_answer.as_deref().unwrap_or_default();
+        let unjustified = answer_problem(input, answer, &audit.answer_justification);
         let why = "the reply's final answer bears the largest penalty";
         corrections.extend(unjustified.map(|detail| format!("{why}: {detail}")));
         let question = question_rules::question_of(input, &audit.fallback_question);

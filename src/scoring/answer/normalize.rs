@@ -10,7 +10,7 @@ use super::number::{Number, within};
 use super::phrase::{self, Phrase};
 use crate::domain::number_named;
 use crate::scoring::expr::{self, Form, amount};
-use crate::text::{pattern, plain_sign};
+use crate::text::{Word, pattern, plain_sign};
 
 /// A final answer in normal form.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,9 +21,10 @@ pub enum Answer {
     YesNo(bool),
     /// A day, or a part of a date, and the words around it: "before 4 July".
     Date(Day, Vec<String>),
-    /// Mathematics that is not a plain number: its text without blanks, and its values if it can be
-    /// parsed.
+    /// Mathematics that is not a plain number: the name that it defines ("y" of "y = 2x"), its text
+    /// without blanks, and its values if it can be parsed.
     Formula {
+        name: Option<String>,
         text: String,
         form: Option<Form>,
     },
@@ -60,14 +61,10 @@ impl Answer {
         match (self, other) {
             // "C" and "option C"
             (Answer::Choice(letter), Answer::Words(phrase))
-            | (Answer::Words(phrase), Answer::Choice(letter)) => {
-                matches!(phrase.words.as_slice(), [_, last] if last.eq_ignore_ascii_case(&letter.to_string()))
-            }
+            | (Answer::Words(phrase), Answer::Choice(letter)) => phrase.is_choice(*letter),
             (Answer::Number(a), Answer::Number(b)) => a.same(b),
             (Answer::Date(a, around), Answer::Date(b, other)) => a.same(b) && within(around, other),
-            (Answer::Formula { text: a, form: f }, Answer::Formula { text: b, form: g }) => {
-                a == b || f.as_ref().zip(g.as_ref()).is_some_and(|(f, g)| f.same(g))
-            }
+            (Answer::Formula { .. }, Answer::Formula { .. }) => self.same_formula(other),
             (Answer::Formula { form, .. }, Answer::Number(number))
             | (Answer::Number(number), Answer::Formula { form, .. }) => form
                 .as_ref()
@@ -78,6 +75,44 @@ impl Answer {
             | (Answer::Number(number), Answer::Words(phrase)) => phrase.is_number(number),
             _ => self == other,
         }
+    }
+
+    /// Notes which words of the answer the request has.
+    pub fn read_request(&mut self, request: &[Word]) {
+        match self {
+            Answer::Number(number) => number.read_request(request),
+            Answer::Words(phrase) => phrase.read_request(request),
+            _ => {}
+        }
+    }
+
+    /// True if a reply that says `said` gives this answer: as [`Answer::same`], but with further
+    /// words around a number, which need not be those of the request.
+    pub fn is_given_by(&self, said: &Answer) -> bool {
+        match (self, said) {
+            (Answer::Number(own), Answer::Number(said)) => own.is_given_by(said),
+            (Answer::Number(own), Answer::Words(said)) => said.gives(own),
+            _ => self.same(said),
+        }
+    }
+
+    /// True if two formulas have one value, and do not define different names.
+    fn same_formula(&self, other: &Answer) -> bool {
+        let (
+            Answer::Formula { name, text, form },
+            Answer::Formula {
+                name: other_name,
+                text: other_text,
+                form: other_form,
+            },
+        ) = (self, other)
+        else {
+            return false;
+        };
+        let one_name = name.as_ref().zip(other_name.as_ref());
+        let forms = form.as_ref().zip(other_form.as_ref());
+        one_name.is_none_or(|(a, b)| a == b)
+            && (text == other_text || forms.is_some_and(|(a, b)| a.same(b)))
     }
 }
 
@@ -212,10 +247,15 @@ fn formula(text: &str) -> Option<Answer> {
     ] {
         text = text.replace(from, to);
     }
-    let value = text
-        .rsplit_once('=')
-        .filter(|(name, _)| name.trim().chars().count() <= 5);
-    let text = value.map_or(text.as_str(), |(_, value)| value).trim();
+    let is_name = |name: &str| {
+        let name = name.trim();
+        (1..=5).contains(&name.chars().count()) && !name.ends_with(['!', '<', '>', '=', ':'])
+    };
+    let defined = text.rsplit_once('=').filter(|(name, _)| is_name(name));
+    let (name, text) = match defined {
+        Some((name, value)) => (Some(name.trim().to_owned()), value.trim()),
+        None => (None, text.trim()),
+    };
     let form = expr::read(text);
     if form.is_none() && !sure {
         return None;
@@ -224,7 +264,7 @@ fn formula(text: &str) -> Option<Answer> {
         .chars()
         .filter(|c| !c.is_whitespace() && *c != '$')
         .collect();
-    (!text.is_empty()).then_some(Answer::Formula { text, form })
+    (!text.is_empty()).then_some(Answer::Formula { name, text, form })
 }
 
 #[cfg(test)]

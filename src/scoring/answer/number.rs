@@ -2,6 +2,7 @@
 //! in any unit.
 
 use crate::scoring::expr::{Amount, Measure};
+use crate::text::Word;
 
 /// A number with its unit and precision.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +17,8 @@ pub struct Number {
     unit: Option<String>,
     /// The words after it: "before" of "3 days before".
     words: Vec<String>,
+    /// Those of them that the request has.
+    asked: Vec<String>,
 }
 
 /// The share by which a number may be rounded.
@@ -26,7 +29,18 @@ const FINE_STEP: f64 = 0.0101;
 /// True if every word of the shorter list is in the longer one.
 pub(super) fn within(a: &[String], b: &[String]) -> bool {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    short.iter().all(|word| long.contains(word))
+    has_all(long, short)
+}
+
+/// True if a list has all of these words.
+pub(super) fn has_all(list: &[String], words: &[String]) -> bool {
+    words.iter().all(|word| list.contains(word))
+}
+
+/// Returns the words that a request has too.
+pub(super) fn asked(words: &[String], request: &[Word]) -> Vec<String> {
+    let is_asked = |word: &&String| request.iter().any(|asked| **asked == *word.to_lowercase());
+    words.iter().filter(is_asked).cloned().collect()
 }
 
 impl Number {
@@ -40,6 +54,7 @@ impl Number {
             measure: None,
             unit: None,
             words: vec![],
+            asked: vec![],
         }
     }
 
@@ -54,6 +69,7 @@ impl Number {
             measure: amount.measure,
             unit: amount.unit,
             words,
+            asked: vec![],
         }
     }
 
@@ -82,10 +98,20 @@ impl Number {
         self.measure.is_some() || !self.words.is_empty()
     }
 
-    /// True if one list of words contains the other: those after this number, and `words`.
-    pub fn may_be_said_with(&self, words: &[String]) -> bool {
-        let own: Vec<String> = self.words.iter().map(|word| word.to_lowercase()).collect();
-        within(&own, words)
+    /// Notes which of the words after it a request has: they are what is counted, and may be left
+    /// out.
+    pub fn read_request(&mut self, request: &[Word]) {
+        self.asked = asked(&self.words, request);
+    }
+
+    /// The words after it, in lower case.
+    pub fn words(&self) -> Vec<String> {
+        self.words.iter().map(|word| word.to_lowercase()).collect()
+    }
+
+    /// True if a reply with `said` gives this number: it may have further words.
+    pub fn is_given_by(&self, said: &Number) -> bool {
+        has_all(&said.words, &self.words) && self.equals(said)
     }
 
     /// True if it is this value, or has a unit, in which the value may be another.
@@ -93,11 +119,21 @@ impl Number {
         self.measure.is_some() || self.close(&Number::exact(value))
     }
 
+    /// True if two numbers are equal and count the same: one may leave out what the request asks for.
     pub fn same(&self, other: &Number) -> bool {
+        let more = |a: &Number, b: &Number| {
+            let mut more = a.words.iter().filter(|word| !b.words.contains(word));
+            more.all(|word| a.asked.contains(word))
+        };
         within(&self.words, &other.words)
-            && self
-                .meanings()
-                .any(|a| other.meanings().any(|b| a.matches(&b)))
+            && more(self, other)
+            && more(other, self)
+            && self.equals(other)
+    }
+
+    fn equals(&self, other: &Number) -> bool {
+        self.meanings()
+            .any(|a| other.meanings().any(|b| a.matches(&b)))
     }
 
     /// Returns the number, and what it means in other languages.

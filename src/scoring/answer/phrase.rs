@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use super::number::Number;
+use super::number::{Number, asked, has_all};
 use crate::scoring::expr::amount;
+use crate::text::Word;
 
 /// The most words of a short answer. A longer text is a statement.
 const MAX_WORDS: usize = 12;
@@ -18,11 +19,11 @@ const IDEOGRAPHS_A_WORD: usize = 2;
 pub struct Phrase {
     pub words: Vec<String>,
     pub numbers: Vec<Number>,
-    /// For each word, whether it begins with a capital letter: it may be part of a name.
-    capital: Vec<bool>,
     /// For each word, whether it is after a comma or in brackets. Then it only adds to the name
     /// before.
     apposed: Vec<bool>,
+    /// The words that the request has.
+    asked: Vec<String>,
     pub text: String,
 }
 
@@ -78,7 +79,7 @@ pub fn read(text: &str) -> Option<Phrase> {
             count += 1;
         } else if is_code(token) {
             // Commands and paths are compared exactly as written.
-            phrase.push(token.to_owned(), true, false);
+            phrase.push(token.to_owned(), false);
             parts.push(token);
             rest = rest.get(token.len()..)?;
             count += 1;
@@ -96,11 +97,7 @@ pub fn read(text: &str) -> Option<Phrase> {
                 .chars()
                 .filter(|c| ('\u{2e80}'..'\u{fb00}').contains(c));
             count += (ideographs.count() / IDEOGRAPHS_A_WORD).max(1);
-            phrase.push(
-                word.to_lowercase(),
-                word.starts_with(char::is_uppercase),
-                apposed,
-            );
+            phrase.push(word.to_lowercase(), apposed);
             apposed |= ends_name;
             parts.push(word);
         }
@@ -129,9 +126,8 @@ fn begins_number(text: &str) -> bool {
 }
 
 impl Phrase {
-    fn push(&mut self, word: String, capital: bool, apposed: bool) {
+    fn push(&mut self, word: String, apposed: bool) {
         self.words.push(word);
-        self.capital.push(capital);
         self.apposed.push(apposed);
     }
 
@@ -151,25 +147,41 @@ impl Phrase {
             && long.has_all(short)
             && match long.words.len() - short.words.len() {
                 0 => short.has_all(long),
-                more => more <= MAX_MORE && long.names_nothing_beside(short),
+                more => more <= MAX_MORE && long.adds_only(short),
             }
     }
 
-    /// True if the words that `short` lacks do not change what is named: they are no names ("the
-    /// city of Paris"), or after a comma ("Paris, France").
-    fn names_nothing_beside(&self, short: &Phrase) -> bool {
-        let all = |flags: &[bool], wanted: bool| {
-            let mut words = self.words.iter().zip(flags);
-            words.all(|(word, flag)| short.words.contains(word) || *flag == wanted)
-        };
-        all(&self.capital, false) || all(&self.apposed, true)
+    /// True if the words that `short` lacks only add to a name: they are after a comma or in
+    /// brackets ("Paris, France").
+    fn adds_only(&self, short: &Phrase) -> bool {
+        let mut words = self.words.iter().zip(&self.apposed);
+        words.all(|(word, apposed)| *apposed || short.words.contains(word))
     }
 
-    /// True if the phrase is that number with words around it.
+    /// True if the phrase is a word and this letter: "option C".
+    pub fn is_choice(&self, letter: char) -> bool {
+        let letter = letter.to_string();
+        !self.denied()
+            && matches!(self.words.as_slice(), [_, last] if last.eq_ignore_ascii_case(&letter))
+    }
+
+    /// Notes which of its words a request has: they may be left out beside a number.
+    pub fn read_request(&mut self, request: &[Word]) {
+        self.asked = asked(&self.words, request);
+    }
+
+    /// True if the phrase is that number with words of the request around it.
     pub fn is_number(&self, number: &Number) -> bool {
+        let counted = number.words();
+        let mut words = self.words.iter();
+        self.gives(number) && words.all(|word| counted.contains(word) || self.asked.contains(word))
+    }
+
+    /// True if the phrase is that number with any words around it.
+    pub fn gives(&self, number: &Number) -> bool {
         matches!(self.numbers.as_slice(), [own] if own.same_version(number))
             && !self.denied()
-            && number.may_be_said_with(&self.words)
+            && has_all(&self.words, &number.words())
     }
 
     fn denied(&self) -> bool {

@@ -151,13 +151,13 @@ impl Side {
         let is_number = |kind| matches!(kind, Kind::Number { .. });
         let is_letter = |token: &Token<'_>| matches!(token.kind, Kind::Word(word) if !token.spaced && word.chars().count() == 1);
         let mut pairs = own.array_windows();
-        let doubt = pairs.any(|[number, word]| is_number(number.kind) && is_letter(word));
+        let has_letter = pairs.any(|[number, word]| is_number(number.kind) && is_letter(word));
         Self {
             value,
             parts: parser.parts,
             first: places.0,
             end: places.1,
-            doubt,
+            doubt: has_letter,
         }
     }
 
@@ -235,32 +235,46 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<Side> {
     }
     let value = parser.sum(0)?;
     let own = tokens.get(from..parser.at)?;
+    // "3 (mod 12)" is not the value that the left side has.
+    let behind = tokens.get(parser.at..)?.iter();
+    let mut behind = behind.skip_while(|token| matches!(token.kind, Kind::Open(_)));
+    let is_modular =
+        |token: &Token<'_>| matches!(token.kind, Kind::Word("mod" | r"\mod" | r"\pmod"));
+    let is_residue = behind.next().is_some_and(is_modular);
     // "5/8 of 16" may be 5/8 as well.
     let is_of =
         |token: &Token<'_>| matches!(token.kind, Kind::Word(word) if words::is(word, Role::Of));
     let mut side = Side::new(parser, value, own, (from, end));
-    side.doubt |= own.iter().any(is_of);
+    side.doubt |= is_residue || own.iter().any(is_of);
     Some(side)
 }
 
-/// Returns the verdict of the literal interpretation, or of the other decimal signs if they make it
-/// right; `None` if nothing is calculated or converted.
+/// Returns the verdict of the literal interpretation, or of another one that makes it right: with
+/// the other decimal signs, or with a percentage of what it is added to. `None` if nothing is
+/// calculated or converted.
 fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Option<Verdict> {
     let literal = judge(left, right, (left.value, right.value), about)?;
-    let mut figures = left.parts.figures.iter().chain(&right.parts.figures);
-    let other = Reading {
+    let figures = || left.parts.figures.iter().chain(&right.parts.figures);
+    let other_signs = Reading {
         other_signs: true,
         ..Reading::LITERAL
     };
-    let holds_otherwise = || {
-        let values = left.read(tokens, other).zip(right.read(tokens, other));
+    let percent_of_sum = Reading {
+        percent_of_sum: true,
+        ..Reading::LITERAL
+    };
+    let holds = |reading: Reading| {
+        let values = left.read(tokens, reading).zip(right.read(tokens, reading));
         values.and_then(|values| judge(left, right, values, about)) == Some(Verdict::Right)
     };
-    let is_ambiguous = literal != Verdict::Right && figures.any(|it| it.other() != 1.0);
-    Some(if is_ambiguous && holds_otherwise() {
-        Verdict::Right
-    } else {
-        literal
+    let holds_otherwise = || {
+        figures().any(|it| it.other() != 1.0) && holds(other_signs)
+            || figures().any(|it| it.percent) && holds(percent_of_sum)
+    };
+    Some(match literal {
+        Verdict::Right => Verdict::Right,
+        _ if holds_otherwise() => Verdict::Right,
+        _ => literal,
     })
 }
 

@@ -188,7 +188,12 @@ impl<'t, 'a> Parser<'t, 'a> {
             };
             self.at += 1;
             self.parts.calculates = true;
-            sum = sum.plus(&self.product(depth)?, term);
+            let mut next = self.product(depth)?;
+            let is_percent = self.parts.figures.last().is_some_and(|it| it.percent);
+            if self.reading.percent_of_sum && is_percent && next.share && !sum.share {
+                next = sum.times(&next, Factor::Times);
+            }
+            sum = sum.plus(&next, term);
         }
         (!(self.prose() && self.opaque(self.at))).then_some(sum)
     }

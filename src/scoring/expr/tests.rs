@@ -65,6 +65,19 @@ fn right_sums_are_found_right() {
 }
 
 #[test]
+fn a_percentage_may_be_one_of_what_it_is_added_to() {
+    for text in [
+        "80 + 15% = 92",
+        "200 + 10% = 220",
+        "100 € - 19% = 81 €",
+        "5% + 3% = 8%",
+    ] {
+        assert_eq!(verdicts(text), [Verdict::Right], "{text}");
+    }
+    assert_eq!(verdicts("7 + 8 = 3 (mod 12)"), []);
+}
+
+#[test]
 fn wrong_sums_are_found_wrong() {
     for text in [
         "33 x 99 - 11 = 3258",

@@ -44,6 +44,8 @@ pub(super) enum Factor {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
     pub other_signs: bool,
+    /// "80 + 15%" is 15 % more than 80.
+    pub percent_of_sum: bool,
     /// Variables have the values of this point.
     pub point: usize,
 }
@@ -51,6 +53,7 @@ pub(super) struct Reading {
 impl Reading {
     pub const LITERAL: Reading = Reading {
         other_signs: false,
+        percent_of_sum: false,
         point: 0,
     };
 }

@@ -269,7 +269,7 @@ fn losing_an_open_report_never_raises_c_final() {
 /// The same panels in other scripts: a wrong equation costs the same, and answers are counted alike.
 #[test]
 fn a_script_changes_no_score() {
-    let question = "17 boxes hold 24 eggs each. How many eggs are there?";
+    let question = "17 boxes hold 24 eggs each. How many eggs (個, 개) are there?";
     let panel = |answers: [&str; 3], step: &str| {
         let reports = AGENTS.iter().zip(answers);
         let reports: Vec<_> = reports

@@ -11,6 +11,7 @@ fn policy() -> Policy {
 fn judgement(groups: &[(&str, f64)], cross_checked: bool) -> Judgement {
     let group = |(answer, penalty): &(&str, f64)| AnswerGroup {
         answer: (*answer).to_owned(),
+        wordings: vec![],
         agents: vec!["solver".into()],
         conflict_penalty: Some(*penalty),
     };

@@ -53,7 +53,6 @@ fn forms_of_one_answer_are_the_same() {
         ("(B)", "B"),
         ("B", "option B"),
         ("B. dark green", "(B)"),
-        ("TCP/443", "443"),
         ("3,5", "3.5"),
         ("86.400 Sekunden", "86,400 seconds"),
         ("86.400", "86400"),
@@ -62,7 +61,6 @@ fn forms_of_one_answer_are_the_same() {
         ("O(n log n)", "O(n*log(n))"),
         ("2024年3月4日", "2024-03-04"),
         ("１０", "10"),
-        ("the city of Paris", "Paris"),
     ] {
         assert!(same(a, b), "{a} and {b}: {:?} {:?}", parse(a), parse(b));
     }
@@ -71,11 +69,9 @@ fn forms_of_one_answer_are_the_same() {
 #[test]
 fn panels_of_one_meaning_are_one_group() {
     for panel in [
-        &["443", "port 443", "TCP 443"][..],
-        &["1064 °C", "1337 K"],
-        &["124 million", "123.9 million", "etwa 124 Millionen"],
+        &["1064 °C", "1337 K"][..],
+        &["124 million", "123.9 million", "124 Millionen"],
         &["86,400", "86 400"],
-        &["24.04", "Ubuntu 24.04 LTS"],
         &["Canberra", "Canberra, Australia"],
     ] {
         for a in panel {
@@ -142,9 +138,59 @@ fn different_answers_stay_apart() {
         ("either Paris or Lyon", "Paris"),
         ("one hundred", "1"),
         ("one third", "1"),
+        ("the city of Paris", "Paris"),
+        ("carbon monoxide", "carbon"),
+        ("barely safe", "safe"),
+        ("दोषी नहीं", "दोषी"),
+        ("राहुल गांधी", "गांधी"),
+        ("negative 5", "5"),
+        ("half of 5", "5"),
+        ("5 squared", "5"),
+        ("5千", "5"),
+        ("500 BC", "500 AD"),
+        ("5 GiB", "5 GB"),
+        ("5 MPa", "5 mPa"),
+        ("not B", "B"),
+        ("V = IR", "P = IR"),
+        ("P != NP", "P = NP"),
     ] {
         assert!(!same(a, b), "{a} and {b}");
     }
+}
+
+#[test]
+fn a_number_may_lack_the_words_that_the_request_has() {
+    let read = |text: &str, request: &str| {
+        let mut answer = parse(text).unwrap();
+        answer.read_request(&crate::text::words(request));
+        answer
+    };
+    for (request, a, b, expected) in [
+        ("Which port does HTTPS use?", "port 443", "443", true),
+        ("How many packs of gum?", "8 packs of gum", "8", true),
+        ("How many packs of gum?", "8 boxes of gum", "8", false),
+        ("Before or after 1990?", "before 1990", "after 1990", false),
+        (
+            "How many days before or after?",
+            "3 days before",
+            "3 days after",
+            false,
+        ),
+    ] {
+        let (a, b) = (read(a, request), read(b, request));
+        assert_eq!(
+            (a.same(&b), b.same(&a)),
+            (expected, expected),
+            "{a:?} {b:?}"
+        );
+    }
+}
+
+#[test]
+fn a_reply_may_say_more_about_a_number() {
+    let given = |own: &str, said: &str| parse(own).unwrap().is_given_by(&parse(said).unwrap());
+    assert!(given("100 °C", "100 °C at sea level") && given("443", "TCP port 443"));
+    assert!(!given("5% increase", "5% decrease") && !given("before 1990", "1990"));
 }
 
 #[test]

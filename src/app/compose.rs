@@ -3,7 +3,7 @@
 use super::StartError;
 use crate::clock::Clock;
 use crate::compute::Crashes;
-use crate::config::{Config, ProviderKind};
+use crate::config::{Config, Database, ProviderKind};
 use crate::journal::{PostgresStore, SqliteStore, Store};
 use crate::llm::{self, BreakerSettings, ProviderSpec, Registry};
 use crate::strategies::Memory;
@@ -16,57 +16,27 @@ use std::sync::Arc;
 /// The file in the data folder that names the runs which crashed a process.
 const CRASHES_FILE: &str = "crashes.log";
 
-/// The kind of database that a URL names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Database {
-    Sqlite(PathBuf),
-    Postgres,
-}
-
-impl Database {
-    /// Reads `sqlite://PATH`, `postgres://...` or `postgresql://...`.
-    ///
-    /// # Errors
-    /// [`StartError::Database`] if this build has no store for the kind of the URL.
-    pub fn of(url: &str) -> Result<Self, StartError> {
-        match url.split_once(':') {
-            Some(("sqlite", rest)) => {
-                let path = rest
-                    .trim_start_matches("//")
-                    .split('?')
-                    .next()
-                    .unwrap_or("");
-                if path.is_empty() {
-                    return Err(StartError::Database(
-                        "DATABASE_URL names no file: sqlite://data/conclave.db".into(),
-                    ));
-                }
-                Ok(Self::Sqlite(PathBuf::from(path)))
-            }
-            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres),
-            _ => Err(StartError::Database(
-                "DATABASE_URL must begin with sqlite://, postgres:// or postgresql://".into(),
-            )),
-        }
-    }
-}
-
-/// Opens the database that a URL names.
+/// Opens the journal.
 ///
 /// # Errors
-/// As [`Database::of`], or if the database cannot be opened.
-pub async fn open_store(database_url: &str, owner: &str) -> Result<Arc<dyn Store>, StartError> {
-    Ok(match Database::of(database_url)? {
-        Database::Sqlite(path) => Arc::new(SqliteStore::open(&path, owner).await?),
-        Database::Postgres => Arc::new(PostgresStore::open(database_url, owner).await?),
+/// If the database cannot be opened.
+pub async fn open_store(
+    database: &Database,
+    owner: &str,
+) -> Result<Arc<dyn Store>, crate::journal::Error> {
+    Ok(match database {
+        Database::Sqlite(path) => Arc::new(SqliteStore::open(path, owner).await?),
+        Database::Postgres(address) => {
+            Arc::new(PostgresStore::open(address.expose_secret(), owner).await?)
+        }
     })
 }
 
 /// Returns the runs that crashed earlier processes, and notes those that crash this one.
 pub(super) fn crashes(config: &Config) -> Crashes {
-    let folder = match Database::of(config.database_url.expose_secret()) {
-        Ok(Database::Sqlite(path)) => path.parent().map(PathBuf::from).unwrap_or_default(),
-        Ok(Database::Postgres) | Err(_) => config.data_folder.clone(),
+    let folder = match &config.database {
+        Database::Sqlite(path) => path.parent().map(PathBuf::from).unwrap_or_default(),
+        Database::Postgres(_) => config.data_folder.clone(),
     };
     let path = folder.join(CRASHES_FILE);
     let opened = std::fs::create_dir_all(&folder).and_then(|()| Crashes::open(&path));
@@ -114,7 +84,10 @@ pub(super) fn secrets(config: &Config) -> Vec<SecretString> {
         .providers
         .values()
         .filter_map(|p| p.base_url.as_ref()?.password().map(SecretString::from));
-    let database = url::Url::parse(config.database_url.expose_secret()).ok();
+    let database = match &config.database {
+        Database::Sqlite(_) => None,
+        Database::Postgres(address) => url::Url::parse(address.expose_secret()).ok(),
+    };
     let database = database
         .as_ref()
         .and_then(url::Url::password)

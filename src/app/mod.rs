@@ -24,14 +24,13 @@ mod spending;
 mod telemetry;
 mod user_rate_limit;
 
-pub use compose::{Database, models, open_store};
 use compose::{crashes, secrets};
+pub use compose::{models, open_store};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use metrics::{counter, gauge};
-use secrecy::ExposeSecret as _;
 
 use crate::attachments::{Bounds, Fetcher};
 use crate::clock::Clock;
@@ -89,8 +88,6 @@ pub enum StartError {
     /// The weights are missing, or the engine does not support the model.
     #[error("the in-process model of the provider {provider:?} cannot be loaded: {detail}")]
     LocalModel { provider: String, detail: String },
-    #[error("{0}")]
-    Database(String),
     #[error("EMBEDDING_MODEL_PATH: {0}")]
     Embedding(#[from] conclave_sentence_embedding::Error),
     #[error("TOOLS_WORKSPACE: {path} cannot be opened: {error}")]
@@ -168,7 +165,7 @@ impl App {
         let owner = clock.new_id().to_string();
         // Installs the recorder, whose clock takes some milliseconds to calibrate.
         let metrics = tokio::task::spawn_blocking(metrics_recorder::metrics);
-        let store = open_store(config.database_url.expose_secret(), &owner).await?;
+        let store = open_store(&config.database, &owner).await?;
         let models = models(&config).await?;
         let compute = ComputePool::after(crashes(&config));
         // It panics only if the recorder does.

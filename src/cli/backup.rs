@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::exit::{Done, Exit, fail};
-use super::show::open;
+use super::show::{database, open};
 use super::terminal::say;
-use crate::app::Database;
-use crate::config::{self, Env};
+use crate::config::{Database, Env};
 
 #[derive(Debug, Args)]
 pub(super) struct BackupArguments {
@@ -65,14 +64,13 @@ fn sync(file: &Path) -> std::io::Result<()> {
 /// # Errors
 /// The exit code, after the reason was printed.
 pub(super) fn sqlite_file(env: &Env) -> Result<PathBuf, Exit> {
-    match Database::of(&config::database_url(env)) {
-        Ok(Database::Sqlite(path)) => Ok(path),
-        Ok(Database::Postgres) => {
+    match database(env)? {
+        Database::Sqlite(path) => Ok(path),
+        Database::Postgres(_) => {
             let why = "DATABASE_URL names a PostgreSQL database; use its own tools: \
                        pg_dump --format=custom --file=FILE \"$DATABASE_URL\", and \
                        pg_restore --clean --if-exists --dbname=\"$DATABASE_URL\" FILE";
             Err(fail(Exit::Usage, why))
         }
-        Err(error) => Err(fail(Exit::Configuration, error)),
     }
 }

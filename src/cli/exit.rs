@@ -64,9 +64,7 @@ impl From<&StartError> for Exit {
             | StartError::Embedding(_)
             | StartError::Prompts(_)
             | StartError::Workspace { .. } => Exit::Configuration,
-            StartError::Journal(_) | StartError::Llm(_) | StartError::Database(_) => {
-                Exit::Unexpected
-            }
+            StartError::Journal(_) | StartError::Llm(_) => Exit::Unexpected,
         }
     }
 }

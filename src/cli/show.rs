@@ -14,7 +14,7 @@ use super::terminal::{say, say_json, say_styled};
 use crate::app::{App, open_store};
 use crate::clock::Clock;
 use crate::committee::{audit_markdown, audit_view, rounded_audit};
-use crate::config::{self, Config, Env};
+use crate::config::{self, Config, Database, Env};
 use crate::domain::RunKind;
 use crate::http::reply_body;
 use crate::journal::{Decided, Ending, Entry, Event, RunState, Store, Transcript};
@@ -52,8 +52,17 @@ pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
     // A line that cannot be read could name another database.
     check_files(env)?;
     let owner = Clock::System.new_id().to_string();
-    let store = open_store(&config::database_url(env), &owner).await;
+    let store = open_store(&database(env)?, &owner).await;
     store.map_err(failing(Exit::Unexpected))
+}
+
+/// Returns the database that the environment names.
+///
+/// # Errors
+/// The exit code, after the reason was printed.
+pub(super) fn database(env: &Env) -> Result<Database, Exit> {
+    let read = Database::of(env).map_err(|why| format!("DATABASE_URL: {why}"));
+    read.map_err(failing(Exit::Configuration))
 }
 
 pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Done {

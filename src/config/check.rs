@@ -143,7 +143,7 @@ impl Check<'_> {
         let shaped = self.shaped;
         let policy = self.policy(&shaped.file.policy);
         let (bind, token) = self.bind();
-        let database_url = self.database_url();
+        let database = self.database();
         let prompts_dir = self.folder("CONCLAVE_PROMPTS_DIR");
         let tools_workspace = self.folder("TOOLS_WORKSPACE");
         let program_variables = self.program_variables();
@@ -151,7 +151,7 @@ impl Check<'_> {
         self.logs();
         Some(Config {
             bind: bind.unwrap_or(NOWHERE),
-            database_url,
+            database: database?,
             data_folder: source::data_folder(self.env),
             token,
             prompts_dir,

@@ -9,6 +9,7 @@ mod check;
 mod checker;
 #[cfg(test)]
 mod check_tests;
+mod database;
 mod decisions;
 mod dotenv;
 pub mod env;
@@ -36,12 +37,13 @@ use crate::domain::{
 
 pub use actions::{ActionRules, ActionsPolicy, ProposerPolicy};
 pub use check::{from_text, load, policy, without_models};
+pub use database::Database;
 pub use decisions::{Decisions, EMBEDDING_MODEL_PATH, Strategy};
 pub use env::Env;
 pub use file::{CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, json_schema};
 pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};
 pub use presets::{PRESETS, Preset};
-pub use source::{BUILT_IN, built_in, database_url, providers_with_keys, user_folder};
+pub use source::{BUILT_IN, built_in, providers_with_keys, user_folder};
 pub use variables::GOOD_TOKEN_CHARS;
 
 /// One mistake in the configuration.
@@ -87,8 +89,7 @@ fn render(problems: &[Problem]) -> String {
 #[derive(Debug, Clone)]
 pub struct Config {
     pub bind: SocketAddr,
-    /// It may contain a password.
-    pub database_url: SecretString,
+    pub database: Database,
     /// The folder of the data, unless the database is a file in another one.
     pub data_folder: PathBuf,
     pub token: Option<SecretString>,

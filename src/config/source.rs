@@ -172,13 +172,6 @@ pub(super) fn data_folder(env: &Env) -> PathBuf {
     base(env, "XDG_DATA_HOME", ".local/share").map_or(here, |base| base.join("conclave"))
 }
 
-/// Returns the address of the database: `DATABASE_URL`, else a file in the data folder.
-pub fn database_url(env: &Env) -> String {
-    let file = data_folder(env).join("conclave.db");
-    let usual = || format!("sqlite://{}", file.display());
-    env.get("DATABASE_URL").map_or_else(usual, str::to_owned)
-}
-
 /// Returns the folder that a variable names, else the usual one below the home directory. As the
 /// XDG Base Directory specification demands, a relative path counts as unset.
 fn base(env: &Env, variable: &str, usual: &str) -> Option<PathBuf> {

@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 use url::{Host, Url};
 
 use super::checker::Check;
-use super::source;
+use super::database::Database;
 
 /// The minimum length in characters of a token that cannot be guessed.
 pub const GOOD_TOKEN_CHARS: usize = 16;
@@ -36,31 +36,9 @@ impl Check<'_> {
         (bind, token)
     }
 
-    /// Returns the address of the database. It may contain a password, and is never shown.
-    pub(super) fn database_url(&mut self) -> SecretString {
-        let url = source::database_url(self.env);
-        let fault = match url.split_once(':') {
-            Some(("sqlite", rest)) => {
-                let file = rest.trim_start_matches('/').split('?').next();
-                let names_none = file.is_none_or(str::is_empty);
-                names_none.then_some("names no file: sqlite://data/conclave.db")
-            }
-            Some(("postgres" | "postgresql", _)) => {
-                let is_named = Url::parse(&url).is_ok_and(|url| names_a_database(&url));
-                (!is_named).then_some(
-                    "names no host and database: postgres://USER:PASSWORD@HOST/DATABASE, with the signs \
-                     /?#[]@:% of a password in percent encoding",
-                )
-            }
-            _ => Some(
-                "begins with neither sqlite:// nor postgres://, such as sqlite://data/conclave.db or \
-                 postgres://USER:PASSWORD@HOST/DATABASE",
-            ),
-        };
-        if let Some(detail) = fault {
-            self.add("DATABASE_URL", detail);
-        }
-        SecretString::from(url)
+    pub(super) fn database(&mut self) -> Option<Database> {
+        let read = Database::of(self.env);
+        read.map_err(|why| self.add("DATABASE_URL", why)).ok()
     }
 
     /// Returns the folder that a variable names.
@@ -136,9 +114,4 @@ impl Check<'_> {
 fn list(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split([',', ' ']).map(str::trim);
     words.filter(|word| !word.is_empty())
-}
-
-fn names_a_database(url: &Url) -> bool {
-    let has_host = url.has_host() || url.query_pairs().any(|(name, _)| name == "host");
-    has_host && url.path().len() > 1
 }

@@ -2,6 +2,7 @@
 
 use conclave::app::open_store;
 use conclave::clock::Clock;
+use conclave::config::Database;
 use conclave::domain::{BearerToken, Scope};
 use conclave::journal::{SqliteStore, TokenRow, TokenStore as _};
 use jiff::{SignedDuration, Timestamp};
@@ -26,7 +27,9 @@ pub async fn token(
     expires_at: Option<Timestamp>,
 ) -> String {
     let database = database_of(&app.folder).await;
-    let store = open_store(&database, "keys").await.unwrap();
+    let store = open_store(&Database::at(&database).unwrap(), "keys")
+        .await
+        .unwrap();
     let token = BearerToken::new([number; 6], Clock::System.new_secret());
     let row = TokenRow {
         id: token.id().to_owned(),

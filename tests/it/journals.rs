@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use conclave::app::open_store;
 use conclave::committee::{audit_view, replay};
+use conclave::config::Database;
 use conclave::domain::RunKind;
 use conclave::journal::{self, Ending, Event, RunFilter, Transcript};
 use serde_json::Value;
@@ -31,7 +32,9 @@ async fn run(folder: &TempDir, database: &str, arguments: &[&str]) {
 async fn journals_are_read_alike(database: String, file: &str) {
     let folder = TempDir::new().unwrap();
     run(&folder, &database, &["import", file]).await;
-    let store = open_store(&database, "reader").await.unwrap();
+    let store = open_store(&Database::at(&database).unwrap(), "reader")
+        .await
+        .unwrap();
     let policy = config("http://127.0.0.1:1", &database, &Setup::default()).policy;
     let filter = RunFilter {
         limit: 100,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conclave::app::open_store;
+use conclave::config::Database;
 use conclave::domain::RunId;
 use conclave::journal::{Entry, Store};
 use serde_json::{Value, json};
@@ -173,7 +174,8 @@ impl Home {
 
     /// Opens the journal for reading, separately from the services.
     pub async fn store(&self) -> Arc<dyn Store> {
-        open_store(&self.database, "reader").await.unwrap()
+        let database = Database::at(&self.database).unwrap();
+        open_store(&database, "reader").await.unwrap()
     }
 
     pub async fn entries(&self, run: RunId) -> Vec<Entry> {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use metrics::counter;
 
 use super::App;
-use crate::domain::RunId;
+use crate::domain::{RunId, RunKind};
 use crate::journal::{self, Annotated, Event, Feedback, Learned, RunState, Store, Transcript};
 use crate::llm;
 use crate::strategies::learning;
@@ -84,10 +84,12 @@ pub async fn give_feedback(
         let Some(row) = store.run(run).await? else {
             return Err(FeedbackRefused::Unknown);
         };
-        if !matches!(
+        let has_reply = matches!(
             row.state,
             RunState::Answered | RunState::Clarification | RunState::Heuristic
-        ) {
+        );
+        // The runs of tool plans have none.
+        if !has_reply || matches!(row.kind, RunKind::Plan | RunKind::Execution) {
             return Err(FeedbackRefused::NoReply(row.state));
         }
         let entries = store.entries(run, 0).await?;

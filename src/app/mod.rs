@@ -475,6 +475,11 @@ impl App {
         Ok(outcome)
     }
 
+    /// Returns the runs that this process works on.
+    pub fn own_runs(&self) -> Vec<RunId> {
+        self.runner.own_runs()
+    }
+
     /// Checks that a run could be accepted and finished. The database must answer, every enabled
     /// role must have a model, and the service must not be shutting down.
     pub async fn ready(&self) -> Result<(), String> {

@@ -102,7 +102,7 @@ impl App {
         input: ActionInput,
         focus: EvidenceFocus,
     ) -> Result<(Question, EvidenceFocus, Value), Rejected> {
-        self.tools()?;
+        let toolbox = self.tools()?;
         let limits = &self.config.policy.limits;
         let parsed = ActionRequest::parse(input, limits, &self.committee.secrets);
         let parsed = parsed.map_err(|problems| count(Rejected::Invalid(problems)))?;
@@ -112,7 +112,12 @@ impl App {
         let diagnostic = focus
             .diagnostic
             .map(|code| self.redacted(&code).into_owned());
-        let focus = EvidenceFocus { file, diagnostic };
+        let no_index = toolbox.no_index().await;
+        let focus = EvidenceFocus {
+            file,
+            diagnostic,
+            no_index,
+        };
         let evidence = self.store.tool_evidence(&focus).await?;
         Ok((parsed.into_question(), focus, evidence))
     }
@@ -299,12 +304,18 @@ impl App {
             restores,
             ..undone.clone()
         };
-        // An undo that did not complete can be tried again.
-        let tried = executions.iter().filter(|(row, events)| {
-            row.state.is_terminal()
-                && view::authorized(events).is_some_and(|it| it.undoes == Some(execution))
-                && view::execution_state(events) != ExecutionState::Completed
-        });
+        let undoes = |run: RunId| {
+            executions.iter().filter(move |(row, events)| {
+                let undone = view::authorized(events).and_then(|it| it.undoes);
+                row.state.is_terminal() && undone == Some(run)
+            })
+        };
+        let is_complete =
+            |events: &[Event]| view::execution_state(events) == ExecutionState::Completed;
+        // An undo that did not complete can be tried again, and so can one that was undone itself.
+        let was_undone = |run: RunId| undoes(run).any(|(_, events)| is_complete(events));
+        let tried =
+            undoes(execution).filter(|(row, events)| !is_complete(events) || was_undone(row.id));
         let key = format!("undo:{execution}#{}", tried.count());
         // It buys nothing.
         self.begin_execution(question, authorized, key, Usd::ZERO)

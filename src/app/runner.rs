@@ -316,10 +316,8 @@ impl Runner {
     pub async fn drain(&self, patience: Duration) {
         self.0.draining.cancel();
         self.0.tasks.close();
-        if tokio::time::timeout(patience, self.0.tasks.wait())
-            .await
-            .is_err()
-        {
+        let waited = tokio::time::timeout(patience, self.0.tasks.wait()).await;
+        if waited.is_err() {
             tracing::warn!(
                 runs = self.0.tasks.len(),
                 "shutting down with runs in flight: they are taken over later"

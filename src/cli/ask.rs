@@ -136,7 +136,7 @@ async fn here(
 
 /// Waits for a signal that ends the program: SIGINT, SIGTERM, or SIGHUP of a closed terminal, unless
 /// `nohup` had it ignored.
-async fn told_to_stop() {
+pub(super) async fn told_to_stop() {
     let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
     if !ignores_hangup() {
         kinds.push(SignalKind::hangup());
@@ -186,7 +186,7 @@ async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result
 
 /// Cancels a run and waits for its end. The ending is another one if the run ended before the
 /// cancellation.
-async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
+pub(super) async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     if let Err(error) = app.cancel(run).await {
         let why = format!("run {run} could not be cancelled: {error}");
         return Err(fail(Exit::Unexpected, why));

@@ -1,6 +1,7 @@
 //! `conclave plan`: a plan of tool calls, its authorization at the terminal, and its undo.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -12,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
+use super::ask::{cancelled, told_to_stop};
 use super::exit::{Done, Exit, fail, failing};
 use super::output::user;
 use super::plan_text;
@@ -20,9 +22,11 @@ use super::quote;
 use super::remote;
 use super::show::start;
 use super::terminal::{say, say_json, text_of};
+use crate::app::App;
 use crate::config::{self, Env};
 use crate::domain::{RunId, Source, ToolPlan};
 use crate::http;
+use crate::journal::Ending;
 use crate::tools::answers::{AuthorizedBody, ExecutionState, ExecutionView, PlanState, PlanView};
 
 #[derive(Debug, Args)]
@@ -60,8 +64,8 @@ pub(super) struct PlanArguments {
 struct Service<'a> {
     env: &'a Env,
     arguments: &'a PlanArguments,
-    /// The API in this process, if no server is asked.
-    here: Option<Router>,
+    /// The service in this process with its API, if no server is asked.
+    here: Option<(Arc<App>, Router)>,
 }
 
 pub(super) async fn run(env: &Env, arguments: PlanArguments) -> Done {
@@ -72,7 +76,8 @@ pub(super) async fn run(env: &Env, arguments: PlanArguments) -> Done {
             let why = "tool plans are off: set TOOLS_WORKSPACE to the folder that they work in";
             return Err(fail(Exit::Configuration, why));
         }
-        here = Some(http::tools_here(start(config).await?));
+        let app = start(config).await?;
+        here = Some((Arc::clone(&app), http::tools_here(app)));
     }
     let arguments = &arguments;
     let service = Service {
@@ -132,7 +137,7 @@ impl Service<'_> {
             fields.insert("user".to_owned(), json!(user));
         }
         let answer = match (&self.here, &self.arguments.server) {
-            (Some(here), _) => answered(here, path, &body).await?,
+            (Some((app, api)), _) => answered(app, api, path, &body).await?,
             (None, server) => {
                 let server = server.as_deref().unwrap_or_default();
                 remote::post(self.env, server, path, &body).await?
@@ -168,7 +173,7 @@ impl Service<'_> {
         let mut number = done;
         while let Some(step) = steps.get(number) {
             say(format_args!("{}", plan_text::asked(number, step, &plan)));
-            match choice(may_change).map_err(failing(Exit::Unexpected))? {
+            match choice(may_change).await? {
                 'y' => {
                     let body = json!({ "mode": "step", "stepId": step.step_id });
                     shown(&self.executed(&plan, body).await?, false)?;
@@ -211,7 +216,7 @@ impl Service<'_> {
             Ok(text) => match serde_json::from_str::<ToolPlan>(edit.insert(text)) {
                 Err(error) => format!("this is not a plan: {error}; m opens your text again"),
                 Ok(changed) if changed == plan.plan => "the plan is unchanged".to_owned(),
-                Ok(changed) if !confirmed(&changed)? => {
+                Ok(changed) if !confirmed(&changed).await? => {
                     "nothing was executed; m opens your text again".to_owned()
                 }
                 Ok(changed) => {
@@ -255,27 +260,41 @@ impl Service<'_> {
 }
 
 /// Shows a changed plan, and asks whether to execute all of it.
-fn confirmed(changed: &ToolPlan) -> Result<bool, Exit> {
+async fn confirmed(changed: &ToolPlan) -> Result<bool, Exit> {
     say(format_args!("{}", plan_text::changed(changed)));
     let choices = [('y', "yes"), ('n', "no")];
-    let answer = answer("Execute the changed plan? [y/N] ", &choices);
-    Ok(answer.map_err(failing(Exit::Unexpected))? == 'y')
+    Ok(answer("Execute the changed plan? [y/N] ", &choices).await? == 'y')
 }
 
-/// Posts a body to the API in this process.
-async fn answered(here: &Router, path: &str, body: &Value) -> Result<Value, Exit> {
+/// Posts a body to the API in this process. A signal that ends the program cancels the run.
+async fn answered(app: &App, api: &Router, path: &str, body: &Value) -> Result<Value, Exit> {
     let request = Request::post(path).header(CONTENT_TYPE, "application/json");
     let request = request.body(Body::from(body.to_string()));
     let request = request.map_err(failing(Exit::Unexpected))?;
-    let Ok(response) = here.clone().oneshot(request).await;
+    let response = tokio::select! {
+        Ok(response) = api.clone().oneshot(request) => response,
+        () = told_to_stop() => return Err(interrupted(app).await),
+    };
     let status = response.status().as_u16();
     let bytes = to_bytes(response.into_body(), usize::MAX).await;
     let bytes = bytes.map_err(failing(Exit::Unexpected))?;
     remote::outcome(status, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
+/// Cancels the runs of this process, and returns the exit code.
+async fn interrupted(app: &App) -> Exit {
+    for run in app.own_runs() {
+        match cancelled(app, run).await {
+            Ok(Ending::Cancelled) => eprintln!("conclave: run {run} was cancelled"),
+            Ok(_) => {}
+            Err(exit) => return exit,
+        }
+    }
+    Exit::Interrupted
+}
+
 /// Reads the user's choice. No answer is a no.
-fn choice(may_change: bool) -> std::io::Result<char> {
+async fn choice(may_change: bool) -> Result<char, Exit> {
     let (letters, more) = match may_change {
         true => ("y/N/a/c/m", ", m=modify the plan"),
         false => ("y/N/a/c", ""),
@@ -289,19 +308,15 @@ fn choice(may_change: bool) -> std::io::Result<char> {
         ('m', "modify"),
     ];
     let choices = if may_change { &all[..] } else { &all[..4] };
-    answer(&question, choices)
+    answer(&question, choices).await
 }
 
 /// Asks until the answer is one of the letters or words, or empty, or at its end: the last two are a
 /// no. A word that only begins like a choice is none.
-fn answer(question: &str, choices: &[(char, &str)]) -> std::io::Result<char> {
+async fn answer(question: &str, choices: &[(char, &str)]) -> Result<char, Exit> {
     loop {
         eprint!("{question}");
-        std::io::stderr().flush()?;
-        let mut line = String::new();
-        if std::io::stdin().lock().read_line(&mut line)? == 0 {
-            return Ok('n');
-        }
+        let line = line().await?;
         let said = line.trim().to_lowercase();
         let is_said = |(letter, word): &&(char, &str)| said == *word || said == letter.to_string();
         match choices.iter().find(is_said) {
@@ -309,6 +324,21 @@ fn answer(question: &str, choices: &[(char, &str)]) -> std::io::Result<char> {
             None if said.is_empty() => return Ok('n'),
             None => eprintln!("conclave: answer with one of the letters, or with its word"),
         }
+    }
+}
+
+/// Reads a line of standard input; empty at its end. A signal that ends the program ends it.
+async fn line() -> Result<String, Exit> {
+    let (sender, line) = tokio::sync::oneshot::channel();
+    // The end of the program does not wait for this thread.
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line);
+        let _ = sender.send(read.map(|_| line));
+    });
+    tokio::select! {
+        Ok(read) = line => read.map_err(failing(Exit::Unexpected)),
+        () = told_to_stop() => Err(fail(Exit::Interrupted, "nothing more is executed")),
     }
 }
 

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use crate::domain::{PlanStep, ToolPlan};
+use crate::domain::{PlanStep, ToolPlan, changes_direction};
 use crate::journal::Rejection;
 use crate::text::one_line;
 use crate::tools::answers::{ExecutionState, ExecutionView, PlanView, StepChanges};
+use crate::tools::named_changes;
 use crate::tools::validate::{QUERIES, is_empty};
 
 const RULE: &str = "─────────────────────────────────────────";
@@ -40,7 +41,7 @@ pub(super) fn plan(view: &PlanView) -> String {
 /// Draws a plan that the user changed, before it is checked.
 pub(super) fn changed(plan: &ToolPlan) -> String {
     let mut lines = vec!["\nYour Plan:".to_owned(), RULE.to_owned()];
-    lines.extend(steps(plan, &[]));
+    lines.extend(steps(plan, &named_changes(plan)));
     lines.push(RULE.to_owned());
     lines.join("\n")
 }
@@ -144,6 +145,16 @@ fn changes(step: &PlanStep, all: &[StepChanges]) -> Option<String> {
     })
 }
 
+/// Returns a text in which what a terminal does not show is escaped: all of it is authorized.
+fn escaped(text: &str) -> String {
+    let is_hidden = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || changes_direction(c);
+    let shown = |c: char| match is_hidden(c) {
+        true => c.escape_unicode().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
 fn evidence(plan: &ToolPlan, evidence: &Value) -> Vec<String> {
     let cited = &plan.evidence_referenced;
     if cited.is_empty() {
@@ -163,6 +174,7 @@ fn arguments(step: &PlanStep) -> Vec<String> {
     let mut lines = vec![];
     for (name, value) in &step.arguments {
         let text = value.as_str().map_or(value.to_string(), str::to_owned);
+        let text = escaped(&text);
         if !text.contains('\n') {
             lines.push(format!("  {name}: {text}"));
             continue;

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::domain::changes_direction;
+
 /// Returns the text without control characters, except newline and tab, and without characters that
 /// reverse the writing direction. This also applies to a pipe, because a pager or a log behind it
 /// may obey them. `--json` escapes control characters instead.
@@ -12,13 +14,6 @@ pub(super) fn without_controls(text: &str) -> Cow<'_, str> {
     } else {
         Cow::Borrowed(text)
     }
-}
-
-/// True for the overrides, embeddings and isolates of bidirectional text, which can make a text
-/// look like another one. The marks U+200E, U+200F and U+061C are kept, because they only place
-/// neutral characters.
-fn changes_direction(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Returns JSON on one line in which each character that a terminal may obey is escaped. The value

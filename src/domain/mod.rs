@@ -6,6 +6,7 @@ mod calibration;
 mod clarification;
 mod command;
 mod confidence;
+mod direction;
 mod plural;
 mod decision;
 mod demand;
@@ -35,6 +36,7 @@ pub use command::{ActionGate, ActionMode, CommandName, RunKind};
 pub use confidence::{Confidence, Gate, Terms};
 pub use decision::{AskedFirst, DecisionPath, ShownAnswer};
 pub use demand::{Counted, Demand, MAX_DEMANDS};
+pub use direction::changes_direction;
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
 pub use evidence::{
     Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Decision, Holds, PartAnswered,

@@ -53,4 +53,7 @@ pub struct EvidenceFocus {
     pub file: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnostic: Option<String>,
+    /// Why the index of the code cannot be read; `None` if it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_index: Option<String>,
 }

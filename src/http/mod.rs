@@ -48,13 +48,13 @@ fn guarded() -> [Routes; 5] {
         .post("/api/chat", chat::post, chat::about_post)
         .post("/api/quote", quote::post, quote::about_post)
         .get("/api/runs", runs::list, runs::about_list)
-        .delete("/api/runs/{id}", runs::cancel, runs::about_cancel)
         .post(
             "/api/runs/{id}/feedback",
             feedback::post,
             feedback::about_post,
         );
-    let reads = Routes::needing(Requirement::AnyRunScope)
+    let runs_of_scope = Routes::needing(Requirement::AnyRunScope)
+        .delete("/api/runs/{id}", runs::cancel, runs::about_cancel)
         .get("/api/runs/{id}", runs::show, runs::about_show)
         .get("/api/runs/{id}/journal", runs::journal, runs::about_journal)
         .get("/api/runs/{id}/events", runs::events, runs::about_events);
@@ -71,7 +71,7 @@ fn guarded() -> [Routes; 5] {
         metrics::metrics,
         metrics::about_metrics,
     );
-    [questions, reads, actions, tools, any]
+    [questions, runs_of_scope, actions, tools, any]
 }
 
 /// Adds the routes of tool plans.

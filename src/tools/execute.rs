@@ -214,11 +214,16 @@ fn leaks(text: &str, deps: &Deps) -> bool {
 /// Reports a step that began and has no recorded end, with the state of its files.
 async fn doubted(step: &Step, before: Vec<FileBefore>) -> (Vec<FileBefore>, StepFinished) {
     // What a step with contents writes is known. Other content was written by another program.
-    let written = step.call.arguments.get("contents").map(|text| hash(text));
+    let contents = step.call.arguments.get("contents").cloned();
     let files = before.clone();
     let compared = step.call.blocking(move |call| {
         let (mut states, mut changes) = (vec![], vec![]);
+        let written = contents.as_deref().map(hash);
         for FileBefore { path, content } in files {
+            let (old, new) = (content.as_deref(), contents.as_deref());
+            let is_of_change =
+                |text: &str| old == Some(text) || new.is_some_and(|new| new.starts_with(text));
+            call.workspace().remove_left(&path, is_of_change);
             let state = match call.workspace().content_before(&path) {
                 Err(_) => "cannot be read",
                 Ok(now) if now == content => "is unchanged",

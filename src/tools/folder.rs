@@ -15,6 +15,10 @@ use rustix::io::Errno;
 
 use super::output::{ToolError, quoted};
 
+/// How the name of the hidden file of a change begins and ends.
+const ASIDE: &str = ".conclave-";
+const ASIDE_END: &str = ".tmp";
+
 /// Upper bound of a text file that is read or written, in bytes.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
@@ -108,6 +112,19 @@ impl Folder {
         }
     }
 
+    /// Removes the hidden files of changes whose texts are those of a change.
+    pub fn remove_asides(&self, is_of_change: impl Fn(&str) -> bool) {
+        let names = self.0.entries().into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        let is_aside = |name: &String| name.starts_with(ASIDE) && name.ends_with(ASIDE_END);
+        for name in names.filter(is_aside) {
+            let read = self.read_text(&name, &name);
+            if read.is_ok_and(|file| is_of_change(&file.text)) {
+                let _ = self.remove(&name);
+            }
+        }
+    }
+
     /// Flushes the names of this folder to disk, where the file system can do that. A change is
     /// visible already, so a failure here must not hide what was changed.
     pub fn sync(&self) {
@@ -115,6 +132,17 @@ impl Folder {
         let folder = self.open(".", OFlags::RDONLY | OFlags::DIRECTORY, 0);
         let _ = folder.map(fsync);
     }
+}
+
+/// Returns a new name for the hidden file of a change.
+pub fn name_aside() -> io::Result<String> {
+    let mut random = [0; 12];
+    getrandom::fill(&mut random)?;
+    Ok(format!("{ASIDE}{}{ASIDE_END}", hex(&random)))
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Reads an open file that must be a regular text file within the limit.

@@ -9,7 +9,7 @@ use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Call, Parameter, Role, parameter};
+use super::call::{Call, Parameter, Role, Toolbox, parameter};
 use super::output::{Output, ToolError, listing, one_line};
 use super::path::normalise;
 
@@ -53,9 +53,9 @@ pub struct Reference {
 }
 
 /// Checks that there is an index, and a program that reads it.
-pub fn check(call: &Call) -> Result<(), ToolError> {
-    call.programs().installed("magellan")?;
-    match call.workspace().kind(DATABASE)? {
+pub fn check(toolbox: &Toolbox) -> Result<(), ToolError> {
+    toolbox.programs.installed("magellan")?;
+    match toolbox.workspace.kind(DATABASE)? {
         Some(FileType::RegularFile) => Ok(()),
         _ => Err(ToolError::other(format!(
             "Structural data not available ({DATABASE} missing)"

@@ -48,7 +48,7 @@ use std::time::Duration;
 pub use call::Toolbox;
 pub use execute::{execute, settle};
 pub use price::quote;
-pub use propose::{changes, completed, propose};
+pub use propose::{changes, completed, named_changes, propose};
 pub use routines::ROUTINES;
 pub use tool::{MAX_ARGUMENT_BYTES, Tool};
 pub use undo::restores;

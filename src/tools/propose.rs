@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
+use super::answers::StepChanges;
 use super::call::Toolbox;
 use super::output::one_line;
 use super::tool::{Step, Tool};
@@ -127,6 +128,20 @@ pub async fn changes(steps: &[Step]) -> Vec<(String, Vec<String>)> {
     changes
 }
 
+/// Returns the steps of an unchecked plan that change files, with the paths that their arguments
+/// name; without any for a step whose files stand in a plan file.
+pub fn named_changes(plan: &ToolPlan) -> Vec<StepChanges> {
+    let changes = plan.steps.iter().filter_map(|step| {
+        let tool = step.tool.parse::<Tool>().ok()?;
+        let paths = tool.changed_by(&step.arguments);
+        let step_id = step.step_id.clone();
+        tool.spec()
+            .is_mutating
+            .then_some(StepChanges { step_id, paths })
+    });
+    changes.collect()
+}
+
 /// Reads a plan from a model's reply.
 pub(super) fn parse(reply: &str) -> Option<ToolPlan> {
     let parsed = conclave_lenient_json::parse::<Draft>(reply, &READER).ok()?;
@@ -158,9 +173,12 @@ pub fn completed(mut plan: ToolPlan) -> ToolPlan {
 pub fn input(request: &str, focus: &EvidenceFocus, evidence: &Value) -> String {
     let file = one_line(focus.file.as_deref().unwrap_or("none"));
     let diagnostic = one_line(focus.diagnostic.as_deref().unwrap_or("none"));
+    let index = focus.no_index.iter();
+    let index = index.map(|why| format!("- {why}: plan without the tools that read the index\n"));
+    let index: String = index.collect();
     let summaries = summaries(evidence);
     format!(
-        "User request: {request}\n\nContext:\n- Current file: {file}\n- Current diagnostic: {diagnostic}\n\n\
+        "User request: {request}\n\nContext:\n- Current file: {file}\n- Current diagnostic: {diagnostic}\n{index}\n\
          Evidence summary (read-only):\n{summaries}"
     )
 }

@@ -16,7 +16,7 @@ pub const SPEC: Spec = Spec {
     ],
     is_mutating: false,
     check: |call| {
-        magellan::check(call)?;
+        magellan::check(&call.toolbox)?;
         call.workspace().read(call.argument("file")).map(drop)
     },
     run: Run::Program(|call| Box::pin(run(call))),

@@ -8,7 +8,7 @@ pub const SPEC: Spec = Spec {
     description: "List the indexed references to a symbol.",
     parameters: &[SYMBOL_NAME],
     is_mutating: false,
-    check,
+    check: |call| check(&call.toolbox),
     run: Run::Program(|call| Box::pin(run(call))),
 };
 

@@ -15,7 +15,7 @@ pub const SPEC: Spec = Spec {
         "Path of an indexed file, or a glob such as 'src/**/*.rs'.",
     )],
     is_mutating: false,
-    check,
+    check: |call| check(&call.toolbox),
     run: Run::Program(|call| Box::pin(run(call))),
 };
 

@@ -15,6 +15,7 @@ use super::{
     references_from_file_to_symbol_name, references_to_symbol_name, splice, splice_patch,
     splice_plan, symbols_in_file,
 };
+use crate::domain::changes_direction;
 
 /// Upper bound of an argument other than file contents, in bytes.
 pub const MAX_ARGUMENT_BYTES: usize = 4096;
@@ -102,6 +103,14 @@ impl Tool {
         })
     }
 
+    /// Returns the paths that the arguments of an unchecked step change.
+    pub(super) fn changed_by(self, given: &Map<String, Value>) -> Vec<String> {
+        let parameters = self.parameters().iter();
+        let changed = parameters.filter(|it| it.role == Role::Changed);
+        let path = |it: &Parameter| Some(given.get(it.name)?.as_str()?.to_owned());
+        changed.filter_map(path).collect()
+    }
+
     /// Checks `given` against the parameters. Problems come in the order of the parameters, unknown
     /// names last and sorted. A forbidden path is reported only if nothing is invalid.
     ///
@@ -168,6 +177,11 @@ fn check<'a>(parameter: &Parameter, given: Option<&'a Value>) -> Result<Option<&
     }
     if text.contains('\0') {
         return Err(format!("'{name}' must not contain NUL"));
+    }
+    // A user would authorize another name than the one that is seen.
+    let is_path = matches!(role, Role::File | Role::Changed | Role::Path);
+    if is_path && text.contains(|c: char| c.is_control() || changes_direction(c)) {
+        return Err(format!("'{name}' must not contain control characters"));
     }
     Ok(Some(text))
 }

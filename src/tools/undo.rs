@@ -82,6 +82,7 @@ pub async fn undo(
         };
         let finished = StepFinished {
             output: match error {
+                None if restore.old.is_none() => format!("removed '{}'", restore.path),
                 None => format!("restored '{}'", restore.path),
                 Some(_) => String::new(),
             },
@@ -114,6 +115,10 @@ fn put_back(workspace: &Workspace, left: &[Restore]) -> Result<FileChange, ToolE
         }
     }
     let old = first.old.as_deref();
+    // An undo that was interrupted is begun again.
+    workspace.remove_left(&first.path, |text| {
+        Some(hash(text)) == first.expected || old.is_some_and(|old| old.starts_with(text))
+    });
     if workspace.content_before(&first.path)?.as_deref() == old {
         return Ok(changed(&first.path, first.old.clone(), old));
     }

@@ -6,7 +6,8 @@
 //!
 //! A change is a new file, flushed and then exchanged with the old one. Readers see the old or the
 //! new content, and the content that is reported as replaced is the one that was replaced, even
-//! when another program wrote meanwhile. A crash can leave a hidden file `.conclave-*.tmp`.
+//! when another program wrote meanwhile. A crash can leave a hidden file `.conclave-*.tmp`, which
+//! [`Workspace::remove_left`] removes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::{FileType, OFlags, RenameFlags};
 use sha2::{Digest as _, Sha256};
 
-use super::folder::{Folder, TextFile, not_text, read_text};
+use super::folder::{Folder, TextFile, hex, name_aside, not_text, read_text};
 use super::output::{ToolError, Why, quoted};
 use super::path::{changeable, join, normalise, split};
 use crate::journal::FileChange;
@@ -169,9 +170,7 @@ impl Workspace {
             (Some(_), None) => "remove",
         };
         let failed = |error: io::Error| ToolError::io(&path, action, error);
-        let mut random = [0; 12];
-        getrandom::fill(&mut random).map_err(|error| failed(error.into()))?;
-        let aside = format!(".conclave-{}.tmp", hex(&random));
+        let aside = name_aside().map_err(failed)?;
         let mode = found.as_ref().map(|found| found.mode);
         let own = new.map(|text| folder.write_new(&aside, text, mode));
         let own = own.transpose().map_err(failed)?;
@@ -215,6 +214,14 @@ impl Workspace {
         self.change(path, expected.map_or(Before::Nothing, Before::Hash), old)
     }
 
+    /// Removes the hidden files that a change of `path` left when the process was killed:
+    /// `is_of_change` recognises them by their text.
+    pub fn remove_left(&self, path: &str, is_of_change: impl Fn(&str) -> bool) {
+        if let Ok((folder, _)) = self.parent(path) {
+            folder.remove_asides(is_of_change);
+        }
+    }
+
     /// Removes files beside `path` that a program left there; what is not there is no error.
     pub fn remove_siblings(&self, path: &str, names: &[&str]) {
         if let Ok((folder, _)) = self.parent(path) {
@@ -238,10 +245,6 @@ pub fn changed(path: &str, old: Option<String>, new: Option<&str>) -> FileChange
 /// The SHA-256 of a text in hexadecimal digits.
 pub fn hash(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Reads a file that an undo could put back.

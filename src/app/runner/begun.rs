@@ -2,6 +2,8 @@
 
 use tokio_util::sync::CancellationToken;
 
+use super::Runner;
+use crate::domain::RunId;
 use crate::journal::{Accepted, Lease};
 use crate::llm::RunSlot;
 
@@ -29,4 +31,10 @@ impl Begun {
 pub struct Own {
     pub cancel: CancellationToken,
     pub is_held: bool,
+}
+
+impl Runner {
+    pub fn own_runs(&self) -> Vec<RunId> {
+        self.own().keys().copied().collect()
+    }
 }

@@ -238,6 +238,7 @@ impl PlanBody {
         let focus = EvidenceFocus {
             file: self.file,
             diagnostic: self.diagnostic,
+            no_index: None,
         };
         let action = ActionInput {
             source: self.source,

@@ -218,7 +218,11 @@ pub(in crate::http) async fn cancel(
     id: Id,
     caller: Option<Extension<Caller>>,
 ) -> Result<Response, Problem> {
-    let id = find(&app, id, caller.as_deref()).await?.id;
+    let RunRow { id, kind, .. } = find(&app, id, caller.as_deref()).await?;
+    let may_stop = |caller: Extension<Caller>| is_of_tools(kind) || caller.permits(Scope::Chat);
+    if !caller.is_none_or(may_stop) {
+        return Err(Problem::lacks_scope(Scope::Chat));
+    }
     let said = |state| {
         Json(Cancelled {
             run_id: id.to_string(),

@@ -95,6 +95,26 @@ async fn an_interrupted_run_is_cancelled_before_the_command_ends() {
 }
 
 #[tokio::test]
+async fn an_interrupted_plan_is_cancelled_before_the_command_ends() {
+    let cli = CommandLine::new().await;
+    let late = Fault::Latency(std::time::Duration::from_secs(20));
+    cli.provider.on("tool_plan", late);
+    let workspace = [("TOOLS_WORKSPACE", ".")];
+    let child = cli.command(&["plan", "Show it"], &workspace).spawn();
+    let child = child.unwrap();
+    in_flight(&cli.provider, 1).await;
+    let id = child.id().unwrap().to_string();
+    let kill = Command::new("kill").args(["-INT", &id]).status();
+    assert!(kill.await.unwrap().success());
+    let output = child.wait_with_output().await.unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{error}");
+    assert!(error.contains("was cancelled"), "{error}");
+    let runs = cli.run(&["runs", "--plans", "--json"]).await.1;
+    assert!(runs.contains(r#""state":"cancelled""#), "{runs}");
+}
+
+#[tokio::test]
 async fn a_run_that_is_cancelled_on_the_server_ends_the_command_as_interrupted() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(std::time::Duration::from_secs(20)));

@@ -54,6 +54,7 @@ async fn a2_the_model_sees_and_cites_summaries_only() {
     let prompt = bench.provider.calls_of("tool_plan").pop().unwrap().prompt();
     assert!(prompt.contains("- Q1 (tool executions): [{"), "{prompt}");
     assert!(prompt.contains("- Q8 (prior fixes): no evidence found"));
+    assert!(prompt.contains("plan without the tools that read the index\n"));
     for internal in ["SELECT", "tool_steps", "pub fn one"] {
         assert!(!prompt.contains(internal), "{internal}: {prompt}");
     }

@@ -39,6 +39,13 @@ async fn an_execution_is_taken_back_once_and_only_if_nothing_changed_since() {
     assert!(!bench.folder.path().join("src/new.rs").exists());
     let again = bench.undone(&execution).await;
     assert_eq!(again["executionId"], undone["executionId"]);
+
+    // An undo that was undone can be made again.
+    assert_eq!(bench.undone(&undone).await["state"], "completed");
+    assert_eq!(bench.content("src/new.rs"), "new\n");
+    let again = bench.undone(&execution).await;
+    assert_ne!(again["executionId"], undone["executionId"]);
+    assert!(!bench.folder.path().join("src/new.rs").exists());
 }
 
 #[tokio::test]
@@ -177,6 +184,16 @@ async fn only_the_scope_tools_reads_the_runs_of_plans() {
         assert_eq!(read(&path, &tools).await.0, 200, "{path}");
         assert_eq!(read(&path, &chat).await.0, 403, "{path}");
     }
+    let url = format!("{}{run}", bench.app.url);
+    for (token, expected) in [(&chat, 403), (&tools, 409)] {
+        let request = bench.app.client.delete(&url).bearer_auth(token);
+        assert_eq!(request.send().await.unwrap().status(), expected);
+    }
+    let feedback = bench.app.client.post(format!("{url}/feedback"));
+    let feedback = feedback
+        .bearer_auth(&chat)
+        .json(&json!({ "positive": false }));
+    assert_eq!(feedback.send().await.unwrap().status(), 409);
     for (query, of_chat, of_both) in [
         ("kind=plan", (403, None), (200, Some(1))),
         ("kind=execution", (403, None), (200, Some(1))),

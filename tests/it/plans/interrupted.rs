@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::project::{MANIFEST, programs};
 use super::{ada, asks, authorizes, create, folder, plan, step};
 use crate::support::process::{Home, Service};
-use crate::support::{MockProvider, client, until};
+use crate::support::{Fault, MockProvider, client, until};
 
 /// A build script that lasts a minute.
 const SLEEPS: &str =
@@ -125,6 +125,35 @@ async fn a_step_under_way_at_a_kill_is_in_doubt_and_not_run_again() {
     running.service = serve(&running.home, &running.provider, &running.variables).await;
     running.hold_the_doubt(&execution).await;
     assert_eq!(running.begun(&execution).await, 1);
+}
+
+#[tokio::test]
+async fn a_plan_whose_call_died_with_the_process_is_asked_for_again() {
+    let mut running = Running::start().await;
+    let late = Fault::Latency(Duration::from_secs(20));
+    running.provider.on("tool_plan", late);
+    let request = client().post(format!("{}/api/plans", running.service.url));
+    let request = request.json(&asks("Check it"));
+    let waiting = tokio::spawn(request.timeout(Duration::from_secs(30)).send());
+    until(async || running.provider.state().in_flight > 0).await;
+    running.service.kill().await;
+    waiting.abort();
+    running
+        .provider
+        .on("tool_plan", Fault::Latency(Duration::ZERO));
+    running.service = serve(&running.home, &running.provider, &running.variables).await;
+    let (status, plan) = running.post("/api/plans", &asks("Check it")).await;
+    assert_eq!(
+        (status, &plan["state"]),
+        (200, &json!("proposed")),
+        "{plan}"
+    );
+    let calls = plan["budget"]["calls"].as_array().unwrap();
+    assert_eq!(
+        calls.len(),
+        2,
+        "the call in doubt, and its repetition: {plan}"
+    );
 }
 
 #[tokio::test]

@@ -122,8 +122,8 @@ impl App {
         Ok((parsed.into_question(), focus, evidence))
     }
 
-    /// True if a stored plan can still be executed. One that failed, that was halted, or that was
-    /// rejected for the state of files then is made anew.
+    /// True if a stored plan still stands. One that failed or was halted is made anew, and so is one
+    /// that was rejected for a state of files which is another one now.
     async fn can_join(&self, plan: RunId) -> Result<bool, Rejected> {
         use RejectionKind::{ForbiddenOperation, PreconditionFailed};
         let row = self.store.run(plan).await?;
@@ -133,9 +133,19 @@ impl App {
         let Some(view) = self.tool_plan(plan).await? else {
             return Ok(true);
         };
-        let kind = view.rejection.map(|rejection| rejection.kind);
-        let rests_on_files = matches!(kind, Some(PreconditionFailed | ForbiddenOperation));
-        Ok(view.state != PlanState::Halted && !rests_on_files)
+        let rests_on_files = |rejection: &Rejection| {
+            matches!(rejection.kind, PreconditionFailed | ForbiddenOperation)
+        };
+        let stands = match view.rejection.filter(rests_on_files) {
+            None => true,
+            Some(then) => {
+                let toolbox = self.tools()?;
+                let check = || validate(&view.plan, &view.evidence, toolbox);
+                let now = self.compute(check).await.err();
+                now.is_some_and(|now| now.message == then.message)
+            }
+        };
+        Ok(view.state != PlanState::Halted && stands)
     }
 
     /// Returns the fingerprint of all that decides a plan.

@@ -9,7 +9,8 @@ use super::validate::{QUERIES, is_empty};
 /// figure that it did not.
 pub fn objection(text: &str, evidence: &Value) -> Option<String> {
     for sentence in sentences(text) {
-        let cited: Vec<&str> = words(sentence).filter(|word| is_query(word)).collect();
+        let cited = words(sentence).filter(|word| is_query(word));
+        let cited: Vec<String> = cited.map(str::to_uppercase).collect();
         let is_insufficient = sentence
             .to_ascii_lowercase()
             .contains("insufficient evidence");
@@ -19,7 +20,8 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
                 return Some(format!("Evidence query '{query}' does not exist"));
             };
             let denied = sentence.split_once("No evidence found for ");
-            let is_denied = denied.is_some_and(|(_, names)| words(names).any(|it| it == *query));
+            let is_denied = denied
+                .is_some_and(|(_, names)| words(names).any(|it| it.eq_ignore_ascii_case(query)));
             if !is_empty(evidence, name) {
                 if is_denied {
                     return Some(format!(
@@ -91,7 +93,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 /// True for a name such as `Q4`.
 fn is_query(word: &str) -> bool {
-    let number = word.strip_prefix('Q').unwrap_or_default();
+    let number = word.strip_prefix(['Q', 'q']).unwrap_or_default();
     !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
@@ -129,6 +131,7 @@ mod tests {
             ("Q1 shows 2/3 prior attempts succeeded.", ""),
             ("Q4 shows this fix worked before.", vague),
             ("Q4 shows 99 executions on src/lib.rs.", wrong),
+            ("q4 shows 99 executions on src/lib.rs.", wrong),
             ("Q9 shows 1 row.", unknown),
             ("Q8 shows 2 prior fixes.", empty),
         ] {

@@ -540,6 +540,11 @@ async fn a_plan_that_the_cap_has_no_room_for_is_replaced_by_hints() {
     let app = TestApp::with(&provider, Setup::default().env("NORMAL_MAX_USD", "0.05")).await;
     let got = app.ask("audit", QUESTION).await;
     assert_eq!(got.body["audit"]["planObtained"], "by hints");
+    assert!(
+        got.text().contains("no plan by the master"),
+        "{}",
+        got.text()
+    );
     assert_eq!(provider.count_step("plan"), 0);
 }
 

@@ -11,7 +11,7 @@ use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::fallback_answer;
 use crate::domain::{Agent, FailureCause, Status};
 use crate::journal::{
-    AgentFinished, AgentOutcome, CallView, CheckScope, Continuation, Cut, Gated, Round,
+    AgentFinished, AgentOutcome, CallView, CheckScope, Continuation, Cut, Gated, PlanSource, Round,
     RoundSkipped, SynthesisSource, Synthesized, Transcript,
 };
 
@@ -64,6 +64,10 @@ impl Noted<'_> {
         let note = |name: &str, values: &[(&str, &str)]| self.texts().note(name, values);
         let of_agent = |name: &str, agent: Agent| note(name, &[("agent", agent.into_str())]);
         let mut notes: Vec<String> = vec![];
+        let planned = self.transcript.planned;
+        if planned.is_some_and(|planned| planned.obtained == PlanSource::Hints) {
+            notes.push(note("no_plan", &[]));
+        }
         for (agent, cause, detail) in deliberation.failed() {
             let why = self.cause(cause, detail);
             notes.push(note(

@@ -3,6 +3,7 @@
 use metrics::counter;
 use serde_json::{Value, json};
 
+use super::request::check_focus;
 use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, Submitted, count};
 use crate::committee::Quote;
 use crate::domain::{
@@ -106,6 +107,7 @@ impl App {
         let limits = &self.config.policy.limits;
         let parsed = ActionRequest::parse(input, limits, &self.committee.secrets);
         let parsed = parsed.map_err(|problems| count(Rejected::Invalid(problems)))?;
+        check_focus(&focus).map_err(|problems| count(Rejected::Invalid(problems)))?;
         let file = focus
             .file
             .map(|file| tools::normalised(&self.redacted(&file)));

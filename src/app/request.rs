@@ -8,11 +8,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::problems::{FieldProblem, ProblemList};
 use crate::config::Limits;
-use crate::domain::{Attachment, Context, Mode, Question, Salience, Source, User};
+use crate::domain::{Attachment, Context, EvidenceFocus, Mode, Question, Salience, Source, User};
 use crate::llm::without_secrets;
 
 /// Maximum length in characters of an id or a name.
 const MAX_NAME_CHARS: usize = 200;
+/// Maximum length in characters of a path.
+const MAX_PATH_CHARS: usize = 4096;
 
 /// A chat as a client sent it. Its rules are not checked: the lengths in its schema are those of
 /// [`ChatRequest`]. A body that breaks only these has the right shape.
@@ -182,6 +184,32 @@ fn checked(
 pub(super) fn check_names(user: &User, context: &Context) -> Result<(), Vec<FieldProblem>> {
     let mut problems = ProblemList::default();
     name_problems(user, context, &mut problems);
+    let problems = problems.finish();
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
+}
+
+/// Checks what the evidence of a plan is gathered for.
+///
+/// # Errors
+/// As [`ChatRequest::parse`].
+pub(super) fn check_focus(focus: &EvidenceFocus) -> Result<(), Vec<FieldProblem>> {
+    let mut problems = ProblemList::default();
+    let fields = [
+        ("/file", &focus.file, MAX_PATH_CHARS),
+        ("/diagnostic", &focus.diagnostic, MAX_NAME_CHARS),
+    ];
+    for (pointer, value, most) in fields {
+        let detail = match value.as_ref().map(|value| value.chars().count()) {
+            Some(0) => "must not be empty".to_owned(),
+            Some(chars) if chars > most => format!("has more than {most} characters"),
+            _ => continue,
+        };
+        problems.add(|| pointer.to_owned(), || detail);
+    }
     let problems = problems.finish();
     if problems.is_empty() {
         Ok(())

@@ -60,6 +60,17 @@ async fn a_plan_is_quoted_before_it_is_asked() {
     assert!(bench.provider.calls().is_empty(), "a quote calls no model");
     let runs = bench.app.get("/api/runs?kind=all").await.1;
     assert_eq!(runs["runs"], json!([]));
+    for (field, chars) in [
+        ("file", 0),
+        ("file", 4097),
+        ("diagnostic", 0),
+        ("diagnostic", 201),
+    ] {
+        let mut wrong = asks("Show it");
+        wrong[field] = json!("x".repeat(chars));
+        let refused = bench.post("/api/plans", &wrong).await;
+        hold(refused, 422, "/errors/0/pointer", format!("/{field}"));
+    }
 
     bench.proposes("READ", &[read("src/lib.rs")], &[]);
     bench.explains("tool_explain", "src/lib.rs was read.");

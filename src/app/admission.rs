@@ -34,12 +34,7 @@ const MAX_WORDS_BEFORE: usize = 3;
 /// prefix.
 pub(super) fn forced_new(message: &str) -> Option<&str> {
     let (prefix, rest) = message.split_at_checked(4)?;
-    let rest = if rest.trim().is_empty() {
-        message
-    } else {
-        rest.trim()
-    };
-    prefix.eq_ignore_ascii_case("new:").then_some(rest)
+    prefix.eq_ignore_ascii_case("new:").then_some(rest.trim())
 }
 
 /// Returns what the question continues: the user's pending question in the same place, or a

@@ -94,7 +94,14 @@ impl ChatRequest {
             attachments: input.attachments,
             salience: input.salience,
         };
-        Ok(Self(checked(question, limits, secrets)?))
+        let question = checked(question, limits, secrets)?;
+        if question.message.eq_ignore_ascii_case("new:") {
+            return Err(vec![FieldProblem {
+                pointer: "/message".into(),
+                detail: "has nothing behind \"new:\"".into(),
+            }]);
+        }
+        Ok(Self(question))
     }
 
     pub fn question(&self) -> &Question {

@@ -71,13 +71,15 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Lines<M> {
 
 impl<W: Write> Write for Line<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        self.0
-            .write_all(one_line(&String::from_utf8_lossy(event)).as_bytes())?;
+        let line = one_line(&String::from_utf8_lossy(event));
+        // A log that cannot be written must not stop what is logged.
+        let _ = self.0.write_all(line.as_bytes());
         Ok(event.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        let _ = self.0.flush();
+        Ok(())
     }
 }
 

@@ -212,7 +212,7 @@ fn told(response: &Value, arguments: &ActArguments) -> Done {
     if arguments.json {
         print_json(response);
     } else if response.get("error").is_some() {
-        eprintln!("conclave: {}", without_controls(&reply::shown(response)));
+        tell!("conclave: {}", without_controls(&reply::shown(response)));
     } else {
         let options = confirm_options(response, arguments);
         say(format_args!("{}{options}", reply::shown(response)));
@@ -244,7 +244,7 @@ fn narrated(told: Result<String, String>, as_json: bool) {
     match told {
         Ok(text) if !as_json => say(format_args!("\n{text}")),
         Ok(_) => {}
-        Err(why) => eprintln!(
+        Err(why) => tell!(
             "conclave: the outcome is not narrated: {}",
             without_controls(&why)
         ),

@@ -209,7 +209,7 @@ pub(super) fn refused(rejected: &Rejected) -> Exit {
         Rejected::Invalid(problems) => {
             for problem in problems {
                 let field = problem.pointer.trim_start_matches('/');
-                eprintln!("conclave: {field} {}", problem.detail);
+                tell!("conclave: {field} {}", problem.detail);
             }
             Exit::Refused
         }

@@ -71,7 +71,7 @@ fn print(config: &Config) {
         config.source
     ));
     for warning in config.all_warnings(Clock::System.now()) {
-        eprintln!("conclave: warning: {warning}");
+        tell!("conclave: warning: {warning}");
     }
     for (role, model) in &config.roles {
         say(format_args!("  {role:<11} {}", described(model)));

@@ -74,7 +74,7 @@ pub(super) type Done = Result<(), Exit>;
 
 /// Prints an error and returns its exit code.
 pub(super) fn fail(exit: Exit, error: impl std::fmt::Display) -> Exit {
-    eprintln!("conclave: {}", without_controls(&error.to_string()));
+    tell!("conclave: {}", without_controls(&error.to_string()));
     exit
 }
 

@@ -39,20 +39,26 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
         limit: PAGE,
         ..RunFilter::default()
     };
-    let output: Box<dyn Write> = match arguments.output {
+    let file = arguments.output;
+    let output: Box<dyn Write> = match &file {
         None => Box::new(std::io::stdout().lock()),
-        Some(path) => Box::new(private_file(&path)?),
+        Some(path) => Box::new(private_file(path)?),
     };
-    match write(&*store, filter, &mut BufWriter::new(output)).await {
+    let result = write(&*store, filter, &mut BufWriter::new(output)).await;
+    if let (Err(_), Some(path)) = (&result, &file) {
+        // A part of an export is of no use, and it would block the next attempt.
+        let _ = std::fs::remove_file(path);
+    }
+    match result {
         Ok(Written {
             runs,
             unfinished,
             altered,
         }) => {
-            eprintln!("exported {}", counted(runs, "run", "runs"));
+            tell!("exported {}", counted(runs, "run", "runs"));
             if unfinished > 0 {
                 let left = counted(unfinished, "run in flight was", "runs in flight were");
-                eprintln!("{left} left out: export again when the rest has ended");
+                tell!("{left} left out: export again when the rest has ended");
             }
             if altered.is_empty() {
                 return Ok(());

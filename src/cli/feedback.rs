@@ -68,7 +68,7 @@ pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Done {
 }
 
 fn trust(taught_by: &str, confidence: f64) {
-    eprintln!("the answer of run {taught_by} is learned, with confidence {confidence:.2}");
+    tell!("the answer of run {taught_by} is learned, with confidence {confidence:.2}");
 }
 
 fn thanks(run: RunId, number: u64) {

@@ -42,7 +42,7 @@ pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Done {
             Ok(Restored::Known) => known += 1,
             Err(NotTaken::Line(why)) => {
                 refused += 1;
-                eprintln!("line {number}: {}", without_controls(&why));
+                tell!("line {number}: {}", without_controls(&why));
             }
             Err(NotTaken::Store(error)) => {
                 let before = counted(new, "run was", "runs were");
@@ -51,7 +51,7 @@ pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Done {
             }
         }
     }
-    eprintln!(
+    tell!(
         "imported {}; {} here already; {} refused",
         counted(new, "run", "runs"),
         counted(known, "was", "were"),

@@ -51,7 +51,7 @@ pub(super) async fn run(env: &Env, arguments: LearnedArguments) -> Done {
     let rows = store.learned(arguments.limit).await;
     let rows = rows.map_err(failing(Exit::Unexpected))?;
     if rows.is_empty() && !arguments.json {
-        eprintln!("no learned answers yet: conclave feedback RUN --positive makes one");
+        tell!("no learned answers yet: conclave feedback RUN --positive makes one");
     }
     if !rows.is_empty() && !arguments.json {
         say_styled(format_args!("{}", heading(HEADINGS)));

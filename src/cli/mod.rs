@@ -1,5 +1,13 @@
 //! The command line: one file per command.
 
+/// As `eprintln!`, but a standard error that cannot be written is ignored: the command goes on.
+macro_rules! tell {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($argument)*);
+    }};
+}
+
 mod act;
 mod ask;
 mod attach;

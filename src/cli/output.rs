@@ -36,8 +36,8 @@ pub(super) struct Hint {
 /// hint if the committee asks a question.
 pub(super) fn after_reply(run: RunId, asks: Option<&Hint>) {
     if let Some(Hint { command, when }) = asks {
-        eprintln!("\nThe committee asks before it answers. Answer {when}:  {command}");
-        eprintln!("or in your own words; \"new: ...\" begins something else.");
+        tell!("\nThe committee asks before it answers. Answer {when}:  {command}");
+        tell!("or in your own words; \"new: ...\" begins something else.");
     }
-    eprintln!("\nrun {run}  (conclave show {run})");
+    tell!("\nrun {run}  (conclave show {run})");
 }

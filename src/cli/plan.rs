@@ -109,7 +109,7 @@ pub(super) async fn run(env: &Env, arguments: PlanArguments) -> Done {
         return Err(fail(Exit::Refused, plan_text::rejection(rejection)));
     }
     if plan.state == PlanState::Completed || plan.state == PlanState::Halted {
-        eprintln!("conclave: this plan was executed before: {:?}", plan.state);
+        tell!("conclave: this plan was executed before: {:?}", plan.state);
         return Ok(());
     }
     if arguments.yes {
@@ -122,7 +122,7 @@ pub(super) async fn run(env: &Env, arguments: PlanArguments) -> Done {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
-        eprintln!("conclave: nothing was executed; --yes authorizes the whole plan");
+        tell!("conclave: nothing was executed; --yes authorizes the whole plan");
         return Ok(());
     }
     service.interact(plan).await
@@ -190,9 +190,7 @@ impl Service<'_> {
                 }
                 _ => {
                     let all = steps.len();
-                    eprintln!(
-                        "conclave: the plan is cancelled; {number} of {all} steps were executed"
-                    );
+                    tell!("conclave: the plan is cancelled; {number} of {all} steps were executed");
                     return Ok(());
                 }
             }
@@ -231,7 +229,7 @@ impl Service<'_> {
                 }
             },
         };
-        eprintln!("conclave: {why}");
+        tell!("conclave: {why}");
         Ok(None)
     }
 
@@ -285,7 +283,7 @@ async fn answered(app: &App, api: &Router, path: &str, body: &Value) -> Result<V
 async fn interrupted(app: &App) -> Exit {
     for run in app.own_runs() {
         match cancelled(app, run).await {
-            Ok(Ending::Cancelled) => eprintln!("conclave: run {run} was cancelled"),
+            Ok(Ending::Cancelled) => tell!("conclave: run {run} was cancelled"),
             Ok(_) => {}
             Err(exit) => return exit,
         }
@@ -315,14 +313,14 @@ async fn choice(may_change: bool) -> Result<char, Exit> {
 /// no. A word that only begins like a choice is none.
 async fn answer(question: &str, choices: &[(char, &str)]) -> Result<char, Exit> {
     loop {
-        eprint!("{question}");
+        let _ = write!(std::io::stderr(), "{question}");
         let line = line().await?;
         let said = line.trim().to_lowercase();
         let is_said = |(letter, word): &&(char, &str)| said == *word || said == letter.to_string();
         match choices.iter().find(is_said) {
             Some((letter, _)) => return Ok(*letter),
             None if said.is_empty() => return Ok('n'),
-            None => eprintln!("conclave: answer with one of the letters, or with its word"),
+            None => tell!("conclave: answer with one of the letters, or with its word"),
         }
     }
 }

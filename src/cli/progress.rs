@@ -311,7 +311,7 @@ impl Progress {
     fn print(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
-            None if !self.silent => eprintln!("{line}"),
+            None if !self.silent => tell!("{line}"),
             None => {}
         }
     }

@@ -177,7 +177,7 @@ fn refused(status: u16, problem: &Value) -> Exit {
     for error in problem["errors"].as_array().into_iter().flatten() {
         let part = |key: &str| error[key].as_str().unwrap_or_default();
         let line = format!("conclave: {} {}", part("pointer"), part("detail"));
-        eprintln!("{}", without_controls(&line));
+        tell!("{}", without_controls(&line));
     }
     let kind = problem["type"].as_str().unwrap_or_default();
     let is = |slug: &str| kind.strip_prefix("urn:conclave:problem:") == Some(slug);

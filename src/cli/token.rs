@@ -82,7 +82,7 @@ async fn create(store: &dyn TokenStore, clock: &Clock, arguments: CreateArgument
     added.map_err(failing(Exit::Unexpected))?;
     let end = row.expires_at.map_or("it is revoked".to_owned(), day);
     let (id, scopes) = (&row.id, self::scopes(&row));
-    eprintln!("token {id} opens {scopes} until {end}. It is shown only now:");
+    tell!("token {id} opens {scopes} until {end}. It is shown only now:");
     say(format_args!("{}", token.reveal()));
     Ok(())
 }
@@ -90,7 +90,7 @@ async fn create(store: &dyn TokenStore, clock: &Clock, arguments: CreateArgument
 async fn list(store: &dyn TokenStore, now: Timestamp, as_json: bool) -> Done {
     let rows = store.tokens().await.map_err(failing(Exit::Unexpected))?;
     if rows.is_empty() && !as_json {
-        eprintln!("no tokens yet: conclave token create --name NAME --scope chat");
+        tell!("no tokens yet: conclave token create --name NAME --scope chat");
     }
     for row in rows {
         if as_json {

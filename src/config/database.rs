@@ -33,8 +33,12 @@ impl Database {
     /// What is wrong with it, without any part of it.
     pub fn at(address: &str) -> Result<Self, &'static str> {
         match address.split_once(':') {
+            _ if address.contains('\u{fffd}') => Err("is not UTF-8"),
+            Some(("sqlite", ":memory:")) => {
+                Err("is a database in memory, which would be lost: sqlite://data/conclave.db")
+            }
             Some(("sqlite", rest)) => {
-                let file = rest.trim_start_matches("//").split('?').next();
+                let file = rest.strip_prefix("//").unwrap_or(rest).split('?').next();
                 let file = file.filter(|file| !file.trim_start_matches('/').is_empty());
                 let file = file.ok_or("names no file: sqlite://data/conclave.db")?;
                 Ok(Self::Sqlite(PathBuf::from(file)))

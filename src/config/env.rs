@@ -24,9 +24,10 @@ impl Env {
         reason = "this is where the environment is read"
     )]
     pub fn load() -> Self {
-        // Variables that are not UTF-8 are ignored.
+        // A value that is not UTF-8 keeps a sign that no setting accepts.
         let process = std::env::vars_os().filter_map(|(name, value)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
+            let value = value.to_string_lossy().into_owned();
+            Some((name.into_string().ok()?, value))
         });
         Self::over_files(process.collect())
     }

@@ -312,7 +312,7 @@ impl SpeculateFile {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
     /// Runs in flight at once, including those that wait for a run slot, before 503.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub max_in_flight: usize,
     /// Bytes of a request body before 413.
     #[schemars(range(min = 1024))]
@@ -351,7 +351,7 @@ pub struct Limits {
     #[schemars(range(min = 1, max = 1_000_000))]
     pub address_per_minute: Option<u32>,
     /// Connections open at once; further ones wait.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub connections: usize,
     /// How long a connection may take to send a request's headers, or be idle between two requests.
     #[schemars(range(min = 1, max = 3600))]

@@ -9,6 +9,7 @@ use super::checker::Check;
 use super::file::{File, ProviderFile};
 use super::presets::{ANTHROPIC, PRESETS, Preset};
 use super::shape::below;
+use super::variables::{NOT_FOR_HEADER, is_for_header};
 use super::{Env, Provider, ProviderKind, RoleModel, source};
 use crate::domain::Role;
 
@@ -153,7 +154,11 @@ impl Check<'_> {
 
     fn api_key(&mut self, name: &str, provider: &ProviderFile) -> Option<SecretString> {
         let variable = key_variable(name, provider);
-        let key = self.env.get(&variable).map(SecretString::from);
+        let key = self.env.get(&variable);
+        if key.is_some_and(|key| !is_for_header(key)) {
+            self.add(&variable, NOT_FOR_HEADER);
+        }
+        let key = key.map(SecretString::from);
         let place = below("/providers", name);
         let sound = self.are_sound(&[&below(&place, "apiKeyEnv"), &below(&place, "keyRequired")]);
         let needed = provider

@@ -14,6 +14,14 @@ use super::database::Database;
 /// The minimum length in characters of a token that cannot be guessed.
 pub const GOOD_TOKEN_CHARS: usize = 16;
 
+/// Why a secret cannot be sent.
+pub(super) const NOT_FOR_HEADER: &str = "has characters that no HTTP header may carry";
+
+/// True if a header of HTTP can carry a secret: printable ASCII.
+pub(super) fn is_for_header(secret: &str) -> bool {
+    secret.chars().all(|c| matches!(c, ' '..='~'))
+}
+
 impl Check<'_> {
     pub(super) fn bind(&mut self) -> (Option<SocketAddr>, Option<SecretString>) {
         let token = self.env.get("CONCLAVE_TOKEN");
@@ -22,6 +30,9 @@ impl Check<'_> {
                 "it has fewer than {GOOD_TOKEN_CHARS} characters and may be guessed; a good one: openssl rand -hex 32"
             );
             self.warn("CONCLAVE_TOKEN", detail);
+        }
+        if token.is_some_and(|token| !is_for_header(token)) {
+            self.add("CONCLAVE_TOKEN", NOT_FOR_HEADER);
         }
         let token = token.map(SecretString::from);
         let text = self.env.get_or("CONCLAVE_BIND", "127.0.0.1:8080");

@@ -37,6 +37,8 @@ fn no_secret_shows_in_debug_output() {
 #[test]
 fn a_wrong_address_of_a_database_is_not_shown() {
     let bad = [
+        "sqlite::memory:",
+        "sqlite://data/\u{fffd}.db",
         "sqlite:",
         "sqlite://",
         "sqlite://?mode=rwc",
@@ -69,6 +71,9 @@ fn a_short_token_is_warned_of_and_not_shown() {
 #[test]
 fn variables_that_cannot_be_obeyed_are_problems() {
     let bad = [
+        ("CONCLAVE_TOKEN", "пароль-пароль-пароль"),
+        ("CONCLAVE_TOKEN", "sixteen\u{fffd}characte"),
+        ("ANTHROPIC_API_KEY", "sk-a\nb"),
         ("LOG_FORMAT", "xml"),
         ("RUST_LOG", "conclave=loud"),
         ("ATTACHMENT_HOSTS", "https://cdn.example/x"),
@@ -108,6 +113,7 @@ fn variables_that_cannot_be_obeyed_are_problems() {
         ("NORMAL_MAX_USD", "1000000"),
         ("DATABASE_URL", "sqlite://data/conclave.db"),
         ("DATABASE_URL", "sqlite:///srv/a.db"),
+        ("DATABASE_URL", "sqlite:////srv/a.db"),
         ("DATABASE_URL", "sqlite:a.db?mode=rwc"),
         ("DATABASE_URL", "postgres://db/conclave"),
         (

@@ -1,6 +1,7 @@
 //! Tests questions and answers, interruptions, `--server`, and the exit codes of failures.
 
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
 
 use regex::Regex;
@@ -92,6 +93,23 @@ async fn an_interrupted_run_is_cancelled_before_the_command_ends() {
         let runs = cli.run(&["runs", "--json"]).await.1;
         assert!(runs.contains(r#""state":"cancelled""#), "{runs}");
     }
+}
+
+#[tokio::test]
+async fn a_full_standard_error_stops_no_question_and_bytes_are_no_token() {
+    let cli = CommandLine::new().await;
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut command = cli.command(&["ask", QUESTION], &[]);
+    let child = command.stderr(full.unwrap()).spawn().unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("100 °C"));
+
+    let token = std::ffi::OsStr::from_bytes(b"\xffsecretsecretsecretsecret");
+    let mut command = cli.command(&["config", "check"], &[]);
+    let checked = command.env("CONCLAVE_TOKEN", token).output().await.unwrap();
+    assert_eq!(checked.status.code(), Some(3), "{checked:?}");
+    assert!(String::from_utf8_lossy(&checked.stderr).contains("CONCLAVE_TOKEN"));
 }
 
 #[tokio::test]

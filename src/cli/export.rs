@@ -13,7 +13,7 @@ use super::printable::escaped_json;
 use super::show::open;
 use crate::config::Env;
 use crate::domain::counted;
-use crate::journal::{Error, RunFilter, Store};
+use crate::journal::{Error, RunFilter, Store, prove};
 
 /// The number of runs that are read at a time.
 const PAGE: u32 = 200;
@@ -63,7 +63,7 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
             if altered.is_empty() {
                 return Ok(());
             }
-            let why = "exported as they are, but an import will refuse them";
+            let why = "exported as they are; an import refuses those whose entries were altered";
             Err(fail(
                 Exit::Altered,
                 format!("{}\n{why}", altered.join("\n")),
@@ -108,8 +108,11 @@ async fn write(
                 written.unfinished += 1;
                 continue;
             };
+            let entries = store.entries(row.id, 0).await.map_err(Failed::Store)?;
             if let Err(fault) = archive.verify(&row.head_hash) {
                 written.altered.push(fault.to_string());
+            } else if let Err(fault) = prove(&row, &entries) {
+                written.altered.push(format!("run {}: {fault}", row.id));
             }
             let line = serde_json::to_string(&archive);
             let line = line.map_err(|error| Failed::Output(error.into()))?;

@@ -114,6 +114,9 @@ impl From<MigrateError> for Error {
     fn from(error: MigrateError) -> Self {
         match error {
             MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
+            MigrateError::VersionMissing(version) => Error::Migration(format!(
+                "the database has schema {version} of a newer release: use that release or a newer one"
+            )),
             other => Error::Migration(format!("the database's schema: {other}")),
         }
     }
@@ -128,6 +131,9 @@ fn of_sqlite(code: &str) -> String {
         "778" => NO_GROWTH.to_owned(),
         "8" | "1032" | "14" => "the file cannot be written".to_owned(),
         "26" => "the file is no SQLite database".to_owned(),
+        "11" | "267" | "523" | "779" => {
+            "the file is damaged: restore a backup (conclave restore)".to_owned()
+        }
         code => format!("SQLite error {code}"),
     }
 }

@@ -71,6 +71,9 @@ async fn an_altered_journal_fails_the_verification() {
         assert_eq!(proof.0, 9, "{change}");
         let said = proof.2;
         assert!(said.contains(&format!("its {column} is not")), "{said}");
+        let exported = cli.run(&["export"]).await;
+        assert_eq!(exported.0, 9, "{change}");
+        assert!(exported.2.contains(column), "{}", exported.2);
         sql(format!(
             "UPDATE runs SET {back} FROM was WHERE was.id = runs.id"
         ))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the release without the in-process model, and packs it into a tarball and a Debian package
-# in dist/. Tests both at the end: see scripts/dist-test.sh. `scripts/dist.sh tarball` makes and
+# Builds the release without the in-process model by scripts/pgo.sh, and packs it into a tarball and
+# a Debian package in dist/. Tests both at the end: see scripts/dist-test.sh. `scripts/dist.sh tarball` makes and
 # tests only the tarball.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -23,13 +23,11 @@ aarch64-unknown-linux-gnu) architecture=arm64 ;;
 *) fail "no packages are made for $triple: build with 'cargo build --release --locked'" ;;
 esac
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-target=${CARGO_TARGET_DIR:-target}
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-cargo build --release --locked --bin conclave --features grammars
-binary=$target/release/conclave
+binary=$(scripts/pgo.sh grammars)
 scripts/licences.py "$triple" >"$scratch/third-party-licences.txt" || fail "the licences of the crates could not be read"
 mkdir "$scratch/completions"
 for shell in bash zsh fish; do

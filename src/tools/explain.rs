@@ -12,7 +12,7 @@ use super::citations;
 use super::propose::summaries;
 use super::screen;
 use super::view;
-use crate::committee::{CallError, Consultation, Deps, Failure, consult};
+use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently};
 use crate::domain::Role;
 use crate::journal::{Event, Explained, ExplanationSource, RunContext, StepFinished};
 
@@ -94,8 +94,8 @@ async fn stated(
             appendix: rejected.last().map(again).unwrap_or_default(),
             ..consultation(&asked, until)
         };
-        let text = match consult::<Explanation>(run, deps, consultation).await {
-            Ok((Explanation { explanation }, _)) => explanation.trim().to_owned(),
+        let text = match consult_persistently::<Explanation>(run, deps, consultation).await {
+            Ok(Explanation { explanation }) => explanation.trim().to_owned(),
             Err(CallError::NoOutput(failed)) => {
                 rejected.push(format!("the model gave no text ({})", failed.cause));
                 return Ok(None);

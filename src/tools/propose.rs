@@ -15,7 +15,7 @@ use super::output::one_line;
 use super::tool::{Step, Tool};
 use super::validate::{QUERIES, is_empty, validate};
 use super::view;
-use crate::committee::{CallError, Consultation, Deps, Failure, consult_repaired};
+use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently};
 use crate::domain::{EvidenceFocus, PlanIntent, PlanStep, Role, ToolPlan};
 use crate::journal::{ActionOutcome, Ending, Event, RunContext, ToolIntake, ToolPlanned};
 
@@ -74,7 +74,7 @@ pub async fn propose(
     let request = &run.accepted().question.message;
     let question = input(request, &focus, &evidence);
     let asked = consultation(&question, Instant::now() + deadline);
-    let draft = match consult_repaired::<Draft>(run, deps, asked).await {
+    let draft = match consult_persistently::<Draft>(run, deps, asked).await {
         Ok(draft) => draft,
         Err(CallError::NoOutput(failed)) => return Err(Failure::master("plan", &failed)),
         Err(CallError::Stopped(failure)) => return Err(failure),

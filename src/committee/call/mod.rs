@@ -54,8 +54,26 @@ pub async fn buy_checked<T>(
 where
     T: DeserializeOwned + JsonSchema + Send + 'static,
 {
+    buy_shaped(run, deps, ask, &schema_of::<T>(), (check, salvage)).await
+}
+
+/// Like [`buy_checked`]. The request carries the schema `wanted`; the answer is checked against the
+/// schema of `T`.
+async fn buy_shaped<T>(
+    run: &RunContext,
+    deps: &Deps,
+    ask: CallSpec<'_>,
+    wanted: &Arc<Schema>,
+    (check, salvage): (
+        impl Fn(&T) -> Vec<Problem> + Sync,
+        impl Fn(&str) -> Option<(T, Salvaged)> + Sync,
+    ),
+) -> Result<Typed<T>, CallError>
+where
+    T: DeserializeOwned + JsonSchema + Send + 'static,
+{
     let schema = schema_of::<T>();
-    let first = buy(run, deps, &ask, Some(&schema), None).await?;
+    let first = buy(run, deps, &ask, Some(wanted), None).await?;
     let read = || parse_checked(&first, &schema, &check);
     let reading = format!("reading {}", ask.step);
     let (parsed, problems) = run.compute_text(&reading, read).await?;
@@ -83,7 +101,7 @@ where
         return Ok(typed(parsed, obtained, &first));
     }
     let broken = (&first, problems.as_slice());
-    let (repaired, starved) = repaired(run, deps, &ask, &schema, broken).await?;
+    let (repaired, starved) = repaired(run, deps, &ask, wanted, broken).await?;
     let notes = problems.iter().map(ToString::to_string);
     let of_cause = |cause| CallFailure::of_problems(cause, &problems);
     let failure = match (repaired, parsed) {
@@ -111,18 +129,19 @@ async fn repaired<T>(
     run: &RunContext,
     deps: &Deps,
     ask: &CallSpec<'_>,
-    schema: &Arc<Schema>,
+    wanted: &Arc<Schema>,
     broken: Repair<'_>,
 ) -> Result<(Option<Typed<T>>, bool), CallError>
 where
     T: DeserializeOwned + JsonSchema + Send + 'static,
 {
-    let answer = match buy(run, deps, ask, Some(schema), Some(broken)).await {
+    let answer = match buy(run, deps, ask, Some(wanted), Some(broken)).await {
         Ok(answer) => answer,
         Err(error) => return Ok((None, error.no_output()?.starved)),
     };
+    let schema = schema_of::<T>();
     let read = || {
-        let parsed = conclave_lenient_json::parse::<T>(&answer.text, schema).ok()?;
+        let parsed = conclave_lenient_json::parse::<T>(&answer.text, &schema).ok()?;
         Some(typed(parsed, Obtained::Repaired, &answer))
     };
     let reading = format!("reading {}/repair", ask.step);
@@ -163,6 +182,23 @@ fn typed<T>(parsed: Parsed<T>, obtained: Obtained, answer: &Answer) -> Typed<T> 
     }
 }
 
+/// Like [`call_json`], with a schema `wanted` of its own for the request.
+///
+/// # Errors
+/// Like [`call_json`].
+pub async fn call_shaped<T>(
+    run: &RunContext,
+    deps: &Deps,
+    ask: CallSpec<'_>,
+    wanted: &Arc<Schema>,
+) -> Result<T, CallError>
+where
+    T: DeserializeOwned + JsonSchema + Send + 'static,
+{
+    let asked = buy_shaped(run, deps, ask, wanted, (|_: &T| vec![], |_: &str| None));
+    Ok(asked.await?.value)
+}
+
 /// Gets a JSON value of type `T` with exactly one call, which may use all the time until the stage
 /// ends. The request carries the schema `wanted`; the answer is checked against the schema of `T`.
 /// The returned flag is true if the JSON needed repair or was cut at the token limit.
@@ -178,68 +214,16 @@ pub async fn call_once<T>(
 where
     T: DeserializeOwned + JsonSchema + Send + 'static,
 {
-    let read = read_once(run, deps, ask, wanted, None).await?;
-    read.map_err(|(_, problems)| malformed(&problems))
-}
-
-/// As [`call_once`], with one further call for the repair of an answer that does not satisfy the
-/// schema of `T`.
-///
-/// # Errors
-/// Like [`call_json`].
-pub async fn call_repaired<T>(
-    run: &RunContext,
-    deps: &Deps,
-    ask: &CallSpec<'_>,
-    wanted: &Arc<Schema>,
-) -> Result<T, CallError>
-where
-    T: DeserializeOwned + JsonSchema + Send + 'static,
-{
-    let (answer, problems) = match read_once(run, deps, ask, wanted, None).await? {
-        Ok((value, _)) => return Ok(value),
-        Err(broken) => broken,
-    };
-    let repair = Some((&answer, problems.as_slice()));
-    match read_once(run, deps, ask, wanted, repair).await {
-        Ok(Ok((value, _))) => Ok(value),
-        Ok(Err(_)) | Err(CallError::NoOutput(_)) => Err(malformed(&problems)),
-        Err(stopped) => Err(stopped),
-    }
-}
-
-fn malformed(problems: &[Problem]) -> CallError {
-    CallFailure::of_problems(FailureCause::MalformedOutput, problems).into()
-}
-
-type Read<T> = Result<(T, bool), (Answer, Vec<Problem>)>;
-
-/// Makes one call, and reads its answer.
-async fn read_once<T>(
-    run: &RunContext,
-    deps: &Deps,
-    ask: &CallSpec<'_>,
-    wanted: &Arc<Schema>,
-    repair: Option<Repair<'_>>,
-) -> Result<Read<T>, CallError>
-where
-    T: DeserializeOwned + JsonSchema + Send + 'static,
-{
     let Some(model) = deps.role(ask.role) else {
         return Err(CallFailure::not_configured(ask.role).into());
-    };
-    let calm = model.with_least_effort();
-    let (step, model) = match repair {
-        Some(_) => (format!("{}/repair", ask.step), &calm),
-        None => (ask.step.clone(), model),
     };
     let attempts = Attempts {
         run,
         deps,
         ask,
         schema: Some(wanted),
-        repair,
-        step,
+        repair: None,
+        step: ask.step.clone(),
         once: true,
     };
     let limit = attempts.limit(model);
@@ -256,15 +240,14 @@ where
     let schema = schema_of::<T>();
     let read = || conclave_lenient_json::parse::<T>(&answer.text, &schema);
     let reading = format!("reading {}", attempts.step);
-    let parsed = match run.compute_text(&reading, read).await? {
-        Ok(parsed) => parsed,
-        Err(problems) => return Ok(Err((answer, problems))),
-    };
+    let parsed = run.compute_text(&reading, read).await?;
+    let parsed = parsed
+        .map_err(|problems| CallFailure::of_problems(FailureCause::MalformedOutput, &problems))?;
     // A surrounding code fence does not count as needing repair.
     let is_fenced =
         || parsed.notes.len() == 1 && conclave_lenient_json::is_only_fenced(&answer.text);
     let is_damaged = answer.is_cut() || !(parsed.clean || is_fenced());
-    Ok(Ok((parsed.value, is_damaged)))
+    Ok((parsed.value, is_damaged))
 }
 
 /// Returns the answer of an output's only attempt.

@@ -1,6 +1,5 @@
 //! Gets one typed answer of one model, for code outside the committee. The run's journal has its
-//! intent, reservation and settlement, as for every call. There is no retry and no fallback, because
-//! a client waits.
+//! intent, reservation and settlement, as for every call.
 
 use conclave_lenient_json::Schema;
 use rand::rngs::ChaCha12Rng;
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-use crate::committee::call::{CallSpec, call_once, call_repaired, message};
+use crate::committee::call::{CallSpec, call_once, call_shaped, message};
 use crate::committee::deps::Deps;
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::price::{Length, priced};
@@ -36,8 +35,8 @@ pub struct Consultation<'a> {
     pub until: Instant,
 }
 
-/// Makes the call. Returns the answer, and true if its JSON needed repair or was cut at the token
-/// limit.
+/// Makes the call once: no retry and no fallback, because a client waits. Returns the answer, and
+/// true if its JSON needed repair or was cut at the token limit.
 ///
 /// # Errors
 /// [`CallError`] says why there is no answer, or stops the run.
@@ -54,11 +53,12 @@ where
     call_once::<T>(run, deps, &spec, &schema).await
 }
 
-/// As [`consult`], with one further call for the repair of a malformed answer.
+/// As [`consult`], but as an agent of the committee is called: with retries, the role's fallback, and
+/// one further call for the repair of a malformed answer.
 ///
 /// # Errors
 /// As [`consult`].
-pub async fn consult_repaired<T>(
+pub async fn consult_persistently<T>(
     run: &RunContext,
     deps: &Deps,
     asked: Consultation<'_>,
@@ -68,7 +68,7 @@ where
 {
     let schema = Arc::new(Schema::new(asked.schema.clone()));
     let spec = spec(deps, asked, run.accepted().seed)?;
-    call_repaired::<T>(run, deps, &spec, &schema).await
+    call_shaped::<T>(run, deps, spec, &schema).await
 }
 
 /// Prices a call that is not made.

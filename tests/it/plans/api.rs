@@ -5,6 +5,7 @@ use conclave::journal::{Event, Explained, StepFinished};
 use serde_json::{Value, json};
 
 use crate::access::token;
+use crate::support::Fault;
 
 use super::{Bench, LIB, asks, authorizes, create, folder, hold, read, step};
 
@@ -153,6 +154,21 @@ async fn a_changed_plan_is_checked_again_and_journaled() {
     assert_eq!(execution["plan"]["steps"][0]["step_id"], "mine");
     let path = format!("/api/plans/{}", view["planId"].as_str().unwrap());
     hold(bench.app.get(&path).await, 200, "/modified/by", "Ada (u1)");
+}
+
+#[tokio::test]
+async fn a_provider_that_is_overloaded_for_a_moment_is_asked_again() {
+    let bench = Bench::new().await;
+    bench.proposes("READ", &[read("src/lib.rs")], &[]);
+    bench.explains("tool_explain", "src/lib.rs was read.");
+    for call in ["tool_plan", "tool_explain"] {
+        bench.provider.on(call, Fault::Status(529)).once();
+    }
+    let (_, execution) = bench.executed("Show it").await;
+    assert_eq!(execution["explanation"]["source"], "model", "{execution}");
+    for call in ["tool_plan", "tool_explain"] {
+        assert_eq!(bench.provider.count_step(call), 2, "{call}");
+    }
 }
 
 #[tokio::test]

@@ -43,13 +43,20 @@ mod terminal;
 mod token;
 mod verify;
 
+use std::process::ExitCode;
+use std::time::Duration;
+
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::app;
 use crate::config::Env;
 use crate::domain::Mode;
 
-pub use exit::Exit;
+use exit::Exit;
+
+/// How long the process waits at its end for tasks that cannot be aborted, such as CPU-heavy
+/// pieces. Their runs are resumed later.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// A committee of language models: independent agents answer, an engine scores them, a master
 /// writes one reply whose confidence is earned, inside a hard cost cap, with an audit.
@@ -137,8 +144,25 @@ pub fn command_line() -> clap::Command {
     Arguments::command()
 }
 
-/// Parses the command line and executes its command.
-pub async fn run() -> Exit {
+/// Parses the command line and executes its command on a runtime of its own.
+pub fn main() -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tell!("conclave: the runtime cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let exit = runtime.block_on(run());
+    // Without a time limit, a CPU-heavy piece would delay the exit until it ends.
+    runtime.shutdown_timeout(LAST_WAIT);
+    exit.into()
+}
+
+async fn run() -> Exit {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -79,12 +79,18 @@ pub fn from_text(text: &str, env: &Env) -> Result<Config, Problems> {
 }
 
 fn shaped(text: &str) -> Shaped {
+    let unreadable = |detail: String| {
+        let place = "/".into();
+        Shaped::unreadable(Problem { place, detail })
+    };
+    if text.starts_with('\u{feff}') {
+        return unreadable(
+            "begins with a byte order mark: save the file as UTF-8 without one".into(),
+        );
+    }
     match serde_json::from_str(text) {
         Ok(Unambiguous(value)) => shape(value),
-        Err(error) => Shaped::unreadable(Problem {
-            place: "/".into(),
-            detail: format!("not valid JSON: {error}"),
-        }),
+        Err(error) => unreadable(format!("not valid JSON: {error}")),
     }
 }
 

@@ -22,7 +22,7 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::at`].
-    pub fn of(env: &Env) -> Result<Self, &'static str> {
+    pub fn of(env: &Env) -> Result<Self, String> {
         let usual = || Ok(Self::Sqlite(data_folder(env).join("conclave.db")));
         env.get("DATABASE_URL").map_or_else(usual, Self::at)
     }
@@ -30,34 +30,110 @@ impl Database {
     /// Reads an address: `sqlite://PATH`, `postgres://...` or `postgresql://...`.
     ///
     /// # Errors
-    /// What is wrong with it, without any part of it.
-    pub fn at(address: &str) -> Result<Self, &'static str> {
+    /// What is wrong with it, without its password or the value of a parameter.
+    pub fn at(address: &str) -> Result<Self, String> {
         match address.split_once(':') {
-            _ if address.contains('\u{fffd}') => Err("is not UTF-8"),
-            Some(("sqlite", ":memory:")) => {
-                Err("is a database in memory, which would be lost: sqlite://data/conclave.db")
-            }
+            _ if address.contains('\u{fffd}') => Err("is not UTF-8".into()),
+            Some(("sqlite", ":memory:")) => Err(
+                "is a database in memory, which would be lost: sqlite://data/conclave.db".into(),
+            ),
             Some(("sqlite", rest)) => {
-                let file = rest.strip_prefix("//").unwrap_or(rest).split('?').next();
-                let file = file.filter(|file| !file.trim_start_matches('/').is_empty());
-                let file = file.ok_or("names no file: sqlite://data/conclave.db")?;
+                let file = rest.strip_prefix("//").unwrap_or(rest);
+                let (file, parameters) = file.split_once('?').unwrap_or((file, ""));
+                // The only mode: the file is read and written, and made if it is missing.
+                if !matches!(parameters, "" | "mode=rwc") {
+                    return Err("has a parameter other than mode=rwc".into());
+                }
+                if file.trim_start_matches('/').is_empty() {
+                    return Err("names no file: sqlite://data/conclave.db".into());
+                }
                 Ok(Self::Sqlite(PathBuf::from(file)))
             }
             Some(("postgres" | "postgresql", _)) => {
-                let is_named = Url::parse(address).is_ok_and(|url| names_a_database(&url));
-                is_named
-                    .then(|| Self::Postgres(SecretString::from(address)))
-                    .ok_or(
-                        "names no host and database: postgres://USER:PASSWORD@HOST/DATABASE, with the signs \
-                         /?#[]@:% of a password in percent encoding",
-                    )
+                let url = Url::parse(address).ok().filter(names_a_database);
+                let url = url.ok_or(
+                    "names no host and database: postgres://USER:PASSWORD@HOST/DATABASE, with the signs \
+                     /?#[]@:% of a password in percent encoding",
+                )?;
+                check_parameters(&url)?;
+                Ok(Self::Postgres(SecretString::from(address)))
             }
             _ => Err(
                 "begins with neither sqlite:// nor postgres://, such as sqlite://data/conclave.db or \
-                 postgres://USER:PASSWORD@HOST/DATABASE",
+                 postgres://USER:PASSWORD@HOST/DATABASE"
+                    .into(),
             ),
         }
     }
+}
+
+/// The parameters that an address of PostgreSQL may have, beside `options[NAME]`. The driver would
+/// ignore an unknown one and log it with its value.
+const PARAMETERS: [&str; 18] = [
+    "application_name",
+    "dbname",
+    "host",
+    "hostaddr",
+    "options",
+    "password",
+    "port",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "ssl-mode",
+    "ssl-root-cert",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "statement-cache-capacity",
+    "user",
+];
+
+/// The values of `sslmode`.
+const TLS_MODES: [&str; 6] = [
+    "disable",
+    "allow",
+    "prefer",
+    "require",
+    "verify-ca",
+    "verify-full",
+];
+
+/// Checks the parameters of an address of PostgreSQL, and that it names one host.
+fn check_parameters(url: &Url) -> Result<(), String> {
+    let mut hosts: Vec<String> = url.host_str().map(str::to_owned).into_iter().collect();
+    for (name, value) in url.query_pairs() {
+        let is_option = matches!(
+            &*name,
+            "options[search_path]" | "options[statement_timeout]"
+        );
+        let is_good = match &*name {
+            "sslmode" | "ssl-mode" => TLS_MODES.contains(&&*value),
+            "port" => value.parse::<u16>().is_ok(),
+            "statement-cache-capacity" => value.parse::<u32>().is_ok(),
+            "hostaddr" => value.parse::<std::net::IpAddr>().is_ok(),
+            "host" => {
+                hosts.push(value.into_owned());
+                true
+            }
+            known => is_option || PARAMETERS.contains(&known),
+        };
+        if is_good {
+            continue;
+        }
+        let is_name = |c: &char| c.is_ascii_alphanumeric() || "-_[]".contains(*c);
+        let plain: String = name.chars().filter(is_name).take(40).collect();
+        return Err(match &*name {
+            "sslmode" | "ssl-mode" => format!("has no known {plain}: {}", TLS_MODES.join(", ")),
+            known if PARAMETERS.contains(&known) => format!("has an invalid value of {plain}"),
+            _ => format!("has a parameter that is not known: {plain}"),
+        });
+    }
+    if hosts.iter().any(|host| host.contains(',')) {
+        return Err("names more than one host".into());
+    }
+    Ok(())
 }
 
 fn names_a_database(url: &Url) -> bool {

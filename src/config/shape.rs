@@ -81,7 +81,14 @@ pub(super) fn shape(mut value: Value) -> Shaped {
                 if value.pointer(&place).is_none() || shaped.broken.contains(&place) {
                     return unreadable(detail);
                 }
-                shaped.take_out(&mut value, place, detail);
+                let inside = format!("{place}/");
+                // A list or map may not be the same type without a part that was taken out.
+                if shaped.broken.iter().any(|it| it.starts_with(&inside)) {
+                    take_out(&mut value, &place);
+                    shaped.broken.insert(place);
+                } else {
+                    shaped.take_out(&mut value, place, detail);
+                }
             }
         }
     }
@@ -106,20 +113,25 @@ fn mistakes(error: &ValidationError<'_>, found: &mut Vec<(String, String)>) {
             };
             match context.iter().find(inside) {
                 Some(errors) => errors.iter().for_each(|error| mistakes(error, found)),
-                None => found.push((place, one_of(context).unwrap_or_else(|| error.to_string()))),
+                None => found.push((place, one_of(context))),
             }
         }
         ValidationErrorKind::OneOfNotValid { context } => {
-            found.push((place, one_of(context).unwrap_or_else(|| error.to_string())));
+            found.push((place, one_of(context)));
         }
         _ => found.push((place, error.to_string())),
     }
 }
 
-/// Returns the problem of a value that is not one of a fixed set of words, with these words.
-fn one_of(context: &[Vec<ValidationError<'_>>]) -> Option<String> {
+/// Returns the problem of a value that has none of some forms: the words that it can be, else what
+/// each form lacks.
+fn one_of(context: &[Vec<ValidationError<'_>>]) -> String {
     let words = words(context);
-    (!words.is_empty()).then(|| format!("not one of {}", words.join(", ")))
+    if words.is_empty() {
+        let each = context.iter().flatten().map(ToString::to_string);
+        return each.collect::<Vec<_>>().join(", and ");
+    }
+    format!("not one of {}", words.join(", "))
 }
 
 fn words(context: &[Vec<ValidationError<'_>>]) -> Vec<String> {

@@ -142,10 +142,13 @@ fn unreadable(place: &str, path: &str, error: &std::io::Error) -> Problem {
     } else {
         String::new()
     };
-    let kind = error.kind();
+    let why = match error.kind() {
+        ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
+        kind => kind.to_string(),
+    };
     Problem {
         place: place.to_owned(),
-        detail: format!("cannot read the config file {path:?}: {kind}{hint}"),
+        detail: format!("cannot read the config file {path:?}: {why}{hint}"),
     }
 }
 

@@ -47,6 +47,10 @@ fn a_wrong_address_of_a_database_is_not_shown() {
         "postgres://ada:planted-secret@db",
         "postgres://ada:planted-secret@/conclave",
         "postgres://ada:planted-secret#@db/conclave",
+        "postgres://ada:planted-secret@db/conclave?passwrod=planted-secret",
+        "postgres://ada:planted-secret@db/conclave?sslmode=planted-secret",
+        "postgres://ada:planted-secret@db,other/conclave",
+        "sqlite://a.db?mode=ro",
     ];
     for bad in bad {
         let problems = loaded(&[], &[("DATABASE_URL", bad)]).unwrap_err();

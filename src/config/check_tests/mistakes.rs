@@ -47,6 +47,20 @@ fn a_mistake_of_any_kind_hides_no_other_and_makes_none() {
 }
 
 #[test]
+fn a_setting_of_several_forms_is_one_problem_in_words() {
+    for (wrong, why) in [
+        (json!(["x"]), r#""x" is not one of"#),
+        (json!("ask"), r#"is not of type "boolean", and"#),
+    ] {
+        let problems = loaded(&[("/policy/speculate", wrong)], &[]).unwrap_err().0;
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].detail.contains(why), "{problems:?}");
+    }
+    let marked = from_text(&format!("\u{feff}{SHIPPED}"), &env(&[])).unwrap_err();
+    assert!(marked.to_string().contains("byte order mark"), "{marked}");
+}
+
+#[test]
 fn a_model_without_a_price_and_a_missing_role_are_refused() {
     let unknown = [("SOLVER_MODEL", "claude-unknown")];
     let expected = ["/models/roles/solver/model"];

@@ -7,48 +7,13 @@ use url::Url;
 
 use crate::journal::Error;
 
-/// The parameters that an address may have. The driver would ignore an unknown one and log it with
-/// its value.
-const PARAMETERS: [&str; 20] = [
-    "application_name",
-    "dbname",
-    "host",
-    "hostaddr",
-    "options",
-    "password",
-    "port",
-    "ssl-ca",
-    "ssl-cert",
-    "ssl-key",
-    "ssl-mode",
-    "ssl-root-cert",
-    "sslcert",
-    "sslkey",
-    "sslmode",
-    "sslrootcert",
-    "statement-cache-capacity",
-    "user",
-    "options[search_path]",
-    "options[statement_timeout]",
-];
-
+/// Returns the driver's options. The configuration has checked the parameters.
 pub(super) fn read(url: &str) -> Result<PgConnectOptions, Error> {
     let refused = |why: String| Error::Unavailable(format!("DATABASE_URL {why}"));
     let url = Url::parse(url)
         .map_err(|_| refused("is not an address: postgres://USER:PASSWORD@HOST/DATABASE".into()))?;
-    for (name, _) in url.query_pairs() {
-        if !PARAMETERS.contains(&&*name) {
-            let plain: String = name
-                .chars()
-                .filter(|c| c.is_ascii_alphanumeric() || "-_[]".contains(*c))
-                .collect();
-            return Err(refused(format!(
-                "has a parameter that is not known: {plain}"
-            )));
-        }
-    }
     let options = PgConnectOptions::from_url(&url)
-        .map_err(|_| refused("has a parameter with a value that cannot be".into()))?;
+        .map_err(|_| refused("has a parameter with an invalid value".into()))?;
     let options = if options.get_application_name().is_none() {
         options.application_name("conclave")
     } else {
@@ -66,12 +31,8 @@ mod tests {
         let cases = [
             ("postgres://ada:planted@", "is not an address"),
             (
-                "postgres://ada:planted@db/x?passwrod=planted",
-                "not known: passwrod",
-            ),
-            (
                 "postgres://ada:planted@db/x?sslmode=planted",
-                "a value that cannot be",
+                "an invalid value",
             ),
         ];
         for (url, why) in cases {

@@ -78,6 +78,10 @@ pub(super) fn memory(
     Ok(Memory::new(Arc::clone(store), clock.clone(), embedder))
 }
 
+/// Minimum length of a password that is removed from texts. Shorter ones are often words that an
+/// answer may need ("postgres"), and no model is told them.
+const MIN_PASSWORD_CHARS: usize = 16;
+
 /// Returns every secret of the configuration, for redaction.
 pub(super) fn secrets(config: &Config) -> Vec<SecretString> {
     let passwords = config
@@ -96,9 +100,10 @@ pub(super) fn secrets(config: &Config) -> Vec<SecretString> {
         .providers
         .values()
         .flat_map(|p| p.api_key.iter().chain(&p.secrets).cloned());
-    keys.chain(passwords)
-        .chain(config.token.clone())
-        .chain(database)
+    let passwords = passwords.chain(database);
+    let is_long = |it: &SecretString| it.expose_secret().chars().count() >= MIN_PASSWORD_CHARS;
+    keys.chain(config.token.clone())
+        .chain(passwords.filter(is_long))
         .collect()
 }
 

@@ -35,7 +35,7 @@ pub use crate::domain::CallStop;
 pub use circuit::{BreakerSettings, CircuitPosition};
 pub use limit::{Load, RunSlot, RunSlots};
 pub use provider::{ProviderKind, ProviderSpec};
-pub use redact::without_secrets;
+pub use redact::{MIN_SECRET_CHARS, without_secrets};
 pub use registry::Registry;
 pub use sse::{StreamEvent, StreamReader};
 pub use system_text::SystemText;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use secrecy::{ExposeSecret, SecretString};
 
 /// Minimum length of a secret. A shorter one may be an ordinary word.
-const MIN_SECRET_CHARS: usize = 16;
+pub const MIN_SECRET_CHARS: usize = 8;
 
 /// How often a text is decoded: JSON in a string of JSON in a string of JSON.
 const MAX_LAYERS: usize = 4;
@@ -178,6 +178,16 @@ mod tests {
             let cleaned = clean(&format!("a \\n {written}, {written}."));
             assert_eq!(cleaned, "a \\n [secret], [secret].", "{written}");
         }
+    }
+
+    #[test]
+    fn a_secret_of_eight_characters_is_removed_and_a_shorter_one_may_be_a_word() {
+        let cleaned = |secret: &str| {
+            let said = format!("The key {secret} is bad.");
+            without_secrets(&said, &[SecretString::from(secret)]).into_owned()
+        };
+        assert_eq!(cleaned("gw-42-xy"), "The key [secret] is bad.");
+        assert_eq!(cleaned("gateway"), "The key gateway is bad.");
     }
 
     #[test]

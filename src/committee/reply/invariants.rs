@@ -16,10 +16,7 @@ use crate::domain::{
     Agent, AgentReport, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Usd, is_question_mark,
 };
 use crate::journal::{AgentOutcome, ChainFault, Draft, Planned, Transcript};
-
-/// Minimum length in characters of a secret that is searched for. A shorter one may be a common
-/// word.
-const MIN_SECRET: usize = 16;
+use crate::llm::MIN_SECRET_CHARS;
 
 /// A rule that a reply breaks. It is logged, so it contains the rule and counts but no text of the
 /// reply.
@@ -267,7 +264,7 @@ impl Violations {
         let long = x
             .secrets
             .iter()
-            .filter(|it| it.chars().count() >= MIN_SECRET);
+            .filter(|it| it.chars().count() >= MIN_SECRET_CHARS);
         let leaks = long.filter(|secret| stands(secret)).count();
         if leaks > 0 {
             let detail = format!("{leaks} in the reply or its audit");

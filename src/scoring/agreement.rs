@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::Answer;
 use super::claims::Claim;
 use super::parsed_output::{Given, ParsedOutput};
 use crate::domain::{Calibration, CrossCheck, Resolution};
@@ -69,11 +68,13 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     let Compared { latest, first, .. } = *panel;
     // Both rounds share the groups: each answer is a node, and equal answers are joined.
     let nodes = nodes(latest, first);
+    let differ = |a: &Node<'_>, b: &Node<'_>| a.answer.normal.differs(&b.answer.normal);
     let joined = |a: &Node<'_>, b: &Node<'_>| {
-        a.answer.normal.same(&b.answer.normal) || panel.told_same(a, b)
+        a.answer.normal.same(&b.answer.normal) || panel.told_same(a, b) && !differ(a, b)
     };
-    let excludes = |a: &Node<'_>, b: &Node<'_>| {
-        a.answer.normal.excludes(&b.answer.normal) && !panel.told_same(a, b)
+    let excludes = |a: &Node<'_>, b: &Node<'_>| match panel.told_same(a, b) {
+        true => differ(a, b),
+        false => a.answer.normal.excludes(&b.answer.normal),
     };
     let components = without_bridges(&nodes, components(&nodes, joined), excludes);
     let group = |component: &Vec<usize>| {
@@ -226,8 +227,7 @@ fn answer_of<'a>(now: &'a ParsedOutput<'_>, first: &'a [ParsedOutput<'_>]) -> Op
     now.answer.as_ref().or_else(|| earlier()?.answer.as_ref())
 }
 
-/// Returns the comparable answers of both rounds. If some answers are yes or no, an answer that is
-/// neither is not counted as a vote.
+/// Returns the comparable answers of both rounds.
 fn nodes<'a>(latest: &'a [ParsedOutput<'_>], first: &'a [ParsedOutput<'_>]) -> Vec<Node<'a>> {
     let node = |in_first, at, agent, answer| Node {
         in_first,
@@ -241,14 +241,7 @@ fn nodes<'a>(latest: &'a [ParsedOutput<'_>], first: &'a [ParsedOutput<'_>]) -> V
     let then = first.iter().enumerate().filter(|(_, then)| then.counts());
     let then =
         then.filter_map(|(at, then)| Some(node(true, at, then.agent(), then.answer.as_ref()?)));
-    let mut nodes: Vec<Node<'_>> = now.chain(then).collect();
-    if nodes
-        .iter()
-        .any(|node| matches!(node.answer.normal, Answer::YesNo(_)))
-    {
-        nodes.retain(|node| !matches!(node.answer.normal, Answer::Words(_)));
-    }
-    nodes
+    now.chain(then).collect()
 }
 
 /// Returns the connected components of the nodes. They do not depend on the order of the panel.

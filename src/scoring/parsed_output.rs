@@ -76,7 +76,10 @@ pub(super) struct ParsedOutput<'a> {
     pub figures: BTreeSet<String>,
     /// The parser's verdicts on fenced code blocks. Blocks that the request has too are left out.
     pub code: Vec<Soundness>,
+    /// None too if its units tagged as the answer give different ones.
     pub answer: Option<Given>,
+    /// True if its units tagged as the answer give different ones.
+    pub several_answers: bool,
     /// The id of the unit that is the final answer.
     pub answer_unit: Option<&'a str>,
     pub path: Path,
@@ -97,8 +100,12 @@ impl<'a> ParsedOutput<'a> {
         let (body, counts) = body(output);
         let Markdown { prose, blocks, .. } = read_markdown(&body);
         let words = words(&body);
-        let (answer, answer_unit) = answer(output, request).unzip();
-        let answer = answer.flatten();
+        let answers = answers(output, request);
+        let answer_unit = answers.first().map(|(_, unit)| *unit);
+        let mut given: Vec<Given> = answers.into_iter().filter_map(|(given, _)| given).collect();
+        let differ = |[a, b]: &[Given; 2]| !a.normal.same(&b.normal);
+        let several_answers = given.array_windows().any(differ);
+        let answer = (!given.is_empty() && !several_answers).then(|| given.swap_remove(0));
         let number = match answer.as_ref().map(|given: &Given| &given.normal) {
             Some(Answer::Number(number)) => Some(number.value),
             _ => None,
@@ -121,6 +128,7 @@ impl<'a> ParsedOutput<'a> {
             bad_dates: dates::faulty(&prose),
             screening: screen_answer((&request.text, &request.words), (&body, &words), &repeats),
             answer,
+            several_answers,
             answer_unit,
             words,
             body,
@@ -152,8 +160,17 @@ impl<'a> ParsedOutput<'a> {
     }
 }
 
-/// Returns the tagged answer and the id of its unit.
-fn answer<'a>(output: &Output<'a>, request: &Request) -> Option<(Option<Given>, &'a str)> {
+/// Returns the tagged answers, each with the id of its unit.
+fn answers<'a>(output: &Output<'a>, request: &Request) -> Vec<(Option<Given>, &'a str)> {
+    let units = output.report.units.iter().take(MAX_UNITS);
+    let tagged = units.filter(|unit| unit.tags.contains(&Tag::Answer));
+    tagged
+        .map(|unit| (answer(output, &unit.text, request), unit.id.as_str()))
+        .collect()
+}
+
+/// Returns the final answer that a unit states.
+fn answer(output: &Output<'_>, text: &str, request: &Request) -> Option<Given> {
     let read = |text: &str| {
         let letter = letter_of(text, &request.options).map(Answer::Choice);
         let mut normal = letter.or_else(|| parse(text))?;
@@ -165,16 +182,14 @@ fn answer<'a>(output: &Output<'a>, request: &Request) -> Option<(Option<Given>, 
         let text = one_line(text);
         Some(Given { normal, text })
     };
-    let mut units = output.report.units.iter().take(MAX_UNITS);
-    let unit = units.find(|unit| unit.tags.contains(&Tag::Answer))?;
-    let tidied = collapse_whitespace(clip(&unit.text, text::MAX_BYTES));
+    let tidied = collapse_whitespace(clip(text, text::MAX_BYTES));
     let bare = read(&tidied).or_else(|| read(&final_answer(&tidied, &request.options)?));
     // A plain text often answers in a sentence that repeats the request. Only the new words of it
     // are the answer.
     let in_words = matches!(&bare, Some(given) if matches!(given.normal, Answer::Words(_)));
     let repeats = output.obtained == Obtained::Text && in_words;
     let new = || read(&new_words(&tidied, request)?);
-    Some((repeats.then(new).flatten().or(bare), unit.id.as_str()))
+    repeats.then(new).flatten().or(bare)
 }
 
 /// Returns the parsers' verdicts on the blocks. Parsing stops after a block that used up its steps.

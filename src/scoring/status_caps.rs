@@ -8,6 +8,7 @@
 //! | `declines`, `lacks`, `steers` | the cross-check found it | QUARANTINE |
 //! | `injection` | as above, if the task is to write a prompt, which gives orders | QUARANTINE |
 //! | `leaked_prompt`, `partial_refusal` | screening found it | QUARANTINE |
+//! | `several_answers` | its units tagged as the answer give different ones | QUARANTINE |
 //! | `false_last_step` | the equation that states the answer does not hold | QUARANTINE |
 //! | `broken_deliverable` | its code does not parse | QUARANTINE |
 
@@ -60,6 +61,9 @@ pub(super) fn of(
     }
     if screening.has(LeakedPrompt) || obeyed_injection(request, &reading.body) {
         return quarantine(LeakedPrompt.into_str());
+    }
+    if reading.several_answers {
+        return quarantine("several_answers");
     }
     if reading.path.last == Some(false) {
         return quarantine("false_last_step");

@@ -8,17 +8,18 @@ use tokio::time::Instant;
 
 use crate::committee::call::clean::clean;
 use crate::committee::call::prompts::{Rendered, set, unquoted};
-use crate::committee::call::{CallFailure, CallSpec, Typed, buy_text, call_json};
+use crate::committee::call::{CallFailure, CallSpec, Typed, buy_checked, buy_text, call_json};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::output_shapes::Decisions;
 use crate::committee::stages::open_claims::Claim;
 use crate::committee::stages::resolve::{self, Held};
 use crate::committee::stages::round_context::RoundContext;
 use crate::config::{OutputForm, RoleModel};
-use crate::domain::{Agent, AgentReport, Earmark, Role};
+use crate::domain::{Agent, AgentReport, Earmark, Role, Tag};
 use crate::journal::step::AgentStep;
 use crate::journal::{AgentFinished, AgentOutcome, Resolved, RunContext};
 use crate::scoring;
+use conclave_lenient_json::Problem;
 
 impl RoundContext<'_> {
     /// Makes or recalls an agent's part in a round in which it reports.
@@ -99,7 +100,9 @@ impl RoundContext<'_> {
             until,
         };
         let typed = match model.output {
-            OutputForm::Json => call_json::<AgentReport>(self.run, self.deps, ask).await?,
+            OutputForm::Json => {
+                buy_checked(self.run, self.deps, ask, several_answers, |_| None).await?
+            }
             OutputForm::Text => {
                 let typed = buy_text(self.run, self.deps, ask).await?;
                 let message = self.request.full_text();
@@ -234,4 +237,23 @@ fn failed(failure: CallFailure) -> AgentOutcome {
         detail,
         by_deadline,
     }
+}
+
+/// Finds more than one final answer in a report (SPEC 3.4). The same one may be tagged again.
+fn several_answers(report: &AgentReport) -> Vec<Problem> {
+    let units = report.units.iter();
+    let answers: Vec<&str> = units
+        .filter(|unit| unit.tags.contains(&Tag::Answer))
+        .map(|unit| unit.text.trim())
+        .collect();
+    let differ = answers.array_windows().any(|[a, b]| a != b);
+    let problem = || Problem {
+        pointer: "/units".into(),
+        detail: format!(
+            "only one unit may have the tag \"answer\", but {} with different texts have it",
+            answers.len()
+        )
+        .into(),
+    };
+    differ.then(problem).into_iter().collect()
 }

@@ -76,6 +76,7 @@ static DATE: LazyLock<Regex> = LazyLock::new(|| {
         r"(?x)
         (?:
             \b(?P<figures>\d{{4}}-\d{{2}}-\d{{2}}\b | \d{{4}}年\d{{1,2}}月\d{{1,2}}日
+                | \d{{4}}년\s?\d{{1,2}}월\s?\d{{1,2}}일 | \d{{1,2}}/\d{{1,2}}/[12]\d{{3}}\b
                 | \d{{1,2}}\.\s?\d{{1,2}}\.\s?[12]\d{{3}}\b)
             | \b(?P<month1>{month})\.?\s+(?P<day1>\d{{1,2}})(?:st|nd|rd|th)?\b
                 (?:(?:\s*,\s*|\s+(?:\p{{L}}{{2}}\s+)?)(?P<year1>[12]\d{{3}})\b)?
@@ -86,8 +87,8 @@ static DATE: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Returns the dates of a text, in order. All-numeric dates with slashes are left out: whether
-/// "04/07" is in April or July depends on the country.
+/// Returns the dates of a text, in order. All-numeric dates with slashes are left out if the country
+/// decides whether "04/07" is in April or July.
 fn mentions(text: &str) -> Vec<Mention> {
     let found = DATE
         .captures_iter(clip(text, MAX_BYTES))
@@ -96,11 +97,16 @@ fn mentions(text: &str) -> Vec<Mention> {
             let any = |names: [&str; 3]| names.into_iter().find_map(part);
             let number = |text: &str| text.parse::<i16>().ok();
             let figures = part("figures").unwrap_or_default();
+            let has_slashes = figures.contains('/');
             let figures = figures
                 .split(|c: char| !c.is_ascii_digit())
                 .filter_map(number);
             let (year, month, day) = match figures.collect::<Vec<_>>()[..] {
                 [year, month, day] if year > 31 => (Some(year), month, Some(day)),
+                [month, day, year] if has_slashes && month <= 12 && day > 12 => {
+                    (Some(year), month, Some(day))
+                }
+                [day, _, _] if has_slashes && day <= 12 => return None,
                 [day, month, year] => (Some(year), month, Some(day)),
                 _ => {
                     let name = any(["month1", "month2", "month3"])?;
@@ -160,6 +166,7 @@ mod tests {
             "le 4 juillet 1776",
             "4 de julio de 1776",
             "1776年7月4日",
+            "1776년 7월 4일",
             "Thursday, July 4, 1776",
             "Donnerstag, den 4. Juli 1776",
             "on Jul. 4 1776",
@@ -179,6 +186,9 @@ mod tests {
             "40 Junior officers",
         ] {
             assert_eq!(label(text), None, "{text}");
+        }
+        for text in ["18/06/1815", "06/18/1815"] {
+            assert_eq!(label(text).as_deref(), Some("1815-06-18"), "{text}");
         }
     }
 

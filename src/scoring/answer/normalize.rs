@@ -49,10 +49,28 @@ impl Answer {
         }
     }
 
-    /// True if two answers cannot mean the same, because their units differ.
+    /// True if two answers do not say the same, although each may say the same as a third one: "500
+    /// g" and "500 kg".
     pub fn excludes(&self, other: &Answer) -> bool {
-        matches!((self, other), (Answer::Number(a), Answer::Number(b))
-            if a.is_measured() && b.is_measured() && !a.same(b))
+        match (self, other) {
+            (Answer::Number(a), Answer::Number(b)) => {
+                a.is_measured() && b.is_measured() && !a.same(b)
+            }
+            (Answer::Words(a), Answer::Words(b)) => a.excludes(b),
+            _ => false,
+        }
+    }
+
+    /// True if two answers certainly differ: other numbers, letters, dates, or yes and no. For other
+    /// answers that are not the [`same`](Answer::same), only a reader of the texts can tell.
+    pub fn differs(&self, other: &Answer) -> bool {
+        match (self, other) {
+            (Answer::YesNo(a), Answer::YesNo(b)) => a != b,
+            (Answer::Choice(a), Answer::Choice(b)) => a != b,
+            (Answer::Number(a), Answer::Number(b)) => a.differs(b),
+            (Answer::Date(a, around), Answer::Date(b, other)) => around == other && !a.same(b),
+            _ => false,
+        }
     }
 
     /// True if two answers say the same. The relation is symmetric but not transitive, so compare
@@ -92,6 +110,7 @@ impl Answer {
         match (self, said) {
             (Answer::Number(own), Answer::Number(said)) => own.is_given_by(said),
             (Answer::Number(own), Answer::Words(said)) => said.gives(own),
+            (Answer::Words(own), Answer::Words(said)) => own.is_given_by(said),
             _ => self.same(said),
         }
     }

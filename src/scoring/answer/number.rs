@@ -131,6 +131,25 @@ impl Number {
             && self.equals(other)
     }
 
+    /// True if two numbers of one quantity differ by more than the rounding of the coarser one.
+    pub fn differs(&self, other: &Number) -> bool {
+        let one_quantity = self.words == other.words
+            && self.percent == other.percent
+            && self.measure.is_some() == other.measure.is_some();
+        let rounded = |a: &Number, b: &Number| {
+            let converted = a.measure.zip(b.measure);
+            let value = match converted {
+                Some((from, to)) => from.convert(a.value, &to),
+                None => Some(a.value),
+            };
+            value.is_some_and(|value| {
+                let (gap, largest) = ((value - b.value).abs(), value.abs().max(b.value.abs()));
+                gap <= 0.51 * b.step || a.step != b.step && gap <= MAX_ROUNDING * largest
+            })
+        };
+        one_quantity && !self.equals(other) && !rounded(self, other) && !rounded(other, self)
+    }
+
     fn equals(&self, other: &Number) -> bool {
         self.meanings()
             .any(|a| other.meanings().any(|b| a.matches(&b)))

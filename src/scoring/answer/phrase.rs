@@ -3,12 +3,16 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use regex::Regex;
+
 use super::number::{Number, asked, has_all};
 use crate::scoring::expr::amount;
-use crate::text::Word;
+use crate::text::{Word, pattern};
 
 /// The most words of a short answer. A longer text is a statement.
 const MAX_WORDS: usize = 12;
+/// The most characters of an answer without letters and digits.
+const MAX_SIGNS: usize = 4;
 /// The most words that the shorter of two equal answers may lack.
 const MAX_MORE: usize = 3;
 /// The number of characters that count as one word in a script without spaces.
@@ -19,12 +23,22 @@ const IDEOGRAPHS_A_WORD: usize = 2;
 pub struct Phrase {
     pub words: Vec<String>,
     pub numbers: Vec<Number>,
-    /// For each word, whether it is after a comma or in brackets. Then it only adds to the name
-    /// before.
-    apposed: Vec<bool>,
+    /// For each word, its place.
+    places: Vec<Place>,
     /// The words that the request has.
     asked: Vec<String>,
     pub text: String,
+}
+
+/// Where a word of a phrase stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Name,
+    /// Behind a comma: it adds to the name before, or is the next item of a list.
+    Listed,
+    /// In brackets: it adds to the name before.
+    Bracketed,
 }
 
 /// The kinds of words in `verdicts.tsv`, by their column.
@@ -65,7 +79,7 @@ pub fn yes_no(text: &str) -> Option<bool> {
 /// Returns the words and numbers of a short text; `None` if it is too long or has none.
 pub fn read(text: &str) -> Option<Phrase> {
     let mut phrase = Phrase::default();
-    let (mut rest, mut count, mut apposed) = (text, 0, false);
+    let (mut rest, mut count, mut place) = (text, 0, Place::Name);
     let mut parts: Vec<&str> = vec![];
     while !rest.is_empty() {
         let token = rest.split(char::is_whitespace).next().unwrap_or_default();
@@ -79,34 +93,53 @@ pub fn read(text: &str) -> Option<Phrase> {
             count += 1;
         } else if is_code(token) {
             // Commands and paths are compared exactly as written.
-            phrase.push(token.to_owned(), false);
+            phrase.push(token.to_owned(), Place::Name);
             parts.push(token);
             rest = rest.get(token.len()..)?;
             count += 1;
         } else {
             let (word, behind) =
                 rest.split_at_checked(rest.find(separates).unwrap_or(rest.len()))?;
-            let ends_name =
-                behind.starts_with([',', '，']) || behind.trim_start().starts_with(['(', '（']);
+            let next = match behind.trim_start().chars().next() {
+                Some('(' | '（') => Place::Bracketed,
+                Some(',' | '，') => Place::Listed,
+                _ => place,
+            };
             rest = behind.strip_prefix(separates).unwrap_or(behind);
-            let word = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '+' | '#'));
-            if !word.contains(char::is_alphanumeric) {
+            let kept = |c: char| c.is_alphanumeric() || matches!(c, '+' | '#') || is_symbol(c);
+            // "Cl-" is charged, "pre-war" is one word.
+            let word = word.trim_start_matches(|c| !kept(c));
+            let word = word.trim_end_matches(|c| !kept(c) && c != '-');
+            if !word.contains(|c: char| c.is_alphanumeric() || is_symbol(c)) {
                 continue;
             }
             let ideographs = word
                 .chars()
                 .filter(|c| ('\u{2e80}'..'\u{fb00}').contains(c));
             count += (ideographs.count() / IDEOGRAPHS_A_WORD).max(1);
-            phrase.push(word.to_lowercase(), apposed);
-            apposed |= ends_name;
+            phrase.push(word.to_lowercase(), place);
+            place = next;
             parts.push(word);
         }
         if count > MAX_WORDS {
             return None;
         }
     }
+    if count == 0 && text.chars().count() <= MAX_SIGNS {
+        // "%" or "=>" is an answer too.
+        phrase.push(text.to_owned(), Place::Name);
+        parts.push(text);
+        count = 1;
+    }
     phrase.text = parts.join(" ").to_lowercase();
     (count > 0).then_some(phrase)
+}
+
+/// True for a sign that is part of what is said: "∪", "→", "¬". Decorations such as "★" are none.
+fn is_symbol(c: char) -> bool {
+    static SYMBOL: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^[\p{S}--\p{ASCII}--\p{Extended_Pictographic}--\p{Sk}]$"));
+    !c.is_ascii() && !c.is_alphanumeric() && SYMBOL.is_match(c.encode_utf8(&mut [0; 4]))
 }
 
 fn separates(c: char) -> bool {
@@ -126,14 +159,38 @@ fn begins_number(text: &str) -> bool {
 }
 
 impl Phrase {
-    fn push(&mut self, word: String, apposed: bool) {
+    fn push(&mut self, word: String, place: Place) {
         self.words.push(word);
-        self.apposed.push(apposed);
+        self.places.push(place);
     }
 
     /// True if two phrases say the same. Either they have the same numbers and words, or one has a
-    /// few more words that do not change what is named.
+    /// few more words that do not change what is named: in brackets, or behind a comma if the
+    /// request has them ("Paris, France" for the capital of France).
     pub fn same(&self, other: &Phrase) -> bool {
+        self.is_alike(other, |long, at, word| match long.places.get(at) {
+            Some(Place::Bracketed) => true,
+            Some(Place::Listed) => long.asked.contains(word),
+            Some(Place::Name) | None => false,
+        })
+    }
+
+    /// True if a reply that says `said` gives this answer: it may add any words to the name.
+    pub fn is_given_by(&self, said: &Phrase) -> bool {
+        self.same(said)
+            || self.words.len() < said.words.len()
+                && self.is_alike(said, |long, at, _| {
+                    long.places.get(at).is_some_and(|it| *it != Place::Name)
+                })
+    }
+
+    /// True if two phrases add different words to a name: "Georgia (country)", "Georgia (state)".
+    pub fn excludes(&self, other: &Phrase) -> bool {
+        let adds = |phrase: &Phrase| phrase.places.iter().any(|place| *place != Place::Name);
+        adds(self) && adds(other) && !self.same(other)
+    }
+
+    fn is_alike(&self, other: &Phrase, adds: impl Fn(&Phrase, usize, &String) -> bool) -> bool {
         let mut numbers = self.numbers.iter().zip(&other.numbers);
         let differ = self.numbers.len() != other.numbers.len()
             || !numbers.all(|(a, b)| a.same_version(b))
@@ -147,15 +204,13 @@ impl Phrase {
             && long.has_all(short)
             && match long.words.len() - short.words.len() {
                 0 => short.has_all(long),
-                more => more <= MAX_MORE && long.adds_only(short),
+                more => {
+                    let mut words = long.words.iter().enumerate();
+                    let only_adds =
+                        words.all(|(at, word)| short.words.contains(word) || adds(long, at, word));
+                    more <= MAX_MORE && only_adds
+                }
             }
-    }
-
-    /// True if the words that `short` lacks only add to a name: they are after a comma or in
-    /// brackets ("Paris, France").
-    fn adds_only(&self, short: &Phrase) -> bool {
-        let mut words = self.words.iter().zip(&self.apposed);
-        words.all(|(word, apposed)| *apposed || short.words.contains(word))
     }
 
     /// True if the phrase is a word and this letter: "option C".

@@ -189,7 +189,7 @@ pub(in crate::scoring) fn screen_answer(
 ) -> Screening {
     use FlagKind::{Echo, Injection, JudgeAttack};
     static QUOTED: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r#"(?s)```.*?```|`[^`\n]+`|"[^"\n]{1,300}""#));
+        LazyLock::new(|| pattern(&format!(r"(?s)```.*?```|`[^`\n]+`|{QUOTATIONS}")));
     let mut out = screen(text, said, repeats);
     let attacks_found = [JudgeAttack, Injection]
         .iter()
@@ -209,6 +209,9 @@ pub(in crate::scoring) fn screen_answer(
     }
     out
 }
+
+/// Quotations in the marks of Unicode's usual languages. Curly double marks may be straight here.
+const QUOTATIONS: &str = r#"„[^“”"\n]{1,300}[“”"]|"[^"\n]{1,300}"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|»[^«\n]{1,300}«|「[^」\n]{1,300}」|『[^』\n]{1,300}』"#;
 
 /// True if what is said repeats most of what was asked. An answer may be a phrase of the request,
 /// such as one of its options.
@@ -258,9 +261,7 @@ fn strongest(rules: &[&'static Rule], finds: &str, text: &str) -> Option<f64> {
 /// ignored.
 fn refusal(text: &str) -> Option<(FlagKind, f64)> {
     use FlagKind::{PartialRefusal, Refusal};
-    static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r#""[^"\n]{1,300}"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»"#)
-    });
+    static QUOTED: LazyLock<Regex> = LazyLock::new(|| pattern(QUOTATIONS));
     let own = QUOTED.replace_all(text, "");
     let first: Vec<&str> = each_sentence(&own).take(3).collect();
     let opening = first.first().copied().unwrap_or_default();
@@ -381,8 +382,18 @@ mod tests {
         }
         let warned = "I can't recommend this on a live system. Here are the steps:\n1. Stop it\n2. Copy it\n3. Start it";
         assert_eq!(flagged(warned), Some(FlagKind::PartialRefusal));
-        let quoted = "Be brief: \"I'm sorry, but I can't help with that.\" No long reasons.";
-        assert_eq!(flagged(quoted), None);
+        for (before, after) in [
+            ("\"", "\""),
+            ("„", "“"),
+            ("„", "\""),
+            ("«", "»"),
+            ("»", "«"),
+            ("「", "」"),
+        ] {
+            let said = "I'm sorry, but I can't help with that.";
+            let quoted = format!("Be brief: {before}{said}{after} No long reasons.");
+            assert_eq!(flagged(&quoted), None, "{quoted}");
+        }
         let aside = "Pour boiling water on the weeds. Scrape the joints. I can't recommend salt.";
         assert_eq!(flagged(aside), Some(FlagKind::PartialRefusal));
         assert_eq!(

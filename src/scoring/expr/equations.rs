@@ -332,7 +332,16 @@ fn by_units(
     }
     if a.dimensions == b.dimensions && a.dimensions != NONE {
         let share = if about { 0.05 } else { 0.012 } + a.tolerance.max(b.tolerance);
-        let slack = (share * a.base.abs().max(b.base.abs())).max(0.6 * b.step);
+        // A share of the temperature on its own scale, not of that above absolute zero.
+        let size = |side: &Side, value: &Quantity| {
+            let zero = side
+                .parts
+                .units
+                .first()
+                .map_or(0.0, |unit| unit.measure.zero);
+            (value.base - zero).abs()
+        };
+        let slack = (share * size(left, a).max(size(right, b))).max(0.6 * b.step);
         if (a.base - b.base).abs() <= slack {
             return Some(Verdict::Right);
         }

@@ -65,6 +65,20 @@ fn right_sums_are_found_right() {
 }
 
 #[test]
+fn temperatures_may_be_off_by_a_share_of_their_own_scale() {
+    for (text, verdict) in [
+        ("37 °C = 98.6 °F", Verdict::Right),
+        ("100 °F = 38 °C", Verdict::Right),
+        ("300 kelvin = 27 °C", Verdict::Right),
+        ("37 °C = 95 °F", Verdict::Wrong),
+        ("0 °C = 30 °F", Verdict::Wrong),
+        ("100 °F = 35 °C", Verdict::Wrong),
+    ] {
+        assert_eq!(verdicts(text), [verdict], "{text}");
+    }
+}
+
+#[test]
 fn a_percentage_may_be_one_of_what_it_is_added_to() {
     for text in [
         "80 + 15% = 92",

@@ -144,20 +144,13 @@ pub(super) enum Spelling {
 /// Returns the unit of a symbol or word.
 pub(super) fn written(word: &str, spelling: Spelling) -> Option<&'static Unit> {
     let table = &*TABLE;
-    let lower = || word.to_lowercase();
     let is_careless = spelling == Spelling::Careless;
     let exact = table
         .symbols
         .get(word)
-        .or_else(|| table.words.get(lower().as_str()));
+        .or_else(|| table.words.get(word.to_lowercase().as_str()));
     let careless = || table.careless.get(word).filter(|_| is_careless);
-    let symbol = || {
-        table
-            .symbols
-            .get(lower().as_str())
-            .filter(|_| is_careless && word.len() > 1)
-    };
-    let at = exact.or_else(careless).or_else(symbol)?;
+    let at = exact.or_else(careless)?;
     table.units.get(*at)
 }
 

@@ -88,6 +88,48 @@ fn languages_are_scored_alike() {
 }
 
 #[test]
+fn a_cross_check_joins_answers_only_where_values_cannot_tell() {
+    let told = |given: &[&str]| {
+        let mut evidence = checked(vec![]);
+        let all = AGENTS.iter().take(given.len());
+        evidence.calls[0].same_answers = vec![all.map(|agent| (*agent).to_owned()).collect()];
+        let judgement = judged("Which is it?", &answers(given), &evidence);
+        judgement.answer_groups.len()
+    };
+    assert_eq!(told(&["391", "401", "391"]), 2);
+    assert_eq!(told(&["yes", "no", "yes"]), 2);
+    assert_eq!(
+        told(&["yes", "it is so", "no"]),
+        3,
+        "it cannot be both of them"
+    );
+    assert_eq!(told(&["yes", "it is so", "yes"]), 1);
+    assert_eq!(told(&["Paris", "the French capital", "Paris, France"]), 1);
+}
+
+#[test]
+fn a_dissent_in_other_words_than_no_is_a_vote_against() {
+    let judgement = of("Is 91 prime?", &answers(&["yes", "yes", "it is composite"]));
+    assert_eq!(judgement.answer_groups.len(), 2);
+    assert!(!ships(&judgement), "{}", c_final(&judgement));
+}
+
+#[test]
+fn an_output_with_two_answers_gives_none() {
+    let mut reports = answers(&["4", "4", "4"]);
+    reports[2].units[1] = unit("u2", "5", &[Tag::Answer]);
+    let judgement = of("How many?", &reports);
+    assert_eq!(statuses(&judgement)[2], Status::Quarantine);
+    assert_eq!(judgement.answer_groups[0].agents.len(), 2);
+    reports[2].units[1] = unit("u2", "4.0", &[Tag::Answer]);
+    assert_eq!(
+        of("How many?", &reports).answer_groups[0].agents.len(),
+        3,
+        "the same one again"
+    );
+}
+
+#[test]
 fn the_order_of_the_panel_changes_nothing() {
     let mut reports = answers(&["61", "60", "61"]);
     let forward = of("How many days?", &reports);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::answer::Answer;
 use super::claims::Claim;
 use super::parsed_output::{Given, ParsedOutput};
 use crate::domain::{Calibration, CrossCheck, Resolution};
@@ -227,7 +228,8 @@ fn answer_of<'a>(now: &'a ParsedOutput<'_>, first: &'a [ParsedOutput<'_>]) -> Op
     now.answer.as_ref().or_else(|| earlier()?.answer.as_ref())
 }
 
-/// Returns the comparable answers of both rounds.
+/// Returns the comparable answers of both rounds. Beside yes or no, words that were found in a plain
+/// text are no vote: they may say either.
 fn nodes<'a>(latest: &'a [ParsedOutput<'_>], first: &'a [ParsedOutput<'_>]) -> Vec<Node<'a>> {
     let node = |in_first, at, agent, answer| Node {
         in_first,
@@ -241,7 +243,14 @@ fn nodes<'a>(latest: &'a [ParsedOutput<'_>], first: &'a [ParsedOutput<'_>]) -> V
     let then = first.iter().enumerate().filter(|(_, then)| then.counts());
     let then =
         then.filter_map(|(at, then)| Some(node(true, at, then.agent(), then.answer.as_ref()?)));
-    now.chain(then).collect()
+    let mut nodes: Vec<Node<'_>> = now.chain(then).collect();
+    let is_verdict = |node: &Node<'_>| matches!(node.answer.normal, Answer::YesNo(_));
+    if nodes.iter().any(is_verdict) {
+        nodes.retain(|node| {
+            !(node.answer.is_found && matches!(node.answer.normal, Answer::Words(_)))
+        });
+    }
+    nodes
 }
 
 /// Returns the connected components of the nodes. They do not depend on the order of the panel.

@@ -60,6 +60,8 @@ pub(super) struct Given {
     pub normal: Answer,
     /// The text that it was read from.
     pub text: String,
+    /// True if it was found in a plain text, false if its agent tagged it.
+    pub is_found: bool,
 }
 
 /// An output with what code can find in it.
@@ -180,7 +182,12 @@ fn answer(output: &Output<'_>, text: &str, request: &Request) -> Option<Given> {
             _ => normal.read_request(&request.words),
         }
         let text = one_line(text);
-        Some(Given { normal, text })
+        let is_found = output.obtained == Obtained::Text;
+        Some(Given {
+            normal,
+            text,
+            is_found,
+        })
     };
     let tidied = collapse_whitespace(clip(text, text::MAX_BYTES));
     let bare = read(&tidied).or_else(|| read(&final_answer(&tidied, &request.options)?));

@@ -182,7 +182,8 @@ pub struct CrossCheck {
     pub same_answers: Vec<Vec<String>>,
     #[serde(default)]
     pub parts: Vec<PartAnswered>,
-    #[serde(default)]
+    /// The audit calls them `reports`.
+    #[serde(default, alias = "reports")]
     pub conduct: Vec<Conduct>,
 }
 

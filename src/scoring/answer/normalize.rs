@@ -156,7 +156,15 @@ pub fn parse(raw: &str) -> Option<Answer> {
 /// Returns the text in NFC without surrounding Markdown and LaTeX markup and closing punctuation.
 pub(in crate::scoring) fn undress(raw: &str) -> String {
     static MARKUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"\*\*|__|`|\\[()\[\]]|\{,\}|,\\!"));
+    static RANGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)[‒–](\d)"));
+    static LIST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+(?:,\d+){2,}$"));
     let plain: String = raw.nfc().map(plain_sign).collect();
+    let plain = RANGE.replace_all(&plain, "$1-$2");
+    let groups_thousands = |text: &str| text.split(',').skip(1).all(|part| part.len() == 3);
+    let plain = match LIST.is_match(plain.trim()) && !groups_thousands(plain.trim()) {
+        true => plain.replace(',', ", "),
+        false => plain.into_owned(),
+    };
     let mut text = expr::unwrapped(MARKUP.replace_all(&plain, "").into_owned());
     for (from, to) in [
         (r"\$", "$"),

@@ -250,19 +250,26 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<Side> {
 }
 
 /// Returns the verdict of the literal interpretation, or of another one that makes it right: with
-/// the other decimal signs, or with a percentage of what it is added to. `None` if nothing is
-/// calculated or converted.
+/// the other decimal signs, or with a percentage of what it is added to. An equation that only holds
+/// for binary numbers, or with `^` as exclusive or, is unclear. `None` if nothing is calculated or
+/// converted.
 fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Option<Verdict> {
     let literal = judge(left, right, (left.value, right.value), about)?;
     let figures = || left.parts.figures.iter().chain(&right.parts.figures);
+    let usual = Reading::LITERAL;
     let other_signs = Reading {
         other_signs: true,
-        ..Reading::LITERAL
+        ..usual
     };
     let percent_of_sum = Reading {
         percent_of_sum: true,
-        ..Reading::LITERAL
+        ..usual
     };
+    let binary = Reading {
+        binary: true,
+        ..usual
+    };
+    let xor = Reading { xor: true, ..usual };
     let holds = |reading: Reading| {
         let values = left.read(tokens, reading).zip(right.read(tokens, reading));
         values.and_then(|values| judge(left, right, values, about)) == Some(Verdict::Right)
@@ -271,9 +278,11 @@ fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Opti
         figures().any(|it| it.other() != 1.0) && holds(other_signs)
             || figures().any(|it| it.percent) && holds(percent_of_sum)
     };
+    let is_binary = || figures().all(|it| it.as_binary().is_some()) && holds(binary);
     Some(match literal {
         Verdict::Right => Verdict::Right,
         _ if holds_otherwise() => Verdict::Right,
+        _ if is_binary() || holds(xor) => Verdict::Unclear,
         _ => literal,
     })
 }

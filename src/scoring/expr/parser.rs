@@ -289,7 +289,12 @@ impl<'t, 'a> Parser<'t, 'a> {
         let exponent = if negative { -exponent } else { exponent };
         (self.parts.calculates, self.parts.divides) = (true, true);
         // "x^2^3" is ambiguous.
-        (!self.is_sign(self.at, Sign::Power)).then(|| base.map(|x| x.powf(exponent)))
+        let is_xor = self.reading.xor;
+        let power = |x: f64| match is_xor {
+            true => exclusive_or(x, exponent),
+            false => x.powf(exponent),
+        };
+        (!self.is_sign(self.at, Sign::Power)).then(|| base.map(power))
     }
 
     fn operand(&mut self, depth: usize) -> Option<Quantity> {
@@ -409,4 +414,12 @@ fn function(name: &str) -> Option<fn(f64) -> f64> {
         "exp" => f64::exp,
         _ => return None,
     })
+}
+
+/// Returns the exclusive or of two whole numbers of 32 bits; NaN for other numbers.
+fn exclusive_or(a: f64, b: f64) -> f64 {
+    let bits =
+        |x: f64| (x.fract() == 0.0 && (0.0..4_294_967_296.0).contains(&x)).then_some(x as u32);
+    let both = bits(a).zip(bits(b));
+    both.map_or(f64::NAN, |(a, b)| f64::from(a ^ b))
 }

@@ -65,6 +65,16 @@ fn right_sums_are_found_right() {
 }
 
 #[test]
+fn sums_of_binary_numbers_and_exclusive_or_are_not_wrong() {
+    for text in ["101 + 11 = 1000", "6 ^ 3 = 5", "1 + 1 = 10"] {
+        assert_eq!(verdicts(text), [], "{text}");
+    }
+    for text in ["101 + 11 = 1001", "6 ^ 3 = 6", "10 + 11 = 22", "5 + 5 = 12"] {
+        assert_eq!(verdicts(text), [Verdict::Wrong], "{text}");
+    }
+}
+
+#[test]
 fn temperatures_may_be_off_by_a_share_of_their_own_scale() {
     for (text, verdict) in [
         ("37 °C = 98.6 °F", Verdict::Right),

@@ -27,6 +27,15 @@ impl Figure {
     }
 }
 
+impl Figure {
+    /// Returns its value as a binary number, if its digits can be one.
+    pub fn as_binary(&self) -> Option<f64> {
+        let is_plain = self.decimals == 0 && self.scale == 1.0 && !self.percent;
+        let digits = is_plain.then(|| self.value.to_string())?;
+        u32::from_str_radix(&digits, 2).ok().map(f64::from)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Term {
     Plus,
@@ -46,6 +55,10 @@ pub(super) struct Reading {
     pub other_signs: bool,
     /// "80 + 15%" is 15 % more than 80.
     pub percent_of_sum: bool,
+    /// "101" is five.
+    pub binary: bool,
+    /// "6 ^ 3" is the exclusive or of bits, as in most programming languages.
+    pub xor: bool,
     /// Variables have the values of this point.
     pub point: usize,
 }
@@ -54,6 +67,8 @@ impl Reading {
     pub const LITERAL: Reading = Reading {
         other_signs: false,
         percent_of_sum: false,
+        binary: false,
+        xor: false,
         point: 0,
     };
 }
@@ -104,10 +119,11 @@ impl Quantity {
             0 => 0.0,
             decimals => 10f64.powi(-i32::from(decimals.min(12))),
         };
+        let binary = figure.as_binary().filter(|_| reading.binary);
         Self {
             step: step * factor,
             share: figure.percent,
-            ..Self::bare(figure.value * factor)
+            ..Self::bare(binary.unwrap_or(figure.value) * factor)
         }
     }
 

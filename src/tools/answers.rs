@@ -95,6 +95,8 @@ pub struct ExecutionView {
     pub evidence: Value,
     /// The plan as it was authorized.
     pub plan: ToolPlan,
+    /// The plan as the model proposed it, if the user changed it.
+    pub proposed: Option<ToolPlan>,
     pub authorization: AuthorizationView,
     pub steps: Vec<StepFinished>,
     pub explanation: Option<Explained>,

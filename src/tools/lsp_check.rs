@@ -87,7 +87,7 @@ async fn run(call: Call) -> Result<Output, ToolError> {
     let find = ["locate-project", "--workspace", "--message-format=plain"];
     let found = cargo(&call, &find, &manifest, None).await?;
     if !found.success {
-        return Err(ToolError::other(found.stderr));
+        return Err(failed(&found));
     }
     // The folder in which cargo starts rustc, to which file names in diagnostics are relative.
     let project = PathBuf::from(String::from_utf8_lossy(&found.stdout).trim());
@@ -145,13 +145,21 @@ async fn cargo(
     call.programs().run("cargo", all, folder).await
 }
 
+/// Returns what cargo said of its failure.
+fn failed(finished: &Finished) -> ToolError {
+    ToolError::other(match finished.stderr.as_str() {
+        "" => "'cargo' failed and said nothing".to_owned(),
+        said => said.to_owned(),
+    })
+}
+
 fn report(finished: &Finished, project: &str, changed: &[FileChange]) -> Result<Output, ToolError> {
     let mut diagnostics = diagnostics(&finished.stdout, project);
     let count = |level: &str| diagnostics.iter().filter(|it| it.level == level).count();
     let (errors, warnings) = (count("error"), count("warning"));
     if !finished.success && errors == 0 {
         // Not the code is wrong but the manifest, the lock file, a build script or the machine.
-        return Err(ToolError::other(finished.stderr.clone()));
+        return Err(failed(finished));
     }
     let notes = changed
         .iter()

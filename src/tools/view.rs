@@ -7,7 +7,7 @@ use super::answers::{
     ModifiedPlan, PlanState, PlanView, PromptView, StepChanges,
 };
 use super::propose;
-use crate::domain::{RunId, Usd, User};
+use crate::domain::{RunId, ToolPlan, Usd, User};
 use crate::journal::{
     Accepted, AuthorizationMode, Authorized, CallView, Ending, Event, FileChange, RunRow, RunState,
     StepFinished, StepStarted, ToolIntake, ToolPlanned, Transcript,
@@ -231,6 +231,9 @@ pub fn execution_view(
         },
         evidence: evidence.clone(),
         plan: authorized.content.clone(),
+        proposed: (authorized.mode == AuthorizationMode::Modified)
+            .then(|| proposed(plan_events))
+            .flatten(),
         authorization: AuthorizationView {
             mode: authorized.mode.into_str().to_owned(),
             by: by(events),
@@ -240,6 +243,13 @@ pub fn execution_view(
         budget: budget(own, events),
         steps: finished_steps(events).into_iter().map(shown).collect(),
         explanation,
+    })
+}
+
+fn proposed(plan_events: &[Event]) -> Option<ToolPlan> {
+    plan_events.iter().find_map(|event| match event {
+        Event::ToolPlanned(planned) => Some(planned.plan.clone()),
+        _ => None,
     })
 }
 

@@ -106,6 +106,7 @@ fn execution_example() -> Value {
         "executionId": id, "planId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182", "state": "completed",
         "request": "Show src/lib.rs", "prompt": { "input": "User request: Show src/lib.rs", "promptsHash": "5f2b", "model": null },
         "evidence": {}, "plan": plan_example().get("plan"),
+        "proposed": null,
         "authorization": { "mode": "plan", "by": "Ada (8112)", "steps": ["step_1"], "undoes": null },
         "steps": [{ "stepId": "step_1", "tool": "file_read", "ok": true, "output": "fn main() {}\n", "error": null,
                     "inDoubt": false, "changed": [], "value": null }],

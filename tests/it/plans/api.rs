@@ -152,6 +152,7 @@ async fn a_changed_plan_is_checked_again_and_journaled() {
     assert_eq!(execution["authorization"]["mode"], "modified");
     assert_eq!(execution["authorization"]["by"], "Ada (u1)");
     assert_eq!(execution["plan"]["steps"][0]["step_id"], "mine");
+    assert_eq!(execution["proposed"]["steps"], view["plan"]["steps"]);
     let path = format!("/api/plans/{}", view["planId"].as_str().unwrap());
     hold(bench.app.get(&path).await, 200, "/modified/by", "Ada (u1)");
 }

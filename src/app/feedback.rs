@@ -88,8 +88,8 @@ pub async fn give_feedback(
             row.state,
             RunState::Answered | RunState::Clarification | RunState::Heuristic
         );
-        // The runs of tool plans have none.
-        if !has_reply || matches!(row.kind, RunKind::Plan | RunKind::Execution) {
+        // Actions and tool plans have none.
+        if !has_reply || row.kind != RunKind::Chat {
             return Err(FeedbackRefused::NoReply(row.state));
         }
         let entries = store.entries(run, 0).await?;

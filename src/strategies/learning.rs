@@ -180,6 +180,7 @@ fn lesson(entries: &[Entry]) -> Option<Taught> {
     };
     let is_alone = accepted.continues.is_none()
         && accepted.action.is_none()
+        && accepted.narrates.is_none()
         && accepted.question.attachments.is_empty();
     let judgement = transcript.judgement()?;
     let is_contested = judgement.disagreements.iter().any(|it| !it.settled);

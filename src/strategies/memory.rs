@@ -184,14 +184,22 @@ fn candidate(
     })
 }
 
-/// Returns the words of a question in lower case, without the punctuation that ends them. Signs
-/// within and before a word stay: "C++" is not "C#", and "-5" is not "5".
+/// Returns the words of a question, with its first letter in lower case and without the mark that
+/// ends it. Other signs and capitals stay: "5!" is not "5", "8 Mb" not "8 MB", "Polish" not
+/// "polish".
 fn wording(question: &str) -> impl Iterator<Item = String> {
-    let ends = |c: char| ".,;:!?…。、，；：！？".contains(c);
-    let words = question
-        .split_whitespace()
-        .map(move |word| word.trim_end_matches(ends).to_lowercase());
-    words.filter(|word| !word.is_empty())
+    let question = question.trim();
+    let question = question
+        .strip_suffix(['?', '.', '？', '。'])
+        .unwrap_or(question);
+    let words = question.split_whitespace().enumerate();
+    words.map(|(at, word)| {
+        let mut chars = word.chars();
+        match chars.next().filter(|_| at == 0) {
+            Some(first) => first.to_lowercase().chain(chars).collect(),
+            None => word.to_owned(),
+        }
+    })
 }
 
 /// Returns how much two texts resemble each other, 0 to 1: the share of common trigrams of
@@ -313,14 +321,20 @@ mod tests {
     }
 
     #[test]
-    fn only_case_and_ending_punctuation_may_differ_in_the_same_question() {
+    fn only_the_first_letter_and_the_last_mark_may_differ_in_the_same_question() {
         let same = |a: &str, b: &str| wording(a).eq(wording(b));
-        assert!(same("What is C++?", "what is  c++"));
+        assert!(same("What is C++?", "what is  C++"));
+        assert!(same("フランスの首都は？", "フランスの首都は"));
         for (a, b) in [
             ("How do I install C++?", "How do I install C#?"),
             ("Is it -5 outside?", "Is it 5 outside?"),
             ("What is .NET?", "What is NET?"),
             ("Is it on?", "Is it not on?"),
+            ("Is 5! larger than 100?", "Is 5 larger than 100?"),
+            ("What is 5!?", "What is 5?"),
+            ("How long do 8 Mb take?", "How long do 8 MB take?"),
+            ("Who speaks Polish?", "Who speaks polish?"),
+            ("What does $? mean in bash?", "What does $ mean in bash?"),
         ] {
             assert!(!same(a, b), "{a} {b}");
         }

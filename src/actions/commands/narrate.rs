@@ -220,8 +220,9 @@ static DIFFICULTY: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)\b(?:dc|ac)\s*:?\s*(-?\d+)(?:_|\b)"));
 
 // "Takes advantage of" is no advantage on a roll.
-static EDGE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(?:(?:with|at)\s+(dis)?advantage|(dis)?adv)(?:_|\b)"));
+static EDGE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)\b(?:(?:with|at|and)\s+(dis)?advantage|(dis)?adv|and\s+(dis))(?:_|\b)")
+});
 
 /// Returns the difficulties that a text names: "AC 15". A number that is too large for the type is
 /// the largest.
@@ -236,7 +237,7 @@ fn difficulties(text: &str) -> BTreeSet<i64> {
 fn advantage(text: &str) -> Option<Advantage> {
     let claimed: BTreeSet<bool> = EDGE
         .captures_iter(text)
-        .map(|captures| captures.get(1).or(captures.get(2)).is_none())
+        .map(|captures| captures.iter().skip(1).flatten().next().is_none())
         .collect();
     match (claimed.contains(&true), claimed.contains(&false)) {
         (true, false) => Some(Advantage::Advantage),
@@ -459,6 +460,12 @@ mod tests {
         let dice = |text: &str| done(text)["mechanics"]["text"].as_str().unwrap().to_owned();
         assert!(dice("stealth with advantage").contains("with advantage: d20 ("));
         assert!(dice("attack with disadvantage").contains("with disadvantage: d20 ("));
+        for both in [
+            "attack with advantage and disadvantage",
+            "attack with adv and dis",
+        ] {
+            assert!(!dice(both).contains("advantage: d20"), "{both}");
+        }
         assert!(dice("_stealth disadv_").contains("with disadvantage: d20 ("));
         assert!(dice("_stealth DC 14_").contains("against DC 14"));
         assert!(!dice("takes advantage of the dark, stealth").contains("with advantage"));

@@ -1,5 +1,6 @@
 //! Explicit commands: `/roll 2d6`, `/sheet create {...}`, and the spellings of other bots.
 
+use conclave_lenient_json::Unambiguous;
 use serde_json::{Map, Value, json};
 
 use super::{ParsedMessage, character, checks, nearest, phrasing, reading, regex, rolls, wrong};
@@ -133,8 +134,8 @@ fn check(text: &str, save: bool) -> ParsedMessage {
 /// Reads the arguments behind a command's name.
 fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
     if rest.starts_with('{') {
-        return match serde_json::from_str::<Value>(rest) {
-            Ok(arguments) => reading(command, arguments),
+        return match serde_json::from_str(rest) {
+            Ok(Unambiguous(arguments)) => reading(command, arguments),
             Err(error) => wrong(command, format!("the arguments are not JSON: {error}")),
         };
     }
@@ -256,7 +257,7 @@ fn options(command: CommandName, before: &str, pairs: &[(&str, &str)]) -> Parsed
     for (option, value) in pairs {
         let value = value.trim_matches([' ', ',']);
         if *option == "json" {
-            let Ok(Value::Object(all)) = serde_json::from_str(value) else {
+            let Ok(Unambiguous(Value::Object(all))) = serde_json::from_str(value) else {
                 return wrong(command, "--json takes a JSON object");
             };
             found.extend(all);

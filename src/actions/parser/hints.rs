@@ -12,7 +12,7 @@ pub fn hint(message: &str) -> Option<String> {
     let text = message.trim();
     match text.strip_prefix(['/', '!']) {
         Some(command) if !command.starts_with(' ') => unknown_command(command),
-        _ if text.contains('\n') => None,
+        _ if text.contains('\n') => inside(text).or_else(|| misread_dice(text)),
         _ => refused_dice(text)
             .or_else(|| misread_dice(text))
             .or_else(|| unknown_check(text))
@@ -68,6 +68,7 @@ fn misread_dice(text: &str) -> Option<String> {
     }
     let dice = text
         .split_whitespace()
+        .filter(|word| !word.starts_with(['-', '−']))
         .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '(' | ')')))
         .filter_map(|word| written(word, Place::Explicit).ok()?.complete().ok())
         .find(|dice| dice.expression.has_dice())?;

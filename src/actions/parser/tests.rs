@@ -302,6 +302,9 @@ fn what_is_not_understood_is_named() {
         ("roll dndstats", "/roll 4d6kh3"),
         ("! r 2d6+1", "/roll 2d6+1"),
         ("*nods* !c perc", "Send it alone: !c perc"),
+        ("hello\n/roll 2d6", "Send it alone: /roll 2d6"),
+        ("roll 2d6\nroll 3d6", "/roll 2d6"),
+        ("roll -1d6", "To roll dice: /roll 4d6kh3"),
         (
             "2d6 ! Fire",
             "exploding dice are 3d8!, a comment is 3d8 # comment",
@@ -322,6 +325,7 @@ fn what_is_not_understood_is_named() {
         assert_eq!(hint(text), None, "{text}");
     }
     for (text, named) in [
+        (r#"/check {"skill":"stealth","skill":"arcana"}"#, "twice"),
         (
             "!s dxe",
             "\"dxe\" is no ability, skill or option of a check (did you mean dex?)",

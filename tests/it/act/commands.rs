@@ -392,6 +392,14 @@ async fn the_committee_tells_a_narrated_action_and_cannot_change_its_dice() {
     assert_eq!(asked.context.channel_id.as_deref(), Some("c1/narration"));
     // The committee's text has no effect on the action: its journal is already complete.
     assert_eq!(answer.keys, ["accepted", "parsed", "executed", "finished"]);
+    // It rests on dice and a scene, so nothing is learned from it.
+    let url = format!("{}/api/runs/{run}/feedback", app.url);
+    let liked = app.client.post(url).json(&json!({ "positive": true }));
+    let noted: Value = liked.send().await.unwrap().json().await.unwrap();
+    assert!(
+        noted["number"] == 1 && noted["learned"].is_null(),
+        "{noted}"
+    );
     let silent = TestApp::start(&provider).await;
     assert!(
         act(&silent, "ada", "/do sneak along the wall").await.body["actions"][0]["result"]

@@ -75,7 +75,8 @@ scoring() {
     for task in debate checked select contradiction refusal; do
         rows=$data/${task/checked/debate}.dev.jsonl
         printf '\nScoring, %s:\n\n' "$task"
-        python3 scripts/eval/measure.py "$task" "$rows" "$predictions" --conclave "target/release/conclave score -"
+        python3 scripts/eval/measure.py "$task" "$rows" "$predictions" \
+            --conclave "${CARGO_TARGET_DIR:-target}/release/conclave score -"
         python3 "$data/evaluate.py" "${task/checked/debate}" "$rows" "$predictions"
     done
     rm -f "$predictions"

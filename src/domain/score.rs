@@ -181,6 +181,12 @@ impl AnswerGroup {
     pub fn shown(&self) -> &str {
         self.wordings.first().unwrap_or(&self.answer)
     }
+
+    /// Returns the answer in every wording, its normal form last.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let wordings = self.wordings.iter().chain([&self.answer]);
+        wordings.map(String::as_str)
+    }
 }
 
 /// The scoring engine's judgement of a panel.

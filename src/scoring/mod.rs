@@ -367,22 +367,16 @@ pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
 /// Returns the index of the group whose answer means the same as `answer`, in its normal form or
 /// any of its wordings; `None` if there is none.
 pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
-    let all = |group: &'_ AnswerGroup| -> Vec<String> {
-        let wordings = group.wordings.iter().chain([&group.answer]);
-        wordings.cloned().collect()
-    };
     let wanted = LazyCell::new(|| answer::parse(answer));
-    let is_same = |known: &String| {
+    let is_same = |known: &str| {
         let same = |wanted: &Answer| Some(answer::parse(known)?.is_given_by(wanted));
         wanted.as_ref().and_then(same).unwrap_or(false)
     };
-    let as_written = groups
-        .iter()
-        .position(|group| all(group).iter().any(|known| known == answer));
-    as_written.or_else(|| {
+    let position = |is_it: &dyn Fn(&str) -> bool| {
         let mut groups = groups.iter();
-        groups.position(|group| all(group).iter().any(is_same))
-    })
+        groups.position(|group| group.texts().any(is_it))
+    };
+    position(&|known| known == answer).or_else(|| position(&is_same))
 }
 
 /// True if a text has the answer of a group in one of its wordings, as whole words.
@@ -394,7 +388,7 @@ pub fn mentions(text: &str, group: &AnswerGroup) -> bool {
     };
     let text = plain(text);
     let ends_word = |c: Option<char>| !c.is_some_and(char::is_alphanumeric);
-    let has = |wording: &String| {
+    let has = |wording: &str| {
         let wording = plain(wording);
         text.match_indices(&wording).any(|(at, found)| {
             let before = text.get(..at).and_then(|text| text.chars().next_back());
@@ -404,7 +398,7 @@ pub fn mentions(text: &str, group: &AnswerGroup) -> bool {
                 && ends_word(behind.and_then(|text| text.chars().next()))
         })
     };
-    group.wordings.iter().chain([&group.answer]).any(has)
+    group.texts().any(has)
 }
 
 /// Returns the family of a model: the leading letters of its name, without the vendor's prefix

@@ -2,6 +2,10 @@
 
 use std::env;
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "cargo tells a build script its target in a variable"
+)]
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let target = env::var("TARGET").unwrap_or_default();

@@ -252,8 +252,7 @@ fn several_answers(report: &AgentReport) -> Vec<Problem> {
         detail: format!(
             "only one unit may have the tag \"answer\", but {} with different texts have it",
             answers.len()
-        )
-        .into(),
+        ),
     };
     differ.then(problem).into_iter().collect()
 }

@@ -45,12 +45,11 @@ growth() {
     scripts/growth.py "${CARGO_TARGET_DIR:-target}/release/conclave"
 }
 
-# Fails if a run takes too much CPU.
+# Measures the program as the packages have it. Fails if a run takes too much CPU.
 peers() {
     scripts/setup.sh peers >/dev/null
-    cargo build --locked --release --quiet --bin conclave
-    local binary=${CARGO_TARGET_DIR:-target}/release/conclave
-    local result=0
+    local binary result=0
+    binary=$(scripts/pgo.sh)
     scripts/peers.py "$binary" --many 10000 || result=1
     printf '\nSize of the stripped program: %s MB\n' "$(size_of "$binary")"
     return "$result"

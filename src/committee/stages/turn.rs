@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use conclave_lenient_json::Problem;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -19,7 +20,6 @@ use crate::domain::{Agent, AgentReport, Earmark, Role, Tag};
 use crate::journal::step::AgentStep;
 use crate::journal::{AgentFinished, AgentOutcome, Resolved, RunContext};
 use crate::scoring;
-use conclave_lenient_json::Problem;
 
 impl RoundContext<'_> {
     /// Makes or recalls an agent's part in a round in which it reports.

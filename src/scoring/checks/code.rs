@@ -1,13 +1,12 @@
 //! Checks code blocks with the parser of their language. A block that parses raises reliability a
 //! little; a block that does not parse is wrong. A snippet that is not a complete text of its
 //! language is never judged broken: an ellipsis, a diff, a template, a session, or pseudo-code. Nor is
-//! SQL, C or C++, because a dialect or a macro may explain the error.
+//! C or C++, because a macro may explain the error.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 use saphyr_parser::Parser as Yaml;
-use sqlparser::dialect::GenericDialect;
 
 #[cfg(feature = "grammars")]
 use super::syntax_tree::parse;
@@ -28,9 +27,6 @@ pub(in crate::scoring) enum Soundness {
 
 /// The most bytes of a block that is parsed.
 const MAX_CODE: usize = 8_000;
-/// The most tokens and bracket levels of SQL that is parsed. Each token can be a level of the tree,
-/// which is built and dropped by recursion. The work can double with each bracket.
-const MAX_SQL: (usize, usize) = (300, 6);
 /// The most events of a YAML text.
 const MAX_EVENTS: usize = 20_000;
 
@@ -49,9 +45,6 @@ pub(in crate::scoring) fn soundness(block: &Block) -> Soundness {
         "json" | "jsonl" | "ndjson" => json(code),
         "yaml" | "yml" => yaml(code),
         "toml" => or_broken(toml::from_str::<toml::Table>(code).is_ok()),
-        "sql" | "mysql" | "postgresql" | "postgres" | "psql" | "sqlite" | "tsql" | "plsql" => {
-            sql(code)
-        }
         // The available shell grammars crash on hostile text or recurse without a bound.
         "bash" | "sh" | "shell" | "zsh" | "console" | "shell-session" | "shellsession"
         | "terminal" => Soundness::Unknown,
@@ -106,27 +99,6 @@ fn json(code: &str) -> Soundness {
 fn yaml(code: &str) -> Soundness {
     let mut events = Yaml::new_from_str(code).take(MAX_EVENTS);
     or_broken(events.all(|event| event.is_ok()))
-}
-
-/// Checks SQL. It is never judged broken, because it may be a clause or of another dialect.
-fn sql(code: &str) -> Soundness {
-    let depth = code.chars().scan(0usize, |depth, c| {
-        match c {
-            '(' | '[' => *depth += 1,
-            ')' | ']' => *depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        Some(*depth)
-    });
-    let pieces = code.split(|c: char| !c.is_alphanumeric()).count();
-    if pieces > MAX_SQL.0 || depth.max().unwrap_or(0) > MAX_SQL.1 {
-        return Soundness::Unknown;
-    }
-    let parsed = sqlparser::parser::Parser::parse_sql(&GenericDialect {}, code);
-    match parsed {
-        Ok(statements) if !statements.is_empty() => Soundness::Parsed,
-        _ => Soundness::Unknown,
-    }
 }
 
 /// Checks a block without a language. It counts if it parses as the language that it looks like. It
@@ -198,14 +170,6 @@ mod tests {
                     "web:\n  image: nginx\n  ports: [\"80:80\"]\n---\nb: 2\n",
                 ),
                 ("toml", "[package]\nname = \"x\"\n"),
-                (
-                    "sql",
-                    "SELECT name, count(*) FROM t WHERE id = $1 GROUP BY name;",
-                ),
-                (
-                    "sql",
-                    "INSERT INTO t (a, b) VALUES (1, 'x') ON CONFLICT DO NOTHING",
-                ),
                 (
                     "python",
                     "    total = 0\n    for n in items:\n        total += n\n",
@@ -279,7 +243,7 @@ mod tests {
 
     #[test]
     fn hostile_blocks_end_soon() {
-        let languages = "json yaml toml sql python tsx";
+        let languages = "json yaml toml python tsx";
         let pieces = [
             "(",
             "[",
@@ -295,12 +259,9 @@ mod tests {
             ":",
             "=>",
             "é(",
-            "SELECT (",
             "a: &a [*a, *a]\n",
             "- ",
             "? ",
-            "not ",
-            "CASE WHEN ",
             "a = [",
             "|\n ",
         ];
@@ -308,19 +269,6 @@ mod tests {
             for piece in pieces {
                 found(language, &piece.repeat(MAX_CODE / piece.len()));
             }
-        }
-        for piece in [
-            "+1",
-            " - -",
-            " and a",
-            ".a",
-            " union select 1",
-            " join a",
-            "->a",
-            "||b",
-        ] {
-            found("sql", &format!("SELECT 1{}", piece.repeat(290)));
-            found("sql", &format!("SELECT 1{}", piece.repeat(2_000)));
         }
     }
 

@@ -258,7 +258,7 @@ fn reply(text: &str) {
         json!({ "kind": "synthesized", "data": synthesized }),
     ];
     let events: Vec<Event> = (events.into_iter())
-        .map(|event| serde_json::from_value(event).expect("an event"))
+        .map(|event| event.to_string().parse().expect("an event"))
         .collect();
     let transcript = Transcript::of(&events);
     let run: RunId = "00000000-0000-0000-0000-000000000000"

@@ -137,10 +137,9 @@ pub fn configuration(data: &[u8]) {
 /// an invented hash is never accepted.
 pub fn journal(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    if let Ok(event) = serde_json::from_str::<journal::Event>(text) {
+    if let Ok(event) = text.parse::<journal::Event>() {
         let written = serde_json::to_string(&event).expect("an event can be written");
-        let again: journal::Event =
-            serde_json::from_str(&written).expect("a written event can be read");
+        let again: journal::Event = written.parse().expect("a written event can be read");
         // Compares the texts, because NaN is not equal to itself.
         assert_eq!(serde_json::to_string(&again).ok(), Some(written));
         assert_eq!(again.key(), event.key());

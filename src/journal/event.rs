@@ -9,12 +9,12 @@ use super::tool_event::{
     step_started_key,
 };
 pub use crate::domain::CallStop;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::EnumDiscriminants;
 
 use super::evidence::{CheckSize, CrossChecked, Resolved};
 use super::source::PlanSource;
@@ -26,9 +26,16 @@ use crate::domain::{
 /// Version of the event format. Readers accept every version up to this one.
 pub const VERSION: u32 = 1;
 
-/// One event of a run. Its key ([`Event::key`]) occurs at most once in the run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One event of a run. Its key ([`Event::key`]) occurs at most once in the run. Its stored body is
+/// an object with `kind`, `data` and the format version.
+#[derive(Debug, Clone, PartialEq, Serialize, EnumDiscriminants)]
 #[serde(tag = "kind", content = "data", rename_all = "snake_case")]
+#[strum_discriminants(
+    name(EventKind),
+    vis(pub(super)),
+    derive(Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Event {
     Accepted(Box<Accepted>),
     Claimed(Claimed),
@@ -60,15 +67,6 @@ pub enum Event {
     Decided(Box<Decided>),
     Converged(Converged),
     Learned(Box<Learned>),
-}
-
-/// Reads a stored body.
-impl FromStr for Event {
-    type Err = serde_json::Error;
-
-    fn from_str(body: &str) -> Result<Self, Self::Err> {
-        serde_json::from_str(body)
-    }
 }
 
 impl Event {

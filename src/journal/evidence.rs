@@ -71,7 +71,7 @@ mod tests {
         let reviewed = json!({ "kind": "reviewed", "data": { "round": 2, "notes": ["critic did not review: refused"],
             "reviews": [{ "reviewer": "critic", "claim": "C1", "topic": "days", "onFinalAnswer": true, "position": "60",
                           "holders": ["solver"], "finding": "fails", "swapped": "holds", "reason": "31 + 30 = 61" }] } });
-        let event: Event = serde_json::from_value(reviewed.clone()).unwrap();
+        let event: Event = reviewed.to_string().parse().unwrap();
         assert_eq!(
             (event.key(), json!(event)),
             ("r2/reviewed".to_owned(), reviewed)
@@ -80,11 +80,11 @@ mod tests {
         let finished: Value = json!({ "kind": "agent_finished", "data": { "round": 2, "agent": "critic",
             "outcome": { "type": "failed", "cause": "timed out", "detail": "d" },
             "revision": { "obtained": "clean", "reasons": [{ "claim": "C1", "topic": "days", "reason": "r" }] } } });
-        let event: Event = serde_json::from_value(finished).unwrap();
+        let event: Event = finished.to_string().parse().unwrap();
         assert!(matches!(event, Event::AgentFinished(finished) if finished.resolved.is_none()));
 
         let trimmed = json!({ "kind": "trimmed", "data": { "agents": ["solver"], "maxTokens": [], "leftOut": [] } });
-        let event: Event = serde_json::from_value(trimmed.clone()).unwrap();
+        let event: Event = trimmed.to_string().parse().unwrap();
         assert_eq!(json!(event), trimmed);
     }
 }

@@ -26,6 +26,7 @@ mod source;
 mod sqlite;
 pub mod step;
 mod store;
+mod stored_event;
 mod tool_event;
 mod tool_evidence;
 mod transcript;

@@ -51,7 +51,10 @@ fn question() -> Clarification {
 }
 
 fn event(kind: &str, data: &Value) -> Event {
-    serde_json::from_value(json!({ "kind": kind, "data": data })).unwrap()
+    json!({ "kind": kind, "data": data })
+        .to_string()
+        .parse()
+        .unwrap()
 }
 
 fn finished(agent: Agent, id: &str, text: &str) -> Event {

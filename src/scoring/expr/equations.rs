@@ -171,10 +171,17 @@ impl Side {
         !self.parts.divides && self.is_whole()
     }
 
-    /// The most decimals of a number in it.
-    fn decimals(&self) -> u8 {
-        let decimals = self.parts.figures.iter().map(|it| it.decimals).max();
-        decimals.unwrap_or(0)
+    /// Returns by how much its value may be off if it is one rounded number: a unit of the last
+    /// decimal, which may be cut off, or half a one. In "26%" that is half a percent.
+    fn rounding(&self) -> f64 {
+        let Some(finest) = self.parts.figures.iter().max_by_key(|it| it.decimals) else {
+            return 0.0;
+        };
+        let unit = finest.scale * if finest.percent { 0.01 } else { 1.0 };
+        match finest.decimals {
+            0 => 0.5 * unit,
+            decimals => unit * 10f64.powi(-i32::from(decimals.min(12))),
+        }
     }
 
     /// Returns the value in another interpretation.
@@ -302,21 +309,19 @@ fn judge(left: &Side, right: &Side, values: (Quantity, Quantity), about: bool) -
     let is_rounded = !(left.parts.calculates && right.parts.calculates);
     let is_whole = left.is_whole() && right.is_whole();
     let exact = !about && (left.is_exact() && right.is_exact() || is_whole && !is_rounded);
-    // Decimals may be cut off or rounded; a whole number can only be rounded.
-    let decimals = match right.parts.calculates {
-        false => right.decimals(),
-        true => right.decimals().max(left.decimals()),
+    let slack = match (left.parts.calculates, right.parts.calculates) {
+        (true, true) => 0.0,
+        (false, true) => left.rounding(),
+        (_, false) => right.rounding(),
     };
-    let slack = match decimals {
-        _ if !is_rounded => 0.0,
-        0 => 0.5,
-        decimals => 10f64.powi(-i32::from(decimals.min(12))),
-    };
-    let near = |a: f64, b: f64| {
+    let near = |a: f64, b: f64, slack: f64| {
         let gap = (a - b).abs();
-        gap <= 1e-9 * a.abs().max(1.0) || !exact && (gap <= slack || gap <= 0.005 * a.abs())
+        let noise = 1e-9 * a.abs().max(1.0);
+        gap <= noise || !exact && (gap <= slack + noise || gap <= 0.005 * a.abs())
     };
-    let holds = near(a, b) || percent && (near(a * 100.0, b) || near(a, b * 100.0));
+    // "25% = 1/4", and "25 = 1/4" of something in percent.
+    let holds = near(a, b, slack)
+        || percent && (near(a * 100.0, b, slack) || near(a, b * 100.0, slack * 100.0));
     Some(if holds {
         Verdict::Right
     } else {

@@ -237,8 +237,11 @@ impl App {
         };
         require_open(known.state)?;
         let next = known.next_step.unwrap_or_default();
+        let shown = (known.modified.as_ref()).map_or(&known.changes, |modified| &modified.changes);
+        let mut changes: Vec<(String, Vec<String>)> = (shown.iter())
+            .map(|it| (it.step_id.clone(), it.paths.clone()))
+            .collect();
         let mut content = known.modified.map_or(known.plan, |modified| modified.plan);
-        let mut changes = vec![];
         let ids = |plan: &ToolPlan| plan.steps.iter().map(|it| it.step_id.clone()).collect();
         let (mode, steps) = match given.mode {
             AuthorizeMode::Step if given.step_id.is_some_and(|step| step != next) => {
@@ -262,7 +265,7 @@ impl App {
                     self.without_secrets(&tools::completed(ToolPlan { plan_id, ..changed }))?;
                 let checked = self.compute(|| validate(&content, &known.evidence, toolbox));
                 changes = match checked.await {
-                    Ok(steps) => tools::changes(&steps).await,
+                    Ok(changes) => changes,
                     Err(rejection) => return Ok(AuthorizeOutcome::Refused(rejection)),
                 };
                 (AuthorizationMode::Modified, ids(&content))

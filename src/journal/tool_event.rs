@@ -31,7 +31,7 @@ pub struct Authorized {
     pub steps: Vec<String>,
     /// The summaries that the plan was made from.
     pub evidence: Value,
-    /// The steps of a changed plan that change files, with the paths.
+    /// The steps that change files, with the paths that the user saw.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<(String, Vec<String>)>,
     /// The execution whose changes are taken back, with what is put back, in order.

@@ -1,6 +1,10 @@
 //! Checks what an explanation says of evidence queries against what they returned.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde_json::Value;
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::validate::{QUERIES, is_empty};
 
@@ -8,7 +12,8 @@ use super::validate::{QUERIES, is_empty};
 /// something, and the sentence that cites it states at least one value that it returned, and no
 /// figure that it did not.
 pub fn objection(text: &str, evidence: &Value) -> Option<String> {
-    for sentence in sentences(text) {
+    let text = with_names(text);
+    for sentence in sentences(&text) {
         let cited = words(sentence).filter(|word| is_query(word));
         let cited: Vec<String> = cited.map(str::to_uppercase).collect();
         let is_insufficient = sentence
@@ -42,7 +47,8 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
                 ));
             }
         }
-        let is_figure = |word: &&str| word.chars().all(|c| c.is_ascii_digit());
+        // Also the code of a diagnostic.
+        let is_figure = |word: &&str| word.contains(|c: char| c.is_numeric()) && !is_query(word);
         let unknown = words(sentence)
             .filter(is_figure)
             .find(|figure| !words(&known).any(|word| word == *figure));
@@ -54,6 +60,24 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
         }
     }
     None
+}
+
+/// Returns the names of the queries that a text mentions.
+pub fn queries_of(text: &str) -> Vec<String> {
+    let text = with_names(text);
+    let named = words(&text).filter(|word| is_query(word));
+    named.map(str::to_uppercase).collect()
+}
+
+/// Writes the names of queries in one way: `Q4` for "query 4", "Q 4" and a digit of full width.
+fn with_names(text: &str) -> String {
+    static NAME: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"(?i)\bq(?:uery)?(?: |-|\x20?#|\x20?no\. ?)?([0-9]+)\b").ok());
+    let text: String = text.nfkc().collect();
+    match NAME.as_ref() {
+        Some(name) => name.replace_all(&text, "Q$1").into_owned(),
+        None => text,
+    }
 }
 
 /// The values in the rows of a query, without the truth values, which no sentence spells out.
@@ -132,6 +156,14 @@ mod tests {
             ("Q4 shows this fix worked before.", vague),
             ("Q4 shows 99 executions on src/lib.rs.", wrong),
             ("q4 shows 99 executions on src/lib.rs.", wrong),
+            ("Query 4 shows 99 executions on src/lib.rs.", wrong),
+            ("Q 4 shows 99 executions on src/lib.rs.", wrong),
+            ("Ｑ４ shows 99 executions on src/lib.rs.", wrong),
+            ("The request is the query: 4 files.", ""),
+            (
+                "Q4 shows E9999 in src/lib.rs.",
+                "Response states 'E9999' with Q4, which did not return it",
+            ),
             ("Q9 shows 1 row.", unknown),
             ("Q8 shows 2 prior fixes.", empty),
         ] {

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::call::Toolbox;
 use super::explain;
-use super::output::{MAX_TEXT_BYTES, Output, Why, bounded};
+use super::in_doubt::{before, doubted};
+use super::output::{MAX_TEXT_BYTES, Output, ToolError, Why, bounded, quoted};
 use super::tool::Step;
 use super::undo::undo;
 use super::validate::parse;
@@ -37,7 +38,7 @@ pub async fn execute(
     let all_ok = if authorized.undoes.is_some() {
         undo(run, deps, toolbox, &authorized).await?
     } else {
-        let all_ok = perform_all(run, deps, &steps(&authorized, toolbox)?).await?;
+        let all_ok = perform_all(run, deps, &steps(&authorized, toolbox)?, &authorized).await?;
         explain::explain(run, deps, deadline).await?;
         all_ok
     };
@@ -67,7 +68,17 @@ fn steps(authorized: &Authorized, toolbox: &Toolbox) -> Result<Vec<Step>, Failur
 
 /// Performs steps until one fails. Returns true if all are done. A step with a recorded end is not
 /// performed; one that was under way when the process died is not repeated: it is in doubt.
-async fn perform_all(run: &RunContext, deps: &Deps, steps: &[Step]) -> Result<bool, Failure> {
+async fn perform_all(
+    run: &RunContext,
+    deps: &Deps,
+    steps: &[Step],
+    authorized: &Authorized,
+) -> Result<bool, Failure> {
+    let named = |step: &Step| {
+        let mut changes = authorized.changes.iter();
+        let named = changes.find(|(id, _)| *id == step.step_id);
+        named.map(|(_, paths)| paths.clone())
+    };
     for step in steps {
         if let Some(Event::StepFinished(finished)) = run.recall(&step_finished_key(&step.step_id)) {
             if finished.ok {
@@ -77,7 +88,7 @@ async fn perform_all(run: &RunContext, deps: &Deps, steps: &[Step]) -> Result<bo
         }
         let (before, finished) = match run.recall(&step_started_key(&step.step_id)) {
             Some(Event::StepStarted(started)) => doubted(step, started.before).await,
-            _ => perform(run, deps, step).await?,
+            _ => perform(run, deps, step, named(step)).await?,
         };
         if !record(run, deps, &before, finished).await? {
             return Ok(false);
@@ -86,16 +97,22 @@ async fn perform_all(run: &RunContext, deps: &Deps, steps: &[Step]) -> Result<bo
     Ok(true)
 }
 
-/// Returns the end of a step, with the files that it was to change before it.
+/// Returns the end of a step, with the files that it was to change before it. `named` are those that
+/// the user saw, if the authorization has them.
 async fn perform(
     run: &RunContext,
     deps: &Deps,
     step: &Step,
+    named: Option<Vec<String>>,
 ) -> Result<(Vec<FileBefore>, StepFinished), Failure> {
     let tool = step.tool;
     let halted = |why| Ok((vec![], ended(step, Some(why))));
     let own = step.clone();
-    if let Err(error) = step.call.blocking(move |_| own.check()).await {
+    let checked = step.call.blocking(move |_| {
+        own.check()?;
+        require_named(&own, named)
+    });
+    if let Err(error) = checked.await {
         return halted(error.of("Precondition failed"));
     }
     let before = before(step).await;
@@ -131,6 +148,20 @@ async fn perform(
     Ok((before, finished))
 }
 
+/// # Errors
+/// If a splice plan now names other files than when the user authorized it.
+fn require_named(step: &Step, named: Option<Vec<String>>) -> Result<(), ToolError> {
+    let now = step.changes()?;
+    match named {
+        Some(named) if named != now => Err(ToolError::other(format!(
+            "{} now names other files than were authorized: {}",
+            quoted(step.call.argument("file")),
+            now.join(", ")
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Returns the end of a step with this output.
 fn finished(step: &Step, output: Output, error: Option<String>) -> StepFinished {
     let listed = output.value.get("diagnostics").and_then(Value::as_array);
@@ -156,20 +187,7 @@ fn finished(step: &Step, output: Output, error: Option<String>) -> StepFinished 
     }
 }
 
-/// Reads the files that a step will change. One that cannot be read is left out.
-async fn before(step: &Step) -> Vec<FileBefore> {
-    let paths = step.changes().await.unwrap_or_default();
-    let read = step.call.blocking(|call| {
-        let files = paths.into_iter().filter_map(|path| {
-            let content = call.workspace().content_before(&path).ok()?;
-            Some(FileBefore { path, content })
-        });
-        Ok(files.collect())
-    });
-    read.await.unwrap_or_default()
-}
-
-fn ended(step: &Step, error: Option<String>) -> StepFinished {
+pub fn ended(step: &Step, error: Option<String>) -> StepFinished {
     StepFinished {
         files: step.files(),
         ..StepFinished::new(&step.step_id, step.tool.name(), error)
@@ -209,49 +227,6 @@ pub async fn record(
 /// True if a text contains a secret of the service.
 fn leaks(text: &str, deps: &Deps) -> bool {
     without_secrets(text, &deps.secrets) != text
-}
-
-/// Reports a step that began and has no recorded end, with the state of its files.
-async fn doubted(step: &Step, before: Vec<FileBefore>) -> (Vec<FileBefore>, StepFinished) {
-    // What a step with contents writes is known. Other content was written by another program.
-    let contents = step.call.arguments.get("contents").cloned();
-    let files = before.clone();
-    let compared = step.call.blocking(move |call| {
-        let (mut states, mut changes) = (vec![], vec![]);
-        let written = contents.as_deref().map(hash);
-        for FileBefore { path, content } in files {
-            let (old, new) = (content.as_deref(), contents.as_deref());
-            let is_of_change =
-                |text: &str| old == Some(text) || new.is_some_and(|new| new.starts_with(text));
-            call.workspace().remove_left(&path, is_of_change);
-            let state = match call.workspace().content_before(&path) {
-                Err(_) => "cannot be read",
-                Ok(now) if now == content => "is unchanged",
-                Ok(now) if written.is_some() && now.as_deref().map(hash) != written => {
-                    "has other content than before and than was to be written"
-                }
-                Ok(now) => {
-                    changes.push(changed(&path, content, now.as_deref()));
-                    "has changed"
-                }
-            };
-            states.push(format!("'{path}' {state}"));
-        }
-        Ok((states, changes))
-    });
-    let (mut states, changed) = compared
-        .await
-        .unwrap_or_else(|error| (vec![error.message], vec![]));
-    if states.is_empty() {
-        states.push("it changes no file by name".to_owned());
-    }
-    let what = "The step was interrupted while it was under way; it was not repeated";
-    let finished = StepFinished {
-        in_doubt: true,
-        changed,
-        ..ended(step, Some(format!("{what}: {}", states.join(", "))))
-    };
-    (before, finished)
 }
 
 /// Records an end for a step that is under way when its run is stopped, for example by a user or a

@@ -79,28 +79,10 @@ pub fn manifest_of(workspace: &Workspace, path: &str) -> Result<String, ToolErro
 }
 
 async fn run(call: Call) -> Result<Output, ToolError> {
-    let manifest = call.blocking(|call| {
-        let found = manifest_of(call.workspace(), call.argument("path"))?;
-        call.workspace().real_path(&found)
-    });
-    let manifest = manifest.await?;
-    let find = ["locate-project", "--workspace", "--message-format=plain"];
-    let found = cargo(&call, &find, &manifest, None).await?;
-    if !found.success {
-        return Err(failed(&found));
-    }
-    // The folder in which cargo starts rustc, to which file names in diagnostics are relative.
-    let project = PathBuf::from(String::from_utf8_lossy(&found.stdout).trim());
-    let project = project.parent().unwrap_or(Path::new("/")).to_owned();
-    // Cargo would build and write the lock file there.
-    let inside = project.strip_prefix(call.workspace().root()).ok();
-    let Some(inside) = inside.and_then(Path::to_str) else {
-        let folder = quoted(&project.display().to_string());
-        return Err(ToolError::other(format!(
-            "its Cargo workspace {folder} is outside of the workspace"
-        )));
-    };
-    let lock = join(if inside.is_empty() { "." } else { inside }, "Cargo.lock");
+    let path = call.argument("path").to_owned();
+    let (manifest, inside) = cargo_workspace(&call, path).await?;
+    let project = call.workspace().root().join(&inside);
+    let lock = join(&inside, "Cargo.lock");
     let read = || {
         let lock = lock.clone();
         call.blocking(move |call| match call.workspace().read(&lock) {
@@ -119,11 +101,59 @@ async fn run(call: Call) -> Result<Output, ToolError> {
         true => vec![],
         false => vec![changed(&lock, before, after.as_deref())],
     };
-    let report = ended.and_then(|finished| report(&finished, inside, &changed));
+    let report = ended.and_then(|finished| report(&finished, &inside, &changed));
     match report {
         Ok(output) => Ok(Output { changed, ..output }),
         Err(error) => Err(ToolError { changed, ..error }),
     }
+}
+
+/// Returns the real path of the manifest at or above `path`, and the folder of its Cargo workspace,
+/// relative to the workspace. Cargo starts rustc in that folder, and file names in diagnostics are
+/// relative to it.
+///
+/// # Errors
+/// If that folder is outside of the workspace: cargo would build and write the lock file there.
+pub async fn cargo_workspace(call: &Call, path: String) -> Result<(PathBuf, String), ToolError> {
+    let manifest = call.blocking(move |call| {
+        let found = manifest_of(call.workspace(), &path)?;
+        call.workspace().real_path(&found)
+    });
+    let manifest = manifest.await?;
+    let find = ["locate-project", "--workspace", "--message-format=plain"];
+    let found = cargo(call, &find, &manifest, None).await?;
+    if !found.success {
+        return Err(failed(&found));
+    }
+    let project = PathBuf::from(String::from_utf8_lossy(&found.stdout).trim());
+    let project = project.parent().unwrap_or(Path::new("/"));
+    match project
+        .strip_prefix(call.workspace().root())
+        .ok()
+        .and_then(Path::to_str)
+    {
+        Some("") => Ok((manifest, ".".to_owned())),
+        Some(inside) => Ok((manifest, inside.to_owned())),
+        None => {
+            let folder = quoted(&project.display().to_string());
+            Err(ToolError::other(format!(
+                "its Cargo workspace {folder} is outside of the workspace"
+            )))
+        }
+    }
+}
+
+/// Returns the lock files that cargo may write when it checks the project of `path`, which are those
+/// beside the manifests at and above it.
+pub fn lock_files(workspace: &Workspace, path: &str) -> Vec<String> {
+    let mut folders = folders_above(path);
+    folders.insert(0, path);
+    let has_manifest = |folder: &&str| {
+        let kind = workspace.kind(&join(folder, "Cargo.toml"));
+        matches!(kind, Ok(Some(FileType::RegularFile)))
+    };
+    let folders = folders.into_iter().filter(has_manifest);
+    folders.map(|folder| join(folder, "Cargo.lock")).collect()
 }
 
 async fn cargo(

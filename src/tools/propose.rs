@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::answers::StepChanges;
 use super::call::Toolbox;
 use super::output::one_line;
-use super::tool::{Step, Tool};
+use super::tool::Tool;
 use super::validate::{QUERIES, is_empty, validate};
 use super::view;
 use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently};
@@ -82,14 +82,14 @@ pub async fn propose(
     let plan = named(draft, run.id().to_string());
     let check = || validate(&plan, &evidence, toolbox);
     let checked = run.compute("checking a plan", check).await?;
-    let changes = match &checked {
-        Ok(steps) => changes(steps).await,
-        Err(_) => vec![],
+    let (changes, rejection) = match checked {
+        Ok(changes) => (changes, None),
+        Err(rejection) => (vec![], Some(*rejection)),
     };
     let planned = ToolPlanned {
         plan,
         changes,
-        rejection: checked.err().map(|rejection| *rejection),
+        rejection,
     };
     run.record(Event::ToolPlanned(Box::new(planned))).await?;
     let view = view::plan_view(run.id(), &run.events().to_vec(), &[]);
@@ -115,17 +115,6 @@ pub fn consultation(question: &str, until: Instant) -> Consultation<'_> {
         max_tokens: MAX_TOKENS,
         until,
     }
-}
-
-/// Returns the steps that change files, with the paths.
-pub async fn changes(steps: &[Step]) -> Vec<(String, Vec<String>)> {
-    let mut changes = vec![];
-    for step in steps.iter().filter(|step| step.tool.spec().is_mutating) {
-        // A splice plan that an earlier step writes cannot be read yet.
-        let paths = step.changes().await.unwrap_or_default();
-        changes.push((step.step_id.clone(), paths));
-    }
-    changes
 }
 
 /// Returns the steps of an unchecked plan that change files, with the paths that their arguments

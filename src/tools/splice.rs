@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::call::Call;
-use super::lsp_check::manifest_of;
+use super::lsp_check::{cargo_workspace, lock_files};
 use super::output::{MAX_TEXT_BYTES, Output, ToolError, bounded, quoted};
 use super::path::{changeable, join, normalise, split};
 use super::programs::Finished;
@@ -41,7 +41,7 @@ struct Step {
     with: String,
 }
 
-/// The files that the plan file of a call changes, sorted. As for splice, the paths in the plan are
+/// Returns the files that the plan file of a call changes, sorted. As for splice, the paths in the plan are
 /// relative to its folder; they must not contain `..`.
 pub fn files_of_plan(call: &Call) -> Result<Vec<String>, ToolError> {
     let (workspace, plan_file) = (call.workspace(), call.argument("file"));
@@ -72,6 +72,12 @@ pub async fn run(
     paths: &[(&'static str, &str)],
     files: Vec<String>,
 ) -> Result<Output, ToolError> {
+    // Splice runs cargo, where that is installed.
+    if call.programs().installed("cargo").is_ok() {
+        for file in &files {
+            cargo_workspace(call, file.clone()).await?;
+        }
+    }
     let named: Vec<_> = paths
         .iter()
         .map(|(name, path)| (*name, (*path).to_owned()))
@@ -122,9 +128,7 @@ fn contents(
         workspace.remove_siblings(&path, &GRAPH_FILES);
         workspace.real_path(&path)?;
         let before = workspace.content_before(&path)?;
-        // Cargo may write the lock file of the project.
-        if let Ok(manifest) = manifest_of(workspace, &path) {
-            let lock = join(split(&manifest).0, "Cargo.lock");
+        for lock in lock_files(workspace, &path) {
             if let Ok(before) = workspace.content_before(&lock) {
                 watched.insert(lock, before);
             }

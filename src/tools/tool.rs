@@ -237,16 +237,36 @@ impl Step {
         }
     }
 
-    /// The paths that the step will change, for the user's confirmation. Those of `splice_plan`
-    /// stand in its file, which is read.
+    /// Returns the paths that the step will change, for the user's confirmation. Those of
+    /// `splice_plan` are in its file, which is read: call it where blocking is allowed.
     ///
     /// # Errors
     /// If that file is no plan.
-    pub async fn changes(&self) -> Result<Vec<String>, ToolError> {
-        if self.tool == Tool::SplicePlan {
-            return self.call.blocking(splice::files_of_plan).await;
+    pub fn changes(&self) -> Result<Vec<String>, ToolError> {
+        match self.tool {
+            Tool::SplicePlan => splice::files_of_plan(&self.call),
+            _ => Ok(self.paths(|role| role == Role::Changed)),
         }
-        Ok(self.paths(|role| role == Role::Changed))
+    }
+
+    /// Returns the paths that the step may write: those that it changes, and the lock files of cargo,
+    /// which writes them by itself.
+    pub fn written(&self) -> Vec<String> {
+        let mut paths = self.changes().unwrap_or_default();
+        let runs_cargo = [Tool::SplicePatch, Tool::SplicePlan, Tool::LspCheck];
+        if runs_cargo.contains(&self.tool) {
+            let of = match self.tool {
+                Tool::LspCheck => vec![self.call.argument("path").to_owned()],
+                _ => paths.clone(),
+            };
+            let locks = of
+                .iter()
+                .flat_map(|path| lsp_check::lock_files(self.call.workspace(), path));
+            paths.extend(locks);
+            paths.sort();
+            paths.dedup();
+        }
+        paths
     }
 
     /// The files that the arguments name.

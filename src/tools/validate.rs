@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::call::Toolbox;
-use super::output::Why;
+use super::citations;
+use super::output::{ToolError, Why};
 use super::tool::{Step, Tool};
 use crate::domain::{PlanIntent, PlanStep, ToolPlan};
 use crate::journal::{Rejection, RejectionKind};
@@ -30,7 +31,8 @@ pub const QUERIES: [(&str, &str); 8] = [
 
 /// Checks a plan: its shape, tools and arguments, the evidence that it cites, and what has to hold
 /// before its first steps. The conditions of a step behind one that changes files are checked only
-/// when it is executed, as are those of all others again.
+/// when it is executed, as are those of all others again. Returns the ids of the steps that change
+/// files, with the paths.
 ///
 /// # Errors
 /// The first [`Rejection`].
@@ -38,7 +40,7 @@ pub fn validate(
     plan: &ToolPlan,
     evidence: &Value,
     toolbox: &Toolbox,
-) -> Result<Vec<Step>, Box<Rejection>> {
+) -> Result<Vec<(String, Vec<String>)>, Box<Rejection>> {
     let steps = parse(plan, toolbox)?;
     for query in &plan.evidence_referenced {
         let (kind, message) = match QUERIES.iter().find(|(name, _)| name == query) {
@@ -54,20 +56,44 @@ pub fn validate(
         };
         return Err(rejection(kind, message, None, Value::Null));
     }
+    for step in &plan.steps {
+        let named = citations::queries_of(&step.precondition);
+        let is_uncited = |query: &String| !plan.evidence_referenced.contains(query);
+        if let Some(query) = named.into_iter().find(is_uncited) {
+            let message = format!(
+                "Plan states a claim from {query} without citing it: insufficient evidence"
+            );
+            let kind = RejectionKind::InsufficientEvidence;
+            return Err(rejection(kind, message, Some(&step.step_id), Value::Null));
+        }
+    }
+    let mut changes: Vec<(String, Vec<String>)> = vec![];
     for step in &steps {
-        if let Err(error) = step.check() {
+        let refused = |error: ToolError| {
             let kind = match error.why {
                 Why::Forbidden => RejectionKind::ForbiddenOperation,
                 _ => RejectionKind::PreconditionFailed,
             };
             let message = error.of("Precondition failed");
-            return Err(rejection(kind, message, Some(&step.step_id), Value::Null));
+            rejection(kind, message, Some(&step.step_id), Value::Null)
+        };
+        if changes.is_empty() {
+            step.check().map_err(refused)?;
         }
-        if step.tool.spec().is_mutating {
-            break;
+        if !step.tool.spec().is_mutating {
+            continue;
         }
+        let plan_file = step.call.argument("file").to_owned();
+        let is_written = changes.iter().any(|(_, paths)| paths.contains(&plan_file));
+        if step.tool == Tool::SplicePlan && is_written {
+            let does =
+                "is changed by an earlier step, so the files that it names cannot be authorized";
+            return Err(refused(ToolError::forbidden(&plan_file, does)));
+        }
+        let paths = step.changes().map_err(refused)?;
+        changes.push((step.step_id.clone(), paths));
     }
-    Ok(steps)
+    Ok(changes)
 }
 
 /// Checks the shape of a plan, its tools and their arguments.

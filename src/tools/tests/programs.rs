@@ -256,6 +256,42 @@ fn magellan_lists_symbols_and_references() {
 }
 
 #[test]
+fn no_program_builds_in_a_cargo_workspace_outside() {
+    let project = project(&[
+        (
+            "Cargo.toml",
+            "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2024\"\n",
+        ),
+        ("src/lib.rs", LIBRARY),
+        (
+            "add.rs",
+            "pub fn add(a: i32, b: i32) -> i32 {\n    b + a\n}\n",
+        ),
+    ]);
+    let outer = project.folder.path();
+    fs::write(
+        outer.join("Cargo.toml"),
+        "[workspace]\nmembers = [\"inside\"]\n",
+    )
+    .unwrap();
+    let why = format!(
+        "its Cargo workspace '{}' is outside of the workspace",
+        outer.display()
+    );
+    for (tool, values) in [
+        (SplicePatch, &["src/lib.rs", "add", "fn", "add.rs"][..]),
+        (LspCheck, &["."]),
+    ] {
+        let failed = project.run(tool, values).unwrap_err();
+        assert_eq!(failed, format!("{tool} failed: {why}"));
+    }
+    assert_eq!(project.content("src/lib.rs"), LIBRARY);
+    for written in ["Cargo.lock", "target"] {
+        assert!(!outer.join(written).exists(), "{written}");
+    }
+}
+
+#[test]
 fn splice_replaces_a_symbol_and_the_change_can_be_undone() {
     let step = |file: &str| {
         let step =
@@ -286,7 +322,7 @@ fn splice_replaces_a_symbol_and_the_change_can_be_undone() {
     );
     fs::remove_file(planted).unwrap();
     let named = project.step(SplicePlan, &["plan.json"]).unwrap();
-    assert_eq!(runtime.block_on(named.changes()).unwrap(), ["src/lib.rs"]);
+    assert_eq!(named.changes().unwrap(), ["src/lib.rs"]);
     let patch = &["src/lib.rs", "add", "fn", "patches/add.rs"][..];
     for (tool, values) in [(SplicePatch, patch), (SplicePlan, &["plan.json"])] {
         let output = project.run(tool, values).unwrap();

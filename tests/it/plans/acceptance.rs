@@ -229,6 +229,8 @@ async fn a8_every_rejection_is_covered_and_the_same_word_for_word() {
     let no_symbol = json!({ "file": "src/lib.rs", "with": "x.rs" });
     let written = json!({ "path": "src/lib.rs", "contents": "" });
     let sound = read("src/lib.rs");
+    let mut claims = sound.clone();
+    claims["precondition"] = json!("Query 8 shows that earlier fixes failed.");
     let odd = step("a b", "file_read", &json!({ "path": "src/lib.rs" }));
     let plans = [
         one("READ", "shell", json!({})),
@@ -259,6 +261,7 @@ async fn a8_every_rejection_is_covered_and_the_same_word_for_word() {
         plan("READ", &[], &[]),
         plan("READ", &[sound.clone(), sound], &[]),
         plan("READ", &[odd], &[]),
+        plan("READ", &[claims], &[]),
     ];
     let mut rounds = vec![];
     for round in 0..2 {

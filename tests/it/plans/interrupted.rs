@@ -105,6 +105,9 @@ impl Running {
             (&steps[0]["ok"], &steps[1]["inDoubt"]),
             (&json!(true), &json!(true))
         );
+        let what = "it was not repeated: 'Cargo.lock' ";
+        let error = steps[1]["error"].as_str().unwrap();
+        assert!(error.contains(what), "{error}");
         let folder = self.folder.path();
         assert!(folder.join("a.txt").exists() && !folder.join("b.txt").exists());
     }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-use super::{Bench, asks, authorizes, folder, plan, step};
+use super::{Bench, asks, authorizes, folder, plan, put, step};
 use crate::support::MockProvider;
 use crate::support::process::{Home, conclave};
 
@@ -117,6 +117,38 @@ async fn an_error_is_mended_over_http() {
     assert_eq!(again["execution"]["state"], "completed", "{again}");
     let recurring = json!([{ "code": "E0425", "file": "src/lib.rs", "count": 2 }]);
     assert_eq!(planned().await["evidence"]["Q7"], recurring);
+}
+
+#[tokio::test]
+async fn a_splice_plan_changes_only_the_files_that_were_authorized() {
+    let bench = Bench::with(broken_crate(), &programs()).await;
+    let names = |file: &str| {
+        let step = json!({ "file": file, "symbol": "area", "kind": "fn", "with": "area.rs" });
+        json!({ "steps": [step] }).to_string()
+    };
+    let root = bench.folder.path();
+    put(root, "area.rs", MENDED);
+    put(root, "src/other.rs", BROKEN);
+    put(root, "plan.json", &names("src/lib.rs"));
+    let splice = step("step_2", "splice_plan", &json!({ "file": "plan.json" }));
+    bench.proposes("MUTATE", std::slice::from_ref(&splice), &[]);
+    bench.explains("tool_explain", "splice_plan ran.");
+    let plan = bench.planned("Mend the area").await;
+    let changes = json!([{ "stepId": "step_2", "paths": ["src/lib.rs"] }]);
+    assert_eq!(plan["changes"], changes, "{plan}");
+    put(root, "plan.json", &names("src/other.rs"));
+    let (_, done) = bench.authorized(&plan, &authorizes("plan")).await;
+    let why =
+        "Precondition failed: 'plan.json' now names other files than were authorized: src/other.rs";
+    assert_eq!(done["execution"]["steps"][0]["error"], why, "{done}");
+    assert_eq!(bench.content("src/other.rs"), BROKEN);
+
+    let write = json!({ "path": "plan.json", "contents": names("src/other.rs") });
+    let write = step("step_1", "file_write", &write);
+    bench.proposes("MUTATE", &[write, splice], &[]);
+    let plan = bench.planned("Mend the other area").await;
+    let why = "Operation not allowed: path 'plan.json' is changed by an earlier step, so the files that it names cannot be authorized";
+    assert_eq!(plan["rejection"]["message"], why, "{plan}");
 }
 
 /// Returns the environment of `conclave plan` on a workspace.

@@ -9,9 +9,11 @@
 //! | `injection` | as above, if the task is to write a prompt, which gives orders | QUARANTINE |
 //! | `leaked_prompt`, `partial_refusal` | screening found it | QUARANTINE |
 //! | `several_answers` | its units tagged as the answer give different ones | QUARANTINE |
+//! | `impossible_date` | its answer is a date that does not exist | QUARANTINE |
 //! | `false_last_step` | the equation that states the answer does not hold | QUARANTINE |
 //! | `broken_deliverable` | its code does not parse | QUARANTINE |
 
+use super::answer::dates;
 use super::checks::{FlagKind, Soundness, obeyed_injection};
 use super::parsed_output::ParsedOutput;
 use crate::domain::{Axes, Axis, AxisScore, Feature, Status, TaskType, Thresholds};
@@ -64,6 +66,10 @@ pub(super) fn of(
     }
     if reading.several_answers {
         return quarantine("several_answers");
+    }
+    let answer = reading.answer.as_ref();
+    if answer.is_some_and(|answer| dates::faulty(&answer.text) > 0) {
+        return quarantine("impossible_date");
     }
     if reading.path.last == Some(false) {
         return quarantine("false_last_step");

@@ -13,7 +13,6 @@ use super::tool::Step;
 use super::undo::undo;
 use super::validate::parse;
 use super::view;
-use super::workspace::{changed, hash};
 use crate::committee::{Deps, Failure};
 use crate::journal::{
     ActionOutcome, Authorized, Ending, Event, FileBefore, FileChange, RunContext, StepFinished,

@@ -143,7 +143,7 @@ PANELS = [
         "es",
         "Dame los pasos para trasladar los discos del servidor web.",
         (5e8, 1e9, 2e9),
-        lacks=r"1000000000|1e\+?0?9|1[.,]000[.,]000",
+        lacks=r"1000000000|\b1e\+?0?9\b|1[.,]000[.,]000",
         mode="audit",
     ),
     figures("zero-twice", "en", "Give me the steps to move the print server's disks.", (0, 0, 0), (0, 0, 0)),

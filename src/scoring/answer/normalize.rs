@@ -157,11 +157,13 @@ pub fn parse(raw: &str) -> Option<Answer> {
 pub(in crate::scoring) fn undress(raw: &str) -> String {
     static MARKUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"\*\*|__|`|\\[()\[\]]|\{,\}|,\\!"));
     static RANGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)[‒–](\d)"));
+    // "1,234,567", or "12,34,567" as in India.
+    static GROUPED: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^\d+(?:,\d{3})+$|^\d{1,2}(?:,\d{2})+,\d{3}$"));
     static LIST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+(?:,\d+){2,}$"));
     let plain: String = raw.nfc().map(plain_sign).collect();
     let plain = RANGE.replace_all(&plain, "$1-$2");
-    let groups_thousands = |text: &str| text.split(',').skip(1).all(|part| part.len() == 3);
-    let plain = match LIST.is_match(plain.trim()) && !groups_thousands(plain.trim()) {
+    let plain = match LIST.is_match(plain.trim()) && !GROUPED.is_match(plain.trim()) {
         true => plain.replace(',', ", "),
         false => plain.into_owned(),
     };
@@ -174,17 +176,53 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     ] {
         text = text.replace(from, to);
     }
-    let ends = |c: char| c.is_whitespace() || "\"'“”„,，:;*。".contains(c);
-    let mut text = text
-        .trim_matches(ends)
-        .trim_end_matches(|c| ends(c) || matches!(c, '.' | '!'));
+    let mut text = without_marks(&text);
     while let Some(inner) = text
         .strip_prefix('$')
         .and_then(|rest| rest.strip_suffix('$'))
     {
-        text = inner.trim_matches(ends);
+        text = without_marks(inner);
     }
     text.to_owned()
+}
+
+/// Returns the text without quotation marks, emphasis, marks of lists and the signs that end a
+/// sentence. Signs with a meaning of their own stay: "*p", ":q!", "5!", "f'", "6\"".
+fn without_marks(text: &str) -> &str {
+    let is_edge = |c: char| c.is_whitespace() || "“”„,，;。".contains(c);
+    let mut text = text.trim_matches(is_edge);
+    loop {
+        let before = text;
+        let listed = text.strip_prefix(['*', ':']);
+        text = listed
+            .filter(|rest| rest.starts_with(char::is_whitespace))
+            .unwrap_or(text);
+        for mark in ['"', '\'', '*'] {
+            let inner = text.strip_prefix(mark);
+            let inner = match inner.and_then(|rest| rest.strip_suffix(mark)) {
+                None if mark != '*' => inner,
+                paired => paired,
+            };
+            text = inner.filter(|it| !it.contains(mark)).unwrap_or(text);
+        }
+        let head = text.trim_end_matches(['"', '\'', '!', '.', ':']);
+        let end = text.get(head.len()..).unwrap_or_default();
+        let is_code = text.starts_with(['!', ':', '@']);
+        text = match end {
+            "!" | "'" | "\"" if is_measured(head) || is_code => text,
+            "'" if phrase::has_prime(text) => text,
+            _ => head,
+        };
+        text = text.trim_matches(is_edge);
+        if text == before {
+            return text;
+        }
+    }
+}
+
+/// True if a text ends with a digit or a closing bracket.
+fn is_measured(text: &str) -> bool {
+    text.ends_with(|c: char| c.is_numeric() || c == ')')
 }
 
 /// Parses "B", "(B)", "b)", "B. dark green".
@@ -218,7 +256,8 @@ fn number(text: &str) -> Option<Number> {
             ..=2 => word.to_owned(),
             _ => word.to_lowercase(),
         };
-        let words = rest.split(|c: char| !c.is_alphanumeric() && c != '\'');
+        let is_inner = |c: char| c.is_alphanumeric() || c == '\'' || phrase::is_symbol(c);
+        let words = rest.split(|c: char| !is_inner(c));
         let words = words.filter(|word| !word.is_empty()).map(word).collect();
         return Some(Number::of(found, words));
     }
@@ -244,7 +283,7 @@ fn is_noun_phrase(text: &str) -> bool {
         c.is_numeric() || ['=', '+', '*', '^', '\\', '<', '>', '/', '{', '['].contains(&c)
     };
     text.split_whitespace().count() <= MAX_NOUNS
-        && !text.starts_with(|c: char| c.is_alphanumeric() && !is_ideographic(c))
+        && !text.starts_with(|c: char| c == '!' || c.is_alphanumeric() && !is_ideographic(c))
         && !text.contains(calculates)
 }
 
@@ -255,7 +294,9 @@ fn is_ideographic(c: char) -> bool {
 
 /// Parses mathematics that is more than a number: it has its own symbols and little prose.
 fn formula(text: &str) -> Option<Answer> {
-    let sure = text.contains(['\\', '^', '=', '{', '√', '∞', '[', '<', '>', '≤', '≥', '±']);
+    let is_factorial = text.strip_suffix('!').is_some_and(is_measured);
+    let sure = is_factorial
+        || text.contains(['\\', '^', '=', '{', '√', '∞', '[', '<', '>', '≤', '≥', '±']);
     // "O(n)"
     let name = text.split_once('(').map(|(name, _)| name);
     let called = name.is_some_and(|name| name.ends_with(char::is_alphabetic));

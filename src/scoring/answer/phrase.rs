@@ -107,9 +107,18 @@ pub fn read(text: &str) -> Option<Phrase> {
             };
             rest = behind.strip_prefix(separates).unwrap_or(behind);
             let kept = |c: char| c.is_alphanumeric() || matches!(c, '+' | '#') || is_symbol(c);
-            // "Cl-" is charged, "pre-war" is one word.
+            let is_emphasised = word.starts_with('*') && word.ends_with('*');
+            // "Cl-" is charged, "pre-war" is one word, and "A*" is another grade than "A". A question
+            // mark behind the only word is no doubt, but a type: "String?".
+            let ends = |c: char| {
+                kept(c)
+                    || matches!(c, '-' | '$' | '\u{300}'..='\u{36f}')
+                    || c == '*' && !is_emphasised
+                    || c == '?' && word == text
+                    || c == '\'' && has_prime(word)
+            };
             let word = word.trim_start_matches(|c| !kept(c));
-            let word = word.trim_end_matches(|c| !kept(c) && c != '-');
+            let word = word.trim_end_matches(|c| !ends(c));
             if !word.contains(|c: char| c.is_alphanumeric() || is_symbol(c)) {
                 continue;
             }
@@ -136,10 +145,18 @@ pub fn read(text: &str) -> Option<Phrase> {
 }
 
 /// True for a sign that is part of what is said: "∪", "→", "¬". Decorations such as "★" are none.
-fn is_symbol(c: char) -> bool {
+pub fn is_symbol(c: char) -> bool {
     static SYMBOL: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^[\p{S}--\p{ASCII}--\p{Extended_Pictographic}--\p{Sk}]$"));
-    !c.is_ascii() && !c.is_alphanumeric() && SYMBOL.is_match(c.encode_utf8(&mut [0; 4]))
+    matches!(c, '‰' | '‱' | '′' | '″' | '‴')
+        || !c.is_ascii() && !c.is_alphanumeric() && SYMBOL.is_match(c.encode_utf8(&mut [0; 4]))
+}
+
+/// True for a letter with a prime: "f'".
+pub fn has_prime(text: &str) -> bool {
+    let name = text.trim_end_matches('\'');
+    let last = name.split(|c: char| !c.is_alphanumeric()).next_back();
+    name.len() < text.len() && last.is_some_and(|last| last.chars().count() == 1)
 }
 
 fn separates(c: char) -> bool {
@@ -149,7 +166,7 @@ fn separates(c: char) -> bool {
 /// True for options, paths, patterns and variables: "-V", "~/.bashrc", "*.txt", "$HOME", "&&".
 fn is_code(token: &str) -> bool {
     let mut chars = token.chars();
-    let signed = chars.next().is_some_and(|c| r"-~$*/\&|.<>".contains(c));
+    let signed = chars.next().is_some_and(|c| r"-~$*/\&|.<>!@:".contains(c));
     signed && chars.next().is_some_and(|c| !c.is_ascii_digit())
 }
 

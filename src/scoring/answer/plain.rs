@@ -247,6 +247,11 @@ mod tests {
             "The answer is 61 days because 31 + 30 makes it.",
             "61",
             "最終的な答え：61",
+            "31 + 30 = 60 + 1. Ответ: 61",
+            "الإجابة هي 61",
+            "उत्तर: 61",
+            "정답은 61",
+            "Cevap: 61",
         ] {
             let answer = found(text)
                 .and_then(|raw| parse(&raw))
@@ -272,6 +277,7 @@ mod tests {
                 "It was Dr. Alexander Fleming. The answer is Dr. Alexander Fleming. He was a Scot.",
                 "Dr. Alexander Fleming",
             ),
+            ("221 = 13 × 17.\nОтвет: нет", "нет"),
             ("Answer: 192.168.1.10", "192.168.1.10"),
             ("Answer - Mary Shelley", "Mary Shelley"),
             ("The answer is before 2010.", "before 2010"),

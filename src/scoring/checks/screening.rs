@@ -1,6 +1,7 @@
 //! Screening: flags texts that must not count as answers. The patterns are in `data/screening.tsv`.
 //! Empty texts, repetition and echoes of the request are found without words of any language.
 
+use std::cmp::min;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{LazyLock, OnceLock};
 
@@ -166,7 +167,11 @@ fn of_kind(rules: &[&'static Rule], finds: &str) -> impl Iterator<Item = &'stati
 fn screen(text: &str, found: &[Word], repeats: &Repeats) -> Screening {
     let mut out = Screening::default();
     if found.is_empty() {
-        out.add(FlagKind::Empty, 1.0);
+        // "==" and "%" are answers too.
+        let is_filler = |c: char| c.is_whitespace() || ".…-–—_\"'".contains(c);
+        if text.chars().all(is_filler) {
+            out.add(FlagKind::Empty, 1.0);
+        }
         return out;
     }
     if let Some((kind, weight)) = refusal(text) {
@@ -204,7 +209,7 @@ pub(in crate::scoring) fn screen_answer(
         attacks(&QUOTED.replace_all(text, "..."), 1.0, &mut out);
         attacks(text, 0.2, &mut out);
     }
-    if said.len() >= 4 && asked.len() >= 4 && echoes(asked, said) {
+    if min(spoken(said), spoken(asked)) >= 4 && echoes(asked, said) {
         out.add(Echo, 1.0);
     }
     out
@@ -212,6 +217,13 @@ pub(in crate::scoring) fn screen_answer(
 
 /// Quotations in the marks of Unicode's usual languages. Curly double marks may be straight here.
 const QUOTATIONS: &str = r#"„[^“”"\n]{1,300}[“”"]|"[^"\n]{1,300}"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|»[^«\n]{1,300}«|「[^」\n]{1,300}」|『[^』\n]{1,300}』"#;
+
+/// Returns about how many words a reader counts: in scripts without spaces, each character is one
+/// here, and a word has two.
+fn spoken(words: &[Word]) -> usize {
+    let is_ideograph = |word: &&Word| word.starts_with(|c| ('\u{2e80}'..'\u{fb00}').contains(&c));
+    words.len() - words.iter().filter(is_ideograph).count().div_ceil(2)
+}
 
 /// True if what is said repeats most of what was asked. An answer may be a phrase of the request,
 /// such as one of its options.
@@ -445,6 +457,11 @@ mod tests {
         };
         assert!(echoes(asked));
         assert!(!echoes("The capital of France is Paris."));
+        assert_eq!(flagged("=="), None);
+        let (asked, said) = ("可以退款吗？", "可以退款");
+        let (of_asked, of_said) = (words(asked), words(said));
+        let found = screen_answer((asked, &of_asked), (said, &of_said), &repeats(said));
+        assert!(!found.has(FlagKind::Echo));
     }
 
     #[test]

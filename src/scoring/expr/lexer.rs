@@ -166,6 +166,12 @@ impl<'a> Lexer<'a> {
         }
         if c.is_alphabetic() && !self.multiplies(c, behind) {
             let length = self.word_length(rest);
+            // "R$", "HK$": another currency than "$".
+            let sign = rest.get(length..).filter(|_| length <= 3);
+            if sign.is_some_and(|sign| sign.starts_with('$')) && self.notation == Notation::Prose {
+                self.at += length + 1;
+                return;
+            }
             return self.push(Kind::Word(rest.get(..length).unwrap_or_default()), length);
         }
         if let '²' | '³' = c {
@@ -255,6 +261,8 @@ impl<'a> Lexer<'a> {
                 (is_index.then_some(Kind::Unknown), 1)
             }
             ('_', _) => (None, 1),
+            // A currency that the table lacks: "₩20,400".
+            _ if prose && is_currency(c) => (None, c.len_utf8()),
             // "3:4" and "6 : 3" relate numbers; the colon of a sentence has a space after it only.
             (':', next) if self.after_figure() && self.spaced == next.is_whitespace() => {
                 with(Kind::Unknown)
@@ -307,6 +315,11 @@ impl<'a> Lexer<'a> {
         };
         (number_of(whole, decimals, exponent, grouping), length)
     }
+}
+
+fn is_currency(c: char) -> bool {
+    static CURRENCY: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\p{Sc}$"));
+    !c.is_ascii() && CURRENCY.is_match(c.encode_utf8(&mut [0; 4]))
 }
 
 /// True for Latin, Greek and Cyrillic letters, and for signs that are no letters: "CO2" is one word,
@@ -381,7 +394,7 @@ fn prefixed<'a>(rest: &str) -> Option<(Kind<'a>, usize)> {
 fn grouped<'a>(rest: &str) -> Option<(Kind<'a>, usize)> {
     static GROUPED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"^(?:\d{1,3}(?:\.\d{3})+,\d{1,2}|\d{1,3}(?:\.\d{3}){2,}|[1-9]\d{0,2}(?:(?:,\d{3})+(?:\.\d+)?|(?:(?:[ \x{a0}\x{2009}\x{202f}]\d{3})+|(?:['’]\d{3})+)(?:[.,]\d+)?))",
+            r"^(?:\d{1,3}(?:\.\d{3})+,\d{1,2}|\d{1,3}(?:\.\d{3}){2,}|[1-9]\d?(?:,\d{2})+,\d{3}(?:\.\d+)?|[1-9]\d{0,2}(?:(?:,\d{3})+(?:\.\d+)?|(?:(?:[ \x{a0}\x{2009}\x{202f}]\d{3})+|(?:['’]\d{3})+)(?:[.,]\d+)?))",
         )
     });
     let behind = rest.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -444,6 +457,8 @@ mod tests {
             ("86 400", &[86_400.0]),
             ("86\u{202f}400", &[86_400.0]),
             ("86'400", &[86_400.0]),
+            ("1,50,000", &[150_000.0]),
+            ("12,34,567.5", &[1_234_567.5]),
             ("1.234.567", &[1_234_567.0]),
             ("1.234,5", &[1_234.5]),
             ("1,234.5", &[1_234.5]),

@@ -26,7 +26,7 @@ impl Parser<'_, '_> {
             || word.is_some_and(|word| words::is(word, Role::Percent));
         // A scale such as "million". "5M" and "5k" have no space.
         let is_scale = |word: &&str| {
-            (word.chars().count() > 1 || !self.spaced(self.at))
+            (word.len() > 1 || !self.spaced(self.at))
                 && units::written(word, self.spelling).is_none()
         };
         let scale = word

@@ -167,8 +167,7 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     let base = base_score(&scores, policy);
     let covered = covered(&parts, cross_checked, &scores, &readings, &claims);
     let bonus = bonus(&covered, &agreement, policy);
-    let answer_groups: Vec<AnswerGroup> =
-        groups(&agreement, &readings, &claims, (base, bonus), policy);
+    let answer_groups: Vec<AnswerGroup> = groups(&context, (base, bonus), policy);
     let penalty = match answer_groups.first() {
         Some(leading) => leading.conflict_penalty.unwrap_or_default(),
         None => terms::open_penalty((base, bonus), &scores, &context, policy),
@@ -234,17 +233,12 @@ fn read_all<'a>(
 }
 
 /// Returns the answer groups for the caller; none for a request without one final answer.
-fn groups(
-    agreement: &Agreement,
-    readings: &[ParsedOutput<'_>],
-    claims: &[Claim<'_>],
-    terms: (f64, f64),
-    policy: &Policy,
-) -> Vec<AnswerGroup> {
+fn groups(context: &Context<'_>, terms: (f64, f64), policy: &Policy) -> Vec<AnswerGroup> {
+    let agreement = context.agreement;
     if !agreement.one_answer {
         return vec![];
     }
-    let name = |at: &usize| readings.get(*at).map(|reading| reading.agent().to_owned());
+    let name = |at: &usize| Some(context.readings.get(*at)?.agent().to_owned());
     let held = agreement
         .groups
         .iter()
@@ -253,9 +247,7 @@ fn groups(
         answer: group.label.clone(),
         wordings: group.wordings.clone(),
         agents: group.members.iter().filter_map(name).collect(),
-        conflict_penalty: Some(terms::answer_penalty(
-            terms, group, agreement, claims, policy,
-        )),
+        conflict_penalty: Some(terms::answer_penalty(terms, group, context, policy)),
     })
     .collect()
 }

@@ -24,17 +24,17 @@ const NOT_CROSS_CHECKED: [f64; 4] = [0.0, LONE, 0.72, MAX_UNCHECKED];
 const CONTRADICTED: (f64, f64) = (0.05, 0.25);
 
 /// Returns the penalty for a reply that gives the answer of a group. A contested key claim keeps
-/// c_final below the threshold, and answers with a higher probability stay higher.
+/// c_final below the threshold, and so does a cross-check that finds nothing of the request answered.
+/// Answers with a higher probability stay higher.
 pub(super) fn answer_penalty(
     (base, bonus): (f64, f64),
     group: &Group,
-    agreement: &Agreement,
-    claims: &[Claim<'_>],
+    context: &Context<'_>,
     policy: &Policy,
 ) -> f64 {
-    let probability = probability(group, agreement, policy);
-    let contested = claims.iter().any(Claim::is_contested);
-    let most = if contested {
+    let probability = probability(group, context.agreement, policy);
+    let contested = context.claims.iter().any(Claim::is_contested);
+    let most = if contested || !is_answered(context) {
         policy.ask_threshold - CONTRADICTED.0 - CONTRADICTED.1 * (1.0 - probability)
     } else {
         1.0
@@ -77,15 +77,11 @@ pub(super) fn open_penalty(
     let held: Vec<&Claim<'_>> = held.collect();
     let is_doubtful = |claim: &&&Claim<'_>| claim.is_contested() || claim.is_refuted();
     let doubtful = held.iter().filter(is_doubtful).count();
-    // Every statement may be true, and none be about the request.
-    let is_answered = !context.cross_checked
-        || context.parts.is_empty()
-        || context.parts.iter().any(|(_, agents)| !agents.is_empty());
     let most = if doubtful > 0 {
         policy.ask_threshold
             - CONTRADICTED.0
             - CONTRADICTED.1 * crate::text::ratio(doubtful, held.len())
-    } else if !is_answered {
+    } else if !is_answered(context) {
         policy.ask_threshold - CONTRADICTED.0
     } else if !context.cross_checked {
         NOT_CROSS_CHECKED
@@ -104,6 +100,14 @@ pub(super) fn open_penalty(
     (base + bonus - most)
         .max(thinned)
         .clamp(0.0, policy.max_conflict_penalty)
+}
+
+/// False if the cross-check finds no part of the request answered by anyone: every statement may be
+/// true, and none be about the request.
+fn is_answered(context: &Context<'_>) -> bool {
+    !context.cross_checked
+        || context.parts.is_empty()
+        || context.parts.iter().any(|(_, agents)| !agents.is_empty())
 }
 
 /// True if an output is VALID, or would be without the points that the cross-check subtracted.

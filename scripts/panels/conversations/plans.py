@@ -136,7 +136,7 @@ PANELS = [
         "en",
         "Give me the steps to move the web server's disks.",
         (1e9, 1e9, 1e9),
-        lacks=r"1000000000|1e\+?0?9|1[.,]000[.,]000",
+        lacks=r"1000000000|\b1e\+?0?9\b|1[.,]000[.,]000",
     ),
     figures(
         "horas-absurdas",

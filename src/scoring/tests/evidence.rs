@@ -81,6 +81,40 @@ fn a_truthful_cross_check_raises_what_holds_and_asks_about_what_is_contradicted(
 }
 
 #[test]
+fn answers_to_another_question_are_asked_about() {
+    let reports = AGENTS.iter().take(3);
+    let reports: Vec<_> = reports
+        .map(|agent| report(agent, Some("391"), "It is 391.", "23 × 17 = 391"))
+        .collect();
+    let mut of_another = checked(vec![]);
+    assert!(ships(&judged("What is 23 × 18?", &reports, &of_another)));
+    of_another.calls[0].parts[0].answered_by.clear();
+    let judged = judged("What is 23 × 18?", &reports, &of_another);
+    assert!(!ships(&judged), "{}", c_final(&judged));
+}
+
+#[test]
+fn an_answer_that_is_no_possible_date_is_not_valid() {
+    let of_date = |date: &str| {
+        let reports = AGENTS.iter().take(3);
+        let reports: Vec<_> = reports
+            .map(|agent| {
+                report(
+                    agent,
+                    Some(date),
+                    &format!("It is {date}."),
+                    "By the calendar.",
+                )
+            })
+            .collect();
+        of("On which day does it end?", &reports)
+    };
+    assert!(ships(&of_date("30 April 2025")));
+    let impossible = of_date("31 April 2025");
+    assert!(!ships(&impossible) && !statuses(&impossible).contains(&Status::Valid));
+}
+
+#[test]
 fn a_cross_check_cannot_be_talked_into_anything() {
     let reports = open_reports();
     // A report that supports itself, and verdicts on unknown claims and agents.

@@ -80,6 +80,12 @@ pub fn yes_no(text: &str) -> Option<bool> {
 pub fn read(text: &str) -> Option<Phrase> {
     let mut phrase = Phrase::default();
     let (mut rest, mut count, mut place) = (text, 0, Place::Name);
+    // A symbol keeps its case: "Pa" is not "pA", and "Co" not "CO".
+    let is_symbol_alone = text.chars().count() <= 2;
+    let normal = |text: &str| match is_symbol_alone {
+        true => text.to_owned(),
+        false => text.to_lowercase(),
+    };
     let mut parts: Vec<&str> = vec![];
     while !rest.is_empty() {
         let token = rest.split(char::is_whitespace).next().unwrap_or_default();
@@ -126,7 +132,7 @@ pub fn read(text: &str) -> Option<Phrase> {
                 .chars()
                 .filter(|c| ('\u{2e80}'..'\u{fb00}').contains(c));
             count += (ideographs.count() / IDEOGRAPHS_A_WORD).max(1);
-            phrase.push(word.to_lowercase(), place);
+            phrase.push(normal(word), place);
             place = next;
             parts.push(word);
         }
@@ -140,7 +146,7 @@ pub fn read(text: &str) -> Option<Phrase> {
         parts.push(text);
         count = 1;
     }
-    phrase.text = parts.join(" ").to_lowercase();
+    phrase.text = normal(&parts.join(" "));
     (count > 0).then_some(phrase)
 }
 

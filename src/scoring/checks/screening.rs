@@ -192,10 +192,19 @@ pub(in crate::scoring) fn screen_answer(
     (text, said): (&str, &[Word]),
     repeats: &Repeats,
 ) -> Screening {
-    use FlagKind::{Echo, Injection, JudgeAttack};
+    use FlagKind::{Echo, Injection, JudgeAttack, PartialRefusal, Refusal};
     static QUOTED: LazyLock<Regex> =
         LazyLock::new(|| pattern(&format!(r"(?s)```.*?```|`[^`\n]+`|{QUOTATIONS}")));
     let mut out = screen(text, said, repeats);
+    let is_about_refusals = || {
+        let rules = possible(message);
+        of_kind(&rules, "declines").any(|rule| rule.pattern().is_match(message))
+    };
+    // "Translate: I'm sorry, I can't help you."
+    let refusals = [Refusal, PartialRefusal];
+    if refusals.iter().any(|kind| out.0.contains_key(kind)) && is_about_refusals() {
+        out.0.retain(|kind, _| !refusals.contains(kind));
+    }
     let attacks_found = [JudgeAttack, Injection]
         .iter()
         .any(|kind| out.0.contains_key(kind));
@@ -215,8 +224,8 @@ pub(in crate::scoring) fn screen_answer(
     out
 }
 
-/// Quotations in the marks of Unicode's usual languages. Curly double marks may be straight here.
-const QUOTATIONS: &str = r#"„[^“”"\n]{1,300}[“”"]|"[^"\n]{1,300}"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|»[^«\n]{1,300}«|「[^」\n]{1,300}」|『[^』\n]{1,300}』"#;
+/// Quotations in the marks of Unicode's usual languages. Curly marks may be straight here.
+const QUOTATIONS: &str = r#"„[^“”"\n]{1,300}[“”"]|"[^"\n]{1,300}"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|»[^«\n]{1,300}«|「[^」\n]{1,300}」|『[^』\n]{1,300}』|(?:^|[\s(])'(?:[^'\n]|\b'\b){1,300}'(?:$|[\s).,;:!?])"#;
 
 /// Returns about how many words a reader counts: in scripts without spaces, each character is one
 /// here, and a word has two.
@@ -430,6 +439,7 @@ mod tests {
             ("«", "»"),
             ("»", "«"),
             ("「", "」"),
+            ("'", "'"),
         ] {
             let said = "I'm sorry, but I can't help with that.";
             let quoted = format!("Be brief: {before}{said}{after} No long reasons.");
@@ -458,6 +468,10 @@ mod tests {
         assert!(echoes(asked));
         assert!(!echoes("The capital of France is Paris."));
         assert_eq!(flagged("=="), None);
+        let asked = "Translate 'I'm sorry, I can't help you' to Spanish.";
+        let said = "Lo siento, no puedo ayudarte.";
+        let found = screen_answer((asked, &words(asked)), (said, &words(said)), &repeats(said));
+        assert!(!found.has(FlagKind::Refusal));
         let (asked, said) = ("可以退款吗？", "可以退款");
         let (of_asked, of_said) = (words(asked), words(said));
         let found = screen_answer((asked, &of_asked), (said, &of_said), &repeats(said));

@@ -149,6 +149,8 @@ fn different_answers_stay_apart() {
         ("!keep.txt", "keep.txt"),
         ("@x", "x"),
         ("A*", "A"),
+        ("Pa", "pA"),
+        ("Co", "CO"),
         ("x\u{304}", "x\u{302}"),
         ("0.5‰", "0.5%"),
         ("6″", "6′"),

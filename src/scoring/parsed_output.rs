@@ -268,7 +268,11 @@ fn body(output: &Output<'_>) -> (String, BTreeMap<String, usize>) {
             break;
         }
         let field = collapse_whitespace(clip(field, text::MAX_BYTES - out.len()));
-        let keys: Vec<String> = each_sentence(&field).map(key).collect();
+        let mut keys: Vec<String> = each_sentence(&field).map(key).collect();
+        if keys.iter().all(String::is_empty) {
+            // It has no words, such as "==".
+            keys = vec![field.trim().to_owned()];
+        }
         let is_new = |key: &String| !key.is_empty() && !counts.contains_key(key);
         if !keys.iter().any(is_new) {
             continue;

@@ -244,6 +244,7 @@ fn number(text: &str) -> Option<Number> {
         .split_once('=')
         .filter(|(name, _)| name.trim().len() <= 5 && !name.contains(char::is_numeric));
     let bare = named.map_or(text, |(_, value)| value).trim_start();
+    let bare = &in_one_number(bare);
     if let Some(value) = number_named(&bare.to_lowercase()) {
         return Some(Number::exact(f64::from(value)));
     }
@@ -269,6 +270,49 @@ fn number(text: &str) -> Option<Number> {
         return expr::evaluate(bare).map(Number::exact);
     }
     None
+}
+
+/// Writes powers of ten and fractions before a unit as one number: "9.46 × 10^15 m" as "9.46e15 m",
+/// "1 1/2 cups" and "1½ cups" as "1.5 cups".
+fn in_one_number(text: &str) -> String {
+    static POWER: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"^(-?[\d.,]*\d) ?(?:[×x·⋅*]|\\times|\\cdot) ?10(?:\^\{?([-−]?\d{1,2})\}?|([⁻]?[⁰¹²³⁴-⁹]{1,2}))(?: |$)",
+        )
+    });
+    static FRACTION: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^(?:(\d+) ?)?\b(\d{1,3})[/⁄](\d{1,3}) (\p{L})"));
+    let compatible = |text: &str| text.nfkc().collect::<String>().replace('−', "-");
+    if let Some(found) = POWER.captures(text) {
+        let part = |at: usize| found.get(at).map_or("", |part| part.as_str());
+        let rest = text.get(part(0).trim_end().len()..).unwrap_or_default();
+        let power = compatible(&[part(2), part(3)].concat());
+        return format!("{}e{power}{rest}", part(1));
+    }
+    // "1½" is "1 1⁄2", with a slash of its own.
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        let spelled = compatible(c.encode_utf8(&mut [0; 4]));
+        match spelled.contains('⁄') {
+            true => plain.extend([" ", &spelled]),
+            false => plain.push(c),
+        }
+    }
+    let Some(found) = FRACTION.captures(plain.trim_start()) else {
+        return text.to_owned();
+    };
+    let part = |at: usize| {
+        found
+            .get(at)
+            .and_then(|part| part.as_str().parse::<f64>().ok())
+    };
+    let (Some(over), Some(under)) = (part(2), part(3)) else {
+        return text.to_owned();
+    };
+    let value = part(1).unwrap_or(0.0) + over / under;
+    let unit = found.get(4).map_or(plain.len(), |unit| unit.start());
+    let plain = plain.trim_start();
+    format!("{value} {}", plain.get(unit..).unwrap_or_default())
 }
 
 /// Returns the words of a text without LaTeX names.

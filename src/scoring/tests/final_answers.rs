@@ -20,6 +20,23 @@ fn more_agreement_never_lowers_and_a_lost_agent_never_raises_c_final() {
 }
 
 #[test]
+fn signs_are_answers() {
+    let of_signs = |sign: &str| {
+        let reports = AGENTS.iter().take(3);
+        let reports: Vec<_> = reports
+            .map(|agent| report(agent, Some(sign), sign, ""))
+            .collect();
+        of("Which sign is it?", &reports)
+    };
+    for sign in ["%", "==", "→"] {
+        let judged = of_signs(sign);
+        assert_eq!(labels(&judged), [sign]);
+        assert_eq!(statuses(&judged), [Status::Valid; 3], "{sign}");
+    }
+    assert_eq!(statuses(&of_signs("...")), [Status::Discard; 3]);
+}
+
+#[test]
 fn cred_ranks_unanimous_above_split_panels() {
     let best = |given: &[&str]| {
         of("How many?", &answers(given))

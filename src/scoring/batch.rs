@@ -23,18 +23,11 @@ struct Line {
     rounds: Option<Vec<Vec<Value>>>,
     #[serde(default)]
     demands: Vec<Demand>,
-    cross_check: Option<Vec<Found>>,
+    /// Each is one verdict on one claim, or all findings of a cross-check call as the journal stores
+    /// them.
+    cross_check: Option<Vec<Value>>,
     #[serde(default)]
     resolutions: Vec<Resolution>,
-}
-
-/// Either one verdict on one claim, or all findings of a cross-check call as the journal stores
-/// them.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Found {
-    Verdict(ClaimVerdict),
-    Call(CrossCheck),
 }
 
 /// A request with the outputs of one or several rounds, and the evidence about them.
@@ -122,6 +115,10 @@ pub enum Error {
 /// # Errors
 /// If the line is not JSON, lacks a field, has no output, or names an agent twice in a round.
 pub fn parse(line: &str) -> Result<Record, Error> {
+    // serde would also take the fields from an array.
+    if line.trim_start().starts_with('[') {
+        return Err(Error::Json("it is no object".to_owned()));
+    }
     let line: Line = serde_json::from_str(line).map_err(|error| {
         Error::Json(error.to_string().replace(" at line 1 column", " at column"))
     })?;
@@ -156,24 +153,27 @@ pub fn parse(line: &str) -> Result<Record, Error> {
         task_type: line.task_type,
         demands: line.demands,
         rounds,
-        cross_checks: calls(line.cross_check),
+        cross_checks: calls(line.cross_check.unwrap_or_default())?,
         resolutions: line.resolutions,
     })
 }
 
 /// Returns the cross-check calls. All single verdicts together form one call.
-fn calls(found: Option<Vec<Found>>) -> Vec<CrossCheck> {
+fn calls(found: Vec<Value>) -> Result<Vec<CrossCheck>, Error> {
     let (mut calls, mut single) = (vec![], CrossCheck::default());
-    for found in found.into_iter().flatten() {
-        match found {
-            Found::Verdict(verdict) => single.claims.push(verdict),
-            Found::Call(call) => calls.push(call),
+    for (at, found) in found.into_iter().enumerate() {
+        let wrong = |error| Error::Json(format!("crossCheck/{at}: {error}"));
+        if found.get("claim").is_some() {
+            let verdict = serde_json::from_value::<ClaimVerdict>(found).map_err(wrong)?;
+            single.claims.push(verdict);
+        } else {
+            calls.push(serde_json::from_value(found).map_err(wrong)?);
         }
     }
     if !single.claims.is_empty() {
         calls.push(single);
     }
-    calls
+    Ok(calls)
 }
 
 impl Record {
@@ -370,6 +370,10 @@ mod tests {
             (
                 json!({ "outputs": [{ "agent": "a", "model": 1 }] }),
                 "is not a text".into(),
+            ),
+            (
+                json!({ "outputs": [a], "crossCheck": [{ "claim": "a:u1", "holds": "maybe" }] }),
+                "crossCheck/0: unknown variant `maybe`".into(),
             ),
         ] {
             let mut record = rest;

@@ -69,6 +69,11 @@ impl Answer {
             (Answer::Choice(a), Answer::Choice(b)) => a != b,
             (Answer::Number(a), Answer::Number(b)) => a.differs(b),
             (Answer::Date(a, around), Answer::Date(b, other)) => around == other && !a.same(b),
+            // The letters of options in any alphabet.
+            (Answer::Words(a), Answer::Words(b)) => {
+                let letters = a.letter().zip(b.letter());
+                letters.is_some_and(|(a, b)| a.to_lowercase() != b.to_lowercase())
+            }
             _ => false,
         }
     }

@@ -236,6 +236,16 @@ impl Phrase {
             }
     }
 
+    /// Returns the letter of an alphabet that the phrase consists of.
+    pub fn letter(&self) -> Option<&str> {
+        let [word] = self.words.as_slice() else {
+            return None;
+        };
+        let is_letter = |c: char| c.is_alphabetic() && !('\u{2e80}'..'\u{fb00}').contains(&c);
+        let is_alone = word.chars().count() == 1 && self.numbers.is_empty();
+        (is_alone && word.starts_with(is_letter)).then_some(word)
+    }
+
     /// True if the phrase is a word and this letter: "option C".
     pub fn is_choice(&self, letter: char) -> bool {
         let letter = letter.to_string();

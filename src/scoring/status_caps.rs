@@ -68,7 +68,7 @@ pub(super) fn of(
         return quarantine("several_answers");
     }
     let answer = reading.answer.as_ref();
-    if answer.is_some_and(|answer| dates::faulty(&answer.text) > 0) {
+    if answer.is_some_and(|answer| dates::is_impossible(&answer.text)) {
         return quarantine("impossible_date");
     }
     if reading.path.last == Some(false) {

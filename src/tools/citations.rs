@@ -2,11 +2,9 @@
 
 use std::sync::LazyLock;
 
+use super::validate::{QUERIES, is_empty};
 use regex::Regex;
 use serde_json::Value;
-use unicode_normalization::UnicodeNormalization as _;
-
-use super::validate::{QUERIES, is_empty};
 
 /// Returns why the citations of a text are rejected; `None` if each query exists and returned
 /// something, and the sentence that cites it states at least one value that it returned, and no
@@ -47,8 +45,13 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
                 ));
             }
         }
-        // Also the code of a diagnostic.
-        let is_figure = |word: &&str| word.contains(|c: char| c.is_numeric()) && !is_query(word);
+        // Also the code of a diagnostic, such as E0425.
+        let is_figure = |word: &&str| {
+            let digits = word.strip_prefix(|c: char| c.is_ascii_uppercase());
+            let is_code = digits.is_some_and(|digits| digits.len() >= 3);
+            let digits = digits.filter(|_| is_code).unwrap_or(word);
+            digits.chars().all(|c| c.is_ascii_digit())
+        };
         let unknown = words(sentence)
             .filter(is_figure)
             .find(|figure| !words(&known).any(|word| word == *figure));
@@ -64,16 +67,25 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
 
 /// Returns the names of the queries that a text mentions.
 pub fn queries_of(text: &str) -> Vec<String> {
-    let text = with_names(text);
-    let named = words(&text).filter(|word| is_query(word));
-    named.map(str::to_uppercase).collect()
+    // Not the file "src/q1.rs".
+    static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?:^|[\s(\x22'])(?:Q|[Qq]uery )([1-8])(?:[\s,;:)\x22']|\.\s|\.?$)").ok()
+    });
+    let found = NAMED.iter().flat_map(|named| named.captures_iter(text));
+    let digits = found.filter_map(|found| Some(found.get(1)?.as_str()));
+    digits.map(|digit| format!("Q{digit}")).collect()
 }
 
 /// Writes the names of queries in one way: `Q4` for "query 4", "Q 4" and a digit of full width.
 fn with_names(text: &str) -> String {
     static NAME: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"(?i)\bq(?:uery)?(?: |-|\x20?#|\x20?no\. ?)?([0-9]+)\b").ok());
-    let text: String = text.nfkc().collect();
+    // Letters and digits of full width.
+    let plain = |c: char| match c {
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+        _ => c,
+    };
+    let text: String = text.chars().map(plain).collect();
     match NAME.as_ref() {
         Some(name) => name.replace_all(&text, "Q$1").into_owned(),
         None => text,
@@ -160,6 +172,7 @@ mod tests {
             ("Q 4 shows 99 executions on src/lib.rs.", wrong),
             ("Ｑ４ shows 99 executions on src/lib.rs.", wrong),
             ("The request is the query: 4 files.", ""),
+            ("Q4: This is the 4th execution on src/lib.rs.", ""),
             (
                 "Q4 shows E9999 in src/lib.rs.",
                 "Response states 'E9999' with Q4, which did not return it",

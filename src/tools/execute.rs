@@ -152,7 +152,8 @@ async fn perform(
 fn require_named(step: &Step, named: Option<Vec<String>>) -> Result<(), ToolError> {
     let now = step.changes()?;
     match named {
-        Some(named) if named != now => Err(ToolError::other(format!(
+        // A plan of an earlier version may have no names.
+        Some(named) if !named.is_empty() && named != now => Err(ToolError::other(format!(
             "{} now names other files than were authorized: {}",
             quoted(step.call.argument("file")),
             now.join(", ")

@@ -52,7 +52,7 @@ pub fn files_of_plan(call: &Call) -> Result<Vec<String>, ToolError> {
     let mut files = vec![];
     for step in &plan.steps {
         files.push(join(folder, &changeable(&step.file)?));
-        workspace.real_path(&join(folder, &normalise(&step.with)?))?;
+        normalise(&step.with)?;
     }
     files.sort();
     files.dedup();
@@ -63,6 +63,18 @@ pub fn files_of_plan(call: &Call) -> Result<Vec<String>, ToolError> {
         )));
     }
     Ok(files)
+}
+
+/// Checks that the replacements of the plan file of a call exist, in the workspace.
+pub fn check_replacements(call: &Call) -> Result<(), ToolError> {
+    let plan_file = call.argument("file");
+    let plan = call.workspace().read(plan_file)?;
+    let plan: Plan = serde_json::from_str(&plan).map_err(|e| ToolError::other(e.to_string()))?;
+    let folder = split(plan_file).0;
+    plan.steps.iter().try_for_each(|step| {
+        let with = join(folder, &normalise(&step.with)?);
+        call.workspace().real_path(&with).map(drop)
+    })
 }
 
 /// Runs splice with paths of files, and reports which of `files` it changed, also when it fails.

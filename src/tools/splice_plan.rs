@@ -25,13 +25,18 @@ fn check(call: &Call) -> Result<(), ToolError> {
     call.workspace().read(file)?;
     manifest_of(call.workspace(), file)?;
     let files = splice::files_of_plan(call)?;
+    splice::check_replacements(call)?;
     files
         .iter()
         .try_for_each(|changed| call.changeable_exists(changed))
 }
 
 async fn run(call: Call) -> Result<Output, ToolError> {
-    let files = call.blocking(splice::files_of_plan).await?;
+    let files = call.blocking(|call| {
+        splice::check_replacements(call)?;
+        splice::files_of_plan(call)
+    });
+    let files = files.await?;
     let paths = [("--file", call.argument("file"))];
     splice::run(&call, vec!["plan".into()], &paths, files).await
 }

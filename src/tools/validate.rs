@@ -31,7 +31,8 @@ pub const QUERIES: [(&str, &str); 8] = [
 
 /// Checks a plan: its shape, tools and arguments, the evidence that it cites, and what has to hold
 /// before its first steps. The conditions of a step behind one that changes files are checked only
-/// when it is executed, as are those of all others again. Returns the ids of the steps that change
+/// when it is executed, as are those of all others again; but a splice plan must name its files now,
+/// because the user authorizes them. Returns the ids of the steps that change
 /// files, with the paths.
 ///
 /// # Errors

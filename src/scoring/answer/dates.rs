@@ -3,10 +3,11 @@
 
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use jiff::civil::Date;
 use regex::Regex;
 
-use crate::text::{clip, pattern_of_ascii_words, words};
+use crate::text::{clip, pattern, pattern_of_ascii_words, words};
 
 /// A day, or a part of one: a month of a year, or a day of every year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,11 +69,19 @@ fn months() -> impl Iterator<Item = (i16, &'static str)> {
     names.flat_map(|(number, row)| row.split_whitespace().map(move |name| (number, name)))
 }
 
-static DATE: LazyLock<Regex> = LazyLock::new(|| {
+/// The boundaries of words of all scripts are slow to find, so they are for texts with such a name.
+static DATE: LazyLock<Regex> = LazyLock::new(|| pattern_of_ascii_words(&date()));
+static DATE_OF_ANY_SCRIPT: LazyLock<Regex> = LazyLock::new(|| pattern(&date()));
+static OTHER_NAMES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let names = months().map(|(_, name)| name);
+    AhoCorasick::new(names.filter(|name| !name.is_ascii())).ok()
+});
+
+fn date() -> String {
     let mut names: Vec<&str> = months().map(|(_, name)| name).collect();
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));
     let month = names.join("|");
-    pattern_of_ascii_words(&format!(
+    format!(
         r"(?x)
         (?:
             \b(?P<figures>\d{{4}}-\d{{2}}-\d{{2}}\b | \d{{4}}年\d{{1,2}}月\d{{1,2}}日
@@ -84,48 +93,55 @@ static DATE: LazyLock<Regex> = LazyLock::new(|| {
                 (?P<month2>{month})\b\.?(?:,?\s+(?:(?:of|de|del)\s+)?(?P<year2>[12]\d{{3}})\b)?
             | \b(?P<month3>{month})\.?,?\s+(?:(?:of|de|del)\s+)?(?P<year3>[12]\d{{3}})\b
         )"
-    ))
-});
+    )
+}
 
 /// Returns the dates of a text, in order. All-numeric dates with slashes are left out if the country
 /// decides whether "04/07" is in April or July.
 fn mentions(text: &str) -> Vec<Mention> {
-    let found = DATE
-        .captures_iter(clip(text, MAX_BYTES))
-        .filter_map(|found| {
-            let part = |name: &str| found.name(name).map(|part| part.as_str());
-            let any = |names: [&str; 3]| names.into_iter().find_map(part);
-            let number = |text: &str| text.parse::<i16>().ok();
-            let figures = part("figures").unwrap_or_default();
-            let has_slashes = figures.contains('/');
-            let figures = figures
-                .split(|c: char| !c.is_ascii_digit())
-                .filter_map(number);
-            let (year, month, day) = match figures.collect::<Vec<_>>()[..] {
-                [year, month, day] if year > 31 => (Some(year), month, Some(day)),
-                [month, day, year] if has_slashes && month <= 12 && day > 12 => {
-                    (Some(year), month, Some(day))
-                }
-                [day, _, _] if has_slashes && day <= 12 => return None,
-                [day, month, year] => (Some(year), month, Some(day)),
-                _ => {
-                    let name = any(["month1", "month2", "month3"])?;
-                    let (month, _) = months().find(|(_, known)| *known == name)?;
-                    let year = any(["year1", "year2", "year3"]).and_then(number);
-                    (year, month, any(["day1", "day2", "-"]).and_then(number))
-                }
-            };
-            let whole = found.get(0)?;
-            Some(Mention {
-                day: Day {
-                    year,
-                    month: i8::try_from(month).ok()?,
-                    day: day.and_then(|day| i8::try_from(day).ok()),
-                },
-                start: whole.start(),
-                end: whole.end(),
-            })
-        });
+    let text = clip(text, MAX_BYTES);
+    let has_other = OTHER_NAMES
+        .as_ref()
+        .is_some_and(|names| names.is_match(text));
+    let date = if has_other {
+        &DATE_OF_ANY_SCRIPT
+    } else {
+        &DATE
+    };
+    let found = date.captures_iter(text).filter_map(|found| {
+        let part = |name: &str| found.name(name).map(|part| part.as_str());
+        let any = |names: [&str; 3]| names.into_iter().find_map(part);
+        let number = |text: &str| text.parse::<i16>().ok();
+        let figures = part("figures").unwrap_or_default();
+        let has_slashes = figures.contains('/');
+        let figures = figures
+            .split(|c: char| !c.is_ascii_digit())
+            .filter_map(number);
+        let (year, month, day) = match figures.collect::<Vec<_>>()[..] {
+            [year, month, day] if year > 31 => (Some(year), month, Some(day)),
+            [month, day, year] if has_slashes && month <= 12 && day > 12 => {
+                (Some(year), month, Some(day))
+            }
+            [day, _, _] if has_slashes && day <= 12 => return None,
+            [day, month, year] => (Some(year), month, Some(day)),
+            _ => {
+                let name = any(["month1", "month2", "month3"])?;
+                let (month, _) = months().find(|(_, known)| *known == name)?;
+                let year = any(["year1", "year2", "year3"]).and_then(number);
+                (year, month, any(["day1", "day2", "-"]).and_then(number))
+            }
+        };
+        let whole = found.get(0)?;
+        Some(Mention {
+            day: Day {
+                year,
+                month: i8::try_from(month).ok()?,
+                day: day.and_then(|day| i8::try_from(day).ok()),
+            },
+            start: whole.start(),
+            end: whole.end(),
+        })
+    });
     found.take(MAX_DATES).collect()
 }
 
@@ -137,6 +153,19 @@ pub fn alone(text: &str) -> Option<(Day, Vec<String>)> {
     let around = [words(text.get(..one.start)?), words(text.get(one.end..)?)].concat();
     let around: Vec<String> = around.into_iter().map(String::from).collect();
     (around.len() <= 2 && one.day.exists()).then_some((one.day, around))
+}
+
+/// True if the text is a date that does not exist, with at most two words around it: a day of a month
+/// and year in words or in ISO 8601 form. Before 1583 calendars differ.
+pub fn is_impossible(text: &str) -> bool {
+    let [one] = mentions(text)[..] else {
+        return false;
+    };
+    let around = [text.get(..one.start), text.get(one.end..)];
+    let around: usize = around.into_iter().flatten().map(|it| words(it).len()).sum();
+    let figures = text.get(one.start..one.end).unwrap_or_default();
+    let is_real = one.day.year.is_some_and(|year| year >= 1583) && !figures.contains(['.', '/']);
+    is_real && around <= 2 && !one.day.exists()
 }
 
 /// Returns the number of dates of a text that do not exist.

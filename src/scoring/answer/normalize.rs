@@ -164,9 +164,11 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     static RANGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)[‒–](\d)"));
     // "1,234,567", or "12,34,567" as in India.
     static GROUPED: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^\d+(?:,\d{3})+$|^\d{1,2}(?:,\d{2})+,\d{3}$"));
+        LazyLock::new(|| pattern(r"^\d+(?:,\d{3})+$|^\d{1,2}(?:,\d{2})+,000$"));
     static LIST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+(?:,\d+){2,}$"));
+    static EMPHASIS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(^|\s)\*(\w(?:[^*\n]*\w)?)\*"));
     let plain: String = raw.nfc().map(plain_sign).collect();
+    let plain = EMPHASIS.replace_all(&plain, "$1$2");
     let plain = RANGE.replace_all(&plain, "$1-$2");
     let plain = match LIST.is_match(plain.trim()) && !GROUPED.is_match(plain.trim()) {
         true => plain.replace(',', ", "),
@@ -214,7 +216,8 @@ fn without_marks(text: &str) -> &str {
         let end = text.get(head.len()..).unwrap_or_default();
         let is_code = text.starts_with(['!', ':', '@']);
         text = match end {
-            "!" | "'" | "\"" if is_measured(head) || is_code => text,
+            "!" if is_factor(head) || is_code => text,
+            "'" | "\"" if is_measured(head) || is_code => text,
             "'" if phrase::has_prime(text) => text,
             _ => head,
         };
@@ -223,6 +226,13 @@ fn without_marks(text: &str) -> &str {
             return text;
         }
     }
+}
+
+/// True if an exclamation mark behind the text is a factorial: "5!", "n!", "(n - 1)!".
+fn is_factor(text: &str) -> bool {
+    let is_number = text.chars().all(|c| c.is_ascii_digit()) && !text.is_empty();
+    let is_name = text.len() == 1 && text.starts_with(|c: char| c.is_ascii_lowercase());
+    is_number || is_name || text.starts_with('(') && text.ends_with(')')
 }
 
 /// True if a text ends with a digit or a closing bracket.
@@ -262,7 +272,7 @@ fn number(text: &str) -> Option<Number> {
             ..=2 => word.to_owned(),
             _ => word.to_lowercase(),
         };
-        let is_inner = |c: char| c.is_alphanumeric() || c == '\'' || phrase::is_symbol(c);
+        let is_inner = |c: char| c.is_alphanumeric() || c == '\'' || phrase::is_unit_sign(c);
         let words = rest.split(|c: char| !is_inner(c));
         let words = words.filter(|word| !word.is_empty()).map(word).collect();
         return Some(Number::of(found, words));
@@ -286,7 +296,7 @@ fn in_one_number(text: &str) -> String {
         )
     });
     static FRACTION: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^(?:(\d+) ?)?\b(\d{1,3})[/⁄](\d{1,3}) (\p{L})"));
+        LazyLock::new(|| pattern(r"^(?:(\d+) *)?\b(\d{1,3})[/⁄](\d{1,3}) (\p{L})"));
     let compatible = |text: &str| text.nfkc().collect::<String>().replace('−', "-");
     if let Some(found) = POWER.captures(text) {
         let part = |at: usize| found.get(at).map_or("", |part| part.as_str());
@@ -314,7 +324,12 @@ fn in_one_number(text: &str) -> String {
     let (Some(over), Some(under)) = (part(2), part(3)) else {
         return text.to_owned();
     };
-    let value = part(1).unwrap_or(0.0) + over / under;
+    let whole = part(1).filter(|_| over < under);
+    // "3/4 time" and "24/7 support" are no amounts.
+    if whole.is_none() && plain.trim_start() == text {
+        return text.to_owned();
+    }
+    let value = whole.unwrap_or(0.0) + over / under;
     let unit = found.get(4).map_or(plain.len(), |unit| unit.start());
     let plain = plain.trim_start();
     format!("{value} {}", plain.get(unit..).unwrap_or_default())
@@ -343,7 +358,7 @@ fn is_ideographic(c: char) -> bool {
 
 /// Parses mathematics that is more than a number: it has its own symbols and little prose.
 fn formula(text: &str) -> Option<Answer> {
-    let is_factorial = text.strip_suffix('!').is_some_and(is_measured);
+    let is_factorial = text.strip_suffix('!').is_some_and(is_factor);
     let sure = is_factorial
         || text.contains(['\\', '^', '=', '{', '√', '∞', '[', '<', '>', '≤', '≥', '±']);
     // "O(n)"

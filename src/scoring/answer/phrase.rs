@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use unicode_normalization::char::is_combining_mark;
 
 use super::number::{Number, asked, has_all};
 use crate::scoring::expr::amount;
@@ -27,6 +28,8 @@ pub struct Phrase {
     places: Vec<Place>,
     /// The words that the request has.
     asked: Vec<String>,
+    /// The text as it is written, if it has two characters: "Pa" is not "pA".
+    symbol: Option<String>,
     pub text: String,
 }
 
@@ -62,10 +65,12 @@ fn is(word: &str, kind: usize) -> bool {
 /// Returns yes or no, if the text is such a word or begins with one and punctuation: "Ja, das
 /// stimmt."
 pub fn yes_no(text: &str) -> Option<bool> {
-    let end = text.find(|c: char| !c.is_alphanumeric() && c != '\'');
+    let is_inner = |c: char| c.is_alphanumeric() || c == '\'' || is_combining_mark(c);
+    let end = text.find(|c: char| !is_inner(c));
     let (word, rest) = text.split_at_checked(end.unwrap_or(text.len()))?;
     let rest = rest.trim_start_matches(['*', ' ']);
-    if !rest.is_empty() && !rest.starts_with(|c: char| ",.;:!-–—。、，！；".contains(c)) {
+    if !rest.is_empty() && !rest.starts_with(|c: char| ",.;:!-–—。、，！；।،؛".contains(c))
+    {
         return None;
     }
     let word = word.to_lowercase();
@@ -80,12 +85,6 @@ pub fn yes_no(text: &str) -> Option<bool> {
 pub fn read(text: &str) -> Option<Phrase> {
     let mut phrase = Phrase::default();
     let (mut rest, mut count, mut place) = (text, 0, Place::Name);
-    // A symbol keeps its case: "Pa" is not "pA", and "Co" not "CO".
-    let is_symbol_alone = text.chars().count() <= 2;
-    let normal = |text: &str| match is_symbol_alone {
-        true => text.to_owned(),
-        false => text.to_lowercase(),
-    };
     let mut parts: Vec<&str> = vec![];
     while !rest.is_empty() {
         let token = rest.split(char::is_whitespace).next().unwrap_or_default();
@@ -132,7 +131,7 @@ pub fn read(text: &str) -> Option<Phrase> {
                 .chars()
                 .filter(|c| ('\u{2e80}'..'\u{fb00}').contains(c));
             count += (ideographs.count() / IDEOGRAPHS_A_WORD).max(1);
-            phrase.push(normal(word), place);
+            phrase.push(word.to_lowercase(), place);
             place = next;
             parts.push(word);
         }
@@ -146,23 +145,32 @@ pub fn read(text: &str) -> Option<Phrase> {
         parts.push(text);
         count = 1;
     }
-    phrase.text = normal(&parts.join(" "));
+    phrase.symbol = Some(text.to_owned()).filter(|text| text.chars().count() == 2);
+    phrase.text = parts.join(" ").to_lowercase();
     (count > 0).then_some(phrase)
 }
 
 /// True for a sign that is part of what is said: "∪", "→", "¬". Decorations such as "★" are none.
-pub fn is_symbol(c: char) -> bool {
+fn is_symbol(c: char) -> bool {
     static SYMBOL: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^[\p{S}--\p{ASCII}--\p{Extended_Pictographic}--\p{Sk}]$"));
-    matches!(c, '‰' | '‱' | '′' | '″' | '‴')
+    is_unit_sign(c)
         || !c.is_ascii() && !c.is_alphanumeric() && SYMBOL.is_match(c.encode_utf8(&mut [0; 4]))
+}
+
+/// True for a sign of a unit.
+pub fn is_unit_sign(c: char) -> bool {
+    matches!(c, '‰' | '‱' | '′' | '″' | '‴')
 }
 
 /// True for a letter with a prime: "f'".
 pub fn has_prime(text: &str) -> bool {
     let name = text.trim_end_matches('\'');
     let last = name.split(|c: char| !c.is_alphanumeric()).next_back();
-    name.len() < text.len() && last.is_some_and(|last| last.chars().count() == 1)
+    // "option 'B'" has a quotation.
+    text.len() == name.len() + 1
+        && !name.contains('\'')
+        && last.is_some_and(|last| last.chars().count() == 1)
 }
 
 fn separates(c: char) -> bool {
@@ -172,7 +180,11 @@ fn separates(c: char) -> bool {
 /// True for options, paths, patterns and variables: "-V", "~/.bashrc", "*.txt", "$HOME", "&&".
 fn is_code(token: &str) -> bool {
     let mut chars = token.chars();
-    let signed = chars.next().is_some_and(|c| r"-~$*/\&|.<>!@:".contains(c));
+    // ":q!" is a command, and ":Paris" a slip.
+    let is_command = token
+        .strip_prefix(':')
+        .is_some_and(|it| it.starts_with(char::is_lowercase));
+    let signed = chars.next().is_some_and(|c| r"-~$*/\&|.<>!@".contains(c)) || is_command;
     signed && chars.next().is_some_and(|c| !c.is_ascii_digit())
 }
 
@@ -217,7 +229,8 @@ impl Phrase {
         let mut numbers = self.numbers.iter().zip(&other.numbers);
         let differ = self.numbers.len() != other.numbers.len()
             || !numbers.all(|(a, b)| a.same_version(b))
-            || self.denied() != other.denied();
+            || self.denied() != other.denied()
+            || self.is_other_symbol(other);
         let (short, long) = if self.words.len() <= other.words.len() {
             (self, other)
         } else {
@@ -244,6 +257,13 @@ impl Phrase {
         let is_letter = |c: char| c.is_alphabetic() && !('\u{2e80}'..'\u{fb00}').contains(&c);
         let is_alone = word.chars().count() == 1 && self.numbers.is_empty();
         (is_alone && word.starts_with(is_letter)).then_some(word)
+    }
+
+    /// True for two symbols that only their capitals tell apart: "CO" and "Co", but not "au" and "Au".
+    fn is_other_symbol(&self, other: &Phrase) -> bool {
+        let is_careless = |text: &str| text.chars().all(char::is_lowercase);
+        let symbols = self.symbol.as_deref().zip(other.symbol.as_deref());
+        symbols.is_some_and(|(a, b)| a != b && !is_careless(a) && !is_careless(b))
     }
 
     /// True if the phrase is a word and this letter: "option C".

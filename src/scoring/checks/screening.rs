@@ -167,9 +167,7 @@ fn of_kind(rules: &[&'static Rule], finds: &str) -> impl Iterator<Item = &'stati
 fn screen(text: &str, found: &[Word], repeats: &Repeats) -> Screening {
     let mut out = Screening::default();
     if found.is_empty() {
-        // "==" and "%" are answers too.
-        let is_filler = |c: char| c.is_whitespace() || ".…-–—_\"'".contains(c);
-        if text.chars().all(is_filler) {
+        if !is_operator(text.trim()) {
             out.add(FlagKind::Empty, 1.0);
         }
         return out;
@@ -184,6 +182,15 @@ fn screen(text: &str, found: &[Word], repeats: &Repeats) -> Screening {
     out
 }
 
+/// True for an answer without words, such as "==" or "%".
+fn is_operator(text: &str) -> bool {
+    static SIGNS: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[\p{Sm}\p{Sc}%&*/@#!:-]{1,3}$"));
+    static SIGN: LazyLock<Regex> = LazyLock::new(|| pattern(r"[\p{Sm}\p{Sc}%&/@#]"));
+    // "###" is a heading.
+    let is_rule = text.chars().count() >= 3 && text.chars().all(|c| text.starts_with(c));
+    SIGNS.is_match(text) && SIGN.is_match(text) && !is_rule
+}
+
 /// Screens an output against the request that it answers: everything in [`screen`], and echo. An
 /// answer to a question about attacks may quote some. There, text in quotes or code weighs little.
 /// Both texts come with their words.
@@ -196,11 +203,12 @@ pub(in crate::scoring) fn screen_answer(
     static QUOTED: LazyLock<Regex> =
         LazyLock::new(|| pattern(&format!(r"(?s)```.*?```|`[^`\n]+`|{QUOTATIONS}")));
     let mut out = screen(text, said, repeats);
+    // The request quotes a refusal.
     let is_about_refusals = || {
-        let rules = possible(message);
-        of_kind(&rules, "declines").any(|rule| rule.pattern().is_match(message))
+        let quoted: String = QUOTED.find_iter(message).map(|it| it.as_str()).collect();
+        strongest(&possible(&quoted), "declines", &quoted).is_some()
     };
-    // "Translate: I'm sorry, I can't help you."
+    // "Translate 'I'm sorry, I can't help you'."
     let refusals = [Refusal, PartialRefusal];
     if refusals.iter().any(|kind| out.0.contains_key(kind)) && is_about_refusals() {
         out.0.retain(|kind, _| !refusals.contains(kind));
@@ -215,7 +223,11 @@ pub(in crate::scoring) fn screen_answer(
     if attacks_found && is_about_attacks() {
         out.0
             .retain(|kind, _| !matches!(kind, JudgeAttack | Injection));
-        attacks(&QUOTED.replace_all(text, "..."), 1.0, &mut out);
+        attacks(
+            &QUOTED.replace_all(text, "${before}...${behind}"),
+            1.0,
+            &mut out,
+        );
         attacks(text, 0.2, &mut out);
     }
     if min(spoken(said), spoken(asked)) >= 4 && echoes(asked, said) {
@@ -225,7 +237,7 @@ pub(in crate::scoring) fn screen_answer(
 }
 
 /// Quotations in the marks of Unicode's usual languages. Curly marks may be straight here.
-const QUOTATIONS: &str = r#"„[^“”"\n]{1,300}[“”"]|"[^"\n]{1,300}"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|»[^«\n]{1,300}«|「[^」\n]{1,300}」|『[^』\n]{1,300}』|(?:^|[\s(])'(?:[^'\n]|\b'\b){1,300}'(?:$|[\s).,;:!?])"#;
+const QUOTATIONS: &str = r#"„[^“”"\n]{1,300}[“”"]|"[^"\n]{1,300}"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|»[^«\n]{1,300}«|「[^」\n]{1,300}」|『[^』\n]{1,300}』|(?P<before>^|[\s(])'(?:[^'\n]|\b'\b){1,300}'(?P<behind>$|[\s).,;:!?])"#;
 
 /// Returns about how many words a reader counts: in scripts without spaces, each character is one
 /// here, and a word has two.
@@ -283,7 +295,7 @@ fn strongest(rules: &[&'static Rule], finds: &str, text: &str) -> Option<f64> {
 fn refusal(text: &str) -> Option<(FlagKind, f64)> {
     use FlagKind::{PartialRefusal, Refusal};
     static QUOTED: LazyLock<Regex> = LazyLock::new(|| pattern(QUOTATIONS));
-    let own = QUOTED.replace_all(text, "");
+    let own = QUOTED.replace_all(text, "$before$behind");
     let first: Vec<&str> = each_sentence(&own).take(3).collect();
     let opening = first.first().copied().unwrap_or_default();
     let first = first.join(" ");

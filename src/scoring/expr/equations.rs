@@ -172,13 +172,16 @@ impl Side {
     }
 
     /// Returns by how much its value may be off if it is one rounded number: a unit of the last
-    /// decimal, which may be cut off, or half a one. In "26%" that is half a percent.
-    fn rounding(&self) -> f64 {
+    /// decimal, which may be cut off, or half a one. In "26%" that is half a percent. `value` is that
+    /// of the other side.
+    fn rounding(&self, value: f64) -> f64 {
         let Some(finest) = self.parts.figures.iter().max_by_key(|it| it.decimals) else {
             return 0.0;
         };
         let unit = finest.scale * if finest.percent { 0.01 } else { 1.0 };
         match finest.decimals {
+            // Half a million beside 600,000 is no rounding.
+            0 if finest.scale != 1.0 => (0.5 * unit).min(0.25 * value.abs()),
             0 => 0.5 * unit,
             decimals => unit * 10f64.powi(-i32::from(decimals.min(12))),
         }
@@ -311,8 +314,17 @@ fn judge(left: &Side, right: &Side, values: (Quantity, Quantity), about: bool) -
     let exact = !about && (left.is_exact() && right.is_exact() || is_whole && !is_rounded);
     let slack = match (left.parts.calculates, right.parts.calculates) {
         (true, true) => 0.0,
-        (false, true) => left.rounding(),
-        (_, false) => right.rounding(),
+        (false, true) => left.rounding(a),
+        (_, false) => right.rounding(a),
+    };
+    // "2/3 = 66%" is cut off.
+    let is_cut = |a: f64, b: f64| {
+        let is_percent = right
+            .parts
+            .figures
+            .iter()
+            .all(|it| it.percent && it.decimals == 0);
+        is_rounded && is_percent && (0.0..0.01).contains(&(a - b))
     };
     let near = |a: f64, b: f64, slack: f64| {
         let gap = (a - b).abs();
@@ -321,6 +333,7 @@ fn judge(left: &Side, right: &Side, values: (Quantity, Quantity), about: bool) -
     };
     // "25% = 1/4", and "25 = 1/4" of something in percent.
     let holds = near(a, b, slack)
+        || is_cut(a, b)
         || percent && (near(a * 100.0, b, slack) || near(a, b * 100.0, slack * 100.0));
     Some(if holds {
         Verdict::Right

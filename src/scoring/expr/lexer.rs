@@ -167,8 +167,12 @@ impl<'a> Lexer<'a> {
         if c.is_alphabetic() && !self.multiplies(c, behind) {
             let length = self.word_length(rest);
             // "R$", "HK$": another currency than "$".
-            let sign = rest.get(length..).filter(|_| length <= 3);
-            if sign.is_some_and(|sign| sign.starts_with('$')) && self.notation == Notation::Prose {
+            let code = rest
+                .get(..length)
+                .filter(|code| code.len() <= 3 && code.chars().all(|c| c.is_ascii_uppercase()));
+            let amount = rest.get(length..).and_then(|rest| rest.strip_prefix('$'));
+            let is_amount = amount.is_some_and(|it| begins_figure(it.trim_start()));
+            if code.is_some() && is_amount && self.notation == Notation::Prose {
                 self.at += length + 1;
                 return;
             }
@@ -319,7 +323,8 @@ impl<'a> Lexer<'a> {
 
 fn is_currency(c: char) -> bool {
     static CURRENCY: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\p{Sc}$"));
-    !c.is_ascii() && CURRENCY.is_match(c.encode_utf8(&mut [0; 4]))
+    // Cents are a part of another unit.
+    !c.is_ascii() && c != '¢' && CURRENCY.is_match(c.encode_utf8(&mut [0; 4]))
 }
 
 /// True for Latin, Greek and Cyrillic letters, and for signs that are no letters: "CO2" is one word,
@@ -382,6 +387,10 @@ fn prefixed<'a>(rest: &str) -> Option<(Kind<'a>, usize)> {
     };
     let run = behind.find(|c: char| !c.is_alphanumeric());
     let digits = behind.get(..run.unwrap_or(behind.len()))?;
+    // "0x4" may be zero times four.
+    if base == 16 && digits.len() < 2 && digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
     let kind = Kind::Number {
         value: u32::from_str_radix(digits, base).ok()?.into(),
         decimals: 0,

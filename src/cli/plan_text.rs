@@ -6,8 +6,7 @@ use crate::domain::{PlanStep, ToolPlan, changes_direction};
 use crate::journal::Rejection;
 use crate::text::one_line;
 use crate::tools::answers::{ExecutionState, ExecutionView, PlanView, StepChanges};
-use crate::tools::named_changes;
-use crate::tools::validate::{QUERIES, is_empty};
+use crate::tools::{QUERIES, is_empty, named_changes};
 
 const RULE: &str = "─────────────────────────────────────────";
 

@@ -1,10 +1,21 @@
-//! Checks what an explanation says of evidence queries against what they returned.
+//! The evidence queries, and checks of what a text says of them against what they returned.
 
 use std::sync::LazyLock;
 
-use super::validate::{QUERIES, is_empty};
 use regex::Regex;
 use serde_json::Value;
+
+/// The evidence queries, with the words for what they count.
+pub const QUERIES: [(&str, &str); 8] = [
+    ("Q1", "tool executions"),
+    ("Q2", "failures"),
+    ("Q3", "diagnostic executions"),
+    ("Q4", "file executions"),
+    ("Q5", "execution details"),
+    ("Q6", "latest outcome"),
+    ("Q7", "recurring diagnostics"),
+    ("Q8", "prior fixes"),
+];
 
 /// Returns why the citations of a text are rejected; `None` if each query exists and returned
 /// something, and the sentence that cites it states at least one value that it returned, and no
@@ -63,6 +74,12 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
         }
     }
     None
+}
+
+/// True if a query returned nothing.
+pub fn is_empty(evidence: &Value, query: &str) -> bool {
+    let rows = evidence.get(query).and_then(Value::as_array);
+    rows.is_none_or(Vec::is_empty)
 }
 
 /// Returns the names of the queries that a text mentions.

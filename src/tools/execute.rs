@@ -105,7 +105,7 @@ async fn perform(
     named: Option<Vec<String>>,
 ) -> Result<(Vec<FileBefore>, StepFinished), Failure> {
     let tool = step.tool;
-    let halted = |why| Ok((vec![], ended(step, Some(why))));
+    let halted = |why| Ok((vec![], step.ended(Some(why))));
     let own = step.clone();
     let checked = step.call.blocking(move |_| {
         own.check()?;
@@ -183,14 +183,7 @@ fn finished(step: &Step, output: Output, error: Option<String>) -> StepFinished 
         codes: codes.into_iter().collect(),
         changed: output.changed,
         files,
-        ..ended(step, error)
-    }
-}
-
-pub fn ended(step: &Step, error: Option<String>) -> StepFinished {
-    StepFinished {
-        files: step.files(),
-        ..StepFinished::new(&step.step_id, step.tool.name(), error)
+        ..step.ended(error)
     }
 }
 

@@ -1,6 +1,5 @@
 //! The state of the files of a step before it, and when it was interrupted.
 
-use super::execute::ended;
 use super::tool::Step;
 use super::workspace::{changed, hash};
 use crate::journal::{FileBefore, StepFinished};
@@ -56,7 +55,7 @@ pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> (Vec<FileBefore>, 
     let finished = StepFinished {
         in_doubt: true,
         changed,
-        ..ended(step, Some(format!("{what}: {}", states.join(", "))))
+        ..step.ended(Some(format!("{what}: {}", states.join(", "))))
     };
     (before, finished)
 }

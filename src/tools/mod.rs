@@ -47,6 +47,7 @@ mod tests;
 use std::time::Duration;
 
 pub use call::Toolbox;
+pub use citations::{QUERIES, is_empty};
 pub use execute::{execute, settle};
 pub use price::quote;
 pub use propose::{completed, named_changes, propose};

@@ -11,9 +11,10 @@ use tokio::time::Instant;
 
 use super::answers::StepChanges;
 use super::call::Toolbox;
+use super::citations::{QUERIES, is_empty};
 use super::output::one_line;
 use super::tool::Tool;
-use super::validate::{QUERIES, is_empty, validate};
+use super::validate::validate;
 use super::view;
 use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently};
 use crate::domain::{EvidenceFocus, PlanIntent, PlanStep, Role, ToolPlan};

@@ -41,14 +41,22 @@ struct Step {
     with: String,
 }
 
-/// Returns the files that the plan file of a call changes, sorted. As for splice, the paths in the plan are
-/// relative to its folder; they must not contain `..`.
+/// Reads the plan file of a call. As for splice, its paths are relative to the returned folder; they
+/// must not contain `..`.
+fn plan_of(call: &Call) -> Result<(&str, Plan), ToolError> {
+    let plan_file = call.argument("file");
+    let plan = serde_json::from_str(&call.workspace().read(plan_file)?).map_err(|error| {
+        ToolError::other(format!(
+            "{} is not a splice plan: {error}",
+            quoted(plan_file)
+        ))
+    })?;
+    Ok((split(plan_file).0, plan))
+}
+
+/// Returns the files that the plan file of a call changes, sorted.
 pub fn files_of_plan(call: &Call) -> Result<Vec<String>, ToolError> {
-    let (workspace, plan_file) = (call.workspace(), call.argument("file"));
-    let named = quoted(plan_file);
-    let plan: Plan = serde_json::from_str(&workspace.read(plan_file)?)
-        .map_err(|error| ToolError::other(format!("{named} is not a splice plan: {error}")))?;
-    let folder = split(plan_file).0;
+    let (folder, plan) = plan_of(call)?;
     let mut files = vec![];
     for step in &plan.steps {
         files.push(join(folder, &changeable(&step.file)?));
@@ -57,7 +65,7 @@ pub fn files_of_plan(call: &Call) -> Result<Vec<String>, ToolError> {
     files.sort();
     files.dedup();
     if files.len() > MAX_FILES {
-        let count = files.len();
+        let (named, count) = (quoted(call.argument("file")), files.len());
         return Err(ToolError::other(format!(
             "{named} changes {count} files; at most {MAX_FILES} are allowed"
         )));
@@ -67,10 +75,7 @@ pub fn files_of_plan(call: &Call) -> Result<Vec<String>, ToolError> {
 
 /// Checks that the replacements of the plan file of a call exist, in the workspace.
 pub fn check_replacements(call: &Call) -> Result<(), ToolError> {
-    let plan_file = call.argument("file");
-    let plan = call.workspace().read(plan_file)?;
-    let plan: Plan = serde_json::from_str(&plan).map_err(|e| ToolError::other(e.to_string()))?;
-    let folder = split(plan_file).0;
+    let (folder, plan) = plan_of(call)?;
     plan.steps.iter().try_for_each(|step| {
         let with = join(folder, &normalise(&step.with)?);
         call.workspace().real_path(&with).map(drop)

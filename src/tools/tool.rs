@@ -16,6 +16,7 @@ use super::{
     splice_plan, symbols_in_file,
 };
 use crate::domain::changes_direction;
+use crate::journal::StepFinished;
 
 /// Upper bound of an argument other than file contents, in bytes.
 pub const MAX_ARGUMENT_BYTES: usize = 4096;
@@ -267,6 +268,14 @@ impl Step {
             paths.dedup();
         }
         paths
+    }
+
+    /// Returns the end of the step, without an output.
+    pub fn ended(&self, error: Option<String>) -> StepFinished {
+        StepFinished {
+            files: self.files(),
+            ..StepFinished::new(&self.step_id, self.tool.name(), error)
+        }
     }
 
     /// The files that the arguments name.

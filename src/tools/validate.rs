@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::call::Toolbox;
-use super::citations;
+use super::citations::{self, QUERIES, is_empty};
 use super::output::{ToolError, Why};
 use super::tool::{Step, Tool};
 use crate::domain::{PlanIntent, PlanStep, ToolPlan};
@@ -17,23 +17,10 @@ const MAX_STEPS: usize = 20;
 /// The most characters of the id of a step.
 const MAX_ID_CHARS: usize = 40;
 
-/// The evidence queries, with the words for what they count.
-pub const QUERIES: [(&str, &str); 8] = [
-    ("Q1", "tool executions"),
-    ("Q2", "failures"),
-    ("Q3", "diagnostic executions"),
-    ("Q4", "file executions"),
-    ("Q5", "execution details"),
-    ("Q6", "latest outcome"),
-    ("Q7", "recurring diagnostics"),
-    ("Q8", "prior fixes"),
-];
-
 /// Checks a plan: its shape, tools and arguments, the evidence that it cites, and what has to hold
 /// before its first steps. The conditions of a step behind one that changes files are checked only
-/// when it is executed, as are those of all others again; but a splice plan must name its files now,
-/// because the user authorizes them. Returns the ids of the steps that change
-/// files, with the paths.
+/// when it is executed, as are those of all others again. A splice plan must name its files now,
+/// because the user authorizes them. Returns the ids of the steps that change files, with the paths.
 ///
 /// # Errors
 /// The first [`Rejection`].
@@ -159,12 +146,6 @@ fn checked(step: &PlanStep, intent: PlanIntent, toolbox: &Toolbox) -> Result<Ste
         return Err(refused(kind, message, Value::Null));
     }
     Ok(checked)
-}
-
-/// True if a query returned nothing.
-pub fn is_empty(evidence: &Value, query: &str) -> bool {
-    let rows = evidence.get(query).and_then(Value::as_array);
-    rows.is_none_or(Vec::is_empty)
 }
 
 fn rejection(

@@ -69,14 +69,15 @@ fn months() -> impl Iterator<Item = (i16, &'static str)> {
     names.flat_map(|(number, row)| row.split_whitespace().map(move |name| (number, name)))
 }
 
-/// The boundaries of words of all scripts are slow to find, so they are for texts with such a name.
 static DATE: LazyLock<Regex> = LazyLock::new(|| pattern_of_ascii_words(&date()));
+/// The same for texts with one of [`OTHER_NAMES`]: boundaries of words of all scripts are slow to find.
 static DATE_OF_ANY_SCRIPT: LazyLock<Regex> = LazyLock::new(|| pattern(&date()));
 static OTHER_NAMES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let names = months().map(|(_, name)| name);
     AhoCorasick::new(names.filter(|name| !name.is_ascii())).ok()
 });
 
+/// Returns the pattern of a date.
 fn date() -> String {
     let mut names: Vec<&str> = months().map(|(_, name)| name).collect();
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));

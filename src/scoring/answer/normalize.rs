@@ -313,7 +313,8 @@ fn in_one_number(text: &str) -> String {
             false => plain.push(c),
         }
     }
-    let Some(found) = FRACTION.captures(plain.trim_start()) else {
+    let plain = plain.trim_start();
+    let Some(found) = FRACTION.captures(plain) else {
         return text.to_owned();
     };
     let part = |at: usize| {
@@ -326,12 +327,11 @@ fn in_one_number(text: &str) -> String {
     };
     let whole = part(1).filter(|_| over < under);
     // "3/4 time" and "24/7 support" are no amounts.
-    if whole.is_none() && plain.trim_start() == text {
+    if whole.is_none() && plain == text {
         return text.to_owned();
     }
     let value = whole.unwrap_or(0.0) + over / under;
     let unit = found.get(4).map_or(plain.len(), |unit| unit.start());
-    let plain = plain.trim_start();
     format!("{value} {}", plain.get(unit..).unwrap_or_default())
 }
 

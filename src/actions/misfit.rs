@@ -5,7 +5,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
-use super::catalog;
+use super::argument_schema::{choices, expected};
 use super::sanitize::sanitize;
 
 /// The most differences that are named.
@@ -67,10 +67,10 @@ fn difference(error: &ValidationError<'_>, schema: &Value) -> String {
             format!("{} is missing", property.as_str().unwrap_or_default())
         }
         ValidationErrorKind::Type { .. } => match property(schema, &path) {
-            Some(part) => format!("{place} is {}", catalog::expected(part)),
+            Some(part) => format!("{place} is {}", expected(part)),
             None => format!("{place} has the wrong type"),
         },
-        _ => match property(schema, &path).map(catalog::choices) {
+        _ => match property(schema, &path).map(choices) {
             Some(words) if !words.is_empty() => format!("{place} is one of {}", words.join(", ")),
             _ => format!("{place}: {}", error.masked()),
         },

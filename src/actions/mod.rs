@@ -5,6 +5,7 @@
 //! [`parser`] is deterministic. [`Proposal`] is a model's reply, and [`gates`] checks it. [`reply`]
 //! is the response. [`ProposalCache`] keeps recent proposals. `app` decides what is executed.
 
+mod argument_schema;
 pub mod catalog;
 pub mod commands;
 pub mod gates;

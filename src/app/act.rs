@@ -3,38 +3,29 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use metrics::{counter, histogram};
-use serde_json::Value;
+use metrics::counter;
 use tokio::time::Instant;
 
+use super::action::{Acted, Asked, Understood, disabled, not_allowed, observe, owner, permitted};
 use super::offer::OfferReason;
 use super::rate::Rate;
 use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, admission, count, spending};
+use crate::actions::ProposalCache;
 use crate::actions::commands::{Action, Inputs, Requirements, execute};
 use crate::actions::parser::{self, ParsedMessage};
-use crate::actions::reply::{self, Reply, Why};
-use crate::actions::{ProposalCache, gates, unread};
-use crate::config::{ActionRules, ActionsPolicy};
-use crate::domain::{
-    ActionGate, ActionMode, CommandName, Context, Question, RunId, Source, Usd, User, fingerprint,
-};
+use crate::actions::reply::{self, Reply};
+use crate::config::ActionsPolicy;
+use crate::domain::{ActionGate, ActionMode, Question, RunId, Source, Usd, User, fingerprint};
 use crate::journal::{
-    Acceptance, Accepted, ActionIntake, Ending, Event, Executed, GateChecked, NewRun, Owner,
-    Parsed, Proposed, SpendingLimit,
+    Acceptance, Accepted, ActionIntake, Ending, Event, Executed, GateChecked, NewRun, Parsed,
+    SpendingLimit,
 };
-
-/// The number of lines of the scene that a narration is given.
-pub(super) const SCENE_LINES: u32 = 8;
 
 /// How often an action is executed anew because another one of its user came between. Of a hundred
 /// at once, each attempt lets at least one through.
 const MAX_ATTEMPTS: u32 = 100;
-
-/// The error for a proposal that was confirmed before.
-pub(super) const CONFIRMED: &str = "the proposal was confirmed already";
 
 /// The proposal cache and the rate limit of actions in this process.
 pub(super) struct ActGuards {
@@ -50,51 +41,6 @@ impl ActGuards {
             rate: Rate::per_minute(some(policy.user_per_minute), some(policy.user_burst)),
         }
     }
-}
-
-/// The result of an action request.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Acted {
-    /// `None` if actions are switched off; then nothing was stored.
-    pub run: Option<RunId>,
-    /// The body of the response.
-    pub response: Value,
-}
-
-/// A user's confirmation of a proposal.
-#[derive(Debug, Clone)]
-pub struct Confirmation {
-    pub proposal: RunId,
-    pub source: Source,
-    pub user: User,
-    /// `None` for the place of the proposal.
-    pub context: Option<Context>,
-    /// The number of the confirmed choice, from 1.
-    pub choice: usize,
-    /// A repetition with the same key gets the stored answer.
-    pub idempotency_key: Option<String>,
-}
-
-/// An action that was checked and is not in the journal yet.
-#[derive(Clone)]
-pub(super) struct Asked {
-    pub question: Question,
-    pub key: Option<String>,
-    pub body_hash: String,
-    pub correlation_id: Option<String>,
-    pub id: RunId,
-    pub at: Timestamp,
-    pub arrived: Instant,
-    pub rules: ActionRules,
-    pub intake: ActionIntake,
-}
-
-/// A command, and how it was understood.
-#[derive(Clone, Copy)]
-pub(super) struct Understood<'a> {
-    pub action: &'a Action,
-    /// The reason of the proposal, if it was proposed.
-    pub proposed: Option<Why<'a>>,
 }
 
 impl App {
@@ -396,168 +342,4 @@ impl App {
             .unwrap_or(SignedDuration::from_mins(15));
         at.saturating_add(lasts).unwrap_or(Timestamp::MAX)
     }
-}
-
-fn owner(question: &Question) -> Owner {
-    Owner {
-        source: question.source,
-        user_id: question.user.id.clone(),
-        guild_id: question.context.guild_id.clone(),
-    }
-}
-
-/// Returns the idempotency key of the action that executes a proposal.
-pub(super) fn confirmed_by(proposal: RunId) -> String {
-    format!("confirm:{proposal}")
-}
-
-/// Checks that the rules allow a command. `how` says what would happen then.
-///
-/// # Errors
-/// The rule that forbids it, for the journal, and the reply for the client.
-pub(super) fn permitted(
-    action: &Action,
-    asked: &Asked,
-    how: &'static str,
-) -> Result<(), (String, Reply)> {
-    if let Err(why) = gates::policy(action, &asked.rules) {
-        return Err((why, not_allowed(action.name())));
-    }
-    if asked.rules.shadow {
-        counter!("conclave_act_shadow_total", "command" => action.name().into_str(), "how" => how)
-            .increment(1);
-        let reply = Reply::shadow(action, &asked.question.user.id, how);
-        return Err(("shadow mode".into(), reply));
-    }
-    Ok(())
-}
-
-fn not_allowed(command: CommandName) -> Reply {
-    Reply::declined(
-        "not_allowed",
-        format!("The command {command} is not allowed here."),
-    )
-}
-
-pub(super) fn disabled() -> Acted {
-    let message = "Actions are switched off here. Nothing was done.";
-    Acted {
-        run: None,
-        response: Reply::declined("disabled", message).value(),
-    }
-}
-
-/// Returns the command name and the arguments of one choice of an offer. Choices are numbered from
-/// 1.
-pub(super) fn reading(offer: &Value, choice: usize) -> Option<(String, Value)> {
-    let of = |value: &Value| {
-        Some((
-            value.get("action")?.as_str()?.to_owned(),
-            value.get("args")?.clone(),
-        ))
-    };
-    match offer.get("choices").and_then(Value::as_array) {
-        Some(choices) => of(choices.get(choice.checked_sub(1)?)?),
-        None if choice == 1 => of(offer.get("proposed_action")?),
-        None => None,
-    }
-}
-
-/// Counts the gate of an event if the gate was not passed.
-pub(super) fn rejected_by(event: &Event) {
-    if let Event::GateChecked(GateChecked {
-        gate,
-        passed: false,
-        ..
-    }) = event
-    {
-        // The last gate rejects nothing: it only decides whether a confirmation is needed.
-        if *gate != ActionGate::AutoExecution {
-            counter!("conclave_act_rejected_total", "gate" => gate.into_str()).increment(1);
-        }
-    }
-}
-
-pub(super) fn observe(acted: &Result<Acted, Rejected>, arrived: Instant) {
-    let mode = |response: &Value| match response.get("mode").and_then(Value::as_str) {
-        Some("deterministic") => "deterministic",
-        Some(_) => "llm_proposal",
-        None => "none",
-    };
-    let (outcome, mode) = match acted {
-        Ok(acted) => {
-            let executed = acted.response.get("executed").and_then(Value::as_bool);
-            let outcome = match executed {
-                Some(true) => "executed",
-                Some(false) => "offered",
-                None if acted.response.get("would").is_some() => "shadow",
-                None => "declined",
-            };
-            (outcome, mode(&acted.response))
-        }
-        Err(_) => ("refused", "none"),
-    };
-    if let Ok(Acted {
-        run: Some(run),
-        response,
-    }) = acted
-    {
-        let command = response
-            .pointer("/intent/action")
-            .and_then(Value::as_str)
-            .unwrap_or("none");
-        let took_ms = arrived.elapsed().as_millis();
-        let took_ms = u64::try_from(took_ms).unwrap_or(u64::MAX);
-        tracing::info_span!("run", requestId = %run).in_scope(|| {
-            tracing::info!(command, mode, outcome, took_ms, "an action");
-        });
-    }
-    counter!("conclave_act_requests_total", "outcome" => outcome, "mode" => mode).increment(1);
-    histogram!("conclave_act_seconds", "mode" => mode).record(arrived.elapsed().as_secs_f64());
-}
-
-/// Returns the alternatives of a proposal that pass the gates, at most two and without repetition.
-/// Also returns why others were dropped.
-pub(super) fn others(
-    proposed: &Proposed,
-    rules: &ActionRules,
-    policy: &ActionsPolicy,
-    first: &Action,
-) -> (Vec<Action>, Vec<String>) {
-    let (mut others, mut dropped): (Vec<Action>, Vec<String>) = (vec![], vec![]);
-    for (n, alternative) in proposed.alternatives.iter().enumerate() {
-        let passage = gates::pass(
-            &alternative.action,
-            &alternative.args,
-            0.0,
-            rules,
-            &policy.proposer,
-        );
-        match passage.action {
-            Some(action) if action != *first && !others.contains(&action) => others.push(action),
-            Some(_) => {}
-            None => {
-                let verdict = passage
-                    .checked
-                    .last()
-                    .map(|verdict| verdict.why.as_str())
-                    .unwrap_or_default();
-                let why = if unread(alternative) {
-                    "it is not of the form that was asked for"
-                } else {
-                    verdict
-                };
-                dropped.push(format!("alternative {} was dropped: {why}", n + 1));
-            }
-        }
-    }
-    others.truncate(2);
-    (others, dropped)
-}
-
-/// Returns the duration of the lease of an action during its model call.
-pub(super) fn lease(policy: &crate::config::Policy) -> Duration {
-    policy
-        .lease
-        .max(policy.actions.timeout + Duration::from_secs(10))
 }

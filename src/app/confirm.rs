@@ -1,6 +1,6 @@
 //! Confirmations of proposed actions.
 
-use super::act::{
+use super::action::{
     Acted, Asked, CONFIRMED, Confirmation, Understood, confirmed_by, disabled, observe, reading,
 };
 use super::request::check_names;

@@ -2,14 +2,14 @@
 //! one for each run that meets the loss.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::runner::POLL;
 use crate::journal::Store;
 
-/// Checks each second whether runs could be accepted. Does not return.
-pub(super) async fn watch(store: &dyn Store, is_lost: &AtomicBool) {
+/// Checks again and again, after each `pause`, whether runs could be accepted. Does not return.
+pub(super) async fn watch(store: &dyn Store, is_lost: &AtomicBool, pause: Duration) {
     let mut lost = None;
     loop {
         match (store.ready().await, lost) {
@@ -26,6 +26,6 @@ pub(super) async fn watch(store: &dyn Store, is_lost: &AtomicBool) {
             }
             (Err(_), Some(_)) | (Ok(()), None) => {}
         }
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(pause).await;
     }
 }

@@ -1,6 +1,7 @@
 //! The composition root: the only module that names implementations. HTTP and the CLI call it.
 
 mod act;
+mod action;
 mod admission;
 mod answer;
 mod auth;
@@ -47,7 +48,7 @@ use crate::tools::Toolbox;
 use runner::{Begun, Runner, Slot};
 use user_rate_limit::UserRateLimit;
 
-pub use act::{Acted, Confirmation};
+pub use action::{Acted, Confirmation};
 pub use admission::read_correction;
 pub use answer::read_answer;
 pub use auth::{Access, Admitted, Refused, Requirement, Token, includes, is_active};

@@ -1,6 +1,6 @@
 //! Starts the committee's narration of an action, and records finished actions.
 
-use super::act::{Acted, Asked, CONFIRMED, SCENE_LINES, rejected_by};
+use super::action::{Acted, Asked, CONFIRMED, SCENE_LINES, rejected_by};
 use super::{App, Rejected};
 use crate::actions::commands::{Action, CommandOutcome, narration};
 use crate::actions::parser::{self, ParsedMessage};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use metrics::counter;
 
-use super::act::{Acted, Asked, permitted};
+use super::action::{Acted, Asked, permitted};
 use super::{App, Rejected};
 use crate::actions::commands::{Action, resolved};
 use crate::actions::gates;

@@ -114,7 +114,7 @@ impl App {
         let diagnostic = focus
             .diagnostic
             .map(|code| self.redacted(&code).into_owned());
-        let no_index = toolbox.no_index().await;
+        let no_index = tools::no_index(toolbox).await;
         let focus = EvidenceFocus {
             file,
             diagnostic,

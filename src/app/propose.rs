@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 
-use super::act::{self, Acted, Asked};
+use super::action::{self, Acted, Asked};
 use super::{App, Rejected, spending};
 use crate::actions::commands::{Action, execute};
 use crate::actions::gates::{self, GateOutcome};
@@ -56,7 +56,7 @@ impl App {
         let limits = spending::limits(policy, &asked.question, asked.at);
         let held = AfterAction::Hold {
             owner: self.runner.owner().to_owned(),
-            lease: act::lease(policy),
+            lease: action::lease(policy),
             told: Told::WithReply,
         };
         let seed = self.clock.new_seed();
@@ -265,13 +265,13 @@ impl App {
             }
         }
         let (others, dropped) = action.as_ref().map_or_else(Default::default, |first| {
-            act::others(proposed, rules, policy, first)
+            action::others(proposed, rules, policy, first)
         });
         let action = match action {
             None => Err(Reply::unknown(&asked.question.message)),
             // In shadow mode a proposal that passes is recorded but not executed.
             Some(action) => {
-                match act::permitted(&action, asked, if execute { "execute" } else { "offer" }) {
+                match action::permitted(&action, asked, if execute { "execute" } else { "offer" }) {
                     Ok(()) => Ok(action),
                     Err((why, reply)) => {
                         checked.pop();
@@ -342,7 +342,7 @@ impl App {
 /// Records the verdict of a gate, and counts it if the gate was not passed.
 async fn record_verdict(run: &RunContext, verdict: GateChecked) -> Result<(), Stop> {
     let event = Event::GateChecked(verdict);
-    act::rejected_by(&event);
+    action::rejected_by(&event);
     run.record(event).await?;
     Ok(())
 }

@@ -271,7 +271,7 @@ impl Runner {
             let inner = &runner.0;
             tokio::select! {
                 () = inner.draining.cancelled() => {}
-                () = database_watch::watch(&*inner.store, &inner.database_lost) => {}
+                () = database_watch::watch(&*inner.store, &inner.database_lost, POLL) => {}
             }
         });
     }

@@ -5,12 +5,11 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::ask::refused;
 use super::exit::{Done, Exit, failing};
+use super::local::{refused, start};
 use super::output::user;
 use super::printable::without_controls;
 use super::remote;
-use super::show::start;
 use super::terminal::{quoted, say, say_json, text_of};
 use crate::actions::catalog;
 use crate::actions::reply;
@@ -65,11 +64,6 @@ pub(super) struct ActArguments {
 /// Returns the list of commands for the help of `conclave act`.
 pub(super) fn listed() -> String {
     format!("Commands:\n{}", catalog::for_people())
-}
-
-/// Formats the body of a response for people.
-pub(super) fn shown(response: &Value) -> String {
-    reply::shown(response)
 }
 
 pub(super) async fn run(env: &Env, arguments: ActArguments) -> Done {

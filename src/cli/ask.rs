@@ -10,11 +10,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::attach::attachment;
 use super::exit::{Done, Exit, fail, failing};
+use super::local::{refused, start};
 use super::progress::Progress;
-use super::show::start;
 use super::terminal::{quoted, text_of};
 use super::{remote, seats};
-use crate::app::{App, ChatInput, Rejected, RequestIds};
+use crate::app::{App, ChatInput, RequestIds};
 use crate::clock::Clock;
 use crate::config::{self, Env};
 use crate::domain::{Context, Mode, Outcome, RunId, Salience, Source, counted};
@@ -201,28 +201,6 @@ pub(super) async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
                 format!("run {run} {why} (conclave show {run})"),
             ))
         }
-    }
-}
-
-pub(super) fn refused(rejected: &Rejected) -> Exit {
-    match rejected {
-        Rejected::Invalid(problems) => {
-            for problem in problems {
-                let field = problem.pointer.trim_start_matches('/');
-                tell!("conclave: {field} {}", problem.detail);
-            }
-            Exit::Refused
-        }
-        Rejected::KeyReused { .. }
-        | Rejected::Busy
-        | Rejected::Draining
-        | Rejected::NoSuchProposal
-        | Rejected::ProposalGone(_)
-        | Rejected::ToolsOff
-        | Rejected::NoSuchPlan
-        | Rejected::PlanClosed(_) => fail(Exit::Refused, rejected),
-        Rejected::Spent(_) | Rejected::TooOften { .. } => fail(Exit::Server, rejected),
-        Rejected::Defect(_) | Rejected::Journal(_) => fail(Exit::Unexpected, rejected),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::exit::{Done, Exit, fail};
-use super::show::{database, open};
+use super::local::{database, open};
 use super::terminal::say;
 use crate::config::{Database, Env};
 

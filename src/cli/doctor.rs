@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::exit::{Done, Exit, fail, failing};
-use super::show::start;
+use super::local::start;
 use super::terminal::say;
 use super::{remote, seats};
 use crate::app::App;

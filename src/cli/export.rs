@@ -9,8 +9,8 @@ use jiff::Timestamp;
 
 use super::backup::private_file;
 use super::exit::{Done, Exit, fail};
+use super::local::open;
 use super::printable::escaped_json;
-use super::show::open;
 use crate::config::Env;
 use crate::domain::counted;
 use crate::journal::{Error, RunFilter, Store, prove};

@@ -4,8 +4,8 @@ use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 
 use super::exit::{Done, Exit, fail};
+use super::local::open;
 use super::remote;
-use super::show::open;
 use super::terminal::say;
 use crate::app::{FeedbackRefused, give_feedback};
 use crate::clock::Clock;

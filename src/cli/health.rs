@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 
 use super::exit::{Done, Exit, fail, failing};
+use super::local::check_files;
 use super::remote::client;
-use super::show::check_files;
 use super::terminal::say;
 use crate::config::Env;
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::exit::{Done, Exit, fail, failing};
+use super::local::open;
 use super::printable::without_controls;
-use super::show::open;
 use crate::config::Env;
 use crate::domain::counted;
 use crate::journal::{AdminStore, Archive, Error, Restored};

@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::doctor;
 use super::exit::{Done, Exit, failing};
-use super::show::check_files;
+use super::local::check_files;
 use super::terminal::say;
 use crate::config::{self, Env, PRESETS, Preset};
 

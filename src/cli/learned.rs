@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::colour::heading;
 use super::exit::{Done, Exit, fail, failing};
+use super::local::open;
 use super::printable::without_controls;
-use super::show::open;
 use super::terminal::{say, say_json, say_styled};
 use crate::clock::Clock;
 use crate::config::Env;

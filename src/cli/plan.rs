@@ -15,12 +15,12 @@ use tower::ServiceExt as _;
 
 use super::ask::{cancelled, told_to_stop};
 use super::exit::{Done, Exit, fail, failing};
+use super::local::start;
 use super::output::user;
 use super::plan_text;
 use super::printable::without_controls;
 use super::quote;
 use super::remote;
-use super::show::start;
 use super::terminal::{say, say_json, text_of};
 use crate::app::App;
 use crate::config::{self, Env};

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp};
 
 use super::exit::{Done, Exit, failing};
-use super::show::open;
+use super::local::open;
 use super::terminal::say;
 use crate::clock::Clock;
 use crate::config::Env;

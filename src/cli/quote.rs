@@ -3,8 +3,8 @@
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::ask::refused;
 use super::exit::{Done, Exit, fail, failing};
+use super::local::refused;
 use super::terminal::{say, text_of};
 use crate::app::{App, ChatInput};
 use crate::clock::Clock;

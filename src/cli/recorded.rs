@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::exit::{Exit, fail, failing};
+use super::local::open;
 use super::remote;
-use super::show::open;
 use super::terminal::on_one_line;
 use crate::config::Env;
 use crate::domain::{RunId, RunKind};

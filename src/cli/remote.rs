@@ -7,10 +7,10 @@ use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
 
 use super::exit::{Done, Exit, fail, failing};
+use super::local::check_files;
 use super::output::{Hint, after_reply, print_reply};
 use super::printable::without_controls;
 use super::progress::Progress;
-use super::show::check_files;
 use crate::app::ChatInput;
 use crate::config::Env;
 use crate::domain::RunId;

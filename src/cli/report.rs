@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::exit::{Done, Exit, fail, failing};
-use super::show::open;
+use super::local::open;
 use super::terminal::{say, say_json};
 use crate::clock::Clock;
 use crate::committee::TrackRecord;

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::colour::{Tone, heading};
 use super::exit::{Done, Exit, failing};
+use super::local::open;
 use super::printable::without_controls;
-use super::show::open;
 use super::terminal::{on_one_line, say_json, say_styled};
 use crate::config::Env;
 use crate::domain::RunKind;

@@ -8,8 +8,8 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::{Done, Exit, fail, failing};
+use super::local::start;
 use super::seats;
-use super::show::start;
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{self, Env};

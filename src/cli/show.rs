@@ -1,23 +1,20 @@
 //! `conclave show`: prints a run from its journal.
 
-use std::sync::Arc;
-
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::colour::appendix;
-use super::exit::{Done, Exit, fail, failing};
+use super::exit::{Done, Exit, fail};
 use super::plan_text;
 use super::printable::without_controls;
 use super::recorded::{Journals, Recorded, RunArgument};
 use super::terminal::{say, say_json, say_styled};
-use crate::app::{App, open_store};
-use crate::clock::Clock;
+use crate::actions::reply;
 use crate::committee::{audit_markdown, audit_view, rounded_audit};
-use crate::config::{self, Config, Database, Env};
+use crate::config::Env;
 use crate::domain::RunKind;
 use crate::http::reply_body;
-use crate::journal::{Decided, Ending, Entry, Event, RunState, Store, Transcript};
+use crate::journal::{Decided, Ending, Entry, Event, RunState, Transcript};
 use crate::tools::view;
 
 /// The start of the audit appendix in a reply.
@@ -30,39 +27,6 @@ pub(super) struct ShowArguments {
     /// Print reply, meta and audit as JSON.
     #[arg(long)]
     json: bool,
-}
-
-/// Fails if a line of a `.env` file cannot be read.
-pub(super) fn check_files(env: &Env) -> Done {
-    if env.problems().is_empty() {
-        return Ok(());
-    }
-    let problems = config::Problems(env.problems().to_vec());
-    Err(fail(Exit::Configuration, problems))
-}
-
-/// Starts the service in this process.
-pub(super) async fn start(config: Config) -> Result<Arc<App>, Exit> {
-    let app = App::start(config, Clock::System).await;
-    app.map_err(|error| fail(Exit::from(&error), error))
-}
-
-/// Opens the journal that the environment names.
-pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
-    // A line that cannot be read could name another database.
-    check_files(env)?;
-    let owner = Clock::System.new_id().to_string();
-    let store = open_store(&database(env)?, &owner).await;
-    store.map_err(failing(Exit::Unexpected))
-}
-
-/// Returns the database that the environment names.
-///
-/// # Errors
-/// The exit code, after the reason was printed.
-pub(super) fn database(env: &Env) -> Result<Database, Exit> {
-    let read = Database::of(env).map_err(|why| format!("DATABASE_URL: {why}"));
-    read.map_err(failing(Exit::Configuration))
 }
 
 pub(super) async fn run(env: &Env, arguments: ShowArguments) -> Done {
@@ -150,7 +114,7 @@ fn print_run(run: &Recorded) {
             say_styled(format_args!("{answer}{audited}"));
         }
         Some(Ending::Failed { detail, .. }) => print(&format!("The run failed: {detail}")),
-        Some(Ending::Acted { response, .. }) => print(&super::act::shown(response)),
+        Some(Ending::Acted { response, .. }) => print(&reply::shown(response)),
         Some(Ending::Cancelled) => say(format_args!("The run was cancelled.")),
         None => say(format_args!("The run is {}.", run.state.into_str())),
     }

@@ -7,7 +7,7 @@ use jiff::{Span, Timestamp};
 use serde_json::json;
 
 use super::exit::{Done, Exit, fail, failing};
-use super::show::open;
+use super::local::open;
 use super::terminal::{say, say_json};
 use crate::app::is_active;
 use crate::clock::Clock;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::chain::{ChainFault, GENESIS, link};
-use super::rows::Line;
+use super::unlinked::Line;
 use super::{Error, Event, NewRun};
 use crate::domain::RunId;
 

@@ -13,8 +13,8 @@ use tokio_util::task::TaskTracker;
 use super::event::{sent_key, settled_key};
 use super::observe::Observer;
 use super::resumed::Deaths;
-use super::rows;
 use super::step::Step;
+use super::unlinked;
 use super::wake::Wake;
 use super::{
     Accepted, CallResult, CallSent, CallSettled, ChainFault, Ending, Entry, Error, Event, Finished,
@@ -471,7 +471,7 @@ impl RunContext {
             }
             let spent = state.ledger.spent();
             let finished = Event::Finished(Box::new(Finished { ending, spent }));
-            let finished = rows::as_stored(&finished)?;
+            let finished = unlinked::as_stored(&finished)?;
             state.push(finished.clone());
             (std::mem::take(&mut state.unwritten), finished)
         };

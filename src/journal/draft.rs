@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::event::is_zero;
 use super::source::SynthesisSource;
 use crate::domain::{Agent, Assumption, Clarification, Estimate, TaskType};
 
@@ -123,4 +122,8 @@ pub struct DisagreementNote {
 pub struct Justification {
     pub agent: Agent,
     pub why: String,
+}
+
+pub(super) fn is_zero(count: &usize) -> bool {
+    *count == 0
 }

@@ -523,10 +523,6 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-pub(super) fn is_zero(count: &usize) -> bool {
-    *count == 0
-}
-
 /// The gate's decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -10,7 +10,7 @@ use zstd::bulk::Compressor;
 use zstd::zstd_safe::get_frame_content_size;
 
 use super::Error;
-use super::rows::Unlinked;
+use super::unlinked::Unlinked;
 
 /// Shorter groups are stored as text.
 const MIN_BYTES: usize = 512;

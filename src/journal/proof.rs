@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::rows::{self, Change, change, listed_message};
+use super::unlinked::{Change, change, listed_message, spent as spent_by};
 use super::{ChainFault, Entry, Event, RunRow, RunState, verify};
 use crate::domain::Usd;
 
@@ -86,7 +86,7 @@ type End = (Timestamp, RunState, Option<String>, Option<f64>);
 fn outcome(entries: &[Entry]) -> (Usd, Option<End>) {
     let (mut spent, mut end) = (0_i64, None);
     for entry in entries {
-        spent = spent.saturating_add(rows::spent(&entry.event));
+        spent = spent.saturating_add(spent_by(&entry.event));
         match change(&entry.event) {
             Some(Change::Ended {
                 state,

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use super::database::{Bound, Columns as _, Connection, Database, Durability, Failure, Statement};
 use super::packed::Batch;
 use super::reads::{BY_KEY, STAMP, exposure, stamp_values};
-use super::rows::{self, Change, Line, Unlinked};
+use super::rows;
+use super::unlinked::{self, Change, Line, Unlinked};
 use super::{
     Acceptance, ActionStart, AfterAction, Annotated, Archive, CancelOutcome, Claim, Claimed,
     Effect, Error, Event, Learned, LearnedChange, Lease, LeaseState, NewRun, Restored, Told, chain,
@@ -183,7 +184,7 @@ fn insert_run(run: &NewRun) -> Statement {
         question.user.id.as_str().into(),
         context.guild_id.as_deref().unwrap_or("").into(),
         context.channel_id.as_deref().unwrap_or("").into(),
-        rows::listed_message(&run.accepted).into(),
+        unlinked::listed_message(&run.accepted).into(),
         run.accepted
             .parent()
             .map(|parent| parent.to_string())
@@ -539,7 +540,7 @@ pub(super) async fn restore<D: Database>(
 ) -> Result<Restored, Error> {
     let sound = archive.check()?;
     let events = sound.events.iter();
-    let changes = events.map(|(at, event)| (*at, rows::spent(event), rows::change(event)));
+    let changes = events.map(|(at, event)| (*at, unlinked::spent(event), unlinked::change(event)));
     let changes: Vec<_> = changes.collect();
     let input = (archive.clone(), sound.run, sound.head, changes);
     database

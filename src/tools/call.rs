@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::magellan;
 use super::output::{Output, ToolError, Why};
 use super::programs::Programs;
 use super::workspace::Workspace;
@@ -35,16 +34,6 @@ impl Toolbox {
             workspace: Workspace::open(root)?,
             programs: Arc::new(Programs::find(variable)),
         })
-    }
-
-    /// Returns why the tools that read the index of the code would fail; `None` if there is one.
-    pub async fn no_index(&self) -> Option<String> {
-        let call = Call {
-            arguments: BTreeMap::new(),
-            toolbox: self.clone(),
-        };
-        let checked = call.blocking(|call| magellan::check(&call.toolbox)).await;
-        checked.err().map(|error| error.message)
     }
 
     /// # Errors

@@ -8,17 +8,17 @@ use serde_json::Value;
 use super::call::Toolbox;
 use super::explain;
 use super::in_doubt::{before, doubted};
-use super::output::{MAX_TEXT_BYTES, Output, ToolError, Why, bounded, quoted};
+use super::output::{Output, ToolError, Why, quoted};
+use super::record::{leaks, record};
 use super::tool::Step;
 use super::undo::undo;
 use super::validate::parse;
 use super::view;
 use crate::committee::{Deps, Failure};
 use crate::journal::{
-    ActionOutcome, Authorized, Ending, Event, FileBefore, FileChange, RunContext, StepFinished,
-    StepStarted, Stop, ToolIntake, step_finished_key, step_started_key,
+    ActionOutcome, Authorized, Ending, Event, FileBefore, RunContext, StepFinished, StepStarted,
+    Stop, ToolIntake, step_finished_key, step_started_key,
 };
-use crate::llm::without_secrets;
 
 /// Returns the ending of an execution.
 ///
@@ -185,41 +185,6 @@ fn finished(step: &Step, output: Output, error: Option<String>) -> StepFinished 
         files,
         ..step.ended(error)
     }
-}
-
-/// Records the end of a step without secrets of the service, and without NUL, which not every
-/// database can store. Old contents are left out if the start of the step has them. Returns true if
-/// the step succeeded.
-pub async fn record(
-    run: &RunContext,
-    deps: &Deps,
-    before: &[FileBefore],
-    mut finished: StepFinished,
-) -> Result<bool, Stop> {
-    for FileChange { path, old, .. } in &mut finished.changed {
-        let is_kept =
-            |it: &FileBefore, old: &str| it.path == *path && it.content.as_deref() == Some(old);
-        old.take_if(|old| leaks(old, deps) || before.iter().any(|it| is_kept(it, old)));
-    }
-    let clean = |text: &str| {
-        let text = bounded(text.to_owned(), MAX_TEXT_BYTES);
-        without_secrets(&text, &deps.secrets).replace('\0', "\u{fffd}")
-    };
-    finished.error = finished.error.as_deref().map(clean);
-    finished.output = without_secrets(&finished.output, &deps.secrets).replace('\0', "\u{fffd}");
-    // Data that cannot be stored so is left out; its text remains.
-    let data = finished.value.to_string();
-    finished.value = match data.contains("\\u0000") {
-        true => Value::Null,
-        false => serde_json::from_str(&without_secrets(&data, &deps.secrets)).unwrap_or_default(),
-    };
-    let recorded = run.store(Event::StepFinished(Box::new(finished))).await?;
-    Ok(matches!(recorded, Event::StepFinished(finished) if finished.ok))
-}
-
-/// True if a text contains a secret of the service.
-fn leaks(text: &str, deps: &Deps) -> bool {
-    without_secrets(text, &deps.secrets) != text
 }
 
 /// Records an end for a step that is under way when its run is stopped, for example by a user or a

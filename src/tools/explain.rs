@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::citations;
-use super::propose::summaries;
+use super::planner_input::summaries;
 use super::screen;
 use super::view;
 use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently};

@@ -5,6 +5,8 @@
 //! not update it. `magellan refs` lists calls only; the export has every reference. References are
 //! indexed by name: symbols of the same name are not told apart.
 
+use std::collections::BTreeMap;
+
 use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -61,6 +63,16 @@ pub fn check(toolbox: &Toolbox) -> Result<(), ToolError> {
             "Structural data not available ({DATABASE} missing)"
         ))),
     }
+}
+
+/// Returns why the tools that read the index would fail; `None` if there is one.
+pub async fn no_index(toolbox: &Toolbox) -> Option<String> {
+    let call = Call {
+        arguments: BTreeMap::new(),
+        toolbox: toolbox.clone(),
+    };
+    let checked = call.blocking(|call| check(&call.toolbox)).await;
+    checked.err().map(|error| error.message)
 }
 
 /// Exports the index, sorted.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{explain, propose};
+use super::{explain, planner_input, propose};
 use crate::committee::{Deps, Failure, Length, Quote, consultation_price};
 use crate::domain::{EvidenceFocus, Usd};
 
@@ -23,7 +23,7 @@ pub fn quote(
 ) -> Result<Quote, Failure> {
     // No call is made, so its time does not matter.
     let now = Instant::now();
-    let asked = propose::input(request, focus, evidence);
+    let asked = planner_input::input(request, focus, evidence);
     let plan = |length| consultation_price(deps, propose::consultation(&asked, now), length);
     let explanation = |chars: usize, length| {
         let asked = explain::input(request, &[], evidence) + &"x".repeat(chars);

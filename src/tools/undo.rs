@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::call::{Call, Toolbox};
-use super::execute::record;
 use super::output::ToolError;
+use super::record::record;
 use super::view;
 use super::workspace::{Workspace, changed, hash};
 use crate::committee::{Deps, Failure};

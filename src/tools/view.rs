@@ -6,7 +6,7 @@ use super::answers::{
     AuthorizationView, BudgetView, CallLine, ExecutionBrief, ExecutionState, ExecutionView,
     ModifiedPlan, PlanState, PlanView, PromptView, StepChanges,
 };
-use super::propose;
+use super::planner_input;
 use crate::domain::{RunId, ToolPlan, Usd, User};
 use crate::journal::{
     Accepted, AuthorizationMode, Authorized, CallView, Ending, Event, FileChange, RunRow, RunState,
@@ -225,7 +225,7 @@ pub fn execution_view(
         state: execution_state(events),
         request: of_plan.question.message.clone(),
         prompt: PromptView {
-            input: propose::input(&of_plan.question.message, focus, evidence),
+            input: planner_input::input(&of_plan.question.message, focus, evidence),
             prompts_hash: of_plan.prompts_hash.clone(),
             model,
         },

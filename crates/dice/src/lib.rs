@@ -9,12 +9,14 @@
 
 mod bounds;
 mod parse;
+mod reader;
 mod roll;
 mod written;
 
 pub use bounds::Bounds;
+pub use reader::Place;
 pub use roll::{Die, Group, RollError, Rolled};
-pub use written::{Place, Written, written};
+pub use written::{Written, written};
 
 /// Maximum number of dice that one call may roll, including rerolls, explosions and repetitions.
 pub const MAX_DICE: usize = 10_000;

@@ -1,16 +1,11 @@
 //! Parses an expression by recursive descent over its characters. Limits the length, the depth and
 //! every number.
 
-use crate::written::Extras;
+use crate::reader::{Reader, Result, Term};
 use crate::{
-    Again, Dice, Explosion, Expression, Function, MAX_CHARS, MAX_DEPTH, MAX_DICE, MAX_NUMBER, Node,
-    Operation, Operator, Order, ParseError, Selector, Set, Sides,
+    Again, Dice, Explosion, Expression, Function, MAX_DEPTH, MAX_DICE, MAX_NUMBER, Node, Operation,
+    Operator, Order, ParseError, Selector, Set, Sides,
 };
-
-pub(super) type Result<T> = std::result::Result<T, ParseError>;
-
-/// The most characters of a text that an error repeats.
-const MAX_QUOTED: usize = 20;
 
 /// Implements [`Expression::parse`].
 pub(super) fn expression(text: &str) -> Result<Expression> {
@@ -49,81 +44,7 @@ pub(super) fn expression(text: &str) -> Result<Expression> {
     }
 }
 
-pub(super) struct Reader {
-    pub chars: Vec<char>,
-    pub at: usize,
-    depth: usize,
-    /// What [`crate::written()`] reads beyond the grammar. `None` for [`Expression::parse`].
-    pub extras: Option<Extras>,
-}
-
 impl Reader {
-    pub fn new(chars: Vec<char>) -> Self {
-        Self {
-            chars,
-            at: 0,
-            depth: 0,
-            extras: None,
-        }
-    }
-
-    /// # Errors
-    /// If the text is longer than [`MAX_CHARS`].
-    pub fn of(text: &str) -> Result<Self> {
-        let chars: Vec<char> = text.chars().collect();
-        if chars.len() > MAX_CHARS {
-            let detail = format!("an expression has at most {MAX_CHARS} characters");
-            return Err(ParseError {
-                at: MAX_CHARS,
-                detail,
-            });
-        }
-        Ok(Self::new(chars))
-    }
-
-    /// Returns the error that the next word is not expected, or `None` at the end.
-    pub fn unexpected(&self) -> Option<ParseError> {
-        self.peek()?;
-        let left = self.chars.iter().skip(self.at);
-        let word: String = left
-            .take_while(|c| !c.is_whitespace())
-            .take(MAX_QUOTED)
-            .collect();
-        Some(self.wrong(format!("{word:?} was not expected here")))
-    }
-
-    /// Returns the next character. The grammar does not distinguish upper and lower case.
-    pub fn peek(&self) -> Option<char> {
-        self.chars.get(self.at).map(char::to_ascii_lowercase)
-    }
-
-    fn starts(&self, text: &str) -> bool {
-        text.chars()
-            .enumerate()
-            .all(|(i, c)| self.chars.get(self.at + i).map(char::to_ascii_lowercase) == Some(c))
-    }
-
-    pub fn eat(&mut self, text: &str) -> bool {
-        let found = self.starts(text);
-        if found {
-            self.at += text.chars().count();
-        }
-        found
-    }
-
-    pub fn spaces(&mut self) {
-        while self.peek().is_some_and(char::is_whitespace) {
-            self.at += 1;
-        }
-    }
-
-    pub fn wrong(&self, detail: impl Into<String>) -> ParseError {
-        ParseError {
-            at: self.at + 1,
-            detail: detail.into(),
-        }
-    }
-
     /// Runs `read` one nesting level deeper.
     ///
     /// # Errors
@@ -316,7 +237,12 @@ impl Reader {
         let sides = self.sides()?;
         let operations = self.operations(Self::dice_operation, sides)?;
         let text = self.chars.iter().skip(from).take(self.at - from).collect();
-        self.extra_operations(from, (count as usize, sides), operations.is_empty())?;
+        self.behind_dice(Term {
+            place: from..self.at,
+            count: count as usize,
+            sides,
+            is_plain: operations.is_empty(),
+        })?;
         Ok(Node::Dice(Dice {
             count: count as u32,
             sides,

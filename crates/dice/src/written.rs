@@ -13,18 +13,8 @@
 
 use std::ops::Range;
 
-use crate::parse::{Reader, Result};
+use crate::reader::{Edge, Extras, Place, Reader, Result, Term};
 use crate::{Expression, Node, Operation, ParseError, Sides};
-
-/// Where the dice stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// Behind the name of a command. Here German dice, `2w6`, and sets of rolls, `6 4d6`, are read
-    /// too.
-    Explicit,
-    /// In a text of its own.
-    Bare,
-}
 
 /// Dice as a player wrote them.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +51,7 @@ impl Written {
 /// [`Expression`], or if an advantage has no d20, or more than one, to apply to.
 pub fn written(text: &str, place: Place) -> Result<Written> {
     let mut reader = Reader::of(text)?;
-    reader.extras = Some(Extras::new(place));
+    reader.extras = Some(Extras::new(place, Reader::extra_operations));
     reader.spaces();
     while reader.edge()? {
         reader.spaces();
@@ -147,59 +137,10 @@ fn compares_several_dice(root: &Node) -> bool {
     several && operator.compares()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Edge {
-    Advantage,
-    Disadvantage,
-}
-
-/// A term of dice, at its place without further operations.
-struct Term {
-    place: Range<usize>,
-    count: usize,
-    sides: Sides,
-    /// True without operations.
-    is_plain: bool,
-}
-
-/// What a reader of [`written`] has found besides the grammar. Ranges are of characters.
-pub(super) struct Extras {
-    place: Place,
-    /// Parts of the text that the grammar writes in another way.
-    edits: Vec<(Range<usize>, String)>,
-    dice: Vec<Term>,
-    edge: Option<Edge>,
-}
-
-impl Extras {
-    fn new(place: Place) -> Self {
-        Self {
-            place,
-            edits: vec![],
-            dice: vec![],
-            edge: None,
-        }
-    }
-}
-
 impl Reader {
     /// Returns the text that is not read yet.
     fn rest(&self) -> String {
         self.chars.iter().skip(self.at).collect()
-    }
-
-    /// Returns true if a `w` stands for the `d` of dice here.
-    pub fn takes_german_dice(&self) -> bool {
-        let extras = self.extras.as_ref();
-        extras.is_some_and(|extras| extras.place == Place::Explicit)
-    }
-
-    /// Replaces the characters from `from` up to here.
-    pub fn edit(&mut self, from: usize, with: impl Into<String>) {
-        let range = from..self.at;
-        if let Some(extras) = &mut self.extras {
-            extras.edits.push((range, with.into()));
-        }
     }
 
     /// Reads the expression, also in the brackets of an inline roll or of `repeat(1d4+1, 3)`. Returns
@@ -343,21 +284,11 @@ impl Reader {
     }
 
     /// Reads what may follow dice beyond the grammar: operations behind a space, and an advantage.
-    /// The dice began at `from`.
-    pub fn extra_operations(
-        &mut self,
-        from: usize,
-        (count, sides): (usize, Sides),
-        is_plain: bool,
-    ) -> Result<()> {
-        if self.extras.is_none() {
-            return Ok(());
-        }
-        if let Some(keep) = self.lone_keep(from) {
+    fn extra_operations(&mut self, mut dice: Term) -> Result<()> {
+        if let Some(keep) = self.lone_keep(dice.place.start) {
             let number: String = self.chars.iter().take(self.at).skip(keep + 1).collect();
             self.edit(keep, format!("kh{number}"));
         }
-        let (dice, mut is_plain) = (from..self.at, is_plain);
         loop {
             let start = self.at;
             self.spaces();
@@ -365,9 +296,9 @@ impl Reader {
             let operation = if edge || self.at == start {
                 None
             } else {
-                self.spaced_operation(count, sides)
+                self.spaced_operation(dice.count, dice.sides)
             };
-            is_plain &= operation.is_none();
+            dice.is_plain &= operation.is_none();
             match operation {
                 Some(operation) => self.edit(start, operation),
                 None if edge => self.edit(start, ""),
@@ -378,12 +309,7 @@ impl Reader {
             }
         }
         if let Some(extras) = &mut self.extras {
-            extras.dice.push(Term {
-                place: dice,
-                count,
-                sides,
-                is_plain,
-            });
+            extras.dice.push(dice);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use jsonschema::Validator;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -49,11 +49,6 @@ fn whole<'de, D: serde::Deserializer<'de>>(number: D) -> Result<Option<usize>, D
         return Err(serde::de::Error::custom("is not a whole number"));
     }
     Ok(Some(number as usize))
-}
-
-/// Returns the schema of the reply to an action, for the reference.
-pub(in crate::http) fn reply_schema(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<Reply>()
 }
 
 fn example() -> Value {

@@ -92,7 +92,7 @@ pub(in crate::http) struct RunBody {
     pub audit: Option<Value>,
     /// For an action: the response that the client was given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::act::reply_schema")]
+    #[schemars(schema_with = "super::shapes::action")]
     pub action: Option<Value>,
 }
 

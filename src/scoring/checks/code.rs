@@ -8,22 +8,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 use saphyr_parser::Parser as Yaml;
 
+use super::soundness::Soundness;
 #[cfg(feature = "grammars")]
 use super::syntax_tree::parse;
 use crate::text::{Block, pattern};
-
-/// The verdict on a code block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::scoring) enum Soundness {
-    /// Its language's parser accepts it.
-    Parsed,
-    /// Its language's parser rejects it.
-    Broken,
-    /// No verdict: there is no parser, or the block is a fragment, program output or empty.
-    Unknown,
-    /// No verdict, and it used up the steps for a block.
-    Costly,
-}
 
 /// The most bytes of a block that is parsed.
 const MAX_CODE: usize = 8_000;

@@ -5,11 +5,13 @@ mod code;
 mod demands;
 mod path;
 mod screening;
+mod soundness;
 #[cfg(feature = "grammars")]
 mod syntax_tree;
 
-pub(super) use code::{Soundness, soundness};
+pub(super) use code::soundness;
 pub(super) use demands::satisfies;
 pub(super) use path::{Path, Step, path_to};
 pub(super) use screening::{FlagKind, Repeats, Screening};
 pub(super) use screening::{obeyed_injection, screen_answer};
+pub(super) use soundness::Soundness;

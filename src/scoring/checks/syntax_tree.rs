@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 
 use tree_sitter::{Language, ParseOptions, Parser, Tree};
 
-use super::code::Soundness;
+use super::soundness::Soundness;
 
 /// The parser steps, in hundreds, for a text in all its surroundings: the base, and the amount per
 /// byte of the text.

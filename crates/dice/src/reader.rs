@@ -1,0 +1,156 @@
+//! The characters of a text under a parser, and what it has found in them.
+
+use std::ops::Range;
+
+use crate::{MAX_CHARS, ParseError, Sides};
+
+pub(super) type Result<T> = std::result::Result<T, ParseError>;
+
+/// The most characters of a text that an error repeats.
+const MAX_QUOTED: usize = 20;
+
+/// Where the dice stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Behind the name of a command. Here German dice, `2w6`, and sets of rolls, `6 4d6`, are read
+    /// too.
+    Explicit,
+    /// In a text of its own.
+    Bare,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Edge {
+    Advantage,
+    Disadvantage,
+}
+
+/// A term of dice, at its place without further operations.
+pub(super) struct Term {
+    pub place: Range<usize>,
+    pub count: usize,
+    pub sides: Sides,
+    /// True without operations.
+    pub is_plain: bool,
+}
+
+/// What a reader of [`crate::written()`] has found besides the grammar. Ranges are of characters.
+pub(super) struct Extras {
+    place: Place,
+    /// Reads what may follow a term of dice.
+    behind_dice: fn(&mut Reader, Term) -> Result<()>,
+    /// Parts of the text that the grammar writes in another way.
+    pub edits: Vec<(Range<usize>, String)>,
+    pub dice: Vec<Term>,
+    pub edge: Option<Edge>,
+}
+
+impl Extras {
+    pub fn new(place: Place, behind_dice: fn(&mut Reader, Term) -> Result<()>) -> Self {
+        Self {
+            place,
+            behind_dice,
+            edits: vec![],
+            dice: vec![],
+            edge: None,
+        }
+    }
+}
+
+pub(super) struct Reader {
+    pub chars: Vec<char>,
+    pub at: usize,
+    pub depth: usize,
+    /// What [`crate::written()`] reads beyond the grammar. `None` for [`Expression::parse`].
+    pub extras: Option<Extras>,
+}
+
+impl Reader {
+    pub fn new(chars: Vec<char>) -> Self {
+        Self {
+            chars,
+            at: 0,
+            depth: 0,
+            extras: None,
+        }
+    }
+
+    /// # Errors
+    /// If the text is longer than [`MAX_CHARS`].
+    pub fn of(text: &str) -> Result<Self> {
+        let chars: Vec<char> = text.chars().collect();
+        if chars.len() > MAX_CHARS {
+            let detail = format!("an expression has at most {MAX_CHARS} characters");
+            return Err(ParseError {
+                at: MAX_CHARS,
+                detail,
+            });
+        }
+        Ok(Self::new(chars))
+    }
+
+    /// Returns the error that the next word is not expected, or `None` at the end.
+    pub fn unexpected(&self) -> Option<ParseError> {
+        self.peek()?;
+        let left = self.chars.iter().skip(self.at);
+        let word: String = left
+            .take_while(|c| !c.is_whitespace())
+            .take(MAX_QUOTED)
+            .collect();
+        Some(self.wrong(format!("{word:?} was not expected here")))
+    }
+
+    /// Returns the next character. The grammar does not distinguish upper and lower case.
+    pub fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).map(char::to_ascii_lowercase)
+    }
+
+    pub fn starts(&self, text: &str) -> bool {
+        text.chars()
+            .enumerate()
+            .all(|(i, c)| self.chars.get(self.at + i).map(char::to_ascii_lowercase) == Some(c))
+    }
+
+    pub fn eat(&mut self, text: &str) -> bool {
+        let found = self.starts(text);
+        if found {
+            self.at += text.chars().count();
+        }
+        found
+    }
+
+    pub fn spaces(&mut self) {
+        while self.peek().is_some_and(char::is_whitespace) {
+            self.at += 1;
+        }
+    }
+
+    pub fn wrong(&self, detail: impl Into<String>) -> ParseError {
+        ParseError {
+            at: self.at + 1,
+            detail: detail.into(),
+        }
+    }
+
+    /// Returns true if a `w` stands for the `d` of dice here.
+    pub fn takes_german_dice(&self) -> bool {
+        let extras = self.extras.as_ref();
+        extras.is_some_and(|extras| extras.place == Place::Explicit)
+    }
+
+    /// Replaces the characters from `from` up to here.
+    pub fn edit(&mut self, from: usize, with: impl Into<String>) {
+        let range = from..self.at;
+        if let Some(extras) = &mut self.extras {
+            extras.edits.push((range, with.into()));
+        }
+    }
+
+    /// Reads what may follow these dice beyond the grammar.
+    pub fn behind_dice(&mut self, dice: Term) -> Result<()> {
+        match self.extras.as_ref().map(|extras| extras.behind_dice) {
+            Some(read) => read(self, dice),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! This machine's side of the commands: the configuration's files, the journal, and a service in
+//! this process.
+
+use std::sync::Arc;
+
+use super::exit::{Done, Exit, fail, failing};
+use crate::app::{App, Rejected, open_store};
+use crate::clock::Clock;
+use crate::config::{self, Config, Database, Env};
+use crate::journal::Store;
+
+/// Fails if a line of a `.env` file cannot be read.
+pub(super) fn check_files(env: &Env) -> Done {
+    if env.problems().is_empty() {
+        return Ok(());
+    }
+    let problems = config::Problems(env.problems().to_vec());
+    Err(fail(Exit::Configuration, problems))
+}
+
+/// Starts the service in this process.
+pub(super) async fn start(config: Config) -> Result<Arc<App>, Exit> {
+    let app = App::start(config, Clock::System).await;
+    app.map_err(|error| fail(Exit::from(&error), error))
+}
+
+/// Opens the journal that the environment names.
+pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
+    // A line that cannot be read could name another database.
+    check_files(env)?;
+    let owner = Clock::System.new_id().to_string();
+    let store = open_store(&database(env)?, &owner).await;
+    store.map_err(failing(Exit::Unexpected))
+}
+
+/// Returns the database that the environment names.
+///
+/// # Errors
+/// The exit code, after the reason was printed.
+pub(super) fn database(env: &Env) -> Result<Database, Exit> {
+    let read = Database::of(env).map_err(|why| format!("DATABASE_URL: {why}"));
+    read.map_err(failing(Exit::Configuration))
+}
+
+/// Prints why a request was rejected, and returns the exit code.
+pub(super) fn refused(rejected: &Rejected) -> Exit {
+    match rejected {
+        Rejected::Invalid(problems) => {
+            for problem in problems {
+                let field = problem.pointer.trim_start_matches('/');
+                tell!("conclave: {field} {}", problem.detail);
+            }
+            Exit::Refused
+        }
+        Rejected::KeyReused { .. }
+        | Rejected::Busy
+        | Rejected::Draining
+        | Rejected::NoSuchProposal
+        | Rejected::ProposalGone(_)
+        | Rejected::ToolsOff
+        | Rejected::NoSuchPlan
+        | Rejected::PlanClosed(_) => fail(Exit::Refused, rejected),
+        Rejected::Spent(_) | Rejected::TooOften { .. } => fail(Exit::Server, rejected),
+        Rejected::Defect(_) | Rejected::Journal(_) => fail(Exit::Unexpected, rejected),
+    }
+}

@@ -1,0 +1,43 @@
+//! Records the end of a step.
+
+use serde_json::Value;
+
+use super::output::{MAX_TEXT_BYTES, bounded};
+use crate::committee::Deps;
+use crate::journal::{Event, FileBefore, FileChange, RunContext, StepFinished, Stop};
+use crate::llm::without_secrets;
+
+/// Records the end of a step without secrets of the service, and without NUL, which not every
+/// database can store. Old contents are left out if the start of the step has them. Returns true if
+/// the step succeeded.
+pub async fn record(
+    run: &RunContext,
+    deps: &Deps,
+    before: &[FileBefore],
+    mut finished: StepFinished,
+) -> Result<bool, Stop> {
+    for FileChange { path, old, .. } in &mut finished.changed {
+        let is_kept =
+            |it: &FileBefore, old: &str| it.path == *path && it.content.as_deref() == Some(old);
+        old.take_if(|old| leaks(old, deps) || before.iter().any(|it| is_kept(it, old)));
+    }
+    let clean = |text: &str| {
+        let text = bounded(text.to_owned(), MAX_TEXT_BYTES);
+        without_secrets(&text, &deps.secrets).replace('\0', "\u{fffd}")
+    };
+    finished.error = finished.error.as_deref().map(clean);
+    finished.output = without_secrets(&finished.output, &deps.secrets).replace('\0', "\u{fffd}");
+    // Data that cannot be stored so is left out; its text remains.
+    let data = finished.value.to_string();
+    finished.value = match data.contains("\\u0000") {
+        true => Value::Null,
+        false => serde_json::from_str(&without_secrets(&data, &deps.secrets)).unwrap_or_default(),
+    };
+    let recorded = run.store(Event::StepFinished(Box::new(finished))).await?;
+    Ok(matches!(recorded, Event::StepFinished(finished) if finished.ok))
+}
+
+/// True if a text contains a secret of the service.
+pub fn leaks(text: &str, deps: &Deps) -> bool {
+    without_secrets(text, &deps.secrets) != text
+}

@@ -218,8 +218,8 @@ pub fn score_text(data: &[u8]) {
     );
 }
 
-/// Checks that the total of an expression lies within its bounds for any dice, and that its text
-/// reads back as the same expression.
+/// Checks that an expression can be rolled with any dice, and that its text reads back as the same
+/// expression.
 pub fn dice(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let Ok(expression) = Expression::parse(text) else {
@@ -227,11 +227,10 @@ pub fn dice(data: &[u8]) {
     };
     let again = Expression::parse(expression.text()).expect("what was read can be read again");
     assert_eq!(again.text(), expression.text());
-    let bounds = expression.bounds().expect("what was taken has bounds");
     // Any source of randomness will do: all low, all high, then something between.
     for start in [0_i64, -1, 7] {
         let mut state = start;
-        let rolled = expression.roll(&mut |sides| match start {
+        let _ = expression.roll(&mut |sides| match start {
             0 => 1,
             -1 => sides,
             _ => {
@@ -241,13 +240,6 @@ pub fn dice(data: &[u8]) {
                 (state >> 33).rem_euclid(sides) + 1
             }
         });
-        if let Ok(rolled) = rolled {
-            let total = rolled.total as f64;
-            assert!(
-                bounds.min <= total && total <= bounds.max,
-                "{text}: {total} is not in {bounds:?}"
-            );
-        }
     }
 }
 

@@ -1,19 +1,16 @@
 //! Dice notation: `4d6kh3`, `2d20kl1+5`, `d%`, `4dF`, `8d6!`, `(2d6, 1d12)kh1`.
 //!
-//! [`Expression::parse`] parses, [`Expression::bounds`] computes the smallest and the largest
-//! total, and [`Expression::roll`] rolls with the caller's random source. `docs/dice.md` contains
-//! the grammar. Where dice programs differ, this crate follows Avrae's `d20`.
+//! [`Expression::parse`] parses, and [`Expression::roll`] rolls with the caller's random source.
+//! `docs/dice.md` contains the grammar. Where dice programs differ, this crate follows Avrae's `d20`.
 //!
 //! The `MAX_` constants bound the work of one expression. Other Rust crates support only parts of
 //! the notation, and none bounds the work.
 
-mod bounds;
 mod parse;
 mod reader;
 mod roll;
 mod written;
 
-pub use bounds::Bounds;
 pub use reader::Place;
 pub use roll::{Die, Group, RollError, Rolled};
 pub use written::{Written, written};
@@ -52,9 +49,7 @@ impl Expression {
     /// Parses an expression.
     ///
     /// # Errors
-    /// If the text is not in the grammar, exceeds a limit, or contains a die without sides, an
-    /// endless operation or a division that is always by zero. `u` after an explosion counts as
-    /// endless unless the die has at least [`MAX_DICE`] sides.
+    /// If the text is not in the grammar, exceeds a limit, or contains a die without sides.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         parse::expression(text)
     }

@@ -35,13 +35,7 @@ pub(super) fn expression(text: &str) -> Result<Expression> {
         text: text.trim().to_owned(),
         comment,
     };
-    match expression.bounds() {
-        Ok(_) => Ok(expression),
-        Err(error) => Err(ParseError {
-            at: 1,
-            detail: error.to_string(),
-        }),
-    }
+    Ok(expression)
 }
 
 impl Reader {

@@ -88,6 +88,9 @@ impl Die {
     }
 }
 
+/// How often dice explode after each other. Each time, all dice of the term are looked at again.
+const MAX_EXPLOSIONS: usize = 1000;
+
 /// The reason why an expression cannot be rolled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RollError {
@@ -106,7 +109,8 @@ impl Expression {
     /// number. A Fate die is rolled with 3 sides, or with 6 for `dF.1`.
     ///
     /// # Errors
-    /// If a divisor is zero, more than [`MAX_DICE`] dice are rolled, or the total is too large.
+    /// If a divisor is zero, dice explode without an end, more than [`MAX_DICE`] dice are rolled, or
+    /// the total is too large.
     pub fn roll(&self, die: &mut dyn FnMut(i64) -> i64) -> Result<Rolled, RollError> {
         self.at(&mut Roller {
             die,
@@ -148,15 +152,6 @@ impl Expression {
             text,
         })
     }
-}
-
-/// Applies the keep and drop operations to constant values and returns the sum of the kept values.
-pub(super) fn fixed(values: &[f64], operations: &[Operation]) -> f64 {
-    let mut dice: Vec<Die> = values.iter().copied().map(Die::new).collect();
-    for operation in operations {
-        keep_or_drop(&mut dice, operation);
-    }
-    sum(&dice)
 }
 
 fn sum(dice: &[Die]) -> f64 {
@@ -406,7 +401,7 @@ impl Roller<'_> {
         if how != Explosion::Another {
             return self.explode_in_place(rolls, how, selectors, sides);
         }
-        loop {
+        for _ in 0..MAX_EXPLOSIONS {
             let chosen = selected(rolls, selectors);
             let mut more = 0;
             for index in chosen {
@@ -422,6 +417,7 @@ impl Roller<'_> {
                 rolls.push(Die::new(self.throw(sides)?));
             }
         }
+        Err(RollError::Endless)
     }
 
     /// Explodes the selected dice one by one. Compound explosions add each further roll to the die.

@@ -23,22 +23,29 @@ pub trait Step {
     fn output(event: Event) -> Option<Self::Output>;
 }
 
+/// The kind of event that records a step, and the type of its output.
+macro_rules! recorded_as {
+    ($kind:ident, $output:ty) => {
+        type Output = $output;
+        const RECORD: fn($output) -> Event = Event::$kind;
+
+        fn output(event: Event) -> Option<$output> {
+            match event {
+                Event::$kind(output) => Some(output),
+                _ => None,
+            }
+        }
+    };
+}
+
 /// The signals that the request itself gives.
 pub struct HintsStep;
 
 impl Step for HintsStep {
-    type Output = Hinted;
-    const RECORD: fn(Self::Output) -> Event = Event::Hinted;
+    recorded_as!(Hinted, Hinted);
 
     fn key(&self) -> String {
         "hints".into()
-    }
-
-    fn output(event: Event) -> Option<Hinted> {
-        match event {
-            Event::Hinted(output) => Some(output),
-            _ => None,
-        }
     }
 }
 
@@ -46,18 +53,10 @@ impl Step for HintsStep {
 pub struct PlanStep;
 
 impl Step for PlanStep {
-    type Output = Planned;
-    const RECORD: fn(Self::Output) -> Event = Event::Planned;
+    recorded_as!(Planned, Planned);
 
     fn key(&self) -> String {
         "plan".into()
-    }
-
-    fn output(event: Event) -> Option<Planned> {
-        match event {
-            Event::Planned(output) => Some(output),
-            _ => None,
-        }
     }
 }
 
@@ -69,18 +68,10 @@ pub struct TrimStep {
 }
 
 impl Step for TrimStep {
-    type Output = Trimmed;
-    const RECORD: fn(Self::Output) -> Event = Event::Trimmed;
+    recorded_as!(Trimmed, Trimmed);
 
     fn key(&self) -> String {
         trimmed_key(self.epoch, self.wave)
-    }
-
-    fn output(event: Event) -> Option<Trimmed> {
-        match event {
-            Event::Trimmed(output) => Some(output),
-            _ => None,
-        }
     }
 }
 
@@ -90,18 +81,10 @@ pub struct RoundStep {
 }
 
 impl Step for RoundStep {
-    type Output = RoundStarted;
-    const RECORD: fn(Self::Output) -> Event = Event::RoundStarted;
+    recorded_as!(RoundStarted, RoundStarted);
 
     fn key(&self) -> String {
         format!("r{}/started", self.round)
-    }
-
-    fn output(event: Event) -> Option<RoundStarted> {
-        match event {
-            Event::RoundStarted(output) => Some(output),
-            _ => None,
-        }
     }
 }
 
@@ -109,18 +92,10 @@ impl Step for RoundStep {
 pub struct SolverStep;
 
 impl Step for SolverStep {
-    type Output = Arc<SolverJudged>;
-    const RECORD: fn(Self::Output) -> Event = Event::SolverJudged;
+    recorded_as!(SolverJudged, Arc<SolverJudged>);
 
     fn key(&self) -> String {
         SOLVER_JUDGED.to_owned()
-    }
-
-    fn output(event: Event) -> Option<Arc<SolverJudged>> {
-        match event {
-            Event::SolverJudged(output) => Some(output),
-            _ => None,
-        }
     }
 }
 
@@ -130,18 +105,10 @@ pub struct SkipStep {
 }
 
 impl Step for SkipStep {
-    type Output = RoundSkipped;
-    const RECORD: fn(Self::Output) -> Event = Event::RoundSkipped;
+    recorded_as!(RoundSkipped, RoundSkipped);
 
     fn key(&self) -> String {
         format!("r{}/skipped", self.round)
-    }
-
-    fn output(event: Event) -> Option<RoundSkipped> {
-        match event {
-            Event::RoundSkipped(output) => Some(output),
-            _ => None,
-        }
     }
 }
 
@@ -152,18 +119,10 @@ pub struct AgentStep {
 }
 
 impl Step for AgentStep {
-    type Output = Arc<AgentFinished>;
-    const RECORD: fn(Self::Output) -> Event = Event::AgentFinished;
+    recorded_as!(AgentFinished, Arc<AgentFinished>);
 
     fn key(&self) -> String {
         agent_key(self.round, self.agent)
-    }
-
-    fn output(event: Event) -> Option<Arc<AgentFinished>> {
-        match event {
-            Event::AgentFinished(output) => Some(output),
-            _ => None,
-        }
     }
 }
 
@@ -171,18 +130,10 @@ impl Step for AgentStep {
 pub struct CrossCheckStep;
 
 impl Step for CrossCheckStep {
-    type Output = Arc<CrossChecked>;
-    const RECORD: fn(Self::Output) -> Event = Event::CrossChecked;
+    recorded_as!(CrossChecked, Arc<CrossChecked>);
 
     fn key(&self) -> String {
         CROSS_CHECKED.into()
-    }
-
-    fn output(event: Event) -> Option<Arc<CrossChecked>> {
-        match event {
-            Event::CrossChecked(output) => Some(output),
-            _ => None,
-        }
     }
 }
 
@@ -192,18 +143,10 @@ pub struct ScoreStep {
 }
 
 impl Step for ScoreStep {
-    type Output = Arc<Scored>;
-    const RECORD: fn(Self::Output) -> Event = Event::Scored;
+    recorded_as!(Scored, Arc<Scored>);
 
     fn key(&self) -> String {
         scored_key(self.round)
-    }
-
-    fn output(event: Event) -> Option<Arc<Scored>> {
-        match event {
-            Event::Scored(output) => Some(output),
-            _ => None,
-        }
     }
 }
 
@@ -211,18 +154,10 @@ impl Step for ScoreStep {
 pub struct SynthesisStep;
 
 impl Step for SynthesisStep {
-    type Output = Arc<Synthesized>;
-    const RECORD: fn(Self::Output) -> Event = Event::Synthesized;
+    recorded_as!(Synthesized, Arc<Synthesized>);
 
     fn key(&self) -> String {
         "synthesis".into()
-    }
-
-    fn output(event: Event) -> Option<Arc<Synthesized>> {
-        match event {
-            Event::Synthesized(output) => Some(output),
-            _ => None,
-        }
     }
 }
 
@@ -230,17 +165,9 @@ impl Step for SynthesisStep {
 pub struct GateStep;
 
 impl Step for GateStep {
-    type Output = Gated;
-    const RECORD: fn(Self::Output) -> Event = Event::Gated;
+    recorded_as!(Gated, Gated);
 
     fn key(&self) -> String {
         "gate".into()
-    }
-
-    fn output(event: Event) -> Option<Gated> {
-        match event {
-            Event::Gated(output) => Some(output),
-            _ => None,
-        }
     }
 }

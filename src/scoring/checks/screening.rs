@@ -1,6 +1,7 @@
 //! Screening: flags texts that must not count as answers. The patterns are in `data/screening.tsv`.
 //! Empty texts, repetition and echoes of the request are found without words of any language.
 
+use std::borrow::Cow;
 use std::cmp::min;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{LazyLock, OnceLock};
@@ -172,10 +173,11 @@ fn screen(text: &str, found: &[Word], repeats: &Repeats) -> Screening {
         }
         return out;
     }
-    if let Some((kind, weight)) = refusal(text) {
+    let rules = possible(text);
+    if let Some((kind, weight)) = refusal(text, &rules) {
         out.add(kind, weight);
     }
-    attacks(text, 1.0, &mut out);
+    attacks((text, &rules), 1.0, &mut out);
     if let Some(weight) = repetition(text, found, repeats) {
         out.add(FlagKind::Repetition, weight);
     }
@@ -205,7 +207,10 @@ pub(in crate::scoring) fn screen_answer(
     let mut out = screen(text, said, repeats);
     // The request quotes a refusal.
     let is_about_refusals = || {
-        let quoted: String = QUOTED.find_iter(message).map(|it| it.as_str()).collect();
+        let found = QUOTED
+            .find_iter(message)
+            .chain(SINGLE_QUOTED.find_iter(message));
+        let quoted: String = found.map(|it| it.as_str()).collect();
         strongest(&possible(&quoted), "declines", &quoted).is_some()
     };
     // "Translate 'I'm sorry, I can't help you'."
@@ -223,12 +228,10 @@ pub(in crate::scoring) fn screen_answer(
     if attacks_found && is_about_attacks() {
         out.0
             .retain(|kind, _| !matches!(kind, JudgeAttack | Injection));
-        attacks(
-            &QUOTED.replace_all(text, "${before}...${behind}"),
-            1.0,
-            &mut out,
-        );
-        attacks(text, 0.2, &mut out);
+        let own = QUOTED.replace_all(text, "...");
+        let own = without_single_quotations(&own, "...");
+        attacks((&own, &possible(&own)), 1.0, &mut out);
+        attacks((text, &possible(text)), 0.2, &mut out);
     }
     if min(spoken(said), spoken(asked)) >= 4 && echoes(asked, said) {
         out.add(Echo, 1.0);
@@ -237,7 +240,26 @@ pub(in crate::scoring) fn screen_answer(
 }
 
 /// Quotations in the marks of Unicode's usual languages. Curly marks may be straight here.
-const QUOTATIONS: &str = r#"„[^“”"\n]{1,300}[“”"]|"[^"\n]{1,300}"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|»[^«\n]{1,300}«|「[^」\n]{1,300}」|『[^』\n]{1,300}』|(?P<before>^|[\s(])'(?:[^'\n]|\b'\b){1,300}'(?P<behind>$|[\s).,;:!?])"#;
+const QUOTATIONS: &str = r#"„[^“”"\n]{1,300}[“”"]|"[^"\n]{1,300}"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|»[^«\n]{1,300}«|「[^」\n]{1,300}」|『[^』\n]{1,300}』"#;
+
+/// Quotations in straight single marks, which are apostrophes too.
+const SINGLE_QUOTATIONS: &str = r"(^|[\s(])'(?:[^'\n]|\b'\b){1,300}'($|[\s).,;:!?])";
+
+static SINGLE_QUOTED: LazyLock<Regex> = LazyLock::new(|| pattern(SINGLE_QUOTATIONS));
+
+/// Replaces quotations in straight single marks by `gap`.
+fn without_single_quotations<'a>(text: &'a str, gap: &str) -> Cow<'a, str> {
+    let opens = |(at, _)| {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        before.is_none_or(|c| c.is_whitespace() || c == '(')
+    };
+    // The search takes long, and most of these marks are apostrophes.
+    if text.match_indices('\'').any(opens) {
+        SINGLE_QUOTED.replace_all(text, format!("${{1}}{gap}${{2}}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
 
 /// Returns about how many words a reader counts: in scripts without spaces, each character is one
 /// here, and a word has two.
@@ -270,14 +292,14 @@ pub(in crate::scoring) fn obeyed_injection(message: &str, body: &str) -> bool {
     payloads.into_iter().any(|payload| lower.contains(&payload))
 }
 
-fn attacks(text: &str, scale: f64, out: &mut Screening) {
-    let rules = possible(text);
+/// Adds what attacks in a text, with the rules that may match it.
+fn attacks((text, rules): (&str, &[&'static Rule]), scale: f64, out: &mut Screening) {
     for kind in [
         FlagKind::Injection,
         FlagKind::JudgeAttack,
         FlagKind::LeakedPrompt,
     ] {
-        if let Some(weight) = strongest(&rules, kind.into_str(), text) {
+        if let Some(weight) = strongest(rules, kind.into_str(), text) {
             out.add(kind, weight * scale);
         }
     }
@@ -291,11 +313,16 @@ fn strongest(rules: &[&'static Rule], finds: &str, text: &str) -> Option<f64> {
 
 /// Finds a refusal. A refusal is in the first sentence; if the text helps nevertheless, it is a
 /// partial one. A refusal in the second or third sentence may be about a part only. Quoted text is
-/// ignored.
-fn refusal(text: &str) -> Option<(FlagKind, f64)> {
+/// ignored. `rules` are those that may match the text.
+fn refusal(text: &str, rules: &[&'static Rule]) -> Option<(FlagKind, f64)> {
     use FlagKind::{PartialRefusal, Refusal};
+    let mut kinds = rules.iter().map(|rule| rule.finds);
+    if !kinds.any(|finds| matches!(finds, "declines" | "disapproves")) {
+        return None;
+    }
     static QUOTED: LazyLock<Regex> = LazyLock::new(|| pattern(QUOTATIONS));
-    let own = QUOTED.replace_all(text, "$before$behind");
+    let own = QUOTED.replace_all(text, "");
+    let own = without_single_quotations(&own, "");
     let first: Vec<&str> = each_sentence(&own).take(3).collect();
     let opening = first.first().copied().unwrap_or_default();
     let first = first.join(" ");

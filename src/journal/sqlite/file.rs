@@ -111,8 +111,17 @@ impl DatabaseFile {
     /// Fails if the disk has too little space for runs.
     pub fn has_room(&self) -> Result<(), Error> {
         let failed = *self.no_room.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_disk_full() || failed.is_some_and(|at| at.elapsed() < MEMORY) {
+        if failed.is_some_and(|at| at.elapsed() < MEMORY) {
             return Err(Error::Unavailable("the disk is full".into()));
+        }
+        self.has_reserve()
+    }
+
+    /// Fails if the disk has too little space for a new run beside those in progress.
+    pub fn has_reserve(&self) -> Result<(), Error> {
+        if self.is_disk_full() {
+            let why = format!("its disk has less than {} MiB left", MIN_FREE_BYTES >> 20);
+            return Err(Error::Unavailable(why));
         }
         Ok(())
     }

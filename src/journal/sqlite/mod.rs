@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rusqlite::OpenFlags;
+use rusqlite::{ErrorCode, OpenFlags};
 use sqlx::migrate::Migrator;
 use sqlx::pool::PoolConnection;
 use sqlx::query::Query;
@@ -98,9 +98,9 @@ impl SqliteStore {
         owner: &str,
         bounds: SqliteBounds,
     ) -> Result<Self, Error> {
+        refuse_foreign(path)?;
         file::prepare(path)?;
         let lock = LockFile::of(path)?;
-        refuse_foreign(path)?;
         let mut options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -145,9 +145,17 @@ impl SqliteStore {
     }
 }
 
-/// Fails if the file is the database of another program, so that a mistyped path changes nothing.
-/// Other problems are left to the connections that follow.
+/// Fails if the path names something else than a database of this program, so that a mistyped path
+/// changes nothing, not even the mode of a file. Other problems are left to the connections that
+/// follow.
 fn refuse_foreign(path: &Path) -> Result<(), Error> {
+    let refused = |why: &str| Err(Error::Unavailable(why.to_owned()));
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => return refused("it is a folder: name a file in it"),
+        Ok(meta) if !meta.is_file() => return refused("it is no file"),
+        Ok(_) => {}
+        Err(_) => return Ok(()),
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let Ok(connection) = rusqlite::Connection::open_with_flags(path, flags) else {
         return Ok(());
@@ -156,9 +164,10 @@ fn refuse_foreign(path: &Path) -> Result<(), Error> {
         SELECT COUNT(*) > 0 AND SUM(name = '_sqlx_migrations') = 0 FROM sqlite_schema
         WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'";
     match connection.query_row(statement, [], |row| row.get(0)) {
-        Ok(true) => Err(Error::Unavailable(
-            "the file is the database of another program".into(),
-        )),
+        Ok(true) => refused("the file is the database of another program"),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            refused("the file is no SQLite database")
+        }
         _ => Ok(()),
     }
 }
@@ -323,11 +332,13 @@ impl Connection for SqliteConnection {
 impl JournalStore for SqliteStore {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
         self.file.in_place()?;
+        self.file.has_reserve()?;
         self.file.noted(writes::accept(self, run).await)
     }
 
     async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
         self.file.in_place()?;
+        self.file.has_reserve()?;
         self.file.noted(writes::begin(self, run, then).await)
     }
 

@@ -1,5 +1,8 @@
 //! Tests the SQLite file: backups, several processes, and defects of the file.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
 use conclave::journal::{
     AdminStore as _, Claim, Error, JournalStore as _, RunFilter, RunReader as _, SqliteStore,
 };
@@ -134,14 +137,27 @@ async fn processes_can_create_the_database_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn the_database_of_another_program_is_refused_and_stays_as_it_is() {
+async fn what_is_no_database_of_this_program_is_refused_and_stays_as_it_is() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("notes.db");
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("CREATE TABLE notes (a)").unwrap();
     drop(other);
-    let before = std::fs::read(&path).unwrap();
-    let refused = SqliteStore::open(&path, "a").await.err().unwrap();
-    assert!(refused.to_string().contains("another program"), "{refused}");
-    assert_eq!(std::fs::read(&path).unwrap(), before);
+    let text = folder.path().join("app.conf");
+    fs::write(&text, "a = 1\n".repeat(400)).unwrap();
+    let inner = folder.path().join("folder");
+    fs::create_dir(&inner).unwrap();
+    for (path, mode, why) in [
+        (&path, 0o644, "another program"),
+        (&text, 0o644, "no SQLite database"),
+        (&inner, 0o755, "it is a folder"),
+    ] {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        let before = fs::read(path).ok();
+        let refused = SqliteStore::open(path, "a").await.err().unwrap();
+        assert!(refused.to_string().contains(why), "{refused}");
+        assert_eq!(fs::read(path).ok(), before);
+        assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, mode);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
 }

@@ -8,23 +8,28 @@ use super::{App, runner};
 use crate::domain::RunId;
 use crate::journal::{self, Entry, Event, Finished, Transcript};
 
+/// What the journal says about the end of a run.
+enum Read {
+    Unended,
+    /// `None` if there is no such run.
+    Ended(Option<Finished>),
+}
+
 impl App {
-    /// Waits for the end of a run, also of one that another process executes. Returns `None` if
-    /// there is no such run.
+    /// Waits for the end of a run, also of one that another process executes, and also while the
+    /// database is lost: the run waits for it too. Returns `None` if there is no such run.
     ///
     /// # Errors
-    /// [`journal::Error`] if the database does not answer.
+    /// [`journal::Error`] if the journal cannot be read for another reason.
     pub async fn finished(&self, run: RunId) -> Result<Option<Finished>, journal::Error> {
         let mut wake = self.wake.listen(run);
         let mut must_read = !self.runner.holds(run);
         loop {
             if must_read {
-                let Some(row) = self.store.run(run).await? else {
-                    return Ok(None);
-                };
-                if row.state.is_terminal() {
-                    let entries = self.store.entries(run, 0).await?;
-                    return Ok(Transcript::of_entries(&entries).finished.cloned());
+                match self.read_end(run).await {
+                    Err(journal::Error::Unavailable(_)) | Ok(Read::Unended) => {}
+                    Err(error) => return Err(error),
+                    Ok(Read::Ended(finished)) => return Ok(finished),
                 }
             }
             // The end of a run of this process comes as a notification.
@@ -40,7 +45,20 @@ impl App {
         }
     }
 
-    /// Streams the run's entries after `after`, and then new ones until the run ends.
+    async fn read_end(&self, run: RunId) -> Result<Read, journal::Error> {
+        let Some(row) = self.store.run(run).await? else {
+            return Ok(Read::Ended(None));
+        };
+        if !row.state.is_terminal() {
+            return Ok(Read::Unended);
+        }
+        let entries = self.store.entries(run, 0).await?;
+        let finished = Transcript::of_entries(&entries).finished.cloned();
+        Ok(Read::Ended(finished))
+    }
+
+    /// Streams the run's entries after `after`, and then new ones until the run ends. Waits while the
+    /// database is lost.
     pub fn follow(
         self: &Arc<Self>,
         run: RunId,
@@ -54,6 +72,7 @@ impl App {
             loop {
                 let entries = match store.entries(run, after).await {
                     Ok(entries) => entries,
+                    Err(journal::Error::Unavailable(_)) => vec![],
                     Err(error) => {
                         let _ = sender.send(Err(error)).await;
                         return;

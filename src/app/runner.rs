@@ -333,7 +333,7 @@ impl Runner {
         let executed = self.execute_lease(begun, &token).await;
         if let Err(stop) = &executed {
             match stop {
-                Stop::Lost => tracing::warn!("another process has the run now"),
+                Stop::Lost => tracing::warn!("its lease has ended: another process may have it"),
                 Stop::Cancelled => tracing::warn!("the run was cancelled while it ended"),
                 Stop::Store(error) => tracing::error!(%error, "the run is left for later"),
             }

@@ -74,7 +74,12 @@ async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Don
     tokio::select! {
         ((), _) = async { tokio::join!(drained, &mut serving) } => tracing::info!("all runs have ended"),
         () = closed => tracing::info!("all runs have ended; connections that are still open are cut"),
-        name = terminated() => tracing::warn!(signal = name, "stopping at once: unfinished runs are taken over later"),
+        name = terminated() => {
+            tracing::warn!(signal = name, "stopping at once: unfinished runs are taken over later");
+            // Its registration at the database stays, so the next process sees at once that this one
+            // has ended.
+            std::mem::forget(Arc::clone(app));
+        }
     }
     Ok(())
 }

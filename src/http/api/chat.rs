@@ -128,7 +128,9 @@ pub(in crate::http) async fn post(
         let accepted = Json(Accepted { run_id });
         (StatusCode::ACCEPTED, location, applied, accepted).into_response()
     } else {
-        let finished = app.finished(run).await?.ok_or_else(Problem::no_such_run)?;
+        let finished = app.finished(run).await;
+        let finished = finished.map_err(|error| Problem::from(error).of(run))?;
+        let finished = finished.ok_or_else(Problem::no_such_run)?;
         let Ending::Replied { reply } = &finished.ending else {
             return Err(Problem::ended(run, &finished.ending));
         };

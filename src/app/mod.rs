@@ -259,15 +259,7 @@ impl App {
         ids: RequestIds,
         told: Told,
     ) -> Result<Submitted, Rejected> {
-        let (mode, source) = (
-            chat.question().mode.into_str(),
-            chat.question().source.into_str(),
-        );
         let submitted = self.take_on(chat.into_question(), ids, (None, told)).await;
-        if let Ok(Submitted { joined: false, .. }) = &submitted {
-            counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source)
-                .increment(1);
-        }
         submitted.map_err(count)
     }
 
@@ -332,6 +324,7 @@ impl App {
             .take(&accepted.question.user.id)
             .map_err(|retry_after| Rejected::TooOften { retry_after })?;
         let (now, cap) = (self.clock.now(), accepted.cap);
+        let (mode, source) = (accepted.label(), accepted.question.source.into_str());
         let limits = spending::limits(&self.config.policy, &accepted.question, now);
         let new = NewRun {
             id,
@@ -363,6 +356,8 @@ impl App {
         };
         match acceptance {
             Acceptance::New => {
+                counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source)
+                    .increment(1);
                 self.runner.run_to_completion(id, slot, begun);
                 Ok(Submitted {
                     run: id,

@@ -1,6 +1,5 @@
 //! Accepts requests for tool plans and authorizations, and shows plans and executions.
 
-use metrics::counter;
 use serde_json::{Value, json};
 
 use super::request::check_focus;
@@ -188,15 +187,9 @@ impl App {
             ..self.accepted(question, cap, self.clock.new_seed())
         };
         let id = RunId::from_uuid(self.clock.new_id());
-        let kind = accepted.kind().into_str();
-        let source = accepted.question.source.into_str();
         let admitted = self
             .admit(accepted, (Some(key), body_hash), (id, Told::AtOnce), slot)
             .await;
-        if let Ok(Submitted { joined: false, .. }) = &admitted {
-            counter!("conclave_runs_accepted_total", "mode" => kind, "source" => source)
-                .increment(1);
-        }
         admitted.map_err(|rejected| match rejected {
             Rejected::KeyReused { .. } => {
                 Rejected::PlanClosed("an execution of the plan is under way")

@@ -200,6 +200,14 @@ impl Accepted {
         }
     }
 
+    /// Returns what metrics call this run: the mode of a chat, or the kind of another run.
+    pub fn label(&self) -> &'static str {
+        match self.kind() {
+            RunKind::Chat => self.question.mode.into_str(),
+            kind => kind.into_str(),
+        }
+    }
+
     /// Returns the run that this one continues.
     pub fn parent(&self) -> Option<RunId> {
         let confirmed = self.action.as_ref().and_then(|action| action.confirms);

@@ -26,10 +26,7 @@ pub(super) struct Observer {
 impl Observer {
     pub(super) fn new(accepted: &Accepted, started: Instant) -> Self {
         Self {
-            mode: match accepted.kind() {
-                RunKind::Chat | RunKind::Action => accepted.question.mode.into_str(),
-                kind @ (RunKind::Plan | RunKind::Execution) => kind.into_str(),
-            },
+            mode: accepted.label(),
             started,
             stage_since: Mutex::new(started),
         }
@@ -215,6 +212,10 @@ impl Observer {
             Ending::Cancelled => "cancelled",
             Ending::Acted { outcome, .. } => outcome.into_str(),
         };
+        // Actions have metrics of their own.
+        if self.mode == RunKind::Action.into_str() {
+            return;
+        }
         counter!("conclave_runs_total", "mode" => self.mode, "outcome" => outcome).increment(1);
         histogram!("conclave_run_seconds", "mode" => self.mode)
             .record(self.started.elapsed().as_secs_f64());

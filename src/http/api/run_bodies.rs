@@ -195,7 +195,7 @@ pub(in crate::http) fn about_list(schemas: &mut Schemas) -> Operation {
             kinds,
             "Questions to the committee, actions, tool plans, their executions, or all. Without the scope `tools` the list has none of tool plans.",
         )
-        .query("mode", schemas.request::<Mode>(), "Runs of this mode.")
+        .query("mode", schemas.request::<Mode>(), "Chats of this mode. Another `kind` has none.")
         .query("user", text, "Runs of this `user.id`.")
         .query("outcome", outcomes, "Runs that stand so, or ended so.")
         .query("since", time, "Runs accepted then or later (RFC 3339).")

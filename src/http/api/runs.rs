@@ -76,6 +76,15 @@ fn filter(query: ListQuery) -> Result<RunFilter, Problem> {
         Some(_) => parsed("kind", query.kind, kinds)?,
     };
     let mode = parsed("mode", query.mode, "must be ask, audit or deep")?;
+    // Only chats have one.
+    let kind = match (kind, mode) {
+        (None, Some(_)) => Some(RunKind::Chat),
+        (Some(kind), Some(_)) if kind != RunKind::Chat => {
+            let why = format!("is of chats, and kind is {}", kind.into_str());
+            return Err(Problem::wrong_parameter("mode", &why));
+        }
+        _ => kind,
+    };
     let since = parsed("since", query.since, "is not an RFC 3339 time")?;
     let before = parsed("cursor", query.cursor, "is not a cursor of this list")?;
     let states = "must be answered, clarification, heuristic, failed, cancelled, queued or running";

@@ -83,6 +83,15 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
         panel.group(&here)
     };
     let mut groups: Vec<Group> = components.iter().map(group).collect();
+    let differing = |a: usize, b: usize| {
+        let here = |at: usize| components.get(at).into_iter().flatten();
+        let mut pairs = here(a).flat_map(|x| here(b).map(move |y| (*x, *y)));
+        pairs.any(|(x, y)| {
+            let pair = nodes.get(x).zip(nodes.get(y));
+            pair.is_some_and(|(x, y)| x.answer.normal.differs(&y.answer.normal))
+        })
+    };
+    without_contradictions(&mut groups, differing);
     // A group without members and voices has no supporter left, because all its agents conceded.
     groups.retain(|group| !group.members.is_empty() || group.voices > 0.0);
     groups.sort_by(|a, b| {
@@ -105,6 +114,22 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
         groups,
         one_answer: answered > 0 && 2 * answered > counting,
         counting,
+    }
+}
+
+/// Takes back the cross-check's verdicts on answers that certainly differ, if it found more than one
+/// of them true: it contradicts itself.
+fn without_contradictions(groups: &mut [Group], differing: impl Fn(usize, usize) -> bool) {
+    let found_true: Vec<usize> = (0..groups.len())
+        .filter(|at| groups.get(*at).is_some_and(|group| group.verdict > 0.0))
+        .collect();
+    for at in &found_true {
+        let is_denied = |other: &usize| other != at && differing(*at, *other);
+        if let Some(group) = groups.get_mut(*at)
+            && found_true.iter().any(is_denied)
+        {
+            group.verdict = 0.0;
+        }
     }
 }
 

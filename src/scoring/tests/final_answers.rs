@@ -52,6 +52,20 @@ fn cred_ranks_unanimous_above_split_panels() {
 }
 
 #[test]
+fn a_cross_check_that_finds_different_answers_true_proves_none() {
+    let true_all = |given: &[&str]| {
+        let claims = AGENTS.iter().take(given.len());
+        let claims = claims.map(|agent| verdict(&format!("{agent}:u1"), &[], &[], Holds::Yes));
+        judged("How many?", &answers(given), &checked(claims.collect()))
+    };
+    assert!(ships(&true_all(&["100", "100", "100"])));
+    let split = true_all(&["100", "90", "80"]);
+    assert!(!ships(&split), "{}", c_final(&split));
+    let unchecked = of("How many?", &answers(&["100", "90", "80"]));
+    assert!((c_final(&split) - c_final(&unchecked)).abs() < 0.05);
+}
+
+#[test]
 fn a_lone_vote_ships_only_if_a_check_of_it_holds() {
     let alone = of("How many days?", &answers(&["61"]));
     assert!(!ships(&alone));

@@ -22,6 +22,7 @@ mod schema_prompt;
 mod sse;
 mod system_text;
 mod usage;
+mod wire_json;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -322,6 +323,17 @@ impl Error {
             | Error::Saturated { .. }
             | Error::CircuitOpen { .. } => None,
         }
+    }
+
+    /// True if the provider rejected the request for what stands in it.
+    fn is_about_the_body(&self) -> bool {
+        matches!(
+            self,
+            Error::Status {
+                status: 400 | 422,
+                ..
+            }
+        )
     }
 
     /// Returns the cause with the provider's status, if it sent one: "rate limited (429)".

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::response::{Content, Response};
 use crate::llm::http::Collect;
+use crate::llm::wire_json;
 
 /// The events and fields that are used.
 #[derive(Debug, Deserialize)]
@@ -94,7 +95,7 @@ impl Collect for Streamed {
     type Reply = Response;
 
     fn take(&mut self, _name: &str, data: &str) -> Result<bool, String> {
-        match serde_json::from_str(data)
+        match wire_json::read(data.as_bytes())
             .map_err(|error| format!("an event of the stream cannot be read: {error}"))?
         {
             Event::MessageStart { message } => self.started = Some(message),

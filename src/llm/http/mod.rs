@@ -24,7 +24,7 @@ use url::Url;
 
 use super::provider::ProviderSpec;
 use super::sse::StreamReader;
-use super::{Error, error_body};
+use super::{Error, error_body, wire_json};
 
 /// Maximum size of a stream as a multiple of the whole body's size, since a stream wraps every few
 /// bytes into an event.
@@ -188,7 +188,7 @@ impl HttpClient {
             let refusal = error_body::read(head.status.as_u16(), &headers, &bytes);
             return Err(refusal.into_error(&self.provider, |text| self.clean(text)));
         }
-        let body = serde_json::from_slice(&bytes).map_err(|error| {
+        let body = wire_json::read(&bytes).map_err(|error| {
             let kind = headers
                 .get(CONTENT_TYPE)
                 .and_then(|value| value.to_str().ok())

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use super::{Call, Collect, HttpClient};
 use crate::domain::{BilledTokens, StructuredOutput};
 use crate::llm::{
-    CallStop, ChatModel, ChatReply, ChatRequest, Error, ProviderKind, ProviderSpec, Registry, Retry,
+    CallStop, ChatModel, ChatReply, ChatRequest, Error, ProviderKind, ProviderSpec, Registry,
+    Retry, Schema,
 };
 
 const KEY: &str = "sk-test-0123456789abcdef";
@@ -522,4 +523,64 @@ async fn what_a_stream_says_of_its_error_is_for_the_journal() {
     );
     assert!(error.may_be_billed());
     assert_eq!(error.retry(), Retry::After(None));
+}
+
+/// Returns the base URL of a server that takes neither `max_tokens` nor a schema, and the bodies that
+/// it gets in four requests.
+fn demanding() -> (String, JoinHandle<Vec<Value>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let reply = include_str!("../../../tests/cassettes/openai_structured.json");
+    let answer = |body: &Value| {
+        let refused = |why: &str| ("400 No", json!({ "error": { "message": why } }).to_string());
+        if body.get("max_tokens").is_some() {
+            refused("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
+        } else if body.get("response_format").is_some() {
+            refused("This response_format type is unavailable now")
+        } else {
+            (OK, reply.to_owned())
+        }
+    };
+    let server = std::thread::spawn(move || {
+        let taken = (0..4).map(|_| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let (_, body) = read_request(&mut stream);
+            let (head, text) = answer(&body);
+            let length = text.len();
+            let head = format!("HTTP/1.1 {head}\r\ncontent-length: {length}\r\n");
+            let whole = format!("{head}connection: close\r\n\r\n{text}");
+            stream.write_all(whole.as_bytes()).unwrap();
+            body
+        });
+        taken.collect()
+    });
+    (base, server)
+}
+
+#[tokio::test]
+async fn what_a_server_does_not_take_is_left_out_and_not_sent_again() {
+    let (base, server) = demanding();
+    let model = model(&base, ProviderKind::OpenAi, Some(KEY));
+    let schema = json!({ "type": "object", "properties": { "answer": { "type": "string" } } });
+    let request = ChatRequest {
+        schema: Some(Schema {
+            name: "solution".into(),
+            value: conclave_lenient_json::Schema::new(schema).into(),
+        }),
+        ..request()
+    };
+    for _ in 0..2 {
+        let reply = model.chat(&request).await.unwrap();
+        assert_eq!(reply.text, r#"{"answer":"42","confidence":0.7}"#);
+    }
+    let bodies = server.join().unwrap();
+    let has = |parameter: &str| -> Vec<bool> {
+        let has = bodies.iter().map(|body| body.get(parameter).is_some());
+        has.collect()
+    };
+    assert_eq!(has("max_tokens"), [true, false, false, false]);
+    assert_eq!(has("max_completion_tokens"), [false, true, true, true]);
+    assert_eq!(has("response_format"), [true, true, false, false]);
+    let said = bodies[3]["messages"][0]["content"].as_str().unwrap();
+    assert!(said.contains("exactly one JSON object"), "{said}");
 }

@@ -3,6 +3,7 @@
 mod request;
 mod response;
 mod stream;
+mod unsupported;
 
 use async_trait::async_trait;
 use hyper::header::{AUTHORIZATION, HeaderMap};
@@ -11,12 +12,14 @@ use url::Url;
 use super::http::{Call, HttpClient};
 use super::provider::ProviderSpec;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
+use unsupported::{Learned, Unsupported};
 
 /// Client for all models of one OpenAI-compatible server.
 pub(super) struct OpenAi {
     http: HttpClient,
     url: Url,
     dialect: request::Dialect,
+    learned: Learned,
 }
 
 impl OpenAi {
@@ -29,17 +32,56 @@ impl OpenAi {
             http: HttpClient::new(spec, (AUTHORIZATION, "Bearer "), HeaderMap::new())?,
             url: endpoint(&spec.base_url),
             dialect: request::Dialect::of(spec),
+            learned: Learned::default(),
         })
     }
 }
 
 #[async_trait]
 impl ChatModel for OpenAi {
+    /// A request that is rejected for a parameter is sent again without it. The provider bills no
+    /// rejected request.
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
-        let body = request::to_wire(request, self.dialect);
+        let known = self.learned.of(&request.model);
+        let first = match self.attempt(request, &request.key, known).await {
+            Err(error) if error.is_about_the_body() => error,
+            done => return done,
+        };
+        let mut said = first.said().unwrap_or_default().to_owned();
+        let (mut tried, mut rejected) = (known, 0);
+        while let Some(next) = self.after(request, tried, &said) {
+            tried = next;
+            rejected += 1;
+            // Another body needs another key.
+            let key = format!("{}+{rejected}", request.key);
+            match self.attempt(request, &key, tried).await {
+                Ok(reply) => {
+                    let model = &request.model;
+                    tracing::warn!(model, not_taken = ?tried, "the server does not take every parameter");
+                    self.learned.keep(model, tried);
+                    return Ok(reply);
+                }
+                Err(error) if error.is_about_the_body() => {
+                    said = error.said().unwrap_or_default().to_owned();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(first)
+    }
+}
+
+impl OpenAi {
+    async fn attempt(
+        &self,
+        request: &ChatRequest,
+        key: &str,
+        not: Unsupported,
+    ) -> Result<ChatReply, Error> {
+        let body = request::to_wire(request, self.dialect, not);
         let call = Call {
             url: &self.url,
-            key: &request.key,
+            key,
             body: &body,
             timeout: request.timeout,
             max_bytes: request.max_body_bytes(),
@@ -52,6 +94,11 @@ impl ChatModel for OpenAi {
             }
             response::Fault::NoChoice => self.http.unreadable("no choices in the reply"),
         })
+    }
+
+    fn after(&self, request: &ChatRequest, not: Unsupported, said: &str) -> Option<Unsupported> {
+        let body = serde_json::to_value(request::to_wire(request, self.dialect, not)).ok()?;
+        not.after(&body, said)
     }
 }
 

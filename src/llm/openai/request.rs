@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::unsupported::Unsupported;
 use crate::domain::{Effort, StructuredOutput};
 use crate::llm::provider::ProviderSpec;
 use crate::llm::schema_prompt::{ABOUT_TOOL, with_instruction};
@@ -202,7 +203,10 @@ fn structure(request: &ChatRequest, dialect: Dialect) -> Structure<'_> {
 }
 
 /// Builds the body of the call. Pure.
-pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Body<'_> {
+pub(super) fn to_wire(request: &ChatRequest, mut dialect: Dialect, not: Unsupported) -> Body<'_> {
+    if not.schema {
+        dialect.structured_output = StructuredOutput::None;
+    }
     let settings = request.settings;
     let Structure {
         response_format,
@@ -214,9 +218,10 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Body<'_> {
         role: "system",
         content: Content::Text(text),
     });
-    let (max_tokens, max_completion_tokens) = match dialect.server {
-        Server::Compatible | Server::OpenRouter => (Some(request.max_tokens), None),
-        Server::Vendor => (None, Some(request.max_tokens)),
+    let has_new_name = (dialect.server == Server::Vendor) != not.limit_name;
+    let (max_tokens, max_completion_tokens) = match has_new_name {
+        false => (Some(request.max_tokens), None),
+        true => (None, Some(request.max_tokens)),
     };
     Body {
         model: &request.model,
@@ -229,8 +234,8 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Body<'_> {
             .collect(),
         max_tokens,
         max_completion_tokens,
-        temperature: settings.temperature,
-        reasoning_effort: settings.effort,
+        temperature: settings.temperature.filter(|_| !not.temperature),
+        reasoning_effort: settings.effort.filter(|_| !not.effort),
         // Only hosts that support every parameter. Others silently ignore the schema.
         provider: (dialect.server == Server::OpenRouter).then_some(Routing {
             require_parameters: true,
@@ -238,7 +243,7 @@ pub(super) fn to_wire(request: &ChatRequest, dialect: Dialect) -> Body<'_> {
         stream: dialect.stream.then_some(true),
         // Without this option a stream reports no usage, and the call would be settled at its
         // reservation.
-        stream_options: dialect.stream.then_some(StreamOptions {
+        stream_options: (dialect.stream && !not.stream_usage).then_some(StreamOptions {
             include_usage: true,
         }),
     }
@@ -313,7 +318,7 @@ mod tests {
     }
 
     fn sent(request: &ChatRequest, dialect: Dialect) -> Value {
-        serde_json::to_value(to_wire(request, dialect)).unwrap()
+        serde_json::to_value(to_wire(request, dialect, Unsupported::default())).unwrap()
     }
 
     fn schema() -> Value {

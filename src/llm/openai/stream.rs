@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::response::{Called, Choice, Reply, Response, ToolCall};
 use crate::llm::http::Collect;
+use crate::llm::wire_json;
 
 /// The data of the event after the last chunk.
 const DONE: &str = "[DONE]";
@@ -70,7 +71,7 @@ impl Collect for Streamed {
         if data.trim() == DONE {
             return Ok(true);
         }
-        let chunk: Chunk = serde_json::from_str(data)
+        let chunk: Chunk = wire_json::read(data.as_bytes())
             .map_err(|error| format!("a chunk of the stream cannot be read: {error}"))?;
         if !chunk.error.is_null() {
             let message = chunk.error.get("message").unwrap_or(&chunk.error);

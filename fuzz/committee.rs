@@ -172,7 +172,7 @@ fn disputed(text: &str) -> Judgement {
 
 /// Redacts the units of a report with this text.
 fn barred(text: &str) -> Redactor {
-    Redactor::new([("critic", &report(text))])
+    Redactor::new([("critic", Some(&report(text)))])
 }
 
 fn question(text: &str) -> Question {

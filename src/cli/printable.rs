@@ -3,18 +3,7 @@
 use std::borrow::Cow;
 
 use crate::domain::changes_direction;
-
-/// Returns the text without control characters, except newline and tab, and without characters that
-/// reverse the writing direction. This also applies to a pipe, because a pager or a log behind it
-/// may obey them. `--json` escapes control characters instead.
-pub(super) fn without_controls(text: &str) -> Cow<'_, str> {
-    let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || changes_direction(c);
-    if text.contains(harmful) {
-        Cow::Owned(text.replace(harmful, ""))
-    } else {
-        Cow::Borrowed(text)
-    }
-}
+pub(super) use crate::domain::without_controls;
 
 /// Returns JSON on one line in which each character that a terminal may obey is escaped. The value
 /// stays the same.

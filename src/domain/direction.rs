@@ -1,8 +1,21 @@
-//! Characters that change the direction of writing.
+//! Characters that a program which shows a text may obey.
+
+use std::borrow::Cow;
 
 /// True for the overrides, embeddings and isolates of bidirectional text, which can make a text
 /// look like another one. The marks U+200E, U+200F and U+061C are kept, because they only place
 /// neutral characters.
 pub fn changes_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Returns the text without control characters, except newline and tab, and without characters that
+/// reverse the writing direction.
+pub fn without_controls(text: &str) -> Cow<'_, str> {
+    let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || changes_direction(c);
+    if text.contains(harmful) {
+        Cow::Owned(text.replace(harmful, ""))
+    } else {
+        Cow::Borrowed(text)
+    }
 }

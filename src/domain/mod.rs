@@ -36,7 +36,7 @@ pub use command::{ActionGate, ActionMode, CommandName, RunKind};
 pub use confidence::{Confidence, Gate, Terms};
 pub use decision::{AskedFirst, DecisionPath, ShownAnswer};
 pub use demand::{Counted, Demand, MAX_DEMANDS};
-pub use direction::changes_direction;
+pub use direction::{changes_direction, without_controls};
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
 pub use evidence::{
     Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Decision, Holds, PartAnswered,

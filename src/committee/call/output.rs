@@ -59,7 +59,7 @@ pub struct CallFailure {
 }
 
 impl CallFailure {
-    pub(super) fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
+    pub fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
         Self {
             cause,
             detail: detail.into(),

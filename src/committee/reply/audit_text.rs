@@ -9,6 +9,7 @@ use minijinja::{Environment, Error, Value, context};
 use crate::committee::reply::headings::AUDIT;
 use crate::committee::reply::render::figure;
 use crate::committee::reply::rounding::with_two_decimals;
+use crate::domain::without_controls;
 use crate::text::{self, one_line};
 
 static TEMPLATES: LazyLock<Result<Environment<'static>, Error>> = LazyLock::new(templates);
@@ -57,10 +58,11 @@ pub fn markdown(audit: &serde_json::Value) -> String {
             .and_then(|it| it.render(values));
         text.map_err(|error| format!("{error:#}"))
     });
-    text.unwrap_or_else(|error| {
+    let text = text.unwrap_or_else(|error| {
         tracing::error!(error, "the audit appendix cannot be rendered");
         String::new()
-    })
+    });
+    without_controls(&text).into_owned()
 }
 
 /// Returns a string on one line, or any other value as JSON.

@@ -202,7 +202,9 @@ impl Violations {
             if reasons.any(|j| j.agent == *agent && !j.why.is_empty()) {
                 continue;
             }
-            let report = reports.get(agent).map(|report| (agent.into_str(), *report));
+            let report = reports
+                .get(agent)
+                .map(|report| (agent.into_str(), Some(*report)));
             let in_body = Redactor::new(report).references(body).len();
             if in_body > 0 || uses_units_of(draft, *agent) {
                 let detail = format!("{in_body} references to {agent}");

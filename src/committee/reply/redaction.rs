@@ -44,25 +44,23 @@ impl Patterns {
 }
 
 impl Redactor {
-    /// Builds a redactor for all units of these reports.
-    pub fn new<'a>(reports: impl IntoIterator<Item = (&'a str, &'a AgentReport)>) -> Self {
-        let mut units: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (agent, report) in reports {
-            let ids = report.units.iter().map(|unit| unit.id.as_str());
-            units.entry(agent).or_default().extend(ids);
-        }
-        units.retain(|_, ids| !ids.is_empty());
-        if units.is_empty() {
-            return Self::default();
-        }
+    /// Builds a redactor for all units of these reports. An agent that failed has none: no unit of it
+    /// exists, whatever its number.
+    pub fn new<'a>(reports: impl IntoIterator<Item = (&'a str, Option<&'a AgentReport>)>) -> Self {
+        let units = reports.into_iter().filter_map(|(agent, report)| {
+            let Some(report) = report else {
+                return Some((agent, r"u\d+\b".to_owned()));
+            };
+            let ids: Vec<&str> = report.units.iter().map(|unit| unit.id.as_str()).collect();
+            (!ids.is_empty()).then(|| (agent, alternatives(ids)))
+        });
+        let units: BTreeMap<&str, String> = units.collect();
         // Further ids belong to the reference, so that none is left when it is replaced.
-        let of_agent = |(agent, ids): (&str, Vec<&str>)| {
-            format!("{}(?::(?:{}))+", regex::escape(agent), alternatives(ids))
-        };
-        let beginnings = units.keys().map(|agent| format!("{agent}:")).collect();
-        let ids: Vec<String> = units.into_iter().map(of_agent).collect();
+        let of_agent =
+            |(agent, ids): (&&str, &String)| format!("{}(?::(?:{ids}))+", regex::escape(agent));
+        let ids: Vec<String> = units.iter().map(of_agent).collect();
         Self {
-            beginnings,
+            beginnings: units.keys().map(|agent| format!("{agent}:")).collect(),
             ids: ids.join("|"),
             patterns: OnceLock::new(),
         }
@@ -81,14 +79,13 @@ impl Redactor {
         patterns.as_ref()
     }
 
-    /// Returns the redactor for the outputs that the last judgement of a run discards.
+    /// Returns the redactor for the outputs that the last judgement of a run discards, and for the
+    /// agents that failed.
     pub fn of_discarded(run: &Transcript<'_>) -> Self {
         let discarded = discarded_agents(run);
-        let reports = run.reports();
-        let names = reports
-            .iter()
-            .map(|(agent, report)| (agent.into_str(), *report));
-        Self::new(names.filter(|(name, _)| discarded.contains(name)))
+        let standing = run.standing().into_iter();
+        let outputs = standing.map(|(agent, it)| (agent.into_str(), it.outcome.report()));
+        Self::new(outputs.filter(|(name, report)| report.is_none() || discarded.contains(name)))
     }
 
     /// Returns the references in a text, in order.
@@ -215,7 +212,7 @@ mod tests {
             units: ["u1", "u12", "u2"].map(unit).into(),
             ..AgentReport::empty(Agent::Critic)
         };
-        let redactor = Redactor::new([("critic", &critic)]);
+        let redactor = Redactor::new([("critic", Some(&critic)), ("verifier", None)]);
         let many = format!("critic{}", ":u1:u2".repeat(1000));
         for (text, expected) in [
             (
@@ -228,6 +225,10 @@ mod tests {
                 "It is 4 (Critic; solver:u2).",
             ),
             ("As critic:u2 says, 4.", "As critic says, 4."),
+            (
+                "See verifier:u7, verifier:us.",
+                "See verifier, verifier:us.",
+            ),
             ("critic:u1:u1", "critic"),
             ("critic:u1:u12:u2, critic:u12:u13", "critic, critic:u13"),
             (

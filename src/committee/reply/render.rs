@@ -6,6 +6,7 @@ use crate::committee::reply::headings::{ACCEPTANCE, ASSUMPTIONS, CONFIDENCE, EST
 use crate::committee::reply::sections::{plain_line, plain_lines, renderable};
 use crate::domain::{
     Agent, Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS, Pert, counted,
+    without_controls,
 };
 use crate::journal::Draft;
 
@@ -40,7 +41,7 @@ pub fn answer(draft: &Draft, confidence: &Confidence, notes: &[String]) -> Strin
     if let Some(estimate) = &draft.estimate {
         let _ = write!(text, "\n{}", estimate_section(estimate));
     }
-    text
+    without_controls(&text).into_owned()
 }
 
 /// Renders the gate's question: one question, three options, and nothing after them.
@@ -49,7 +50,7 @@ pub fn clarification(question: &Clarification) -> String {
     for (letter, option) in OPTION_LETTERS.iter().zip(&question.options) {
         let _ = write!(text, "\n{letter}) {option}");
     }
-    text
+    without_controls(&text).into_owned()
 }
 
 fn assumption_line(assumption: &Assumption) -> String {

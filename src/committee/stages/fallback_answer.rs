@@ -23,9 +23,7 @@ pub async fn of(
     input: &SynthesisInput<'_>,
     failure: &CallFailure,
 ) -> Result<Option<Synthesized>, Failure> {
-    let mut usable = input.usable().into_iter();
-    let valid = usable.find(|it| it.score.status == Status::Valid);
-    let Some(ScoredReport { agent, report, .. }) = valid else {
+    let Some(ScoredReport { agent, report, .. }) = best(input) else {
         return Ok(None);
     };
     let CallFailure { cause, detail, .. } = failure;
@@ -57,6 +55,16 @@ pub async fn of(
         source,
         corrections,
     )))
+}
+
+fn best<'a>(input: &SynthesisInput<'a>) -> Option<ScoredReport<'a>> {
+    let mut usable = input.usable().into_iter();
+    usable.find(|it| it.score.status == Status::Valid)
+}
+
+/// Returns the length of the best VALID report as an answer, in bytes; 0 without one.
+pub fn length(input: &SynthesisInput<'_>) -> usize {
+    best(input).map_or(0, |best| text_of(best.report).len())
 }
 
 /// Returns the outcome of a run without an answer: the question by rule, or after an answered

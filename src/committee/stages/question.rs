@@ -32,7 +32,7 @@ pub(super) fn unusable(pointer: &str) -> Problem {
 /// Gets the question alone, without a synthesis.
 ///
 /// # Errors
-/// If the master's provider fails.
+/// If the run must stop, for example because the database fails.
 pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Failure> {
     if let Some(synthesized) = input.run.recorded(&SynthesisStep) {
         return Ok(synthesized);
@@ -43,10 +43,8 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Fa
     ];
     let (question, obtained) = match buy(input).await {
         Ok((question, obtained)) => (question, SynthesisSource::Model(obtained)),
-        Err(error) => match error.no_output()? {
-            failure if failure.is_recoverable() => (None, SynthesisSource::Failed(failure.cause)),
-            failure => return Err(Failure::master("question", &failure)),
-        },
+        // The reports are there and paid for: their contested positions make a question.
+        Err(error) => (None, SynthesisSource::Failed(error.no_output()?.cause)),
     };
     let question = question.unwrap_or_else(|| ruled(input, &mut corrections));
     let synthesized = Synthesized::new(None, question, obtained, corrections);

@@ -47,11 +47,14 @@ impl<'a> SynthesisInput<'a> {
         usable.map(|it| (it.agent, it.report)).collect()
     }
 
-    /// Returns the redactor for references to the outputs that `which` selects.
+    /// Returns the redactor for references to the outputs that `which` selects, and to those of
+    /// agents that failed.
     fn redactor(&self, which: impl Fn(Agent, Status) -> bool) -> Redactor {
         let answered = self.deliberation.answered();
         let selected = answered.filter(|it| which(it.agent, it.score.status));
-        Redactor::new(selected.map(|it| (it.agent.into_str(), it.report)))
+        let selected = selected.map(|it| (it.agent.into_str(), Some(it.report)));
+        let failed = self.deliberation.failed();
+        Redactor::new(selected.chain(failed.map(|(agent, ..)| (agent.into_str(), None))))
     }
 
     /// Returns the redactor for references to discarded outputs.
@@ -68,7 +71,9 @@ impl<'a> SynthesisInput<'a> {
 
     /// Returns the redactor for references to one agent's output.
     pub fn units_of(&self, agent: Agent) -> Redactor {
-        self.redactor(|own, _| own == agent)
+        let mut answered = self.deliberation.answered();
+        let own = answered.find(|it| it.agent == agent);
+        Redactor::new(own.map(|it| (agent.into_str(), Some(it.report))))
     }
 
     /// Returns the quarantined agents without a justification for the use of their outputs.

@@ -75,11 +75,29 @@ async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     match buy_checked::<FinalSynthesis>(input.run, input.deps, ask, check, salvage).await {
         Ok(typed) if typed.salvaged.is_some() => {
             let (typed, cut) = continued(input, typed, max_words).await?;
+            if cut == Some(Cut::EndMissing)
+                && let Some(report) = instead_of_a_beginning(input, &typed.value).await?
+            {
+                return Ok(report);
+            }
             complete(input, typed, cut).await
         }
         Ok(typed) => complete(input, typed, None).await,
         Err(error) => instead(input, &error.no_output()?).await,
     }
+}
+
+/// Returns the best report, if the master wrote only a small part of what the report says before its
+/// answer was cut for good.
+async fn instead_of_a_beginning(
+    input: &SynthesisInput<'_>,
+    cut: &FinalSynthesis,
+) -> Result<Option<Synthesized>, Failure> {
+    if 2 * cut.reply_markdown.len() >= fallback_answer::length(input) {
+        return Ok(None);
+    }
+    let failure = CallFailure::new(FailureCause::CutOff, "twice, after a few words");
+    fallback_answer::of(input, &failure).await
 }
 
 /// Returns the words that the master is told to write: what fits into its output limit beside the

@@ -88,7 +88,7 @@ fn references_to_discarded_units_are_cut_and_open_code_is_closed() {
         units: vec![unit],
         ..AgentReport::empty(Agent::Critic)
     };
-    let discarded = Redactor::new([("critic", &report)]);
+    let discarded = Redactor::new([("critic", Some(&report))]);
     let text = "It is 4 [critic:u1], see solver:u2 and critic:vim.\n\n```sh\nmake";
     let expected = "It is 4, see solver:u2 and critic:vim.\n\n```sh\nmake\n```";
     assert_eq!(main_answer(text, "", &discarded, &mut vec![]), expected);

@@ -16,10 +16,19 @@ use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::config::RoleModel;
 use crate::domain::{Agent, AgentReport, Earmark, Judgement, Resolution, Role, Usd};
 use crate::journal::step::{RoundStep, SkipStep};
-use crate::journal::{AgentOutcome, Event, RoundSkipped, RoundStarted, SkipReason, Transcript};
+use crate::journal::{AgentFinished, AgentOutcome, Event, RoundSkipped, RoundStarted, SkipReason, Transcript};
 
 /// The least share of its first output limit that an agent may use when it reports again.
 const MIN_SHARE: f64 = 0.5;
+
+/// What the agents did in a later round.
+enum LastRound {
+    /// One conceded a claim, or reported anew.
+    Moved,
+    Kept,
+    /// None decided anything.
+    Failed,
+}
 
 impl RoundContext<'_> {
     /// Records that a later round begins, or why it is skipped. A decision made before a crash
@@ -53,8 +62,13 @@ impl RoundContext<'_> {
         let why = if open.holders.is_empty() {
             "some core outputs are not VALID".to_owned()
         } else {
-            let topics = heard.claims.iter().map(|claim| claim.topic.as_str());
-            format!("contested: {}", topics.collect::<Vec<_>>().join(", "))
+            let mut topics: Vec<&str> = vec![];
+            for claim in heard.claims {
+                if !topics.contains(&claim.topic.as_str()) {
+                    topics.push(&claim.topic);
+                }
+            }
+            format!("contested: {}", topics.join(", "))
         };
         let started = RoundStarted {
             round,
@@ -84,8 +98,12 @@ impl RoundContext<'_> {
                 "what is contested was said in plain text, which has no claims to concede",
             );
         }
-        if round > 2 && open.anew.is_empty() && !self.moved(round - 1) {
-            return Ok(Some(SkipReason::Kept));
+        if round > 2 && open.anew.is_empty() {
+            match self.outcome_of(round - 1) {
+                LastRound::Moved => {}
+                LastRound::Kept => return Ok(Some(SkipReason::Kept)),
+                LastRound::Failed => return other("no agent decided in the round before"),
+            }
         }
         if self.until <= Instant::now() {
             return other("no time is left for it");
@@ -170,15 +188,22 @@ impl RoundContext<'_> {
         Ok(worst)
     }
 
-    /// True if a round changed any report.
-    fn moved(&self, round: u8) -> bool {
+    fn outcome_of(&self, round: u8) -> LastRound {
         let events = self.run.events();
         let outcomes = Transcript::of(&events).outcomes;
-        let mut of_round = outcomes.iter().filter(|it| it.round == round);
-        of_round.any(|finished| match &finished.resolved {
+        let of_round = outcomes.iter().filter(|it| it.round == round);
+        let moved = |finished: &&AgentFinished| match &finished.resolved {
             Some(resolved) => resolved.resolutions.iter().any(Resolution::concedes),
             None => finished.outcome.is_answered(),
-        })
+        };
+        let decided = |finished: &&AgentFinished| finished.outcome.is_answered();
+        if of_round.clone().any(|it| moved(&it)) {
+            LastRound::Moved
+        } else if of_round.clone().any(|it| decided(&it)) {
+            LastRound::Kept
+        } else {
+            LastRound::Failed
+        }
     }
 
     /// Runs one later round with all agents at once. Returns the outcomes in the order of the

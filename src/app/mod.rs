@@ -35,9 +35,9 @@ use metrics::{counter, gauge};
 
 use crate::attachments::{Bounds, Fetcher};
 use crate::clock::Clock;
-use crate::committee::{self, Deps, PromptError, Prompts, Quote, quote};
+use crate::committee::{self, Deps, Prompts, Quote, quote};
 use crate::compute::ComputePool;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::domain::{Question, RunId, Usd, counted, fingerprint};
 use crate::journal::{
     self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Continues, Entry, NewRun,
@@ -83,7 +83,7 @@ pub enum StartError {
     #[error(transparent)]
     Journal(#[from] journal::Error),
     #[error(transparent)]
-    Prompts(#[from] PromptError),
+    Prompts(#[from] config::Problems),
     #[error(transparent)]
     Llm(#[from] llm::Error),
     /// The weights are missing, or the engine does not support the model.

@@ -35,7 +35,7 @@ use request_context::Stage;
 use stages::synthesis_input::SynthesisInput;
 use stages::{ahead, confidence, finish, hints, question, rounds, synthesize};
 
-pub use call::prompts::{Error as PromptError, Prompts};
+pub use call::prompts::Prompts;
 pub use call::single_call::{Consultation, consult, consult_persistently, consultation_price};
 pub use call_names::stage_under_way;
 pub use deps::Deps;

@@ -2,6 +2,8 @@
 //! neither the stages that ask nor what becomes of an answer.
 
 pub(super) mod prompts;
+mod prompt_checks;
+mod prompt_files;
 mod message;
 mod attempt;
 pub(super) mod output;

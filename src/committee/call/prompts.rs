@@ -1,26 +1,21 @@
 //! The prompts: files compiled in, overridable by a directory, rendered by a template library.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use include_dir::{Dir, include_dir};
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
 use regex::Regex;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::config::PromptSet;
+use crate::committee::call::prompt_checks;
+use crate::committee::call::prompt_files::{self, file_of, system_part, templates, user_part};
+use crate::config::{Problem, Problems, PromptSet};
 use crate::domain::fingerprint;
 use crate::llm::SystemText;
 use crate::text::contains_ignoring_case;
-
-/// The prompts of the program: a folder for each set but the full one, and one of shared parts.
-static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/prompts");
-
-/// Separates the system text from the user text of a prompt file.
-const SEPARATOR: &str = "=== user ===";
 
 /// A prompt ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +25,7 @@ pub struct Rendered {
     pub user: String,
 }
 
-/// A prompt file that cannot be used.
+/// A prompt that cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 #[error("prompt {file}: {detail}")]
 pub struct Error {
@@ -54,43 +49,33 @@ impl Prompts {
     /// The master reads the goals in its system prompt.
     ///
     /// # Errors
-    /// [`Error`] if an override cannot be read or does not parse.
-    pub fn load(directory: Option<&Path>, goals: &[String]) -> Result<Self, Error> {
-        let folders = std::iter::once(&FILES).chain(FILES.dirs());
-        let mut texts: BTreeMap<String, String> = folders
-            .flat_map(Dir::files)
-            .filter_map(|file| Some((file.path().to_str()?.into(), file.contents_utf8()?.into())))
-            .collect();
-        let broken = |file: &str, detail: String| Error {
-            file: file.to_owned(),
-            detail,
-        };
-        for (path, text) in &mut texts {
-            let file = directory.map(|directory| directory.join(path));
-            if let Some(file) = file.filter(|file| file.is_file()) {
-                let read = std::fs::read_to_string(file);
-                *text = read.map_err(|error| broken(path, error.kind().to_string()))?;
-            }
+    /// Every problem of the files of `directory` with which some call could not be made.
+    pub fn load(directory: Option<&Path>, goals: &[String]) -> Result<Self, Problems> {
+        let mut texts = prompt_files::built_in();
+        let (mut problems, mut given) = (vec![], BTreeSet::new());
+        if let Some(directory) = directory {
+            given = prompt_checks::variables(&compiled(&templates(&texts), goals).0);
+            problems = prompt_files::replace(&mut texts, directory);
         }
-        let mut environment = Environment::new();
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-        environment.add_global("goals", minijinja::Value::from(Serde(goals)));
+        let templates = templates(&texts);
+        let (environment, mut faults) = compiled(&templates, goals);
+        if let Some(directory) = directory {
+            faults.extend(prompt_checks::unknown_names(
+                &environment,
+                &templates,
+                &given,
+            ));
+            problems.extend(faults.into_iter().map(|(template, detail)| Problem {
+                place: directory.join(file_of(&template)).display().to_string(),
+                detail,
+            }));
+        }
+        if !problems.is_empty() {
+            return Err(Problems(problems));
+        }
         let mut hashed: Vec<&[u8]> = goals.iter().map(String::as_bytes).collect();
-        for (path, text) in &texts {
-            let sources = match text.split_once(SEPARATOR) {
-                Some((system, user)) => vec![
-                    (format!("{path}#system"), system.to_owned()),
-                    (format!("{path}#user"), user.to_owned()),
-                ],
-                None => vec![(path.clone(), text.clone())],
-            };
-            for (name, source) in sources {
-                let added = environment.add_template_owned(name, source);
-                added.map_err(|error| broken(path, error.to_string()))?;
-            }
-            hashed.extend([path.as_bytes(), text.as_bytes()]);
-        }
+        let files = texts.iter();
+        hashed.extend(files.flat_map(|(path, text)| [path.as_bytes(), text.as_bytes()]));
         let hash = fingerprint(&hashed);
         let systems = texts.into_keys().map(|path| (path, OnceLock::new()));
         Ok(Self {
@@ -121,7 +106,7 @@ impl Prompts {
     fn system(&self, path: &str) -> Result<SystemText, String> {
         let kept = self.systems.get(path);
         let kept = kept.ok_or_else(|| format!("there is no prompt {path}"))?;
-        let rendered = || Ok(self.rendered(&format!("{path}#system"), ())?.into());
+        let rendered = || Ok(self.rendered(&system_part(path), ())?.into());
         kept.get_or_init(rendered).clone()
     }
 
@@ -149,7 +134,7 @@ impl Prompts {
         };
         without_fence(&mut values, &fence);
         let both = self.system(&path).and_then(|system| {
-            let user = self.rendered(&format!("{path}#user"), values)?;
+            let user = self.rendered(&user_part(&path), values)?;
             Ok(Rendered { system, user })
         });
         both.map_err(|detail| Error { file: path, detail })
@@ -164,6 +149,24 @@ impl Prompts {
         let text = self.rendered(&file, values);
         text.map_err(|detail| Error { file, detail })
     }
+}
+
+/// Compiles templates. Returns why some do not parse, each with its name.
+fn compiled(
+    templates: &BTreeMap<String, String>,
+    goals: &[String],
+) -> (Environment<'static>, Vec<(String, String)>) {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.add_global("goals", minijinja::Value::from(Serde(goals)));
+    let mut faults = vec![];
+    for (name, source) in templates {
+        if let Err(error) = environment.add_template_owned(name.clone(), source.clone()) {
+            faults.push((name.clone(), error.to_string()));
+        }
+    }
+    (environment, faults)
 }
 
 /// Fences data in the prompts of plain-text roles.
@@ -285,11 +288,10 @@ mod tests {
     }
 
     #[test]
-    fn an_override_replaces_one_file_and_changes_the_hash_and_a_broken_one_is_refused_by_name() {
+    fn an_override_replaces_one_file_and_changes_the_hash() {
         let folder = tempfile::tempdir().unwrap();
-        let write =
-            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-        write("solver.md", "Be brief.\n=== user ===\n{{ question }}");
+        let solver = "Be brief.\n=== user ===\n{{ question }}";
+        std::fs::write(folder.path().join("solver.md"), solver).unwrap();
         let prompts = Prompts::load(Some(folder.path()), &[]).unwrap();
         let expected = Rendered {
             system: "Be brief.".into(),
@@ -298,9 +300,63 @@ mod tests {
         let rendered = prompts.render(PromptSet::Full, "solver", everything());
         assert_eq!(rendered.unwrap(), expected);
         assert_ne!(prompts.hash(), Prompts::load(None, &[]).unwrap().hash());
-        write("critic.md", "{% if %}\n=== user ===\n");
-        let refused = Prompts::load(Some(folder.path()), &[]).err();
-        assert_eq!(refused.unwrap().file, "critic.md");
+    }
+
+    /// Returns the problems of a folder with these files, a line each.
+    fn refused(files: &[(&str, &[u8])]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let file = folder.path().join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        let Err(Problems(problems)) = Prompts::load(Some(folder.path()), &[]) else {
+            return String::new();
+        };
+        let lines = problems.iter().map(|problem| format!("{problem}\n"));
+        let here = format!("{}/", folder.path().display());
+        lines.collect::<String>().replace(&here, "")
+    }
+
+    #[test]
+    fn every_file_with_which_a_call_would_fail_is_refused_by_name() {
+        let broken: [(&str, &[u8]); 12] = [
+            ("compact/plan.md", b"Plan. === user ==="),
+            ("critic.md", b"{% if %}\n=== user ===\n{{ question }}"),
+            (
+                "editor.md",
+                b"Edit {{ question }}.\n=== user ===\n{{ qestion }}",
+            ),
+            ("estimate.md/inside.md", b""),
+            (
+                "implementer.md",
+                b"I.\n=== user ===\n{% if mode %}{% include 'parts/no.md' %}{% endif %}",
+            ),
+            ("parts/question.md", b"a\n=== user ===\nb"),
+            ("parts/typo.md", b"{{ broken"),
+            ("plan.md", b""),
+            ("repair.md", b" "),
+            ("solver.md", b"\n=== user ===\n{{ question }}"),
+            ("text", b"a file"),
+            ("visual.md", b"\xff"),
+        ];
+        insta::assert_snapshot!(refused(&broken));
+    }
+
+    #[test]
+    fn an_override_may_use_all_that_the_template_language_has() {
+        let solver = b"{# Jinja #}{% set tone = goals | length %}Be brief, {{ tone }}.\n=== user ===\n\
+            {% if mode == 'deep' %}{% set words = 9 %}{% else %}{% set words = 5 %}{% endif %}\
+            {% macro item(text) %}- {{ text }}{% endmacro %}{% for it in hints %}{{ item(it) }}{{ loop.index }}{% endfor %}\
+            {% include 'parts/question.md' %}{% include 'parts/none.md' ignore missing %}\
+            {% include ['parts/none.md', 'parts/learned.md'] %}{{ words }}{{ range(2) }}";
+        let files: [(&str, &[u8]); 4] = [
+            ("solver.md", solver),
+            ("parts/learned.md", b""),
+            ("parts/question.md", b"{{ question }}{{ words }}"),
+            (".git/HEAD", b"hidden"),
+        ];
+        assert_eq!(refused(&files), "");
     }
 
     #[test]

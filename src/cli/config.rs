@@ -1,18 +1,20 @@
 //! `conclave config`: checks the configuration or prints a schema.
 
+use std::path::Path;
+
 use clap::Subcommand;
 
 use super::exit::{Done, Exit, failing};
 use super::terminal::say;
 use crate::clock::Clock;
-use crate::committee::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan};
-use crate::config::{self, Config, Env, Limits, OutputForm, RoleModel};
+use crate::committee::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan, Prompts};
+use crate::config::{self, Config, Env, Limits, OutputForm, Problems, RoleModel};
 use crate::domain::{AgentReport, Price, Usd};
 use crate::http;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Check the config file and the environment; every problem is reported at once.
+    /// Check the config file, the environment and the prompts; every problem is reported at once.
     Check,
     /// Print a JSON schema: of the config file, of what the models write, or of the HTTP API.
     Schema {
@@ -57,11 +59,28 @@ pub(super) fn run(env: &Env, command: &ConfigCommand) -> Done {
     match command {
         ConfigCommand::Schema { of } => say(format_args!("{:#}", of.schema())),
         ConfigCommand::Check => {
-            let config = config::load(env).map_err(failing(Exit::Configuration))?;
+            let config = checked(env).map_err(failing(Exit::Configuration))?;
             print(&config);
         }
     }
     Ok(())
+}
+
+/// Loads the configuration and the prompts.
+///
+/// # Errors
+/// Every problem of both, in one list.
+fn checked(env: &Env) -> Result<Config, Problems> {
+    // That the folder is missing is a problem of the configuration.
+    let prompts = env.get("CONCLAVE_PROMPTS_DIR").map(Path::new);
+    let prompts = Prompts::load(prompts.filter(|folder| folder.is_dir()), &[]);
+    match (config::load(env), prompts) {
+        (loaded, Ok(_)) => loaded,
+        (Ok(_), Err(problems)) => Err(problems),
+        (Err(Problems(of_config)), Err(Problems(of_prompts))) => {
+            Err(Problems([of_config, of_prompts].concat()))
+        }
+    }
 }
 
 fn print(config: &Config) {

@@ -48,6 +48,24 @@ async fn a_config_with_five_mistakes_reports_five() {
 }
 
 #[tokio::test]
+async fn the_check_of_the_config_reports_prompts_with_all_else() {
+    let folder = TempDir::new().unwrap();
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    std::fs::write(folder.path().join("mine/plan.md"), "{{ broken").unwrap();
+    let variables = [
+        ("ANTHROPIC_API_KEY", "k"),
+        ("CONCLAVE_PROMPTS_DIR", "mine"),
+        ("CONCLAVE_BIND", "nowhere"),
+    ];
+    let check = conclave(folder.path(), &["config", "check"], &variables);
+    let (code, _, error) = run(check).await;
+    assert_eq!(code, 3);
+    assert!(error.contains("2 problems"), "{error}");
+    assert!(error.contains("  - CONCLAVE_BIND: "), "{error}");
+    assert!(error.contains("  - mine/plan.md: "), "{error}");
+}
+
+#[tokio::test]
 async fn doctor_probes_what_a_run_would_use() {
     let cli = CommandLine::new().await;
     cli.provider.reply_with("*", json!({ "sum": 5 }));

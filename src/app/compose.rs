@@ -3,7 +3,7 @@
 use super::StartError;
 use crate::clock::Clock;
 use crate::compute::Crashes;
-use crate::config::{Config, Database, ProviderKind};
+use crate::config::{self, Config, Database, ProviderKind};
 use crate::journal::{PostgresStore, SqliteStore, Store};
 use crate::llm::{self, BreakerSettings, ProviderSpec, Registry};
 use crate::strategies::Memory;
@@ -84,23 +84,16 @@ const MIN_PASSWORD_CHARS: usize = 16;
 
 /// Returns every secret of the configuration, for redaction.
 pub(super) fn secrets(config: &Config) -> Vec<SecretString> {
-    let passwords = config
+    let addresses = config
         .providers
         .values()
-        .filter_map(|p| p.base_url.as_ref()?.password().map(SecretString::from));
-    let database = match &config.database {
-        Database::Sqlite(_) => None,
-        Database::Postgres(address) => url::Url::parse(address.expose_secret()).ok(),
-    };
-    let database = database
-        .as_ref()
-        .and_then(url::Url::password)
-        .map(SecretString::from);
+        .filter_map(|p| p.base_url.as_ref());
+    let passwords = addresses.flat_map(config::passwords);
     let keys = config
         .providers
         .values()
         .flat_map(|p| p.api_key.iter().chain(&p.secrets).cloned());
-    let passwords = passwords.chain(database);
+    let passwords = passwords.chain(config.database_passwords.clone());
     let is_long = |it: &SecretString| it.expose_secret().chars().count() >= MIN_PASSWORD_CHARS;
     keys.chain(config.token.clone())
         .chain(passwords.filter(is_long))

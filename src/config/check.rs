@@ -13,7 +13,7 @@ use super::shape::{Shaped, below, shape};
 use super::source;
 use super::{
     Config, Env, ModelData, OutputForm, Problem, Problems, PromptSet, ProviderKind, RoleModel,
-    models,
+    models, passwords,
 };
 use crate::domain::{Agent, CORE_AGENTS, Price, Rate, Role, Traits, fingerprint, undated};
 
@@ -157,6 +157,7 @@ impl Check<'_> {
         self.logs();
         Some(Config {
             bind: bind.unwrap_or(NOWHERE),
+            database_passwords: passwords::of_database(database.as_ref()?, self.env),
             database: database?,
             data_folder: source::data_folder(self.env),
             token,

@@ -15,6 +15,7 @@ mod dotenv;
 pub mod env;
 mod file;
 mod models;
+mod passwords;
 mod policy;
 mod presets;
 mod providers;
@@ -42,6 +43,7 @@ pub use decisions::{Decisions, EMBEDDING_MODEL_PATH, Strategy};
 pub use env::Env;
 pub use file::{CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, json_schema};
 pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};
+pub use passwords::passwords;
 pub use presets::{PRESETS, Preset};
 pub use source::{BUILT_IN, built_in, providers_with_keys, user_folder};
 pub use variables::GOOD_TOKEN_CHARS;
@@ -90,6 +92,8 @@ fn render(problems: &[Problem]) -> String {
 pub struct Config {
     pub bind: SocketAddr,
     pub database: Database,
+    /// The passwords of the database in every form. They must never be shown.
+    pub database_passwords: Vec<SecretString>,
     /// The folder of the data, unless the database is a file in another one.
     pub data_folder: PathBuf,
     pub token: Option<SecretString>,

@@ -10,7 +10,7 @@ use super::file::{File, ProviderFile};
 use super::presets::{ANTHROPIC, PRESETS, Preset};
 use super::shape::below;
 use super::variables::{NOT_FOR_HEADER, is_for_header};
-use super::{Env, Provider, ProviderKind, RoleModel, source};
+use super::{Env, Provider, ProviderKind, RoleModel, passwords, source};
 use crate::domain::Role;
 
 const LOCAL_HINT: &str = "to try it without any key, on a weak in-process model: make demo, or with a build that has it \
@@ -112,9 +112,7 @@ impl Check<'_> {
         let (headers, mut secrets) = self.headers(name, provider);
         let proxy = self.proxy(name, provider, base_url.as_ref());
         let proxied = proxy.as_ref().map(|url| Url::parse(url.expose_secret()));
-        if let Some(password) = proxied.iter().flatten().find_map(Url::password) {
-            secrets.push(SecretString::from(password));
-        }
+        secrets.extend(proxied.iter().flatten().flat_map(passwords::passwords));
         Provider {
             kind,
             api_key,

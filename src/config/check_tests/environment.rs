@@ -35,6 +35,34 @@ fn no_secret_shows_in_debug_output() {
 }
 
 #[test]
+fn a_password_of_the_database_is_known_in_every_form() {
+    let passwords = |address: &str| {
+        let variables = [("DATABASE_URL", address), ("PGPASSWORD", "of-the-driver")];
+        let config = loaded(&[], &variables).unwrap();
+        let passwords = config.database_passwords.iter();
+        let passwords: Vec<&str> = passwords
+            .map(secrecy::ExposeSecret::expose_secret)
+            .collect();
+        passwords.join(" ")
+    };
+    for (address, expected) in [
+        ("postgres://ada:plain@db/x", "plain of-the-driver"),
+        (
+            "postgres://ada:s%40cret@db/x",
+            "s%40cret s@cret of-the-driver",
+        ),
+        (
+            "postgres://ada@db/x?password=a%2Fb+c&sslmode=require",
+            "a/b c a%2Fb+c of-the-driver",
+        ),
+        ("postgres://ada@db/x", "of-the-driver"),
+        ("sqlite://a.db", ""),
+    ] {
+        assert_eq!(passwords(address), expected, "{address}");
+    }
+}
+
+#[test]
 fn a_wrong_address_of_a_database_is_not_shown() {
     let bad = [
         "sqlite::memory:",

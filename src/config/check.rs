@@ -12,8 +12,8 @@ use super::providers::{SAY_KIND, is_left_out, key_variable, kind_of};
 use super::shape::{Shaped, below, shape};
 use super::source;
 use super::{
-    Config, Env, ModelData, OutputForm, Problem, Problems, PromptSet, ProviderKind, RoleModel,
-    models, passwords,
+    Config, Env, ModelData, OutputForm, Problem, Problems, PromptSet, Provider, ProviderKind,
+    RoleModel, models, passwords,
 };
 use crate::domain::{Agent, CORE_AGENTS, Price, Rate, Role, Traits, fingerprint, undated};
 
@@ -131,6 +131,7 @@ impl Check<'_> {
         let mut roles = self.roles(file);
         self.propose_with(config.as_ref().map(|config| &config.policy), &mut roles);
         let providers = self.providers(file, &roles);
+        self.warn_of_one_provider(file, &providers);
         let mut models: Vec<u8> = text.as_bytes().to_vec();
         for (role, model) in &roles {
             models.extend(format!("\n{role}={}", model.model).bytes());
@@ -213,6 +214,28 @@ impl Check<'_> {
             }
         }
         roles
+    }
+
+    /// Warns if one provider has all roles of a config for several, of which none is required.
+    fn warn_of_one_provider(&mut self, file: &File, used: &BTreeMap<String, Provider>) {
+        let others = file
+            .providers
+            .iter()
+            .filter(|(name, _)| !used.contains_key(*name));
+        let keys: Vec<String> = others
+            .map(|(name, provider)| key_variable(name, provider))
+            .collect();
+        let is_for_several = file.providers.values().all(|provider| provider.optional);
+        if let [only] = used.keys().collect::<Vec<_>>().as_slice()
+            && is_for_several
+            && !keys.is_empty()
+        {
+            let keys = keys.join(", ");
+            let detail = format!(
+                "{only} alone has every role, and this config is for several: set one of {keys} too"
+            );
+            self.warn("/providers", detail);
+        }
     }
 
     /// Sets the model that proposes actions: that of the role `proposer`, else the master's. Its

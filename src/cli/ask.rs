@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 use futures_util::StreamExt as _;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::attach::attachment;
 use super::exit::{Done, Exit, fail, failing};
 use super::local::{refused, start};
 use super::progress::Progress;
+use super::stop::told_to_stop;
 use super::terminal::{quoted, text_of};
 use super::{remote, seats};
 use crate::app::{App, ChatInput, RequestIds};
@@ -134,30 +134,6 @@ async fn here(
     }
 }
 
-/// Waits for a signal that ends the program: SIGINT, SIGTERM, or SIGHUP of a closed terminal, unless
-/// `nohup` had it ignored.
-pub(super) async fn told_to_stop() {
-    let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
-    if !ignores_hangup() {
-        kinds.push(SignalKind::hangup());
-    }
-    let mut signals: Vec<Signal> = kinds.into_iter().flat_map(signal).collect();
-    let each: Vec<_> = signals.iter_mut().map(|it| Box::pin(it.recv())).collect();
-    if each.is_empty() {
-        return std::future::pending().await;
-    }
-    futures_util::future::select_all(each).await;
-}
-
-/// True if the process was started with SIGHUP ignored, as far as the system says it.
-fn ignores_hangup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    // The lowest bit is signal 1, SIGHUP.
-    mask.is_some_and(|mask| mask & 1 == 1)
-}
-
 /// Shows the progress of a run up to its end. A signal that ends the program cancels the run.
 async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result<Ending, Exit> {
     let mut entries = app.follow(run, 0);
@@ -184,17 +160,22 @@ async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result
     Ok(ending)
 }
 
-/// Cancels a run and waits for its end. The ending is another one if the run ended before the
-/// cancellation.
+/// Cancels a run and waits for its end, unless a further signal ends the program. The ending is
+/// another one if the run ended before the cancellation.
 pub(super) async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     if let Err(error) = app.cancel(run).await {
         let why = format!("run {run} could not be cancelled: {error}");
         return Err(fail(Exit::Unexpected, why));
     }
-    match tokio::time::timeout(PATIENCE, app.finished(run)).await {
-        Ok(Ok(Some(finished))) => Ok(finished.ending),
-        Ok(Err(error)) => Err(fail(Exit::Unexpected, error)),
-        Ok(Ok(None)) | Err(_) => {
+    let finished = tokio::select! {
+        finished = app.finished(run) => finished,
+        () = tokio::time::sleep(PATIENCE) => Ok(None),
+        () = told_to_stop() => Ok(None),
+    };
+    match finished {
+        Ok(Some(finished)) => Ok(finished.ending),
+        Err(error) => Err(fail(Exit::Unexpected, error)),
+        Ok(None) => {
             let why = "was told to stop and has not ended yet";
             Err(fail(
                 Exit::Interrupted,

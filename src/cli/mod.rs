@@ -40,6 +40,7 @@ mod score;
 mod seats;
 mod serve;
 mod show;
+mod stop;
 mod terminal;
 mod token;
 mod verify;

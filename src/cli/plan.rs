@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::ask::{cancelled, told_to_stop};
+use super::ask::cancelled;
 use super::exit::{Done, Exit, fail, failing};
 use super::local::start;
 use super::output::user;
@@ -21,6 +21,7 @@ use super::plan_text;
 use super::printable::without_controls;
 use super::quote;
 use super::remote;
+use super::stop::told_to_stop;
 use super::terminal::{say, say_json, text_of};
 use crate::app::App;
 use crate::config::{self, Env};
@@ -140,7 +141,13 @@ impl Service<'_> {
             (Some((app, api)), _) => answered(app, api, path, &body).await?,
             (None, server) => {
                 let server = server.as_deref().unwrap_or_default();
-                remote::post(self.env, server, path, &body).await?
+                tokio::select! {
+                    answer = remote::post(self.env, server, path, &body) => answer?,
+                    () = told_to_stop() => {
+                        let why = "interrupted; the server names a run only at its end, so this one goes on";
+                        return Err(fail(Exit::Interrupted, format!("{why}: {server}/api/runs?kind=all")));
+                    }
+                }
             }
         };
         serde_json::from_value(answer).map_err(failing(Exit::Server))

@@ -11,6 +11,7 @@ use super::local::check_files;
 use super::output::{Hint, after_reply, print_reply};
 use super::printable::without_controls;
 use super::progress::Progress;
+use super::stop::told_to_stop;
 use crate::app::ChatInput;
 use crate::config::Env;
 use crate::domain::RunId;
@@ -41,12 +42,64 @@ pub(super) fn client() -> Result<reqwest::Client, reqwest::Error> {
     }
 }
 
+/// Asks a question and prints the reply. A signal that ends the program cancels the run.
 pub(super) async fn ask(
     env: &Env,
     server: &str,
     question: &ChatInput,
     hint: Option<&Hint>,
     mut progress: Progress,
+) -> Done {
+    let mut run = None;
+    let done = tokio::select! {
+        done = asked((env, server), question, hint, &mut progress, &mut run) => Some(done),
+        () = told_to_stop() => None,
+    };
+    progress.finish();
+    match (done, run) {
+        (Some(done), _) => done,
+        (None, Some(run)) => Err(interrupted(env, server, run).await),
+        (None, None) => {
+            let why = "interrupted before the server named a run; if it accepted the question, the run goes on";
+            Err(fail(Exit::Interrupted, why))
+        }
+    }
+}
+
+/// Cancels a run on the server, unless a further signal ends the program.
+async fn interrupted(env: &Env, server: &str, run: RunId) -> Exit {
+    let goes_on = || format!("run {run} may go on: {server}/api/runs/{run}");
+    tokio::select! {
+        cancelled = cancel(env, server, run) => match cancelled {
+            Ok(true) => fail(Exit::Interrupted, format!("run {run} was cancelled")),
+            Ok(false) => {
+                let why = format!("run {run} ended before it could be cancelled");
+                fail(Exit::Interrupted, format!("{why}: {server}/api/runs/{run}"))
+            }
+            Err(_) => fail(Exit::Interrupted, goes_on()),
+        },
+        () = told_to_stop() => fail(Exit::Interrupted, goes_on()),
+    }
+}
+
+/// Cancels a run. Returns false if it has ended.
+async fn cancel(env: &Env, server: &str, run: RunId) -> Result<bool, Exit> {
+    let client = client().map_err(failing(Exit::Unexpected))?;
+    let request = client.delete(url(server, &format!("/api/runs/{run}")));
+    let response = send(env, server, request).await?;
+    if response.status().as_u16() == 409 {
+        return Ok(false);
+    }
+    read(response).await.map(|_| true)
+}
+
+/// Asks a question, and sets `run` as soon as the server names it.
+async fn asked(
+    (env, server): (&Env, &str),
+    question: &ChatInput,
+    hint: Option<&Hint>,
+    progress: &mut Progress,
+    run: &mut Option<RunId>,
 ) -> Done {
     let unreachable = |error: &str| fail(Exit::Server, format!("{server}: {error}"));
     let request = client()
@@ -55,14 +108,15 @@ pub(super) async fn ask(
         .header("accept", "text/event-stream")
         .json(question);
     let response = send(env, server, request).await?;
-    let run = response.headers().get("x-request-id");
-    let run: Option<RunId> = run.and_then(|id| id.to_str().ok()?.parse().ok());
     if !response.status().is_success() {
         let status = response.status().as_u16();
         let problem: Value = response.json().await.unwrap_or_default();
         progress.finish();
         return Err(refused(status, &problem));
     }
+    let id = response.headers().get("x-request-id");
+    *run = id.and_then(|id| id.to_str().ok()?.parse().ok());
+    let run = *run;
     let mut pieces = response.bytes_stream();
     let mut reader = StreamReader::default();
     while let Some(piece) = pieces.next().await {
@@ -168,7 +222,7 @@ async fn send(env: &Env, server: &str, mut request: RequestBuilder) -> Result<Re
         None => check_files(env)?,
     }
     let response = request.send().await;
-    response.map_err(|error| fail(Exit::Server, format!("{server}: {error}")))
+    response.map_err(|error| fail(Exit::Server, format!("{server}: {error}"))))
 }
 
 fn refused(status: u16, problem: &Value) -> Exit {

@@ -96,6 +96,31 @@ async fn an_interrupted_run_is_cancelled_before_the_command_ends() {
 }
 
 #[tokio::test]
+async fn an_interrupted_question_to_a_server_is_cancelled_there() {
+    let cli = CommandLine::new().await;
+    let late = Fault::Latency(std::time::Duration::from_secs(20));
+    cli.provider.on("r1/*", late);
+    let app = TestApp::start(&cli.provider).await;
+    let ask = ["ask", "--server", &app.url, QUESTION];
+    let child = cli.command(&ask, &[]).spawn().unwrap();
+    in_flight(&cli.provider, 3).await;
+    let id = child.id().unwrap().to_string();
+    let kill = Command::new("kill").args(["-INT", &id]).status();
+    assert!(kill.await.unwrap().success());
+    let output = child.wait_with_output().await.unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{error}");
+    let (_, runs) = app.get("/api/runs").await;
+    let run = runs["runs"][0]["id"].as_str().unwrap();
+    assert!(
+        error.contains(&format!("run {run} was cancelled")),
+        "{error}"
+    );
+    let path = format!("/api/runs/{run}");
+    until(async || app.get(&path).await.1["state"] == "cancelled").await;
+}
+
+#[tokio::test]
 async fn a_full_standard_error_stops_no_question_and_bytes_are_no_token() {
     let cli = CommandLine::new().await;
     let full = std::fs::File::options().write(true).open("/dev/full");

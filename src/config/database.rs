@@ -21,10 +21,18 @@ impl Database {
     /// Reads `DATABASE_URL`; unset means a file in the data folder.
     ///
     /// # Errors
-    /// As [`Database::at`].
+    /// As [`Database::at`], or which file of a certificate cannot be used.
     pub fn of(env: &Env) -> Result<Self, String> {
-        let usual = || Ok(Self::Sqlite(data_folder(env).join("conclave.db")));
-        env.get("DATABASE_URL").map_or_else(usual, Self::at)
+        let Some(address) = env.get("DATABASE_URL") else {
+            return Ok(Self::Sqlite(data_folder(env).join("conclave.db")));
+        };
+        let database = Self::at(address)?;
+        if let Self::Postgres(_) = &database
+            && let Ok(url) = Url::parse(address)
+        {
+            check_files(&url, env)?;
+        }
+        Ok(database)
     }
 
     /// Reads an address: `sqlite://PATH`, `postgres://...` or `postgresql://...`.
@@ -132,6 +140,58 @@ fn check_parameters(url: &Url) -> Result<(), String> {
     }
     if hosts.iter().any(|host| host.contains(',')) {
         return Err("names more than one host".into());
+    }
+    Ok(())
+}
+
+/// The files that an address may name: the spellings of the parameter, the variable that the driver
+/// reads without it, and what the file has to contain.
+const FILES: [(&[&str], &str, &str); 3] = [
+    (
+        &["sslrootcert", "ssl-root-cert", "ssl-ca"],
+        "PGSSLROOTCERT",
+        "CERTIFICATE-----",
+    ),
+    (&["sslcert", "ssl-cert"], "PGSSLCERT", "CERTIFICATE-----"),
+    (&["sslkey", "ssl-key"], "PGSSLKEY", "PRIVATE KEY-----"),
+];
+
+/// Checks the certificates and the key of an address. The driver's errors do not name the file.
+fn check_files(url: &Url, env: &Env) -> Result<(), String> {
+    let given = |names: &[&'static str], variable: &'static str| {
+        let last = url
+            .query_pairs()
+            .filter(|(name, _)| names.contains(&&**name))
+            .last();
+        let first = names.first().copied().unwrap_or(variable);
+        let last = last.map(|(_, value)| (first, value.into_owned()));
+        last.or_else(|| Some((variable, env.get(variable)?.to_owned())))
+    };
+    let mode = given(&["sslmode", "ssl-mode"], "PGSSLMODE");
+    if mode.is_some_and(|(_, mode)| matches!(mode.as_str(), "disable" | "allow")) {
+        return Ok(());
+    }
+    let [root, certificate, key] =
+        FILES.map(|(names, variable, holds)| Some((given(names, variable)?, holds)));
+    if certificate.is_some() != key.is_some() {
+        return Err(
+            "names only one of sslcert and sslkey: a client's certificate needs its key".into(),
+        );
+    }
+    for ((name, file), holds) in [root, certificate, key].into_iter().flatten() {
+        // The driver takes such a value itself as the contents.
+        if file.trim_start().starts_with("-----BEGIN") {
+            continue;
+        }
+        let fault = match std::fs::read(&file) {
+            Ok(bytes) if String::from_utf8_lossy(&bytes).contains(holds) => continue,
+            Ok(_) if holds.starts_with("PRIVATE") => "has no private key in PEM form".to_owned(),
+            Ok(_) => "has no certificate in PEM form".to_owned(),
+            Err(error) => format!("cannot be read: {}", error.kind()),
+        };
+        return Err(format!(
+            "names a file that cannot be used: {name} {file:?} {fault}"
+        ));
     }
     Ok(())
 }

@@ -11,6 +11,9 @@ use super::Error;
 const FULL: &str = "the disk is full";
 const NO_GROWTH: &str = "its file cannot grow";
 
+/// How the standard library begins its error if a host name has no address.
+const NO_ADDRESS: &str = "failed to lookup address";
+
 /// Said of a connection that was made and then closed.
 const BROKEN: &str = "the connection to it broke";
 
@@ -67,9 +70,13 @@ impl From<sqlx::Error> for Error {
             sqlx::Error::Io(e) if e.kind() == ErrorKind::ConnectionRefused => {
                 "no server listens there".to_owned()
             }
-            // The TLS library reports an untrusted certificate in this way.
-            sqlx::Error::Io(e) if e.kind() == ErrorKind::InvalidData => {
-                "its certificate is not trusted".to_owned()
+            sqlx::Error::Io(e) if e.kind() == ErrorKind::InvalidData => of_tls(e).to_owned(),
+            sqlx::Error::Io(e) if e.kind() == ErrorKind::NotFound => {
+                "a socket or a file that its address names does not exist".to_owned()
+            }
+            // The standard library has no kind for it.
+            sqlx::Error::Io(e) if e.to_string().starts_with(NO_ADDRESS) => {
+                "the name of its host cannot be resolved".to_owned()
             }
             // A balancer that finds no primary accepts connections and closes them.
             sqlx::Error::Io(e)
@@ -84,13 +91,38 @@ impl From<sqlx::Error> for Error {
                 BROKEN.to_owned()
             }
             sqlx::Error::Io(e) => format!("input or output failed: {}", e.kind()),
-            sqlx::Error::Tls(_) => "it offers no TLS".to_owned(),
-            sqlx::Error::Configuration(_) => "its address cannot be used".to_owned(),
+            sqlx::Error::Tls(e) if e.to_string().contains("does not support TLS") => {
+                "it offers no TLS".to_owned()
+            }
+            sqlx::Error::Tls(_) => "a certificate that its address names is not valid".to_owned(),
+            sqlx::Error::Configuration(_) => "its address or its key cannot be used".to_owned(),
             sqlx::Error::Protocol(_) => "it does not speak its protocol".to_owned(),
             _ => "an unexpected answer".to_owned(),
         };
         tracing::debug!(reason = text, "the database refused");
         Error::Unavailable(text)
+    }
+}
+
+/// Describes an error of the TLS library, which the driver wraps as one of input or output.
+fn of_tls(error: &std::io::Error) -> &'static str {
+    use rustls::CertificateError as Fault;
+    let inner = error.get_ref();
+    match inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(fault)) => match fault {
+            Fault::NotValidForName | Fault::NotValidForNameContext { .. } => {
+                "its certificate is for another host name"
+            }
+            Fault::Expired | Fault::ExpiredContext { .. } => "its certificate has expired",
+            Fault::NotValidYet | Fault::NotValidYetContext { .. } => {
+                "its certificate is not valid yet"
+            }
+            _ => "its certificate is not trusted",
+        },
+        Some(rustls::Error::AlertReceived(_)) => {
+            "it refused the TLS connection: it may ask for a client's certificate"
+        }
+        _ => "its TLS connection failed",
     }
 }
 
@@ -180,8 +212,23 @@ mod tests {
                 "the database is not available: no server listens there",
                 "the database is not available: the connection to it broke",
                 "the database is not available: no connection to it could be had in time",
-                "the database is not available: its address cannot be used",
+                "the database is not available: its address or its key cannot be used",
             ]
         );
+    }
+
+    #[test]
+    fn a_refused_certificate_says_what_is_wrong_with_it() {
+        use rustls::CertificateError::{Expired, NotValidForName, UnknownIssuer};
+        for (fault, expected) in [
+            (NotValidForName, "its certificate is for another host name"),
+            (Expired, "its certificate has expired"),
+            (UnknownIssuer, "its certificate is not trusted"),
+        ] {
+            let error = rustls::Error::InvalidCertificate(fault);
+            let error = std::io::Error::new(ErrorKind::InvalidData, error);
+            let said = Error::from(sqlx::Error::Io(error)).to_string();
+            assert!(said.ends_with(expected), "{said}");
+        }
     }
 }

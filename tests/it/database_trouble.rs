@@ -247,6 +247,24 @@ async fn postgresql_errors_have_clear_messages_without_address_or_statement() {
     }
 }
 
+#[tokio::test]
+async fn a_database_that_cannot_store_every_text_is_refused() {
+    let url = postgres::fresh().await;
+    let raw = PgPool::connect(&url).await.unwrap();
+    let latin = format!("latin_{:x}", rand::random::<u64>());
+    let create = format!("CREATE DATABASE {latin} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
+    let create = sqlx::AssertSqlSafe(create);
+    sqlx::query(create).execute(&raw).await.unwrap();
+    let mut url = url::Url::parse(&url).unwrap();
+    url.set_path(&latin);
+    let refused = PostgresStore::open(url.as_str(), "one")
+        .await
+        .err()
+        .unwrap();
+    let refused = refused.to_string();
+    assert!(refused.contains("its encoding is LATIN1"), "{refused}");
+}
+
 /// Ends all other connections to the database of a raw connection.
 const CUT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                    WHERE datname = current_database() AND pid <> pg_backend_pid()";

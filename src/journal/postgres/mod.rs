@@ -80,6 +80,7 @@ impl PostgresStore {
             Ok(connection) => connection?,
             Err(_) => return Err(Error::Unavailable("it does not answer".into())),
         };
+        check_encoding(&mut connection).await?;
         Self::migrator().run(&mut connection).await?;
         connection.close().await?;
         let failover = Failover::default();
@@ -244,6 +245,19 @@ impl Database for PostgresStore {
     /// The server chooses the index from its statistics.
     fn listed(_filter: &RunFilter) -> &'static str {
         "runs"
+    }
+}
+
+/// Checks that the database stores every text. In another encoding than UTF-8, the first text with a
+/// character that it lacks would fail.
+async fn check_encoding(connection: &mut PgConnection) -> Result<(), Error> {
+    let encoding = "SELECT current_setting('server_encoding') AS encoding";
+    let row = connection.row(encoding, vec![]).await?;
+    match row.map(|row| row.text("encoding")).transpose()? {
+        Some(encoding) if encoding != "UTF8" => Err(Error::Unavailable(format!(
+            "its encoding is {encoding}: make one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::doctor;
-use super::exit::{Done, Exit, failing};
+use super::exit::{Done, Exit, fail, failing};
 use super::local::check_files;
 use super::terminal::say;
 use crate::config::{self, Env, PRESETS, Preset};
@@ -37,7 +37,12 @@ pub(super) struct InitArguments {
     no_probe: bool,
 }
 
-pub(super) async fn run(env: &Env, arguments: &InitArguments) -> Done {
+/// Writes the files. `has_config` says whether `--config` is given.
+pub(super) async fn run(env: &Env, arguments: &InitArguments, has_config: bool) -> Done {
+    if has_config {
+        let why = "init reads no config: --provider NAME chooses the models, and --global where it writes";
+        return Err(fail(Exit::Usage, why));
+    }
     // A line added after an open quote would become part of the quoted value.
     check_files(env)?;
     let (provider, keys) = chosen(env, arguments).map_err(failing(Exit::Usage))?;
@@ -169,8 +174,8 @@ fn folder(env: &Env, global: bool) -> Result<PathBuf, String> {
         .ok_or_else(|| "neither XDG_CONFIG_HOME nor HOME is set: there is no user's folder".into())
 }
 
-/// Writes the config and adds the settings to `.env`. Writes nothing if the config exists, unless
-/// forced. Returns the settings for which `.env` keeps another value.
+/// Adds the settings to `.env` and writes the config. Writes nothing if the config exists, unless
+/// forced, or if a setting cannot be written. Returns the settings for which `.env` keeps another value.
 fn write_all(
     folder: &Path,
     provider: &str,
@@ -180,11 +185,15 @@ fn write_all(
     let said = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
     std::fs::create_dir_all(folder).map_err(|error| said(folder, &error))?;
     let config = folder.join(CONFIG);
+    if config.exists() && !force {
+        let shown = config.display();
+        return Err(format!("{shown} is there already: --force replaces it"));
+    }
+    let kept = match settings {
+        [] => BTreeSet::new(),
+        _ => add_settings(&folder.join(".env"), settings, force)?,
+    };
     if config.exists() {
-        if !force {
-            let shown = config.display();
-            return Err(format!("{shown} is there already: --force replaces it"));
-        }
         let former = unused(folder);
         std::fs::rename(&config, &former).map_err(|error| said(&former, &error))?;
     }
@@ -193,10 +202,7 @@ fn write_all(
     let lines = text.lines().filter(|line| !line.contains("\"$schema\""));
     let text = lines.fold(String::new(), |all, line| all + line + "\n");
     std::fs::write(&config, text).map_err(|error| said(&config, &error))?;
-    if settings.is_empty() {
-        return Ok(BTreeSet::new());
-    }
-    add_settings(&folder.join(".env"), settings, force)
+    Ok(kept)
 }
 
 /// Returns an unused file name for the former config.
@@ -283,6 +289,14 @@ mod tests {
         assert_eq!(mode & 0o777, PRIVATE);
         assert!(add_settings(&file, &keys, true).unwrap().is_empty());
         assert!(text().contains("OPENAI_API_KEY='k$1'"));
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_written_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = [("OPENAI_API_KEY".to_owned(), "it's".to_owned())];
+        assert!(write_all(folder.path(), "openai", &key, false).is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -122,6 +122,7 @@ enum Command {
         command: token::TokenCommand,
     },
     /// Write a config and `.env` for the provider whose key is set or given, and probe its models.
+    /// It reads no config, so it refuses --config.
     Init(init::InitArguments),
     /// Check the configuration, or print its schema.
     Config {
@@ -203,7 +204,7 @@ async fn run() -> Exit {
         Command::Restore(arguments) => restore::run(&env, arguments).await,
         Command::Token { command } => token::run(&env, command).await,
         Command::Config { command } => config::run(&env, &command),
-        Command::Init(arguments) => init::run(&env, &arguments).await,
+        Command::Init(init) => init::run(&env, &init, arguments.config.is_some()).await,
         Command::Doctor(arguments) => doctor::run(&env, arguments.offline).await,
         Command::Health(arguments) => health::run(&env, arguments).await,
         Command::Completions { shell } => {

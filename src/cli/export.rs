@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 use super::backup::private_file;
 use super::exit::{Done, Exit, fail};
@@ -23,12 +25,29 @@ pub(super) struct ExportArguments {
     /// Write to this new file, readable by you only, and not to standard output.
     #[arg(long, short)]
     output: Option<PathBuf>,
-    /// Only runs accepted at or after this time, such as 2026-11-01T00:00:00Z.
-    #[arg(long)]
+    /// Only runs accepted on or after this day (UTC) or time: 2026-11-01, 2026-11-01T12:00:00Z.
+    #[arg(long, value_name = "DAY|TIME", value_parser = moment)]
     since: Option<Timestamp>,
     /// Only runs of this user.
     #[arg(long)]
     user: Option<String>,
+}
+
+/// Reads a time, or a day as its midnight in UTC.
+fn moment(given: &str) -> Result<Timestamp, String> {
+    let midnight = || {
+        Some(
+            given
+                .parse::<Date>()
+                .ok()?
+                .to_zoned(TimeZone::UTC)
+                .ok()?
+                .timestamp(),
+        )
+    };
+    let moment = given.parse().ok().or_else(midnight);
+    moment
+        .ok_or_else(|| "a day such as 2026-11-01 or a time such as 2026-11-01T12:00:00Z".to_owned())
 }
 
 pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
@@ -122,4 +141,20 @@ async fn write(
     }
     output.flush().map_err(Failed::Output)?;
     Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_begins_at_midnight_utc() {
+        let read = |given: &str| moment(given).map(|at| at.to_string());
+        assert_eq!(read("2026-11-01"), Ok("2026-11-01T00:00:00Z".into()));
+        assert_eq!(
+            read("2026-11-01T12:00:00+02:00"),
+            Ok("2026-11-01T10:00:00Z".into())
+        );
+        assert!(read("November").unwrap_err().contains("2026-11-01"));
+    }
 }

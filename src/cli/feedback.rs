@@ -4,19 +4,19 @@ use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 
 use super::exit::{Done, Exit, fail};
-use super::local::open;
+use super::recorded::{Journals, find};
 use super::remote;
 use super::terminal::say;
 use crate::app::{FeedbackRefused, give_feedback};
 use crate::clock::Clock;
 use crate::config::Env;
-use crate::domain::RunId;
+use crate::domain::{RunId, RunKind};
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("verdict").required(true).args(["positive", "negative"])))]
 pub(super) struct FeedbackArguments {
-    /// The run's id.
-    run: RunId,
+    /// The run: its id, the first characters of its id, or `last`.
+    run: String,
     /// The reply was right and useful.
     #[arg(long)]
     positive: bool,
@@ -39,10 +39,13 @@ pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Done {
         comment,
         server,
     } = arguments;
-    if let Some(server) = server {
+    let kind = Some(RunKind::Chat);
+    let (run, journals) = find(env, server.as_deref(), &run, kind).await?;
+    let Journals::Here(store) = journals else {
+        let server = server.as_deref().unwrap_or_default();
         let body = json!({ "positive": positive, "comment": comment });
         let path = format!("/api/runs/{run}/feedback");
-        let answer = remote::post(env, &server, &path, &body).await?;
+        let answer = remote::post(env, server, &path, &body).await?;
         let number = answer.get("number").and_then(Value::as_u64);
         thanks(run, number.unwrap_or(1));
         let taught_by = answer.pointer("/learned/runId").and_then(Value::as_str);
@@ -52,8 +55,8 @@ pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Done {
             trust(taught_by, confidence);
         }
         return Ok(());
-    }
-    let (store, now) = (open(env).await?, Clock::System.now());
+    };
+    let now = Clock::System.now();
     match give_feedback(&*store, now, run, positive, comment.as_deref()).await {
         Ok(noted) => {
             thanks(run, u64::from(noted.feedback.number));

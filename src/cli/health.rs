@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::exit::{Done, Exit, fail, failing};
 use super::local::check_files;
-use super::remote::client;
+use super::remote::{client, why};
 use super::terminal::say;
 use crate::config::Env;
 
@@ -40,7 +40,7 @@ pub(super) async fn run(env: &Env, arguments: HealthArguments) -> Done {
             return Ok(());
         }
         Ok(response) => format!("{url} answered {}", response.status()),
-        Err(error) => format!("{url}: {error}"),
+        Err(error) => format!("{url}: {}", why(&error)),
     };
     Err(fail(Exit::Server, why))
 }

@@ -18,7 +18,7 @@ const BATCH: u32 = 500;
 #[derive(Debug, Args)]
 pub(super) struct PruneArguments {
     /// Remove runs that ended longer ago than this: 90d, 12 weeks, 6 months. At least a day.
-    #[arg(long, value_name = "AGE")]
+    #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Span,
     /// Print how many runs it would be, and remove nothing.
     #[arg(long)]
@@ -54,6 +54,11 @@ async fn prune(store: &dyn AdminStore, before: Timestamp) -> Result<u64, crate::
     }
 }
 
+fn age(given: &str) -> Result<Span, String> {
+    let age = given.parse();
+    age.map_err(|_| "an age has a unit, such as 90d, 12 weeks or 6 months".to_owned())
+}
+
 /// Returns the moment `age` before now. Runs younger than a day are refused. They may belong to an
 /// open conversation, and they count for the day's spending limits.
 fn moment(now: Timestamp, age: Span) -> Result<Timestamp, String> {
@@ -73,12 +78,13 @@ mod tests {
     #[test]
     fn an_age_is_at_least_a_day() {
         let now: Timestamp = "2026-03-31T12:00:00Z".parse().unwrap();
-        let before = |age: &str| moment(now, age.parse().unwrap()).map(|at| at.to_string());
+        let before = |given: &str| moment(now, age(given).unwrap()).map(|at| at.to_string());
         assert_eq!(before("90d"), Ok("2025-12-31T12:00:00Z".into()));
         assert_eq!(before("1 month"), Ok("2026-02-28T12:00:00Z".into()));
         assert_eq!(before("24h"), Ok("2026-03-30T12:00:00Z".into()));
         for young in ["23h", "0d", "-5d"] {
             assert!(before(young).is_err(), "{young}");
         }
+        assert!(age("90").unwrap_err().contains("90d"));
     }
 }

@@ -45,16 +45,30 @@ impl RunArgument {
         env: &'a Env,
         kind: Option<RunKind>,
     ) -> Result<(Recorded, Journals<'a>), Exit> {
-        let journals = match &self.server {
-            Some(server) => Journals::There { env, server },
-            None => Journals::Here(open(env).await?),
-        };
-        let id = journals.named(&self.run, kind).await?;
+        let server = self.server.as_deref();
+        let (id, journals) = find(env, server, &self.run, kind).await?;
         let recorded = journals.read(id).await?;
         let recorded =
             recorded.ok_or_else(|| fail(Exit::Refused, format!("there is no run {id}")))?;
         Ok((recorded, journals))
     }
+}
+
+/// Finds the run that the words on the command line mean, and where its journal is.
+///
+/// # Errors
+/// The exit code, after the error was printed.
+pub(super) async fn find<'a>(
+    env: &'a Env,
+    server: Option<&'a str>,
+    run: &str,
+    kind: Option<RunKind>,
+) -> Result<(RunId, Journals<'a>), Exit> {
+    let journals = match server {
+        Some(server) => Journals::There { env, server },
+        None => Journals::Here(open(env).await?),
+    };
+    Ok((journals.named(run, kind).await?, journals))
 }
 
 /// A run with its journal.

@@ -120,7 +120,7 @@ async fn asked(
     let mut pieces = response.bytes_stream();
     let mut reader = StreamReader::default();
     while let Some(piece) = pieces.next().await {
-        let read = piece.map_err(|error| error.to_string());
+        let read = piece.map_err(|error| why(&error));
         let read = read.and_then(|piece| reader.read(&piece).map_err(|error| error.to_string()));
         let events = read.map_err(|error| {
             progress.finish();
@@ -188,6 +188,28 @@ pub(super) async fn find(env: &Env, server: &str, path: &str) -> Result<Option<V
     read(response).await.map(Some)
 }
 
+/// Says why a request got no answer.
+pub(super) fn why(error: &reqwest::Error) -> String {
+    if error.is_builder() {
+        return "this is not an http or https address, such as http://127.0.0.1:8080".to_owned();
+    }
+    if error.is_timeout() {
+        return "it does not answer in time".to_owned();
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    let refused = cause
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused);
+    if refused {
+        "no service listens there".to_owned()
+    } else {
+        cause.to_string()
+    }
+}
+
 fn url(server: &str, path: &str) -> String {
     format!("{}{path}", server.trim_end_matches('/'))
 }
@@ -222,7 +244,7 @@ async fn send(env: &Env, server: &str, mut request: RequestBuilder) -> Result<Re
         None => check_files(env)?,
     }
     let response = request.send().await;
-    response.map_err(|error| fail(Exit::Server, format!("{server}: {error}"))))
+    response.map_err(|error| fail(Exit::Server, format!("{server}: {}", why(&error))))
 }
 
 fn refused(status: u16, problem: &Value) -> Exit {

@@ -35,6 +35,8 @@ async fn a_run_is_named_by_its_id_a_unique_prefix_or_last() {
         assert_eq!(cli.run(&["show", name]).await.0, 0);
         let replayed = cli.run(&["replay", name, "--json"]).await;
         assert!(replayed.1.contains(&ids[0]), "{name}");
+        let noted = cli.run(&["feedback", name, "--positive"]).await;
+        assert!(noted.1.contains(&ids[0]), "{name}: {}", noted.2);
     }
     let ambiguous = cli.run(&["show", &ids[0][..2]]).await;
     let said = ambiguous.2;

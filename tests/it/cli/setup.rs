@@ -66,6 +66,30 @@ async fn the_check_of_the_config_reports_prompts_with_all_else() {
 }
 
 #[tokio::test]
+async fn an_address_at_which_no_service_answers_is_said_plainly() {
+    let folder = TempDir::new().unwrap();
+    for (server, expected) in [
+        ("foo", "foo/health: this is not an http or https address"),
+        ("http://127.0.0.1:1", "/health: no service listens there"),
+    ] {
+        let health = conclave(folder.path(), &["health", "--server", server], &[]);
+        let (code, _, error) = run(health).await;
+        assert_eq!(code, 8);
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn init_refuses_a_config_to_read() {
+    let folder = TempDir::new().unwrap();
+    let init = ["init", "--config", "openai", "--no-probe"];
+    let (code, _, error) = run(conclave(folder.path(), &init, &[("OPENAI_API_KEY", "k")])).await;
+    assert_eq!(code, 2);
+    assert!(error.contains("--provider NAME"), "{error}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
 async fn doctor_probes_what_a_run_would_use() {
     let cli = CommandLine::new().await;
     cli.provider.reply_with("*", json!({ "sum": 5 }));

@@ -141,7 +141,7 @@ async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result
     let ending = loop {
         let entry = tokio::select! {
             entry = entries.next() => entry,
-            () = &mut stop => {
+            _ = &mut stop => {
                 progress.finish();
                 break cancelled(app, run).await?;
             }
@@ -170,7 +170,7 @@ pub(super) async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     let finished = tokio::select! {
         finished = app.finished(run) => finished,
         () = tokio::time::sleep(PATIENCE) => Ok(None),
-        () = told_to_stop() => Ok(None),
+        _ = told_to_stop() => Ok(None),
     };
     match finished {
         Ok(Some(finished)) => Ok(finished.ending),

@@ -143,7 +143,7 @@ impl Service<'_> {
                 let server = server.as_deref().unwrap_or_default();
                 tokio::select! {
                     answer = remote::post(self.env, server, path, &body) => answer?,
-                    () = told_to_stop() => {
+                    _ = told_to_stop() => {
                         let why = "interrupted; the server names a run only at its end, so this one goes on";
                         return Err(fail(Exit::Interrupted, format!("{why}: {server}/api/runs?kind=all")));
                     }
@@ -278,7 +278,7 @@ async fn answered(app: &App, api: &Router, path: &str, body: &Value) -> Result<V
     let request = request.map_err(failing(Exit::Unexpected))?;
     let response = tokio::select! {
         Ok(response) = api.clone().oneshot(request) => response,
-        () = told_to_stop() => return Err(interrupted(app).await),
+        _ = told_to_stop() => return Err(interrupted(app).await),
     };
     let status = response.status().as_u16();
     let bytes = to_bytes(response.into_body(), usize::MAX).await;
@@ -343,7 +343,7 @@ async fn line() -> Result<String, Exit> {
     });
     tokio::select! {
         Ok(read) = line => read.map_err(failing(Exit::Unexpected)),
-        () = told_to_stop() => Err(fail(Exit::Interrupted, "nothing more is executed")),
+        _ = told_to_stop() => Err(fail(Exit::Interrupted, "nothing more is executed")),
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) async fn ask(
     let mut run = None;
     let done = tokio::select! {
         done = asked((env, server), question, hint, &mut progress, &mut run) => Some(done),
-        () = told_to_stop() => None,
+        _ = told_to_stop() => None,
     };
     progress.finish();
     match (done, run) {
@@ -78,7 +78,7 @@ async fn interrupted(env: &Env, server: &str, run: RunId) -> Exit {
             }
             Err(_) => fail(Exit::Interrupted, goes_on()),
         },
-        () = told_to_stop() => fail(Exit::Interrupted, goes_on()),
+        _ = told_to_stop() => fail(Exit::Interrupted, goes_on()),
     }
 }
 

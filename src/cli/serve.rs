@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::{Done, Exit, fail, failing};
 use super::local::start;
 use super::seats;
+use super::stop::told_to_stop;
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{self, Env};
@@ -59,7 +59,7 @@ async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Don
     tokio::pin!(serving);
     tokio::select! {
         result = &mut serving => return result.map_err(failing(Exit::Unexpected)),
-        name = terminated() => tracing::info!(signal = name, "shutting down: runs in flight are finished first"),
+        name = told_to_stop() => tracing::info!(signal = name, "shutting down: runs in flight are finished first"),
     }
     // From here on new questions are refused with an explanation. First the runs in flight end,
     // then the listener closes.
@@ -74,7 +74,7 @@ async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Don
     tokio::select! {
         ((), _) = async { tokio::join!(drained, &mut serving) } => tracing::info!("all runs have ended"),
         () = closed => tracing::info!("all runs have ended; connections that are still open are cut"),
-        name = terminated() => {
+        name = told_to_stop() => {
             tracing::warn!(signal = name, "stopping at once: unfinished runs are taken over later");
             // Its registration at the database stays, so the next process sees at once that this one
             // has ended.
@@ -101,18 +101,5 @@ fn raise_open_files() {
     match rlimit::increase_nofile_limit(u64::MAX) {
         Ok(limit) => tracing::debug!(limit, "files that may be open"),
         Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
-    }
-}
-
-/// Waits for SIGTERM or SIGINT.
-async fn terminated() -> &'static str {
-    let term = signal(SignalKind::terminate());
-    let interrupt = signal(SignalKind::interrupt());
-    match (term, interrupt) {
-        (Ok(mut term), Ok(mut interrupt)) => tokio::select! {
-            _ = term.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
-        },
-        _ => std::future::pending().await,
     }
 }

@@ -1,20 +1,31 @@
-//! The signals that end the program.
+//! Waits for a signal that ends the program.
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 
-/// Waits for a signal that ends the program: SIGINT, SIGTERM, or SIGHUP of a closed terminal, unless
-/// `nohup` had it ignored.
-pub(super) async fn told_to_stop() {
-    let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+/// Waits for a signal that ends the program, and returns its name: SIGINT, SIGTERM, or SIGHUP of a
+/// closed terminal, unless `nohup` had it ignored.
+pub(super) async fn told_to_stop() -> &'static str {
+    let mut kinds = vec![
+        ("SIGINT", SignalKind::interrupt()),
+        ("SIGTERM", SignalKind::terminate()),
+    ];
     if !ignores_hangup() {
-        kinds.push(SignalKind::hangup());
+        kinds.push(("SIGHUP", SignalKind::hangup()));
     }
-    let mut signals: Vec<Signal> = kinds.into_iter().flat_map(signal).collect();
-    let each: Vec<_> = signals.iter_mut().map(|it| Box::pin(it.recv())).collect();
-    if each.is_empty() {
+    let waits: Vec<_> = kinds
+        .into_iter()
+        .filter_map(|(name, kind)| Some((name, signal(kind).ok()?)))
+        .map(|(name, mut signal)| {
+            Box::pin(async move {
+                signal.recv().await;
+                name
+            })
+        })
+        .collect();
+    if waits.is_empty() {
         return std::future::pending().await;
     }
-    futures_util::future::select_all(each).await;
+    futures_util::future::select_all(waits).await.0
 }
 
 /// True if the process was started with SIGHUP ignored, as far as the system says it.

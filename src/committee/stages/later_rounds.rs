@@ -16,7 +16,9 @@ use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::config::RoleModel;
 use crate::domain::{Agent, AgentReport, Earmark, Judgement, Resolution, Role, Usd};
 use crate::journal::step::{RoundStep, SkipStep};
-use crate::journal::{AgentFinished, AgentOutcome, Event, RoundSkipped, RoundStarted, SkipReason, Transcript};
+use crate::journal::{
+    AgentFinished, AgentOutcome, Event, RoundSkipped, RoundStarted, SkipReason, Transcript,
+};
 
 /// The least share of its first output limit that an agent may use when it reports again.
 const MIN_SHARE: f64 = 0.5;

@@ -70,6 +70,7 @@ impl Prompts {
                 detail,
             }));
         }
+        problems.sort();
         if !problems.is_empty() {
             return Err(Problems(problems));
         }

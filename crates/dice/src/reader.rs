@@ -78,7 +78,9 @@ impl Reader {
     /// # Errors
     /// If the text is longer than [`MAX_CHARS`].
     pub fn of(text: &str) -> Result<Self> {
-        let chars: Vec<char> = text.chars().collect();
+        // The mathematical sign of a subtraction.
+        let plain = |c| if c == '\u{2212}' { '-' } else { c };
+        let chars: Vec<char> = text.chars().map(plain).collect();
         if chars.len() > MAX_CHARS {
             let detail = format!("an expression has at most {MAX_CHARS} characters");
             return Err(ParseError {

@@ -32,6 +32,13 @@ pub struct Written {
 }
 
 impl Written {
+    /// Returns the dice with the number of repetitions: `6#4d6kh3`.
+    pub fn notation(&self) -> String {
+        let times = self.times.map(|times| format!("{times}#"));
+        // "2d6+3." may end a sentence.
+        times.unwrap_or_default() + self.expression.text().trim_end_matches('.')
+    }
+
     /// Returns the dice if all of the text is notation.
     ///
     /// # Errors
@@ -135,6 +142,46 @@ fn compares_several_dice(root: &Node) -> bool {
         _ => false,
     };
     several && operator.compares()
+}
+
+/// Finds the dice inside a text, in order. Only its first [`crate::MAX_CHARS`] characters are read.
+/// Dice with a sign of their own are no dice here.
+pub fn inside(text: &str) -> Vec<Written> {
+    let signs = ['+', '-', '\u{2212}'];
+    let begins = |c: char| c.is_alphanumeric() || matches!(c, '(' | '[') || signs.contains(&c);
+    let has_dice = |dice: &Written| dice.expression.has_dice();
+    let mut found = vec![];
+    let mut left: String = text.chars().take(crate::MAX_CHARS).collect();
+    while let Some(start) = left.find(begins) {
+        let from = left.split_off(start);
+        let word = from.split_whitespace().next().unwrap_or_default();
+        let behind = from.get(word.len()..).unwrap_or_default();
+        let alone = word.trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
+        // "At level 6 2d8" has no repetitions.
+        let is_other = alone.parse::<u32>().is_ok()
+            && behind
+                .trim_start()
+                .starts_with(|c: char| c.is_ascii_digit());
+        let dice = if is_other || word.starts_with(signs) {
+            None
+        } else {
+            let whole = written(&from, Place::Explicit).ok().filter(has_dice);
+            let bare = alone.trim_matches(|c: char| !c.is_alphanumeric());
+            let lone = |word| written(word, Place::Explicit).and_then(Written::complete);
+            whole.map(|dice| (dice.words.clone(), dice)).or_else(|| {
+                let lone = lone(alone).or_else(|_| lone(bare)).ok().filter(has_dice)?;
+                Some((behind.to_owned(), lone))
+            })
+        };
+        left = match dice {
+            Some((rest, dice)) => {
+                found.push(dice);
+                rest
+            }
+            None => behind.to_owned(),
+        };
+    }
+    found
 }
 
 impl Reader {

@@ -187,7 +187,7 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
 
 /// What a sheet is created with, if words could be its name or parts of it.
 const CREATE_USAGE: &str = "say it like this: /sheet create name: Aria class: rogue level: 3 dex: 16; a name of \
-     several words stands in quotation marks";
+     several words, or of digits alone, stands in quotation marks";
 
 /// Returns options as on a command line: `--expr 2d6+3`, `--ability DEX --dc 15`.
 fn dashed(text: &str) -> Vec<(&str, &str)> {

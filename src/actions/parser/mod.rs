@@ -17,7 +17,7 @@ mod rolls;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
 
 use super::commands::Action;
@@ -231,9 +231,16 @@ fn sheets(text: &str) -> Option<Found> {
 /// Reads a name with an ancestry, a class and a level: "Aria", "Aria the rogue", "Sir Kay, a level 3
 /// fighter", "Thalia, elf ranger level 3".
 fn character(text: &str) -> Option<Value> {
-    let captures = ["text.character", "text.quoted"]
-        .into_iter()
-        .find_map(|name| regex(name).captures(text.trim()))?;
+    let text = text.trim();
+    // A number alone is no name.
+    let is_name = |captures: &Captures<'_>| {
+        let name = captures.name("name");
+        name.is_some_and(|name| name.as_str().contains(char::is_alphabetic))
+    };
+    let captures = regex("text.character")
+        .captures(text)
+        .filter(is_name)
+        .or_else(|| regex("text.quoted").captures(text))?;
     let level = captures.name("level").or(captures.name("after"));
     // "Aria, please" names no class.
     let has = |name: &str| captures.name(name).is_some();

@@ -364,6 +364,57 @@ fn what_is_not_understood_is_named() {
 }
 
 #[test]
+fn a_word_with_digits_hyphens_apostrophes_and_dots_is_a_name() {
+    for name in [
+        "R2D2",
+        "Char1",
+        "HK-47",
+        "C-3PO",
+        "D'Artagnan",
+        "7of9",
+        "T.J.",
+        "x.y",
+        "Zoë2",
+    ] {
+        for text in [
+            format!("/sheet create {name}"),
+            format!("/sheet create name: {name}"),
+            format!("/sheet create --name {name} --level 2"),
+            format!("create a character named {name}"),
+            format!("create a character named {name} the droid"),
+            format!("show the sheet of {name}"),
+        ] {
+            let found = command(&text).unwrap_or_else(|| panic!("{text}: {:?}", read(&text)));
+            assert_eq!(found.1["name"], name, "{text}");
+        }
+    }
+    assert_eq!(command("create character BB-8").unwrap().1["name"], "BB-8");
+    assert_eq!(
+        command("create a character named Aria.").unwrap().1["name"],
+        "Aria"
+    );
+    assert_eq!(
+        command("/sheet create \"Agent 47\"").unwrap().1["name"],
+        "Agent 47"
+    );
+    assert_eq!(
+        command("/sheet create name: \"47\"").unwrap().1["name"],
+        "47"
+    );
+    for text in [
+        "/sheet create 47",
+        "/sheet create name: 47",
+        "/sheet create +5",
+        "/sheet create Thorin STR16 DEX12",
+    ] {
+        assert!(matches!(read(text), ParsedMessage::Wrong { .. }), "{text}");
+    }
+    for text in ["create a character named 47", "make a sheet for dnd5e"] {
+        assert_eq!(read(text), ParsedMessage::Unclear, "{text}");
+    }
+}
+
+#[test]
 fn every_pattern_compiles_and_is_used() {
     let sources = concat!(
         include_str!("mod.rs"),

@@ -326,6 +326,21 @@ impl Sheet {
         problems
     }
 
+    /// Checks that the hit points are at most their maximum. Sheets that were stored without this
+    /// check stay readable.
+    ///
+    /// # Errors
+    /// If they are more.
+    pub fn check_hit_points(&self) -> Result<(), String> {
+        match &self.hit_points {
+            Some(HitPoints { current, max }) if current > max => Err(format!(
+                "{current} hit points are more than their maximum, {max}: write --hp {max} --maxhp {max}, or --hp \
+                 {current} --maxhp {current}"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns (score - 10) / 2, rounded down.
     pub fn modifier(&self, ability: Ability) -> i64 {
         self.abilities

@@ -39,6 +39,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn execute(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Refusal> {
+    sheet.check_hit_points().map_err(Refusal::invalid)?;
     let row = facts
         .sheets
         .iter()

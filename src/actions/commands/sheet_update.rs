@@ -31,9 +31,16 @@ pub(super) fn command() -> Command {
         schema: partial_schema,
         read: |arguments| {
             let update: SheetUpdateArguments = read(arguments)?;
-            let changes = update.0.keys().any(|key| key != "name");
-            if !changes {
-                return Err("say what changes: /sheet update --level 4 --hp 21".into());
+            match (update.0.len(), update.0.get("name")) {
+                (0, _) => return Err("say what changes: /sheet update --level 4 --hp 21".into()),
+                (1, Some(name)) => {
+                    let name = sanitize(name.as_str().unwrap_or("Aria"));
+                    return Err(format!(
+                        "the name of a sheet cannot change, it only says which sheet changes: /sheet update --name {name} \
+                         --level 4. For another name, create a sheet with it and delete the old one"
+                    ));
+                }
+                _ => {}
             }
             // The parts are checked on a sheet that has nothing else.
             let mut blank = json!({ "name": "-", "hitPoints": { "current": 0, "max": 0 } });
@@ -111,6 +118,9 @@ pub(super) fn execute(
     if !problems.is_empty() {
         return Err(Refusal::invalid(problems.join("; ")));
     }
+    if arguments.0.contains_key("hitPoints") {
+        sheet.check_hit_points().map_err(Refusal::invalid)?;
+    }
     let stored = json!(sheet);
     check_room(&stored, Some(&row.sheet), facts)?;
     let name = sanitize(&row.name);
@@ -162,6 +172,21 @@ mod tests {
             sheet,
             json!({ "name": "Aria", "level": 4, "abilities": { "str": 8, "dex": 18, "con": 10, "int": 10, "wis": 10, "cha": 10 }, "hitPoints": { "current": 20, "max": 20 } })
         );
+    }
+
+    #[test]
+    fn hit_points_are_at_most_their_maximum() {
+        for (patch, fits) in [
+            (json!({ "hitPoints": { "current": 30 } }), false),
+            (json!({ "hitPoints": { "max": 5 } }), false),
+            (json!({ "hitPoints": { "current": 30, "max": 30 } }), true),
+            (json!({ "hitPoints": { "current": -3 } }), true),
+        ] {
+            assert_eq!(updated(patch.clone()).is_ok(), fits, "{patch}");
+        }
+        let refused = updated(json!({ "hitPoints": { "current": 30 } })).unwrap_err();
+        let message = "30 hit points are more than their maximum, 20: write --hp 20 --maxhp 20, or --hp 30 --maxhp 30";
+        assert_eq!(refused.message, message);
     }
 
     #[test]

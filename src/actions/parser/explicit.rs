@@ -169,7 +169,10 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
         CommandName::SheetShow | CommandName::SheetUse | CommandName::SheetDelete => {
             json!({ "name": rest })
         }
-        CommandName::SheetUpdate => sheet_parts(rest).unwrap_or_else(|| json!({})),
+        CommandName::SheetUpdate => match sheet_parts(rest) {
+            Ok(parts) => parts,
+            Err(problem) => return wrong(command, problem),
+        },
         CommandName::SheetList | CommandName::MemoryList if rest.is_empty() => json!({}),
         CommandName::SheetList | CommandName::MemoryList => match rest.parse::<u32>() {
             Ok(page) => json!({ "page": page }),
@@ -196,7 +199,10 @@ fn dashed(text: &str) -> Vec<(&str, &str)> {
         .map(str::trim)
         .filter(|part| !part.is_empty());
     parts
-        .map(|part| part.split_once(char::is_whitespace).unwrap_or((part, "")))
+        .map(|part| {
+            let ends = |c: char| c == '=' || c.is_whitespace();
+            part.split_once(ends).unwrap_or((part, ""))
+        })
         .collect()
 }
 
@@ -219,7 +225,7 @@ fn keyed(command: CommandName, text: &str) -> Option<(&str, Vec<(&str, &str)>)> 
     }
     let is_understood = match command {
         Check => checks::words(text, true).is_ok(),
-        SheetUpdate => sheet_parts(text).is_some(),
+        SheetUpdate => sheet_parts(text).is_ok(),
         _ => false,
     };
     if is_understood || !keys.iter().any(|(_, key)| is_known(key)) {
@@ -272,7 +278,10 @@ fn options(command: CommandName, before: &str, pairs: &[(&str, &str)]) -> Parsed
             return wrong(command, CREATE_USAGE);
         }
         let is_first = if is_sheet {
-            sheet_part(&mut found, &name, value)
+            match part_value(command, &name, value) {
+                Ok(value) => insert_part(&mut found, &name, value),
+                Err(problem) => return wrong(command, problem),
+            }
         } else {
             let value = option_value(&name, value);
             found.insert(name, value).is_none()
@@ -303,40 +312,62 @@ fn sheet_key(part: &str) -> bool {
     Ability::named(part).is_some() || matches!(part, "hp" | "maxhp" | "ac")
 }
 
-/// Adds a part of a sheet: `--level 4`, `--dex 18`, `--hp 21`, `--ac 15`, `--class wizard`. Returns
-/// false if the sheet had the part.
-fn sheet_part(sheet: &mut Map<String, Value>, part: &str, text: &str) -> bool {
-    let text = text.trim_matches(['"', '\u{201c}', '\u{201d}']);
-    let value = match (part, text.parse::<i64>()) {
-        ("proficiencies" | "expertise" | "inventory", _) => {
-            json!(text.split(',').map(str::trim).collect::<Vec<_>>())
-        }
-        (_, Ok(number)) => json!(number),
-        _ => json!(text),
-    };
-    let lower = part.to_lowercase();
-    let (outer, inner) = match (lower.as_str(), Ability::named(&lower)) {
+/// Returns where a sheet has a part that is a number, or `None` for other parts.
+fn number_part(part: &str) -> Option<(&'static str, Option<&'static str>)> {
+    let part = part.to_lowercase();
+    Some(match (part.as_str(), Ability::named(&part)) {
         (_, Some(ability)) => ("abilities", Some(ability.into_str())),
-        ("hp", _) => ("hitPoints", Some("current")),
+        ("hp" | "hitpoints", _) => ("hitPoints", Some("current")),
         ("maxhp", _) => ("hitPoints", Some("max")),
-        ("ac", _) => ("armorClass", None),
+        ("ac" | "armorclass", _) => ("armorClass", None),
         ("level", _) => ("level", None),
-        _ => (part, None),
-    };
-    let parts = match inner {
-        None => Some(sheet),
-        Some(_) => sheet
-            .entry(outer)
-            .or_insert_with(|| json!({}))
-            .as_object_mut(),
-    };
-    let key = inner.unwrap_or(outer).to_owned();
-    parts.is_some_and(|parts| parts.insert(key, value).is_none())
+        _ => return None,
+    })
 }
 
-/// Reads parts of a sheet with their numbers: `hp 24`, `level 4, dex 18`. Returns `None` if a word is
-/// not understood.
-pub(super) fn sheet_parts(text: &str) -> Option<Value> {
+/// Returns the value of a part of a sheet: `--level 4`, `--dex 18`, `--class wizard`.
+///
+/// # Errors
+/// If the part is a number and the text is none, or has a sign: players mean a change by it.
+fn part_value(command: CommandName, part: &str, text: &str) -> Result<Value, String> {
+    let text = text.trim_matches(['"', '\u{201c}', '\u{201d}']);
+    if matches!(part, "proficiencies" | "expertise" | "inventory") {
+        return Ok(json!(text.split(',').map(str::trim).collect::<Vec<_>>()));
+    }
+    if number_part(part).is_none() {
+        return Ok(json!(text));
+    }
+    if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) {
+        return Ok(json!(text.parse().unwrap_or(i64::MAX)));
+    }
+    let start = match command {
+        CommandName::SheetCreate => "/sheet create --name Aria",
+        _ => "/sheet update",
+    };
+    let example = if part == "level" { 4 } else { 15 };
+    Err(format!(
+        "{part} is a whole number without a sign, which replaces the old one: {start} --{part} {example}"
+    ))
+}
+
+/// Adds a part to a sheet. Returns false if the sheet had the part.
+fn insert_part(sheet: &mut Map<String, Value>, part: &str, value: Value) -> bool {
+    let (outer, inner) = number_part(part).unwrap_or((part, None));
+    let Some(inner) = inner else {
+        return sheet.insert(outer.to_owned(), value).is_none();
+    };
+    let parts = sheet.entry(outer).or_insert_with(|| json!({}));
+    parts
+        .as_object_mut()
+        .is_some_and(|parts| parts.insert(inner.to_owned(), value).is_none())
+}
+
+/// Reads parts of a sheet with their numbers: `hp 24`, `level 4, dex 18`. Only behind "to" may a
+/// number be negative.
+///
+/// # Errors
+/// What is not understood.
+pub(super) fn sheet_parts(text: &str) -> Result<Value, String> {
     let mut text = text.to_lowercase().replace([',', '=', ':'], " ");
     for (long, short) in [
         ("max hit points", "maxhp"),
@@ -347,14 +378,24 @@ pub(super) fn sheet_parts(text: &str) -> Option<Value> {
     ] {
         text = text.replace(long, short);
     }
+    let command = CommandName::SheetUpdate;
     let mut sheet = Map::new();
-    let mut words = text.split_whitespace().filter(|word| *word != "to");
+    let mut words = text.split_whitespace().peekable();
     while let Some(part) = words.next() {
-        let number = words.next().filter(|word| word.parse::<i64>().is_ok())?;
-        let is_known = part == "level" || sheet_key(part);
-        if !is_known || !sheet_part(&mut sheet, part, number) {
-            return None;
+        if part != "level" && !sheet_key(part) {
+            return Err(format!(
+                "{part:?} is no part of a sheet that is a number; say it like this: /sheet update --hp 21 --class wizard"
+            ));
+        }
+        let is_set_to = words.next_if_eq(&"to").is_some();
+        let number = words.next().unwrap_or_default();
+        let value = match number.parse::<i64>() {
+            Ok(negative) if is_set_to && negative < 0 => json!(negative),
+            _ => part_value(command, part, number)?,
+        };
+        if !insert_part(&mut sheet, part, value) {
+            return Err(format!("{part} is said twice"));
         }
     }
-    Some(Value::Object(sheet))
+    Ok(Value::Object(sheet))
 }

@@ -194,8 +194,11 @@ fn sheets(text: &str) -> Option<Found> {
     }
     if let Some(captures) = regex("text.set").captures(text) {
         let part = |name: &str| captures.name(name).map_or("", |part| part.as_str());
-        let changed = format!("{}{} {}", part("part"), part("ability"), part("value"));
-        return Some((CommandName::SheetUpdate, explicit::sheet_parts(&changed)?));
+        let changed = format!("{}{} to {}", part("part"), part("ability"), part("value"));
+        return Some((
+            CommandName::SheetUpdate,
+            explicit::sheet_parts(&changed).ok()?,
+        ));
     }
     for (pattern, command) in [
         ("text.switch", CommandName::SheetUse),

@@ -414,6 +414,39 @@ fn a_word_with_digits_hyphens_apostrophes_and_dots_is_a_name() {
     }
 }
 
+/// Players mean a change by a sign, but the number is set.
+#[test]
+fn a_number_of_a_sheet_has_no_sign() {
+    for (text, named) in [
+        ("/sheet update --hp +5", "/sheet update --hp 15"),
+        ("/sheet update --hp -3", "/sheet update --hp 15"),
+        ("/sheet update --level +1", "/sheet update --level 4"),
+        ("/sheet update ac=+2", "/sheet update --ac 15"),
+        ("/sheet set dex \u{2212}2", "/sheet update --dex 15"),
+        (
+            "/sheet create Bo dex: +3",
+            "/sheet create --name Aria --dex 15",
+        ),
+    ] {
+        let ParsedMessage::Wrong { problem, .. } = read(text) else {
+            panic!("{text}: {:?}", read(text));
+        };
+        let sign = "is a whole number without a sign, which replaces the old one: ";
+        assert!(
+            problem.ends_with(&format!("{sign}{named}")),
+            "{text}: {problem}"
+        );
+    }
+    assert_eq!(
+        command("set my hp to -3").unwrap().1,
+        json!({ "hitPoints": { "current": -3 } })
+    );
+    assert_eq!(
+        command("/sheet update --hp=15").unwrap().1,
+        json!({ "hitPoints": { "current": 15 } })
+    );
+}
+
 #[test]
 fn every_pattern_compiles_and_is_used() {
     let sources = concat!(

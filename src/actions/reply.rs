@@ -1,5 +1,7 @@
 //! The response to an action, in one of three shapes.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -150,16 +152,29 @@ pub struct Choice {
 /// Minimum confidence of a proposal that is offered without further readings.
 pub const SURE_ENOUGH: f64 = 0.5;
 
-/// The message to a text in which no command was found.
-pub const UNKNOWN: &str = "I do not know which command you mean; I read English. Say \"help\" to see what I can do, and write /do before what your \
-     character does.";
-
 /// The message if the proposal timed out or the action did not complete.
-pub const TOO_SLOW: &str = "That took me too long to work out, and nothing was done. Try a plain command, such as \"roll 1d20\", or say \"help\".";
+pub const TOO_SLOW: &str = "That took me too long to work out, and nothing was done. Plain commands need no model and are \
+     quick.";
 
 /// The message if the model's provider failed.
-pub const UNAVAILABLE: &str = "I cannot reach the model that would work this out, and nothing was done. Plain commands work, such as \
-     \"roll 1d20\". Try again later.";
+pub const UNAVAILABLE: &str = "I cannot reach the model that would work this out, and nothing was done. Plain commands work \
+     without it. Try again later.";
+
+/// Returns the message to a text in which no command was found. It names only allowed commands.
+pub fn not_understood(text: &str, allowed: &BTreeSet<CommandName>) -> String {
+    parser::hint(text, allowed).unwrap_or_else(|| {
+        let has = |command| allowed.contains(&command);
+        let how = match (has(CommandName::Help), has(CommandName::Do)) {
+            (true, true) => {
+                " Say \"help\" to see what I can do, and write /do before what your character does."
+            }
+            (true, false) => " Say \"help\" to see what I can do.",
+            (false, true) => " Write /do before what your character does.",
+            (false, false) => "",
+        };
+        format!("I do not know which command you mean; I read English.{how}")
+    })
+}
 
 impl Reply {
     /// Returns the reply to a command that a rule found and that was executed.
@@ -259,9 +274,8 @@ impl Reply {
     }
 
     /// Returns the reply to a text in which no command was found.
-    pub fn unknown(text: &str) -> Self {
-        let message = parser::hint(text).unwrap_or_else(|| UNKNOWN.to_owned());
-        Self::declined("unknown_intent", message)
+    pub fn unknown(text: &str, allowed: &BTreeSet<CommandName>) -> Self {
+        Self::declined("unknown_intent", not_understood(text, allowed))
     }
 
     /// Returns the outcome that the journal records.

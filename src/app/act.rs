@@ -256,6 +256,7 @@ impl App {
         let mut facts = Inputs {
             id: asked.id.to_string(),
             offered_at: asked.intake.confirms.and_then(RunId::made_at),
+            allowed: asked.rules.commands.clone(),
             ..Inputs::default()
         };
         if action.stores() {
@@ -263,7 +264,7 @@ impl App {
             facts.bytes_left = self.config.policy.actions.user_bytes.saturating_sub(used);
         }
         match action.needs() {
-            Requirements::Nothing => facts.allowed.clone_from(&asked.rules.commands),
+            Requirements::Nothing => {}
             Requirements::Sheets => facts.sheets = self.store.sheets(&owner).await?,
             Requirements::MemoryCount => {
                 facts.memory_count = self.store.memory_count(&owner).await?;

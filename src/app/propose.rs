@@ -40,12 +40,12 @@ impl App {
         let proposer = &policy.actions.proposer;
         let too_long = asked.question.message.chars().count() > MAX_PROPOSED_CHARS;
         if !proposer.enabled || too_long || asked.rules.proposable().is_empty() {
-            let reply = Reply::unknown(&asked.question.message);
+            let reply = Reply::unknown(&asked.question.message, &asked.rules.commands);
             return self.finish(asked, vec![], &reply).await;
         }
         if proposer.provider.is_none() {
             let events = vec![Event::Proposed(Box::new(declined_by_stub()))];
-            let reply = Reply::unknown(&asked.question.message);
+            let reply = Reply::unknown(&asked.question.message, &asked.rules.commands);
             return self.finish(asked, events, &reply).await;
         }
         if self.runner.is_draining() {
@@ -129,11 +129,11 @@ impl App {
             Interpretation::Unreadable(why) => {
                 tracing::warn!("the proposal cannot be read");
                 record_verdict(run, gates::unreadable(why)).await?;
-                Reply::unknown(&asked.question.message)
+                Reply::unknown(&asked.question.message, &asked.rules.commands)
             }
             Interpretation::Nothing(cause) => {
                 tracing::warn!(cause, "there is no proposal");
-                Reply::unknown(&asked.question.message)
+                Reply::unknown(&asked.question.message, &asked.rules.commands)
             }
             Interpretation::Unavailable(cause) => {
                 tracing::warn!(cause, "the proposer's provider fails");
@@ -214,7 +214,10 @@ impl App {
         run.record(Event::Proposed(Box::new(proposed.clone())))
             .await?;
         if !ok {
-            return Ok(Reply::unknown(&asked.question.message));
+            return Ok(Reply::unknown(
+                &asked.question.message,
+                &asked.rules.commands,
+            ));
         }
         let Checked {
             verdicts,
@@ -268,7 +271,10 @@ impl App {
             action::others(proposed, rules, policy, first)
         });
         let action = match action {
-            None => Err(Reply::unknown(&asked.question.message)),
+            None => Err(Reply::unknown(
+                &asked.question.message,
+                &asked.rules.commands,
+            )),
             // In shadow mode a proposal that passes is recorded but not executed.
             Some(action) => {
                 match action::permitted(&action, asked, if execute { "execute" } else { "offer" }) {
@@ -306,7 +312,12 @@ impl App {
         let facts = match self.facts(action, asked).await {
             Ok(facts) => facts,
             Err(Rejected::Journal(error)) => return Err(error.into()),
-            Err(_) => return Ok(Reply::unknown(&asked.question.message)),
+            Err(_) => {
+                return Ok(Reply::unknown(
+                    &asked.question.message,
+                    &asked.rules.commands,
+                ));
+            }
         };
         let done = match execute(action, &facts, run.accepted().seed) {
             Ok(done) => done,

@@ -51,7 +51,7 @@ pub(super) fn execute(
     };
     if listed.is_empty() {
         let message = format!(
-            "There is no command \"{}\" here.",
+            "There is no command \"{}\" here. Say \"help\" to see all that there are.",
             sanitize(wanted.as_deref().unwrap_or(""))
         );
         return Err(Refusal::not_found(message));

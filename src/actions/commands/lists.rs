@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Action, Command, CommandOutcome, Inputs, NO_SHEET, SideEffect, read, schema};
+use super::{Action, Command, CommandOutcome, Inputs, SideEffect, read, schema};
 use crate::actions::sanitize::sanitize;
 use crate::domain::{CommandName, Scope};
 
@@ -88,7 +88,7 @@ pub(super) fn list_sheets(page: PageArguments, facts: &Inputs) -> CommandOutcome
         .collect();
     let mut lines: Vec<String> = shown.iter().map(line).collect();
     if all == 0 {
-        lines.push(NO_SHEET.to_owned());
+        lines.push(facts.no_sheet());
     }
     lines.extend(page.footer(all, "/sheet list"));
     CommandOutcome::saying(json!({ "text": lines.join("\n"), "sheets": shown, "count": all }))
@@ -139,7 +139,8 @@ pub(super) fn list_memories(page: PageArguments, facts: &Inputs) -> CommandOutco
         .map(|(number, row)| format!("{number}. {}", sanitize(&row.content)))
         .collect();
     if all == 0 {
-        lines.push("Nothing is remembered for you yet. Say: remember that ...".into());
+        let how = facts.advice(CommandName::MemoryAdd, "Say: remember that ...");
+        lines.push(format!("Nothing is remembered for you yet.{how}"));
     }
     lines.extend(page.footer(all, "/memory list"));
     CommandOutcome::saying(json!({ "text": lines.join("\n"), "memories": shown, "count": all }))

@@ -36,7 +36,12 @@ pub(super) fn command() -> Command {
         read: |arguments| {
             let read: MemoryAddArguments = read(arguments)?;
             Ok(Action::MemoryAdd(MemoryAddArguments {
-                content: text_of("content", &read.content, 2000)?,
+                content: text_of(
+                    "a memory",
+                    &read.content,
+                    2000,
+                    "/memory add the duke hates dogs",
+                )?,
             }))
         },
     }
@@ -53,7 +58,7 @@ pub(super) fn execute(
         return Err(Refusal::too_many(message));
     }
     let content = arguments.content.clone();
-    check_bytes(content.len() as u64, facts.bytes_left)?;
+    check_bytes(content.len() as u64, facts.bytes_left, facts)?;
     let result = json!({ "id": facts.id, "text": format!("Remembered: {}", sanitize(&content)), "content": content });
     Ok(CommandOutcome::changing(result, Effect::Memory { content }))
 }

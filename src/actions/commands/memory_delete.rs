@@ -58,7 +58,12 @@ pub(super) fn command() -> Command {
         read: |arguments| {
             let read: MemoryDeleteArguments = read(arguments)?;
             Ok(Action::MemoryDelete(MemoryDeleteArguments {
-                memory: text_of("memory", &read.memory, 500)?,
+                memory: text_of(
+                    "this",
+                    &read.memory,
+                    500,
+                    "/memory delete 3, /memory delete swordfish",
+                )?,
                 content: read.content,
             }))
         },
@@ -98,16 +103,21 @@ fn found<'a>(
     match &facts.memories[..] {
         [row] => Ok(row),
         [] => Err(Refusal::not_found(format!(
-            "Nothing is remembered under \"{}\". See: /memory list",
-            sanitize(&arguments.memory)
+            "Nothing is remembered under \"{}\".{}",
+            sanitize(&arguments.memory),
+            facts.advice(CommandName::MemoryList, "See: /memory list")
         ))),
         several => {
             let lines: Vec<String> = several
                 .iter()
                 .map(|row| format!("- {}", sanitize(&row.content)))
                 .collect();
+            let number = facts.advice(
+                CommandName::MemoryList,
+                "Or name it by its number in /memory list.",
+            );
             let message = format!(
-                "Several memories fit, such as:\n{}\nName one by its number in /memory list, or by a word that only it has.",
+                "Several memories fit, such as:\n{}\nName one by a word that only it has.{number}",
                 lines.join("\n")
             );
             Err(Refusal::invalid(message))

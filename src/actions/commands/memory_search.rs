@@ -78,7 +78,7 @@ pub(super) fn command() -> Command {
         read: |arguments| {
             let read: MemorySearchArguments = read(arguments)?;
             Ok(Action::MemorySearch(MemorySearchArguments {
-                query: text_of("query", &read.query, 500)?,
+                query: text_of("a search", &read.query, 500, "/memory search duke")?,
             }))
         },
     }

@@ -6,6 +6,7 @@ mod lists;
 mod memory_add;
 mod memory_delete;
 mod memory_search;
+mod named_check;
 mod narrate;
 mod ooc;
 mod roll;
@@ -76,16 +77,16 @@ pub fn named(name: &str) -> Option<CommandName> {
 
 static INSIDE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)(?:^|\s)([/!]([a-z]+))\b"));
 
-/// Returns a known command inside a text, up to the end of its line. Commands are read only at the
-/// beginning.
-pub fn command_inside(text: &str) -> Option<&str> {
+/// Returns a known command inside a text, with what is written up to the end of its line. Commands
+/// are read only at the beginning.
+pub fn command_inside(text: &str) -> Option<(CommandName, &str)> {
     let mut found = INSIDE.captures_iter(text);
-    let sign = found.find_map(|captures| {
-        named(&captures.get(2)?.as_str().to_lowercase())?;
-        captures.get(1)
+    let (command, sign) = found.find_map(|captures| {
+        let command = named(&captures.get(2)?.as_str().to_lowercase())?;
+        Some((command, captures.get(1)?))
     })?;
     let line = text.get(sign.start()..)?.lines().next()?;
-    Some(line.trim_end_matches(['*', '_', ' ']))
+    Some((command, line.trim_end_matches(['*', '_', ' '])))
 }
 
 /// The side effect of a command.
@@ -275,8 +276,29 @@ pub struct Inputs {
     pub memory_count: u64,
     /// The bytes that the user may still store.
     pub bytes_left: u64,
-    /// The allowed commands, for `help`.
+    /// The allowed commands.
     pub allowed: BTreeSet<CommandName>,
+}
+
+impl Inputs {
+    /// Returns a sentence that names a command, behind a space, or nothing if the command is not
+    /// allowed.
+    fn advice(&self, command: CommandName, sentence: &str) -> String {
+        if self.allowed.contains(&command) {
+            format!(" {sentence}")
+        } else {
+            String::new()
+        }
+    }
+
+    /// Returns what a user without a sheet is told.
+    fn no_sheet(&self) -> String {
+        let how = "Say: create a character named Aria the rogue";
+        format!(
+            "You have no sheet yet.{}",
+            self.advice(CommandName::SheetCreate, how)
+        )
+    }
 }
 
 /// The result of a command.
@@ -333,14 +355,7 @@ impl Refusal {
             message: message.into(),
         }
     }
-
-    fn no_sheet() -> Self {
-        Self::not_found(NO_SHEET)
-    }
 }
-
-/// What a user without a sheet is told.
-const NO_SHEET: &str = "You have no sheet yet. Say: create a character named Aria the rogue";
 
 /// Executes a command. Pure: the dice come from `seed`, the stored data from `facts`, and the
 /// journal writes the effect.
@@ -394,12 +409,19 @@ fn schema<T: JsonSchema>() -> Value {
     schemars::schema_for!(T).to_value()
 }
 
-/// Returns the trimmed text, or an error if its length is out of bounds.
-fn text_of(name: &str, text: &str, most: usize) -> Result<String, String> {
+/// Returns the trimmed text.
+///
+/// # Errors
+/// If it is empty: `example` says how to write it. If it is longer than `most` characters.
+fn text_of(name: &str, text: &str, most: usize, example: &str) -> Result<String, String> {
     let text = text.trim();
-    let chars = text.chars().count();
-    if chars == 0 || chars > most || text.contains('\0') {
-        return Err(format!("{name} has 1 to {most} characters"));
+    if text.is_empty() {
+        return Err(format!("say it like this: {example}"));
+    }
+    if text.chars().count() > most || text.contains('\0') {
+        return Err(format!(
+            "{name} has at most {most} characters, and no null character"
+        ));
     }
     Ok(text.to_owned())
 }

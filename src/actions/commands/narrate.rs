@@ -4,23 +4,18 @@
 //! No word list decides what a character does. A check is made only if the text names it: a skill,
 //! an ability with "check" or "save", or "attack".
 
-use std::collections::BTreeSet;
-use std::sync::LazyLock;
-
-use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::check::{self, Advantage, Throw};
+use super::check::{self, Throw};
+use super::named_check::{NamedCheck, advantage, difficulties, named_checks, not_counted};
 use super::{
     Action, Command, CommandOutcome, Inputs, SideEffect, command_inside, read, schema, text_of,
 };
 use crate::actions::sanitize::sanitize;
-use crate::actions::sheet::{Ability, Sheet, Skill};
 use crate::domain::{CommandName, Scope};
-use crate::text::{one_line, pattern};
-use conclave_dice::Expression;
+use crate::text::one_line;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -54,200 +49,19 @@ pub(super) fn command() -> Command {
                 return Err("name one DC or AC, not several".into());
             }
             Ok(Action::Do(DoArguments {
-                text: text_of("deed", &read.text, 2000)?,
+                text: text_of(
+                    "the text",
+                    &read.text,
+                    2000,
+                    "/do climb the tower, athletics DC 12",
+                )?,
             }))
         },
     }
 }
 
-/// A check that a text names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NamedCheck {
-    Skill(Skill),
-    Ability(Ability),
-    Save(Ability),
-    Attack(Attack),
-}
-
-/// What an attack is made with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Attack {
-    Unspecified,
-    Melee,
-    Ranged,
-    Spell,
-}
-
-/// Returns every check that a text names, once each, in order. A part between punctuation names a
-/// check if it begins with it, and another behind "and". So "I don't attack" names none.
-fn named_checks(text: &str) -> Vec<NamedCheck> {
-    let lower = text.to_lowercase().replace("_of_", " of ");
-    let mut checks = vec![];
-    for part in lower.split([',', ';', ':', '.', '!', '?', '(', ')', '*', '\n', '_']) {
-        let words: Vec<&str> = part
-            .split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}')))
-            .filter(|word| !word.is_empty())
-            .collect();
-        for (at, words) in words.split(|word| *word == "and").enumerate() {
-            let opening = words
-                .iter()
-                .take_while(|word| OPENING.contains(word))
-                .count();
-            let named = match words.get(opening..).unwrap_or_default() {
-                [kind @ ("melee" | "ranged" | "spell"), rest @ ..] => check_at(&[*kind], rest),
-                words => check_at(&[], words),
-            };
-            match named {
-                Some(check) if !checks.contains(&check) => checks.push(check),
-                None if at == 0 && opening < words.len() => break,
-                _ => {}
-            }
-        }
-    }
-    checks
-}
-
-/// Words that may stand before the name of a check in its part of the text.
-const OPENING: [&str; 10] = [
-    "i", "then", "make", "makes", "roll", "rolls", "a", "an", "with", "using",
-];
-
-/// Returns the check whose name begins with the first of `words`.
-fn check_at(before: &[&str], words: &[&str]) -> Option<NamedCheck> {
-    let skill = Skill::ALL.into_iter().find(|(_, name, _)| {
-        let mut name = name.split(' ').enumerate();
-        name.all(|(at, part)| words.get(at) == Some(&part))
-    });
-    if let Some((skill, ..)) = skill {
-        return Some(NamedCheck::Skill(skill));
-    }
-    match words {
-        [name, "save" | "saves", ..] | [name, "saving", "throw" | "throws", ..] => {
-            Ability::named(name).map(NamedCheck::Save)
-        }
-        [name, "check", ..] => Ability::named(name).map(NamedCheck::Ability),
-        ["attack" | "attacks", ..] => Some(NamedCheck::Attack(match before.last() {
-            Some(&"melee") => Attack::Melee,
-            Some(&"ranged") => Attack::Ranged,
-            Some(&"spell") => Attack::Spell,
-            _ => Attack::Unspecified,
-        })),
-        _ => None,
-    }
-}
-
-impl Attack {
-    /// Returns its name and its ability: the highest of the sheet among those that it allows, or
-    /// the first without a sheet.
-    fn with(self, sheet: Option<&Sheet>) -> (&'static str, Ability) {
-        let (name, abilities): (_, &[Ability]) = match self {
-            Attack::Unspecified => ("attack", &[Ability::Str, Ability::Dex]),
-            Attack::Melee => ("melee attack", &[Ability::Str, Ability::Dex]),
-            Attack::Ranged => ("ranged attack", &[Ability::Dex]),
-            Attack::Spell => ("spell attack", &[Ability::Int, Ability::Wis, Ability::Cha]),
-        };
-        let modifier = |ability: Ability| sheet.map_or(0, |sheet| sheet.modifier(ability));
-        let best = abilities
-            .iter()
-            .copied()
-            .rev()
-            .max_by_key(|ability| modifier(*ability))
-            .unwrap_or(Ability::Str);
-        (name, best)
-    }
-}
-
-impl NamedCheck {
-    /// Returns its title, its ability, and how often the proficiency counts.
-    fn with(self, sheet: Option<&Sheet>) -> (String, Ability, i64) {
-        let times = |name: &str| sheet.map_or(0, |sheet| sheet.times(name));
-        match self {
-            NamedCheck::Skill(skill) => (
-                format!("{} ({})", skill.ability().title(), skill.title()),
-                skill.ability(),
-                times(skill.title()),
-            ),
-            NamedCheck::Ability(ability) => (ability.title().to_owned(), ability, 0),
-            NamedCheck::Save(ability) => (
-                format!("{} saving throw", ability.title()),
-                ability,
-                sheet.map_or(0, |sheet| check::save_proficiency(sheet, ability)),
-            ),
-            NamedCheck::Attack(attack) => {
-                let (name, ability) = attack.with(sheet);
-                (
-                    format!("{} ({name})", ability.title()),
-                    ability,
-                    times("attack"),
-                )
-            }
-        }
-    }
-
-    /// Returns how a text names it.
-    fn name(self) -> String {
-        match self {
-            NamedCheck::Skill(skill) => skill.title().to_owned(),
-            NamedCheck::Ability(ability) => format!("{} check", ability.into_str()),
-            NamedCheck::Save(ability) => format!("{} save", ability.into_str()),
-            NamedCheck::Attack(attack) => attack.with(None).0.to_owned(),
-        }
-    }
-
-    /// Returns the outcome. Without a DC, a skill or an ability has fixed tiers. A save or an
-    /// attack has no outcome then, because it depends on the target.
-    fn outcome(self, total: i64, dc: Option<i64>) -> Option<&'static str> {
-        match (dc, self) {
-            (Some(dc), _) if total >= dc => Some("a success"),
-            (Some(_), _) => Some("a failure"),
-            (None, NamedCheck::Skill(_) | NamedCheck::Ability(_)) => Some(tier(total)),
-            (None, NamedCheck::Save(_) | NamedCheck::Attack(_)) => None,
-        }
-    }
-}
-
-fn tier(total: i64) -> &'static str {
-    match total {
-        20.. => "a great success",
-        15..=19 => "a success",
-        10..=14 => "a partial success, at some cost",
-        _ => "a failure",
-    }
-}
-
-// An underscore after it closes Markdown emphasis.
-static DIFFICULTY: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(?:dc|ac)\s*:?\s*(-?\d+)(?:_|\b)"));
-
-// "Takes advantage of" is no advantage on a roll.
-static EDGE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\b(?:(?:with|at|and)\s+(dis)?advantage|(dis)?adv|and\s+(dis))(?:_|\b)")
-});
-
-/// Returns the difficulties that a text names: "AC 15". A number that is too large for the type is
-/// the largest.
-fn difficulties(text: &str) -> BTreeSet<i64> {
-    DIFFICULTY
-        .captures_iter(text)
-        .filter_map(|captures| Some(captures.get(1)?.as_str().parse().unwrap_or(i64::MAX)))
-        .collect()
-}
-
-/// Returns the advantage that a text claims. Both kinds together cancel out.
-fn advantage(text: &str) -> Option<Advantage> {
-    let claimed: BTreeSet<bool> = EDGE
-        .captures_iter(text)
-        .map(|captures| captures.iter().skip(1).flatten().next().is_none())
-        .collect();
-    match (claimed.contains(&true), claimed.contains(&false)) {
-        (true, false) => Some(Advantage::Advantage),
-        (false, true) => Some(Advantage::Disadvantage),
-        _ => None,
-    }
-}
-
 /// Returns what the text asks for and this command does not do, one sentence each.
-fn not_done(text: &str, checks: &[NamedCheck]) -> Vec<String> {
+fn not_done(text: &str, checks: &[NamedCheck], facts: &Inputs) -> Vec<String> {
     let mut notes = vec![];
     if checks.is_empty() {
         notes.push("No skill, save or attack is named, so no dice are rolled.".to_owned());
@@ -265,21 +79,27 @@ fn not_done(text: &str, checks: &[NamedCheck]) -> Vec<String> {
             others.join(", ")
         ));
     }
-    if let Some(command) = command_inside(text) {
-        notes.push(format!(
-            "A command in a narrated action is not run; send it alone: {}",
-            sanitize(command)
-        ));
+    if let Some((command, written)) = command_inside(text) {
+        let how = if facts.allowed.contains(&command) {
+            format!("; send it alone: {}", sanitize(written))
+        } else {
+            ".".to_owned()
+        };
+        notes.push(format!("A command in a narrated action is not run{how}"));
         return notes;
     }
-    let dice = text
-        .split_whitespace()
-        .map(|word| word.trim_matches([',', '.', ';', ':', '?', '(', ')', '*', '_']))
-        .find(|word| Expression::parse(word).is_ok_and(|expression| expression.has_dice()));
-    if let Some(dice) = dice {
-        notes.push(format!(
-            "Dice in a narrated action are not rolled: /roll {dice}"
-        ));
+    notes.extend(not_counted(text));
+    let dice: Vec<String> = conclave_dice::inside(text)
+        .iter()
+        .map(|dice| format!("/roll {}", dice.notation()))
+        .collect();
+    if !dice.is_empty() {
+        let how = if facts.allowed.contains(&CommandName::Roll) {
+            format!(": {}", sanitize(&dice.join("; ")))
+        } else {
+            ".".to_owned()
+        };
+        notes.push(format!("Dice in a narrated action are not rolled{how}"));
     }
     notes
 }
@@ -315,7 +135,7 @@ pub(super) fn execute(arguments: &DoArguments, facts: &Inputs, seed: u64) -> Com
             _ => line.to_owned(),
         });
     }
-    lines.extend(not_done(text, &checks));
+    lines.extend(not_done(text, &checks, facts));
     let (outcome, mechanics) = rolled.map_or((None, Value::Null), |(outcome, mechanics)| {
         (outcome, mechanics)
     });
@@ -368,11 +188,16 @@ pub fn narration(text: &str, result: &Value, scene: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::named_check::tier;
     use super::*;
 
     fn done(text: &str) -> Value {
         let arguments = DoArguments { text: text.into() };
-        execute(&arguments, &Inputs::default(), 7).result
+        let facts = Inputs {
+            allowed: CommandName::ALL.into(),
+            ..Inputs::default()
+        };
+        execute(&arguments, &facts, 7).result
     }
 
     #[test]
@@ -388,71 +213,8 @@ mod tests {
                 "{said}"
             );
         }
-        assert_eq!(
-            command_inside("reads and/or writes /etc/hosts, wow!s"),
-            None
-        );
-    }
-
-    #[test]
-    fn only_a_check_that_is_named_is_found() {
-        let skill = |skill| vec![NamedCheck::Skill(skill)];
-        for (text, expected) in [
-            ("sneaks past the guard (stealth)", skill(Skill::Stealth)),
-            (
-                "picks the lock, Sleight of Hand",
-                skill(Skill::SleightOfHand),
-            ),
-            ("sleight_of_hand", skill(Skill::SleightOfHand)),
-            (
-                "jumps aside, DEX save",
-                vec![NamedCheck::Save(Ability::Dex)],
-            ),
-            (
-                "resists: wisdom saving throw",
-                vec![NamedCheck::Save(Ability::Wis)],
-            ),
-            (
-                "lifts the gate, strength check",
-                vec![NamedCheck::Ability(Ability::Str)],
-            ),
-            (
-                "attacks the goblin",
-                vec![NamedCheck::Attack(Attack::Unspecified)],
-            ),
-            (
-                "ranged attack on the archer",
-                vec![NamedCheck::Attack(Attack::Ranged)],
-            ),
-            (
-                "stealth, then athletics, then stealth",
-                vec![
-                    NamedCheck::Skill(Skill::Stealth),
-                    NamedCheck::Skill(Skill::Athletics),
-                ],
-            ),
-            ("sneaks past the guard", vec![]),
-            ("hits the ogre with a club", vec![]),
-            ("saves the child", vec![]),
-            ("sleight of foot", vec![]),
-        ] {
-            assert_eq!(named_checks(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn an_attack_is_made_with_the_ability_that_its_kind_asks_for() {
-        let sheet: Sheet = serde_json::from_value(
-            json!({ "name": "Kay", "abilities": { "str": 8, "dex": 16, "wis": 14 } }),
-        )
-        .unwrap();
-        let with = |attack: Attack, sheet: Option<&Sheet>| attack.with(sheet).1;
-        assert_eq!(with(Attack::Melee, Some(&sheet)), Ability::Dex);
-        assert_eq!(with(Attack::Spell, Some(&sheet)), Ability::Wis);
-        assert_eq!(
-            [Attack::Melee, Attack::Ranged, Attack::Spell].map(|attack| with(attack, None)),
-            [Ability::Str, Ability::Dex, Ability::Int]
-        );
+        let none = command_inside("reads and/or writes /etc/hosts, wow!s");
+        assert_eq!(none, None);
     }
 
     #[test]
@@ -467,7 +229,19 @@ mod tests {
             assert!(!dice(both).contains("advantage: d20"), "{both}");
         }
         assert!(dice("_stealth disadv_").contains("with disadvantage: d20 ("));
-        assert!(dice("_stealth DC 14_").contains("against DC 14"));
+        for difficulty in [
+            "DC 14",
+            "dc=14",
+            "DC of 14",
+            "vs 14",
+            "vs. 14",
+            "against DC 14",
+            "difficulty 14",
+        ] {
+            let text = format!("_stealth {difficulty}_");
+            assert!(dice(&text).contains("against DC 14"), "{text}");
+        }
+        assert!(!dice("attack against 3 goblins").contains("DC"));
         assert!(!dice("takes advantage of the dark, stealth").contains("with advantage"));
         assert!(!dice("stealth with advantage and with disadvantage").contains("advantage"));
         let read = |text: &str| Action::read(CommandName::Do, json!({ "deed": text }));
@@ -529,6 +303,18 @@ mod tests {
             (
                 "climb the wall and attack",
                 "No skill, save or attack is named, so no dice are rolled.",
+            ),
+            (
+                "sneaks, stealth +5 with advantage",
+                "Not counted: +5. A narrated action takes no modifier.",
+            ),
+            (
+                "dex save - 2",
+                "Not counted: - 2. A narrated action takes no modifier.",
+            ),
+            (
+                "stealth 15, quietly",
+                "Not counted: 15. A difficulty is written like this: DC 15",
             ),
             (
                 "attack for 1d8+2.",

@@ -29,7 +29,7 @@ pub(super) fn command() -> Command {
         read: |arguments| {
             let read: OocArguments = read(arguments)?;
             Ok(Action::Ooc(OocArguments {
-                remark: text_of("remark", &read.remark, 2000)?,
+                remark: text_of("a remark", &read.remark, 2000, "/ooc who brings snacks?")?,
             }))
         },
     }

@@ -57,9 +57,12 @@ pub(super) fn execute(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, R
     let name = sanitize(&sheet.name);
     if known && bare {
         let how = "/sheet create {\"name\": ..., \"abilities\": {...}}";
+        let change = facts.advice(
+            CommandName::SheetUpdate,
+            "To change parts of it: /sheet update.",
+        );
         let message = format!(
-            "There is a sheet of {name} already. To change parts of it: /sheet update. To replace it, give the \
-             whole sheet: {how}"
+            "There is a sheet of {name} already.{change} To replace it, give the whole sheet: {how}"
         );
         return Err(Refusal::invalid(message));
     }
@@ -90,19 +93,26 @@ pub(super) fn check_room(
 ) -> Result<(), Refusal> {
     let bytes = |sheet: &Value| sheet.to_string().len() as u64;
     let freed = before.map_or(0, bytes);
-    check_bytes(bytes(sheet), facts.bytes_left.saturating_add(freed))
+    check_bytes(bytes(sheet), facts.bytes_left.saturating_add(freed), facts)
 }
 
 /// Checks that `bytes` are at most the bytes that are left.
 ///
 /// # Errors
 /// If they are more.
-pub(super) fn check_bytes(bytes: u64, left: u64) -> Result<(), Refusal> {
+pub(super) fn check_bytes(bytes: u64, left: u64, facts: &Inputs) -> Result<(), Refusal> {
     if bytes <= left {
         return Ok(());
     }
+    let memories = facts.advice(
+        CommandName::MemoryDelete,
+        "To delete a memory: /memory delete duke.",
+    );
+    let sheets = facts.advice(
+        CommandName::SheetDelete,
+        "To delete a sheet: /sheet delete Aria.",
+    );
     Err(Refusal::too_many(format!(
-        "This needs {bytes} bytes, and {left} are left for your sheets and memories. Delete some first: \
-         /memory list, /memory delete, /sheet delete"
+        "This needs {bytes} bytes, and {left} are left for your sheets and memories.{memories}{sheets}"
     )))
 }

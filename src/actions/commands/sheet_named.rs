@@ -22,9 +22,9 @@ pub struct SheetNamedArguments {
     pub name: String,
 }
 
-fn named(arguments: Value) -> Result<SheetNamedArguments, String> {
+fn named(arguments: Value, example: &str) -> Result<SheetNamedArguments, String> {
     let read: SheetNamedArguments = read(arguments)?;
-    let name = text_of("name", &read.name, MAX_NAME_CHARS)?;
+    let name = text_of("a name", &read.name, MAX_NAME_CHARS, example)?;
     Ok(SheetNamedArguments { name })
 }
 
@@ -36,7 +36,7 @@ pub(super) fn switch() -> Command {
         reach: SideEffect::WritesOwn,
         examples: &["/sheet use Aria"],
         schema: schema::<SheetNamedArguments>,
-        read: |arguments| Ok(Action::SheetUse(named(arguments)?)),
+        read: |arguments| Ok(Action::SheetUse(named(arguments, "/sheet use Aria")?)),
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) fn deletion() -> Command {
         reach: SideEffect::WritesOwn,
         examples: &["/sheet delete Aria"],
         schema: schema::<SheetNamedArguments>,
-        read: |arguments| Ok(Action::SheetDelete(named(arguments)?)),
+        read: |arguments| Ok(Action::SheetDelete(named(arguments, "/sheet delete Aria")?)),
     }
 }
 

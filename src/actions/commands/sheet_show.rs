@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::check::sheet_of;
-use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema};
+use super::check::{no_sheet_of, sheet_of};
+use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema, text_of};
 use crate::actions::sanitize::sanitize;
-use crate::actions::sheet::{Ability, Sheet};
+use crate::actions::sheet::{Ability, MAX_NAME_CHARS, Sheet};
 use crate::domain::{CommandName, Scope};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,13 +29,9 @@ pub(super) fn command() -> Command {
         examples: &["show my sheet", "/sheet show Aria"],
         schema: schema::<SheetShowArguments>,
         read: |arguments| {
-            let read: SheetShowArguments = read(arguments)?;
-            if read
-                .name
-                .as_ref()
-                .is_some_and(|name| name.chars().count() > 80)
-            {
-                return Err("a name has at most 80 characters".into());
+            let mut read: SheetShowArguments = read(arguments)?;
+            if let Some(name) = &mut read.name {
+                *name = text_of("a name", name, MAX_NAME_CHARS, "/sheet show Aria")?;
             }
             Ok(Action::SheetShow(read))
         },
@@ -46,10 +42,24 @@ pub(super) fn execute(
     arguments: &SheetShowArguments,
     facts: &Inputs,
 ) -> Result<CommandOutcome, Refusal> {
-    let sheet = sheet_of(facts, arguments.name.as_deref())?.ok_or_else(Refusal::no_sheet)?;
+    let name = arguments.name.as_deref();
+    let sheet = sheet_of(facts, name).map_err(|_| unknown(facts, name.unwrap_or_default()))?;
+    let sheet = sheet.ok_or_else(|| Refusal::not_found(facts.no_sheet()))?;
     Ok(CommandOutcome::saying(
         json!({ "text": written(&sheet), "name": sanitize(&sheet.name), "sheet": sheet }),
     ))
+}
+
+/// Returns the refusal of a name that no sheet has. Its first word may be meant as a command:
+/// `/sheet rename Bo Bob`.
+fn unknown(facts: &Inputs, name: &str) -> Refusal {
+    let first = name.split_whitespace().next().unwrap_or_default();
+    let also = if first.chars().all(char::is_lowercase) {
+        format!(", and there is no command \"/sheet {first}\"")
+    } else {
+        String::new()
+    };
+    no_sheet_of(facts, name, &also)
 }
 
 fn written(sheet: &Sheet) -> String {

@@ -106,7 +106,10 @@ pub(super) fn execute(
     let named = arguments.0.get("name").and_then(Value::as_str);
     let row = match named {
         Some(name) => check::row_of(facts, name)?,
-        None => facts.sheets.first().ok_or_else(Refusal::no_sheet)?,
+        None => facts
+            .sheets
+            .first()
+            .ok_or_else(|| Refusal::not_found(facts.no_sheet()))?,
     };
     let mut merged = row.sheet.clone();
     merge(&mut merged, &Value::Object(arguments.0.clone()));

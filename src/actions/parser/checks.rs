@@ -6,13 +6,18 @@ use super::{Found, nearest, regex};
 use crate::actions::sheet::{Ability, Skill};
 use crate::domain::CommandName;
 
+/// How a check is written.
+pub(super) const USAGE: &str = "/check dex 15, /check stealth with advantage";
+
+/// How a saving throw is written.
+pub(super) const SAVE_USAGE: &str = "/save dex 15, /save wis with advantage";
+
 /// Names of several words, and the one word that stands for them here.
-const ONE_WORD: [(&str, &str); 5] = [
+const ONE_WORD: [(&str, &str); 4] = [
     ("sleight of hand", "sleight_of_hand"),
     ("animal handling", "animal_handling"),
     ("saving throw", "save"),
     ("difficulty class", "dc"),
-    ("dc:", "dc "),
 ];
 
 /// Words that change nothing.
@@ -75,7 +80,10 @@ fn with_purpose(text: &str, is_roll: bool, is_offered: bool) -> Option<Value> {
 /// # Errors
 /// What is not understood.
 pub(super) fn words(text: &str, explicit: bool) -> Result<Value, String> {
-    let mut text = text.to_lowercase().replace([',', '(', ')', ':'], " ");
+    let mut text = text
+        .to_lowercase()
+        .replace([',', '(', ')', ':', '='], " ")
+        .replace('\u{2212}', "-");
     for (long, short) in ONE_WORD {
         text = text.replace(long, short);
     }
@@ -93,10 +101,7 @@ pub(super) fn words(text: &str, explicit: bool) -> Result<Value, String> {
         } else if let Some(known) = option(token) {
             known
         } else if matches!(token, "dc" | "-dc" | "difficulty") {
-            while tokens
-                .next_if(|next| matches!(*next, "of" | "is" | "="))
-                .is_some()
-            {}
+            let _ = tokens.next_if(|next| matches!(*next, "of" | "is"));
             ("dc", json!(number(token, tokens.next())?))
         } else if let Some(number) = token.strip_prefix("dc").and_then(|n| n.parse::<i64>().ok()) {
             ("dc", json!(number))
@@ -189,6 +194,23 @@ fn unknown(token: &str, explicit: bool) -> String {
     format!("{token:?} is no ability, skill or option of a check{hint}")
 }
 
+/// Says why a text is no check, if it is one with a word too many or too few: "make a check", "death
+/// save", "perception check dc high".
+pub(super) fn problem(text: &str) -> Option<String> {
+    let lower = text.to_lowercase();
+    let plain = lower.trim_end_matches(['.', '!', '?']);
+    let captures = regex("check.order").captures(plain);
+    let ordered = captures.and_then(|captures| captures.name("what"));
+    let asked = ordered.map_or(plain, |what| what.as_str());
+    let named = regex("check.named").find(asked)?;
+    let check = asked.get(..named.end())?;
+    let is_short = check.len() == asked.len() && asked.split_whitespace().count() <= 3;
+    if !is_short && words(check, false).is_err() {
+        return None;
+    }
+    words(asked, false).err()
+}
+
 /// Returns the command for the first skill or ability that a text names.
 pub(super) fn mentioned(text: &str) -> Option<String> {
     let text = text.to_lowercase();
@@ -208,7 +230,17 @@ pub(super) fn mentioned(text: &str) -> Option<String> {
         "check"
     };
     let edge = edge.map(|edge| format!(" with {edge}")).unwrap_or_default();
-    Some(format!("/{command} {}{edge}", skill.or(ability)?))
+    let number = |pattern| {
+        let number = super::capture(pattern, &text)?;
+        Some(format!(" {number}"))
+    };
+    let modifier = number("check.modifier").unwrap_or_default();
+    let dc = number("check.dc").map(|dc| format!(" dc{dc}"));
+    Some(format!(
+        "/{command} {}{modifier}{edge}{}",
+        skill.or(ability)?,
+        dc.unwrap_or_default()
+    ))
 }
 
 /// Returns the skill of this name. An explicit command also takes the first letters of a name,

@@ -1,5 +1,7 @@
 //! Explicit commands: `/roll 2d6`, `/sheet create {...}`, and the spellings of other bots.
 
+use std::collections::BTreeSet;
+
 use conclave_lenient_json::Unambiguous;
 use serde_json::{Map, Value, json};
 
@@ -44,13 +46,14 @@ const PARTS: [(&str, &str); 10] = [
     ("find", "search"),
 ];
 
-/// Returns the name or spelling of a command that is nearest to a misspelt one.
-pub(super) fn nearest_name(name: &str) -> Option<&'static str> {
-    let names = CommandName::ALL.into_iter().map(|name| name.into_str());
-    nearest(
-        name,
-        names.chain(SPELLINGS.iter().map(|(spelling, _)| *spelling)),
-    )
+/// Returns the name or spelling of an allowed command that is nearest to a misspelt one.
+pub(super) fn nearest_name(name: &str, allowed: &BTreeSet<CommandName>) -> Option<&'static str> {
+    let names = CommandName::ALL
+        .into_iter()
+        .map(|name| (name.into_str(), name));
+    let known = names.chain(SPELLINGS);
+    let here = known.filter(|(_, command)| allowed.contains(command));
+    nearest(name, here.map(|(spelling, _)| spelling))
 }
 
 /// Splits off the first word, in lower case.
@@ -112,10 +115,11 @@ fn roll(text: &str) -> ParsedMessage {
 fn check(text: &str, save: bool) -> ParsedMessage {
     let command = CommandName::Check;
     let usage = if save {
-        "say it like this: /save dex 15, /save wis with advantage"
+        checks::SAVE_USAGE
     } else {
-        "say it like this: /check dex 15, /check stealth with advantage"
+        checks::USAGE
     };
+    let usage = format!("say it like this: {usage}");
     let mut arguments = match checks::words(text, true) {
         Ok(arguments) => arguments,
         Err(_) if text.is_empty() => return wrong(command, usage),

@@ -1,27 +1,72 @@
-//! What is said to a text in which no command was found, but a part of one.
+//! What is said to a text in which no command was found, but a part of one. A hint names only commands
+//! that are allowed where the text was written.
+
+use std::collections::BTreeSet;
 
 use super::explicit::{first_word, nearest_name};
-use super::{capture, checks, regex};
+use super::{capture, checks, regex, rolls};
 use crate::actions::commands::{command_inside, named};
 use crate::actions::sanitize::sanitize;
-use conclave_dice::{Place, written};
+use crate::domain::CommandName;
+use conclave_dice::{Place, Written, written};
 
-/// Returns a hint at what was not understood, if the text has a part of a command: its prefix, dice,
-/// another command's name, or words of what a command is about.
-pub fn hint(message: &str) -> Option<String> {
+/// The commands that may be named.
+type Allowed = BTreeSet<CommandName>;
+
+/// The most dice that a hint lists.
+const MAX_LISTED: usize = 10;
+
+/// What a text may be about: the pattern that finds it, and how its commands are written.
+const FORMS: [(&str, &[(CommandName, &str)]); 3] = [
+    (
+        "hint.memory",
+        &[
+            (
+                CommandName::MemorySearch,
+                "To find what is stored: /memory search duke.",
+            ),
+            (
+                CommandName::MemoryAdd,
+                "To store: /memory add the duke hates dogs.",
+            ),
+            (CommandName::MemoryList, "To see all: /memory list"),
+        ],
+    ),
+    (
+        "hint.create",
+        &[(
+            CommandName::SheetCreate,
+            "To create a sheet: /sheet create Aria, a level 3 rogue. A name of several words stands in quotation marks",
+        )],
+    ),
+    (
+        "hint.sheet",
+        &[
+            (CommandName::SheetShow, "To see your sheet: /sheet show."),
+            (
+                CommandName::SheetUpdate,
+                "To change it: /sheet update level: 4 dex: 18.",
+            ),
+            (CommandName::SheetUse, "To switch: /sheet use Bo"),
+        ],
+    ),
+];
+
+/// Returns a hint at what was not understood, if the text has a part of an allowed command: its
+/// prefix, dice, another command's name, or words of what a command is about.
+pub fn hint(message: &str, allowed: &Allowed) -> Option<String> {
     let text = message.trim();
     match text.strip_prefix(['/', '!']) {
-        Some(command) if !command.starts_with(' ') => unknown_command(command),
-        _ if text.contains('\n') => inside(text).or_else(|| misread_dice(text)),
-        _ => refused_dice(text)
-            .or_else(|| misread_dice(text))
-            .or_else(|| unknown_check(text))
-            .or_else(|| inside(text))
-            .or_else(|| about(text)),
+        Some(command) if !command.starts_with(' ') => unknown_command(command, allowed),
+        _ if text.contains('\n') => inside(text, allowed).or_else(|| misread_dice(text, allowed)),
+        _ => misread_dice(text, allowed)
+            .or_else(|| unknown_check(text, allowed))
+            .or_else(|| inside(text, allowed))
+            .or_else(|| about(text, allowed)),
     }
 }
 
-fn unknown_command(text: &str) -> Option<String> {
+fn unknown_command(text: &str, allowed: &Allowed) -> Option<String> {
     let (name, _) = first_word(text);
     let is_name = name.starts_with(char::is_alphabetic)
         && name
@@ -30,80 +75,93 @@ fn unknown_command(text: &str) -> Option<String> {
     if !is_name || named(&name).is_some() {
         return None;
     }
-    let near = nearest_name(&name).map(|near| format!(" Did you mean /{near}?"));
-    let form = form(&name).filter(|_| near.is_none());
+    let near = nearest_name(&name, allowed).map(|near| format!(" Did you mean /{near}?"));
+    let help = allowed.contains(&CommandName::Help);
+    let help = help.then_some(" Say \"help\" to see what I can do.");
+    let form = form(&name, allowed).filter(|_| near.is_none());
     Some(format!(
-        "There is no command \"{}\" here, and nothing was done.{} Say \"help\" to see what I can do.{}",
+        "There is no command \"{}\" here, and nothing was done.{}{}{}",
         sanitize(&name),
         near.unwrap_or_default(),
+        help.unwrap_or_default(),
         form.map(|form| format!(" {form}")).unwrap_or_default()
     ))
 }
 
-/// Says why dice alone are refused: "roll 10001d6".
-fn refused_dice(text: &str) -> Option<String> {
-    let word = text.split_whitespace().next_back()?;
-    let is_alone = text == word || text.eq_ignore_ascii_case(&format!("roll {word}"));
-    if !is_alone || !regex("roll.dice_first").is_match(word) {
+/// Says why dice were not rolled, as the command for them would, and which dice the text has.
+fn misread_dice(text: &str, allowed: &Allowed) -> Option<String> {
+    if !allowed.contains(&CommandName::Roll) {
         return None;
     }
-    let problem = match written(word, Place::Explicit) {
-        Err(problem) => problem,
-        Ok(dice) => dice.complete().err()?,
+    let (start, place, asked) = match rolls::ordered(text) {
+        Some((start, rest)) => (start, Place::Explicit, rest),
+        None => (0, Place::Bare, text),
     };
-    let problem = sanitize(&problem.to_string());
-    Some(format!("{problem}, so nothing was rolled."))
-}
-
-fn misread_dice(text: &str) -> Option<String> {
-    if let Ok(dice) = written(text, Place::Bare)
-        && dice.expression.has_dice()
-    {
-        let expression = dice.expression.text().to_owned();
-        let problem = dice.complete().err()?;
+    let dice = rolls::mentioned(text);
+    let alone = match dice.as_slice() {
+        [] => None,
+        [dice] => Some(format!(" To roll the dice alone: /roll {dice}")),
+        several => (several.len() <= MAX_LISTED).then(|| {
+            let several = several.join("; /roll ");
+            format!(" To roll the dice alone, one message each: /roll {several}")
+        }),
+    };
+    let unsigned = asked.trim_start_matches(['+', '-', '\u{2212}']);
+    let reading = written(asked, place);
+    let read = reading.as_ref().ok().map(Written::notation);
+    let problem = reading.and_then(Written::complete).err();
+    let problem = problem.filter(|_| regex("roll.dice_first").is_match(unsigned));
+    let Some(mut problem) = problem else {
+        let alone = sanitize(&alone?);
         return Some(format!(
-            "{}, so nothing was rolled. A comment stands behind #: /roll {expression} # comment",
-            sanitize(&problem.to_string())
+            "I do not understand all of this, so nothing was rolled; I read commands and English.{alone}"
         ));
-    }
-    let dice = text
-        .split_whitespace()
-        .filter(|word| !word.starts_with(['-', '−']))
-        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '(' | ')')))
-        .filter_map(|word| written(word, Place::Explicit).ok()?.complete().ok())
-        .find(|dice| dice.expression.has_dice())?;
+    };
+    problem.at += text.get(..start)?.chars().count();
+    let how = match (read, alone) {
+        (_, Some(alone)) if dice.len() > 1 => alone,
+        (Some(read), _) => format!(" A comment stands behind #: /roll {read} # comment"),
+        (None, _) => String::new(),
+    };
     Some(format!(
-        "I do not understand all of this, so nothing was rolled; I read commands and English. To roll the dice: \
-         /roll {}",
-        dice.expression.text()
+        "{}, so nothing was rolled.{}",
+        sanitize(&problem.to_string()),
+        sanitize(&how)
     ))
 }
 
-/// Says which word makes a text no check: "death save".
-fn unknown_check(text: &str) -> Option<String> {
-    let lower = text.to_lowercase();
-    let names_check = ["check", "save", "saving throw"]
-        .iter()
-        .any(|name| lower.ends_with(name));
-    if !names_check || lower.split_whitespace().count() > 3 {
-        return None;
-    }
-    let problem = checks::words(&lower, false).err()?;
-    Some(format!("{}, so nothing was rolled.", sanitize(&problem)))
+/// Says what is wrong with a check, and how to write one.
+fn unknown_check(text: &str, allowed: &Allowed) -> Option<String> {
+    let problem = checks::problem(text).filter(|_| allowed.contains(&CommandName::Check))?;
+    let usage = checks::mentioned(text).unwrap_or_else(|| {
+        let is_save = text.to_lowercase().contains("sav");
+        let usage = if is_save {
+            checks::SAVE_USAGE
+        } else {
+            checks::USAGE
+        };
+        usage.to_owned()
+    });
+    Some(format!(
+        "{}, so nothing was rolled. To make a check: {usage}",
+        sanitize(&problem)
+    ))
 }
 
 /// Names a command that stands inside a text.
-fn inside(text: &str) -> Option<String> {
-    let command = sanitize(command_inside(text)?);
+fn inside(text: &str, allowed: &Allowed) -> Option<String> {
+    let (_, written) = command_inside(text).filter(|(command, _)| allowed.contains(command))?;
     Some(format!(
-        "Nothing was done: a command stands at the beginning of a message. Send it alone: {command}"
+        "Nothing was done: a command stands at the beginning of a message. Send it alone: {}",
+        sanitize(written)
     ))
 }
 
 /// Says how to write what a text is about.
-fn about(text: &str) -> Option<String> {
-    let form = form(text)?;
-    let narrated = if regex("text.first_person").is_match(text) {
+fn about(text: &str, allowed: &Allowed) -> Option<String> {
+    let form = form(text, allowed)?;
+    let is_deed = regex("text.first_person").is_match(text) && allowed.contains(&CommandName::Do);
+    let narrated = if is_deed {
         "Write /do before what your character does. "
     } else {
         ""
@@ -113,16 +171,33 @@ fn about(text: &str) -> Option<String> {
     ))
 }
 
-/// Returns the form of the command that a text is about.
-fn form(text: &str) -> Option<String> {
-    let has = |name, form: &str| regex(name).is_match(text).then(|| form.to_owned());
-    let content = capture("hint.store", text);
-    content
+/// Returns the form of the allowed command that a text is about.
+fn form(text: &str, allowed: &Allowed) -> Option<String> {
+    let if_allowed = |command, form: String| allowed.contains(&command).then_some(form);
+    let listed = |(pattern, forms): (&str, &[(CommandName, &str)])| {
+        let here = forms
+            .iter()
+            .filter(|(command, _)| allowed.contains(command));
+        let here: Vec<&str> = here.map(|(_, form)| *form).collect();
+        (!here.is_empty() && regex(pattern).is_match(text)).then(|| here.join(" "))
+    };
+    let has = |name, command, form: &str| {
+        if_allowed(command, form.to_owned()).filter(|_| regex(name).is_match(text))
+    };
+    capture("hint.store", text)
         .map(|content| format!("To store it: /memory add {}", sanitize(&content)))
-        .or_else(|| has("hint.memory", "To find what is stored: /memory search duke. To store: /memory add the duke hates dogs. To see all: /memory list"))
-        .or_else(|| has("hint.create", "To create a sheet: /sheet create Aria, a level 3 rogue"))
-        .or_else(|| has("hint.sheet", "To see your sheet: /sheet show. To change it: /sheet update level: 4 dex: 18. To switch: /sheet use Bo"))
-        .or_else(|| Some(format!("To make a check: {}", checks::mentioned(text)?)))
-        .or_else(|| has("hint.attack", "To attack: /do attack the goblin, AC 15"))
-        .or_else(|| has("hint.dice", "To roll dice: /roll 4d6kh3, /roll 1d20+5 adv"))
+        .and_then(|form| if_allowed(CommandName::MemoryAdd, form))
+        .or_else(|| FORMS.into_iter().find_map(listed))
+        .or_else(|| {
+            let check = checks::mentioned(text)?;
+            if_allowed(CommandName::Check, format!("To make a check: {check}"))
+        })
+        .or_else(|| {
+            let form = "To attack: /do attack the goblin, AC 15";
+            has("hint.attack", CommandName::Do, form)
+        })
+        .or_else(|| {
+            let form = "To roll dice: /roll 4d6kh3, /roll 1d20+5 adv";
+            has("hint.dice", CommandName::Roll, form)
+        })
 }

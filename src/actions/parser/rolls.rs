@@ -166,8 +166,30 @@ fn in_words(text: &str) -> Option<Value> {
     })
 }
 
+/// Returns where the dice of an order begin, `2d6` in "please roll 2d6", and the text from there.
+pub(super) fn ordered(text: &str) -> Option<(usize, &str)> {
+    let rest = regex("roll.order").captures(text)?.get(1)?;
+    Some((rest.start(), rest.as_str()))
+}
+
+/// Returns the dice of a text as notation, also those in words if the text is an order to roll them.
+pub(super) fn mentioned(text: &str) -> Vec<String> {
+    let (asked, dice) = (ordered(text), conclave_dice::inside(text));
+    if asked.is_none() && dice.is_empty() {
+        return vec![];
+    }
+    let asked = in_notation(asked.map_or(text, |(_, rest)| rest));
+    let dice = asked.map_or(dice, |asked| conclave_dice::inside(&asked));
+    dice.iter().map(Written::notation).collect()
+}
+
 /// Translates words to dice notation. Returns `None` if a word is left over.
 fn understood(text: &str) -> Option<Written> {
+    notation(&in_notation(text)?).filter(|dice| dice.comment.is_none())
+}
+
+/// Translates the words that mean dice notation, and leaves the others.
+fn in_notation(text: &str) -> Option<String> {
     let part = |c: &Captures<'_>, name: &str| c.name(name).map_or("", |m| m.as_str()).to_owned();
     let many = |c: &Captures<'_>, name: &str| count(&part(c, name)).unwrap_or(1).to_string();
     let sided = |c: &Captures<'_>| format!("{}d{}", many(c, "n"), part(c, "s"));
@@ -222,7 +244,7 @@ fn understood(text: &str) -> Option<Written> {
     replace("roll.minus", &|_| "-".into());
     replace("roll.times", &|_| "*".into());
     replace("roll.divided", &|_| "/".into());
-    notation(&text).filter(|dice| dice.comment.is_none())
+    Some(text)
 }
 
 /// Returns a small number, written in words or digits.

@@ -7,6 +7,10 @@ fn command(text: &str) -> Option<(CommandName, Value)> {
     }
 }
 
+fn hint(text: &str) -> Option<String> {
+    super::hint(text, &CommandName::ALL.into())
+}
+
 fn rolled(text: &str) -> Option<String> {
     let (name, arguments) = command(text)?;
     (name == CommandName::Roll).then(|| arguments["expression"].as_str().unwrap().to_owned())
@@ -77,6 +81,8 @@ fn dice_in_words_are_the_dice_that_are_meant() {
         ("roll two dice", "2d6"),
         ("roll 1d20 to hit the goblin", "1d20"),
         ("roll 1d20 to hit adv", "2d20kh1"),
+        ("roll 2d6 \u{2212} 1", "2d6 - 1"),
+        ("roll d20 with advantage \u{2212} 1", "2d20kh1 - 1"),
         ("3d8!", "3d8!"),
         ("roll 2d6 # sneak attack", "2d6"),
         ("/roll 4d6kh3", "4d6kh3"),
@@ -304,7 +310,27 @@ fn what_is_not_understood_is_named() {
         ("*nods* !c perc", "Send it alone: !c perc"),
         ("hello\n/roll 2d6", "Send it alone: /roll 2d6"),
         ("roll 2d6\nroll 3d6", "/roll 2d6"),
-        ("roll -1d6", "To roll dice: /roll 4d6kh3"),
+        ("roll -1d6", "bots differ in what a sign before dice means"),
+        (
+            "create a character named Agent 47",
+            "stands in quotation marks",
+        ),
+        (
+            "make a check",
+            "name an ability or a skill, so nothing was rolled. To make a check: /check dex 15",
+        ),
+        (
+            "can I make a saving throw?",
+            "To make a check: /save dex 15",
+        ),
+        (
+            "perception check dc high",
+            "\"dc\" needs a number, not \"high\", so nothing was rolled. To make a check: /check perception",
+        ),
+        (
+            "is a stealth check against DC 15 with adv and +2 fine",
+            "/check stealth +2 with advantage dc 15",
+        ),
         (
             "2d6 ! Fire",
             "exploding dice are 3d8!, a comment is 3d8 # comment",
@@ -360,6 +386,81 @@ fn what_is_not_understood_is_named() {
             panic!("{text}");
         };
         assert!(problem.contains(named), "{text}: {problem}");
+    }
+}
+
+/// A part of the dice that is dropped would be a false advice.
+#[test]
+fn a_hint_names_all_dice_of_a_text_or_says_what_is_wrong_with_them() {
+    let both = |one: &str, other: &str| {
+        format!("To roll the dice alone, one message each: /roll {one}; /roll {other}")
+    };
+    let misread = "\"and\" was not expected here (at character 10)";
+    for (text, named) in [
+        ("roll 2d6 and 1d8", misread.to_owned()),
+        ("roll 2d6 and 1d8", both("2d6", "1d8")),
+        ("roll 2d6; 3d6", both("2d6", "3d6")),
+        ("roll a d6 and a d8", both("1d6", "1d8")),
+        (
+            "roll three d8, and two d6 for the twins and so on",
+            both("3d8", "2d6"),
+        ),
+        (
+            "the wolf deals 2d4 + 2, the bear 2d6 plus 5 I think",
+            both("2d4 + 2", "2d6+5"),
+        ),
+        ("roll 2d6\nroll 3d6", both("2d6", "3d6")),
+        ("roll 6#1d20 bananas", "/roll 6#1d20 # comment".to_owned()),
+        (
+            "roll 2d6 adv",
+            "an advantage needs exactly one d20".to_owned(),
+        ),
+        ("roll d20 adv dis", "the advantage is said twice".to_owned()),
+        ("1d20 adv dis", "the advantage is said twice".to_owned()),
+        ("roll 10001d6", "at most 10000 dice".to_owned()),
+    ] {
+        assert_eq!(read(text), ParsedMessage::Unclear, "{text}");
+        let hint = hint(text).unwrap_or_default();
+        assert!(hint.contains(&named), "{text}: {hint}");
+    }
+}
+
+#[test]
+fn a_hint_names_only_commands_that_are_allowed() {
+    let dice = [CommandName::Roll, CommandName::Help].into();
+    for text in [
+        "remember me",
+        "insight",
+        "I attack the goblin",
+        "my dexterity score",
+        "blah",
+        "*nods* !c perc",
+        "create a sheet",
+        "death save",
+        "forget the notes",
+    ] {
+        assert_eq!(super::hint(text, &dice), None, "{text}");
+    }
+    for text in ["/chek dex", "/remembr x", "/newchar Bo"] {
+        let hint = super::hint(text, &dice).unwrap();
+        let end = "here, and nothing was done. Say \"help\" to see what I can do.";
+        assert!(hint.ends_with(end), "{text}: {hint}");
+    }
+    let memory = [CommandName::MemoryList].into();
+    for (text, expected) in [
+        ("roll 2d6 and 1d8", None),
+        (
+            "/rol 2d6",
+            Some("There is no command \"rol\" here, and nothing was done."),
+        ),
+        (
+            "I remember the duke",
+            Some(
+                "I do not understand all of this, and nothing was done; I read commands and English. To see all: /memory list",
+            ),
+        ),
+    ] {
+        assert_eq!(super::hint(text, &memory).as_deref(), expected, "{text}");
     }
 }
 
@@ -445,6 +546,33 @@ fn a_number_of_a_sheet_has_no_sign() {
         command("/sheet update --hp=15").unwrap().1,
         json!({ "hitPoints": { "current": 15 } })
     );
+}
+
+#[test]
+fn a_command_that_lacks_its_text_says_how_it_is_written() {
+    for (text, example) in [
+        ("/memory add", "/memory add the duke hates dogs"),
+        ("/notes search", "/memory search duke"),
+        ("/forget", "/memory delete 3"),
+        ("/sheet delete", "/sheet delete Aria"),
+        ("/sheet use", "/sheet use Aria"),
+        ("/sheet show name:", "/sheet show Aria"),
+        ("/do", "/do climb the tower"),
+        ("/ooc text:", "/ooc who brings snacks?"),
+        (
+            "/sheet update --name Bo",
+            "/sheet update --name Bo --level 4. For another name, create a sheet with it",
+        ),
+        (
+            "/sheet update class wizard",
+            "/sheet update --hp 21 --class wizard",
+        ),
+    ] {
+        let ParsedMessage::Wrong { problem, .. } = read(text) else {
+            panic!("{text}: {:?}", read(text));
+        };
+        assert!(problem.contains(example), "{text}: {problem}");
+    }
 }
 
 #[test]

@@ -185,6 +185,37 @@ async fn a_message_that_is_not_understood_executes_nothing() {
 }
 
 #[tokio::test]
+async fn answers_name_only_commands_that_the_guild_allows() {
+    let provider = MockProvider::start().await;
+    let guild = |commands| json!({ "guilds": { "g1": { "commands": commands } } });
+    let setup = Setup::default().set("/policy/actions", guild(json!(["roll", "help"])));
+    let app = TestApp::with(&provider, setup).await;
+    for (text, message) in [
+        (
+            "I attack the goblin",
+            "I do not know which command you mean; I read English. Say \"help\" to see what I can do.",
+        ),
+        (
+            "!chek dex",
+            "There is no command \"chek\" here, and nothing was done. Say \"help\" to see what I can do.",
+        ),
+    ] {
+        assert_eq!(act(&app, "ada", text).await.body["message"], message);
+    }
+    let commands = json!(["do", "sheet.show"]);
+    let setup = Setup::default().set("/policy/actions", guild(commands));
+    let app = TestApp::with(&provider, setup).await;
+    let unknown = act(&app, "ada", "blah").await;
+    let message = "I do not know which command you mean; I read English. Write /do before what your character does.";
+    assert_eq!(unknown.body["message"], message);
+    let shown = act(&app, "ada", "/sheet show Bo").await;
+    assert_eq!(shown.body["message"], "You have no sheet of \"Bo\".");
+    let done = act(&app, "ada", "/do attack for 1d8").await;
+    let note = "Dice in a narrated action are not rolled.";
+    assert!(done.text().ends_with(note), "{}", done.text());
+}
+
+#[tokio::test]
 async fn dice_in_the_first_person_are_offered_without_a_model_and_executed_once_confirmed() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, proposing()).await;

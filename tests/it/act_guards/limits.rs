@@ -2,11 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use conclave::actions::reply::not_understood;
+use conclave::domain::CommandName;
 use conclave::journal::Event;
 use serde_json::{Value, json};
 
 use crate::act::{act, confirm, post, proposal, proposing, said};
 use crate::support::{Fault, MockProvider, Setup, TestApp};
+
+/// Returns the message to a text in which no command is found where all are allowed.
+fn unknown(text: &str) -> String {
+    not_understood(text, &CommandName::ALL.into())
+}
 
 #[tokio::test]
 async fn the_same_text_costs_one_call_and_each_user_gets_a_proposal() {
@@ -72,7 +79,7 @@ async fn an_unreadable_or_empty_proposal_is_not_requested_twice() {
         for answer in &answers {
             assert_eq!(
                 answer.body["message"],
-                conclave::actions::reply::UNKNOWN,
+                unknown("hm, what now"),
                 "{fault:?}: the same for everybody"
             );
             assert_eq!(answer.gates(), gates, "{fault:?}");
@@ -162,8 +169,9 @@ async fn the_wait_for_a_hanging_model_ends_after_five_seconds() {
 
 #[tokio::test]
 async fn a_failing_provider_gives_a_friendly_answer_without_its_message() {
-    use conclave::actions::reply::{UNAVAILABLE, UNKNOWN};
-    let unknown = ("unknown_intent", UNKNOWN);
+    use conclave::actions::reply::UNAVAILABLE;
+    let message = unknown("hm, what now");
+    let unknown = ("unknown_intent", message.as_str());
     for (fault, (error, message)) in [
         (Fault::Status(500), ("unavailable", UNAVAILABLE)),
         (Fault::Status(401), ("unavailable", UNAVAILABLE)),

@@ -1,8 +1,8 @@
 //! Generates `examples/players.md`: texts of players, with what comes back.
 
 use conclave::actions::commands::{Action, Inputs, Requirements, execute, resolved};
-use conclave::actions::parser::{ParsedMessage, hint, read};
-use conclave::actions::reply::UNKNOWN;
+use conclave::actions::parser::{ParsedMessage, read};
+use conclave::actions::reply::not_understood;
 use conclave::domain::{CommandName, RunId, search_words};
 use conclave::journal::{MemoryRow, SheetRow};
 use jiff::Timestamp;
@@ -83,7 +83,7 @@ fn answer(text: &str, seed: u64) -> String {
         },
         ParsedMessage::FirstPerson(action) | ParsedMessage::Labelled(action) => offered(&action),
         ParsedMessage::Wrong { command, problem } => format!("{command}: {problem}"),
-        ParsedMessage::Unclear => hint(text).unwrap_or_else(|| UNKNOWN.to_owned()),
+        ParsedMessage::Unclear => not_understood(text, &stored().allowed),
     }
 }
 

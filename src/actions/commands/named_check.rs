@@ -1,0 +1,295 @@
+//! The check that a narrated action names, with its difficulty and its advantage.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use super::check::{self, Advantage};
+use crate::actions::sheet::{Ability, Sheet, Skill};
+use crate::text::pattern;
+
+/// A check that a text names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NamedCheck {
+    Skill(Skill),
+    Ability(Ability),
+    Save(Ability),
+    Attack(Attack),
+}
+
+/// What an attack is made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attack {
+    Unspecified,
+    Melee,
+    Ranged,
+    Spell,
+}
+
+/// Returns every check that a text names, once each, in order. A part between punctuation names a
+/// check if it begins with it, and another behind "and". So "I don't attack" names none.
+pub(super) fn named_checks(text: &str) -> Vec<NamedCheck> {
+    let lower = text.to_lowercase().replace("_of_", " of ");
+    let mut checks = vec![];
+    for part in lower.split(PUNCTUATION) {
+        let words: Vec<&str> = part
+            .split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}')))
+            .filter(|word| !word.is_empty())
+            .collect();
+        for (at, words) in words.split(|word| *word == "and").enumerate() {
+            let opening = words
+                .iter()
+                .take_while(|word| OPENING.contains(word))
+                .count();
+            let named = match words.get(opening..).unwrap_or_default() {
+                [kind @ ("melee" | "ranged" | "spell"), rest @ ..] => check_at(&[*kind], rest),
+                words => check_at(&[], words),
+            };
+            match named {
+                Some(check) if !checks.contains(&check) => checks.push(check),
+                None if at == 0 && opening < words.len() => break,
+                _ => {}
+            }
+        }
+    }
+    checks
+}
+
+/// What separates the parts of a text.
+const PUNCTUATION: [char; 11] = [',', ';', ':', '.', '!', '?', '(', ')', '*', '\n', '_'];
+
+/// Words that may stand before the name of a check in its part of the text.
+const OPENING: [&str; 10] = [
+    "i", "then", "make", "makes", "roll", "rolls", "a", "an", "with", "using",
+];
+
+/// Returns the check whose name begins with the first of `words`.
+fn check_at(before: &[&str], words: &[&str]) -> Option<NamedCheck> {
+    let skill = Skill::ALL.into_iter().find(|(_, name, _)| {
+        let mut name = name.split(' ').enumerate();
+        name.all(|(at, part)| words.get(at) == Some(&part))
+    });
+    if let Some((skill, ..)) = skill {
+        return Some(NamedCheck::Skill(skill));
+    }
+    match words {
+        [name, "save" | "saves", ..] | [name, "saving", "throw" | "throws", ..] => {
+            Ability::named(name).map(NamedCheck::Save)
+        }
+        [name, "check", ..] => Ability::named(name).map(NamedCheck::Ability),
+        ["attack" | "attacks", ..] => Some(NamedCheck::Attack(match before.last() {
+            Some(&"melee") => Attack::Melee,
+            Some(&"ranged") => Attack::Ranged,
+            Some(&"spell") => Attack::Spell,
+            _ => Attack::Unspecified,
+        })),
+        _ => None,
+    }
+}
+
+impl Attack {
+    /// Returns its name and its ability: the highest of the sheet among those that it allows, or
+    /// the first without a sheet.
+    fn with(self, sheet: Option<&Sheet>) -> (&'static str, Ability) {
+        let (name, abilities): (_, &[Ability]) = match self {
+            Attack::Unspecified => ("attack", &[Ability::Str, Ability::Dex]),
+            Attack::Melee => ("melee attack", &[Ability::Str, Ability::Dex]),
+            Attack::Ranged => ("ranged attack", &[Ability::Dex]),
+            Attack::Spell => ("spell attack", &[Ability::Int, Ability::Wis, Ability::Cha]),
+        };
+        let modifier = |ability: Ability| sheet.map_or(0, |sheet| sheet.modifier(ability));
+        let best = abilities
+            .iter()
+            .copied()
+            .rev()
+            .max_by_key(|ability| modifier(*ability))
+            .unwrap_or(Ability::Str);
+        (name, best)
+    }
+}
+
+impl NamedCheck {
+    /// Returns its title, its ability, and how often the proficiency counts.
+    pub(super) fn with(self, sheet: Option<&Sheet>) -> (String, Ability, i64) {
+        let times = |name: &str| sheet.map_or(0, |sheet| sheet.times(name));
+        match self {
+            NamedCheck::Skill(skill) => (
+                format!("{} ({})", skill.ability().title(), skill.title()),
+                skill.ability(),
+                times(skill.title()),
+            ),
+            NamedCheck::Ability(ability) => (ability.title().to_owned(), ability, 0),
+            NamedCheck::Save(ability) => (
+                format!("{} saving throw", ability.title()),
+                ability,
+                sheet.map_or(0, |sheet| check::save_proficiency(sheet, ability)),
+            ),
+            NamedCheck::Attack(attack) => {
+                let (name, ability) = attack.with(sheet);
+                (
+                    format!("{} ({name})", ability.title()),
+                    ability,
+                    times("attack"),
+                )
+            }
+        }
+    }
+
+    /// Returns how a text names it.
+    pub(super) fn name(self) -> String {
+        match self {
+            NamedCheck::Skill(skill) => skill.title().to_owned(),
+            NamedCheck::Ability(ability) => format!("{} check", ability.into_str()),
+            NamedCheck::Save(ability) => format!("{} save", ability.into_str()),
+            NamedCheck::Attack(attack) => attack.with(None).0.to_owned(),
+        }
+    }
+
+    /// Returns the outcome. Without a DC, a skill or an ability has fixed tiers. A save or an
+    /// attack has no outcome then, because it depends on the target.
+    pub(super) fn outcome(self, total: i64, dc: Option<i64>) -> Option<&'static str> {
+        match (dc, self) {
+            (Some(dc), _) if total >= dc => Some("a success"),
+            (Some(_), _) => Some("a failure"),
+            (None, NamedCheck::Skill(_) | NamedCheck::Ability(_)) => Some(tier(total)),
+            (None, NamedCheck::Save(_) | NamedCheck::Attack(_)) => None,
+        }
+    }
+}
+
+pub(super) fn tier(total: i64) -> &'static str {
+    match total {
+        20.. => "a great success",
+        15..=19 => "a success",
+        10..=14 => "a partial success, at some cost",
+        _ => "a failure",
+    }
+}
+
+// An underscore after it closes Markdown emphasis. "Against 3 goblins" is no difficulty.
+static DIFFICULTY: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?ix)
+        \b (?:dc|ac|difficulty(?:\s+class)?) (?:\s+(?:of|is))? \s* [:=]? \s* (-?\d+) (?:_|\b)
+        | \b (?:vs\.?|versus|against) \s+ (-?\d+) \s* (?:$|[_*,.;:!?()\n]|with\b|at\b|(?:dis)?adv)",
+    )
+});
+
+// A number with a sign, or at the end of the words of a check.
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)\s([+\u{2212}-]\d+)\b|\s((?:[+\u{2212}-]\s)?\d+)\s*(?:$|with\b|at\b|(?:dis)?adv)")
+});
+
+// "Takes advantage of" is no advantage on a roll.
+static EDGE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)\b(?:(?:with|at|and)\s+(dis)?advantage|(dis)?adv|and\s+(dis))(?:_|\b)")
+});
+
+/// Returns the difficulties that a text names: "AC 15". A number that is too large for the type is
+/// the largest.
+pub(super) fn difficulties(text: &str) -> BTreeSet<i64> {
+    DIFFICULTY
+        .captures_iter(text)
+        .filter_map(|captures| captures.get(1).or(captures.get(2)))
+        .map(|number| number.as_str().parse().unwrap_or(i64::MAX))
+        .collect()
+}
+
+/// Returns the advantage that a text claims. Both kinds together cancel out.
+pub(super) fn advantage(text: &str) -> Option<Advantage> {
+    let claimed: BTreeSet<bool> = EDGE
+        .captures_iter(text)
+        .map(|captures| captures.iter().skip(1).flatten().next().is_none())
+        .collect();
+    match (claimed.contains(&true), claimed.contains(&false)) {
+        (true, false) => Some(Advantage::Advantage),
+        (false, true) => Some(Advantage::Disadvantage),
+        _ => None,
+    }
+}
+
+/// Returns the numbers behind the names of checks that are no difficulty, one sentence each.
+pub(super) fn not_counted(text: &str) -> Vec<String> {
+    let text = DIFFICULTY.replace_all(text, "");
+    let dice = conclave_dice::inside(&text);
+    let parts = text.split(PUNCTUATION);
+    let parts = parts.filter(|part| dice.is_empty() && !named_checks(part).is_empty());
+    let numbers = parts.flat_map(|part| NUMBER.captures_iter(part));
+    let note = |captures: Captures<'_>| {
+        let number = captures.get(1).or(captures.get(2))?.as_str();
+        Some(if number.starts_with(|c: char| c.is_ascii_digit()) {
+            format!("Not counted: {number}. A difficulty is written like this: DC {number}")
+        } else {
+            format!("Not counted: {number}. A narrated action takes no modifier.")
+        })
+    };
+    numbers.filter_map(note).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_check_that_is_named_is_found() {
+        let skill = |skill| vec![NamedCheck::Skill(skill)];
+        for (text, expected) in [
+            ("sneaks past the guard (stealth)", skill(Skill::Stealth)),
+            (
+                "picks the lock, Sleight of Hand",
+                skill(Skill::SleightOfHand),
+            ),
+            ("sleight_of_hand", skill(Skill::SleightOfHand)),
+            (
+                "jumps aside, DEX save",
+                vec![NamedCheck::Save(Ability::Dex)],
+            ),
+            (
+                "resists: wisdom saving throw",
+                vec![NamedCheck::Save(Ability::Wis)],
+            ),
+            (
+                "lifts the gate, strength check",
+                vec![NamedCheck::Ability(Ability::Str)],
+            ),
+            (
+                "attacks the goblin",
+                vec![NamedCheck::Attack(Attack::Unspecified)],
+            ),
+            (
+                "ranged attack on the archer",
+                vec![NamedCheck::Attack(Attack::Ranged)],
+            ),
+            (
+                "stealth, then athletics, then stealth",
+                vec![
+                    NamedCheck::Skill(Skill::Stealth),
+                    NamedCheck::Skill(Skill::Athletics),
+                ],
+            ),
+            ("sneaks past the guard", vec![]),
+            ("hits the ogre with a club", vec![]),
+            ("saves the child", vec![]),
+            ("sleight of foot", vec![]),
+        ] {
+            assert_eq!(named_checks(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_attack_is_made_with_the_ability_that_its_kind_asks_for() {
+        let sheet: Sheet = serde_json::from_value(
+            json!({ "name": "Kay", "abilities": { "str": 8, "dex": 16, "wis": 14 } }),
+        )
+        .unwrap();
+        let with = |attack: Attack, sheet: Option<&Sheet>| attack.with(sheet).1;
+        assert_eq!(with(Attack::Melee, Some(&sheet)), Ability::Dex);
+        assert_eq!(with(Attack::Spell, Some(&sheet)), Ability::Wis);
+        assert_eq!(
+            [Attack::Melee, Attack::Ranged, Attack::Spell].map(|attack| with(attack, None)),
+            [Ability::Str, Ability::Dex, Ability::Int]
+        );
+    }
+}

@@ -1,7 +1,9 @@
 //! Waits for runs, and follows their entries.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::{App, runner};
@@ -15,21 +17,36 @@ enum Read {
     Ended(Option<Finished>),
 }
 
+/// The time since which the journal cannot be read.
+#[derive(Default)]
+struct Outage(Option<Instant>);
+
+impl Outage {
+    /// True if an error may be one of an outage that is worth waiting for.
+    fn may_end(&mut self, error: &journal::Error, max: Duration) -> bool {
+        let since = *self.0.get_or_insert_with(Instant::now);
+        matches!(error, journal::Error::Unavailable(_)) && since.elapsed() < max
+    }
+}
+
 impl App {
     /// Waits for the end of a run, also of one that another process executes, and also while the
-    /// database is lost: the run waits for it too. Returns `None` if there is no such run.
+    /// database is lost for a while: the run waits for it too. Returns `None` if there is no such
+    /// run.
     ///
     /// # Errors
-    /// [`journal::Error`] if the journal cannot be read for another reason.
+    /// [`journal::Error`] if the journal cannot be read for another reason, or for longer.
     pub async fn finished(&self, run: RunId) -> Result<Option<Finished>, journal::Error> {
         let mut wake = self.wake.listen(run);
         let mut must_read = !self.runner.holds(run);
+        let mut outage = Outage::default();
         loop {
             if must_read {
                 match self.read_end(run).await {
-                    Err(journal::Error::Unavailable(_)) | Ok(Read::Unended) => {}
-                    Err(error) => return Err(error),
                     Ok(Read::Ended(finished)) => return Ok(finished),
+                    Ok(Read::Unended) => outage = Outage::default(),
+                    Err(error) if outage.may_end(&error, self.max_outage()) => {}
+                    Err(error) => return Err(error),
                 }
             }
             // The end of a run of this process comes as a notification.
@@ -43,6 +60,12 @@ impl App {
             }
             must_read = true;
         }
+    }
+
+    /// Returns how long a lost database is waited for: the leases of its runs end meanwhile, and a
+    /// process takes them over.
+    fn max_outage(&self) -> Duration {
+        3 * self.config.policy.lease
     }
 
     async fn read_end(&self, run: RunId) -> Result<Read, journal::Error> {
@@ -66,13 +89,17 @@ impl App {
     ) -> ReceiverStream<Result<Entry, journal::Error>> {
         let (sender, receiver) = tokio::sync::mpsc::channel(8);
         let (store, wake) = (Arc::clone(&self.store), self.wake.clone());
+        let (mut outage, max_outage) = (Outage::default(), self.max_outage());
         self.runner.spawn_reader(async move {
             let mut wake = wake.listen(run);
             let mut after = after;
             loop {
                 let entries = match store.entries(run, after).await {
-                    Ok(entries) => entries,
-                    Err(journal::Error::Unavailable(_)) => vec![],
+                    Ok(entries) => {
+                        outage = Outage::default();
+                        entries
+                    }
+                    Err(error) if outage.may_end(&error, max_outage) => vec![],
                     Err(error) => {
                         let _ = sender.send(Err(error)).await;
                         return;

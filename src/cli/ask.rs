@@ -11,7 +11,7 @@ use super::attach::attachment;
 use super::exit::{Done, Exit, fail, failing};
 use super::local::{refused, start};
 use super::progress::Progress;
-use super::stop::told_to_stop;
+use super::stop::{told_again, told_to_stop};
 use super::terminal::{quoted, text_of};
 use super::{remote, seats};
 use crate::app::{App, ChatInput, RequestIds};
@@ -170,7 +170,7 @@ pub(super) async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     let finished = tokio::select! {
         finished = app.finished(run) => finished,
         () = tokio::time::sleep(PATIENCE) => Ok(None),
-        _ = told_to_stop() => Ok(None),
+        _ = told_again() => Ok(None),
     };
     match finished {
         Ok(Some(finished)) => Ok(finished.ending),

@@ -36,6 +36,10 @@ pub(super) struct ExportArguments {
 /// Reads a time, or a day as its midnight in UTC.
 fn moment(given: &str) -> Result<Timestamp, String> {
     let midnight = || {
+        // With a time but without its offset, the moment is not known.
+        if given.len() > "2026-11-01".len() {
+            return None;
+        }
         Some(
             given
                 .parse::<Date>()

@@ -11,7 +11,7 @@ use super::local::check_files;
 use super::output::{Hint, after_reply, print_reply};
 use super::printable::without_controls;
 use super::progress::Progress;
-use super::stop::told_to_stop;
+use super::stop::{told_again, told_to_stop};
 use crate::app::ChatInput;
 use crate::config::Env;
 use crate::domain::RunId;
@@ -78,7 +78,7 @@ async fn interrupted(env: &Env, server: &str, run: RunId) -> Exit {
             }
             Err(_) => fail(Exit::Interrupted, goes_on()),
         },
-        _ = told_to_stop() => fail(Exit::Interrupted, goes_on()),
+        _ = told_again() => fail(Exit::Interrupted, goes_on()),
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use super::exit::{Done, Exit, fail, failing};
 use super::local::start;
 use super::seats;
-use super::stop::told_to_stop;
+use super::stop::{told_again, told_to_stop};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{self, Env};
@@ -74,7 +74,7 @@ async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Don
     tokio::select! {
         ((), _) = async { tokio::join!(drained, &mut serving) } => tracing::info!("all runs have ended"),
         () = closed => tracing::info!("all runs have ended; connections that are still open are cut"),
-        name = told_to_stop() => {
+        name = told_again() => {
             tracing::warn!(signal = name, "stopping at once: unfinished runs are taken over later");
             // Its registration at the database stays, so the next process sees at once that this one
             // has ended.

@@ -5,16 +5,27 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Waits for a signal that ends the program, and returns its name: SIGINT, SIGTERM, or SIGHUP of a
 /// closed terminal, unless `nohup` had it ignored.
 pub(super) async fn told_to_stop() -> &'static str {
-    let mut kinds = vec![
+    let hangup = (!ignores_hangup()).then(|| ("SIGHUP", SignalKind::hangup()));
+    first_of(ending().into_iter().chain(hangup)).await
+}
+
+/// Waits for a further signal, which ends the program at once. A closed terminal may send SIGHUP
+/// twice, so that is none.
+pub(super) async fn told_again() -> &'static str {
+    first_of(ending()).await
+}
+
+fn ending() -> [(&'static str, SignalKind); 2] {
+    [
         ("SIGINT", SignalKind::interrupt()),
         ("SIGTERM", SignalKind::terminate()),
-    ];
-    if !ignores_hangup() {
-        kinds.push(("SIGHUP", SignalKind::hangup()));
-    }
-    let waits: Vec<_> = kinds
-        .into_iter()
-        .filter_map(|(name, kind)| Some((name, signal(kind).ok()?)))
+    ]
+}
+
+async fn first_of(kinds: impl IntoIterator<Item = (&'static str, SignalKind)>) -> &'static str {
+    let kinds = kinds.into_iter();
+    let signals = kinds.filter_map(|(name, kind)| Some((name, signal(kind).ok()?)));
+    let waits: Vec<_> = signals
         .map(|(name, mut signal)| {
             Box::pin(async move {
                 signal.recv().await;

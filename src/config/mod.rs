@@ -92,7 +92,7 @@ fn render(problems: &[Problem]) -> String {
 pub struct Config {
     pub bind: SocketAddr,
     pub database: Database,
-    /// The passwords of the database in every form. They must never be shown.
+    /// The passwords of the database, as written and decoded. They must never be shown.
     pub database_passwords: Vec<SecretString>,
     /// The folder of the data, unless the database is a file in another one.
     pub data_folder: PathBuf,

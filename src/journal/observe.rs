@@ -18,6 +18,7 @@ use crate::domain::{RunKind, Usd};
 
 /// The metrics and log lines of one run in one process.
 pub(super) struct Observer {
+    kind: RunKind,
     mode: &'static str,
     started: Instant,
     stage_since: Mutex<Instant>,
@@ -26,6 +27,7 @@ pub(super) struct Observer {
 impl Observer {
     pub(super) fn new(accepted: &Accepted, started: Instant) -> Self {
         Self {
+            kind: accepted.kind(),
             mode: accepted.label(),
             started,
             stage_since: Mutex::new(started),
@@ -213,7 +215,7 @@ impl Observer {
             Ending::Acted { outcome, .. } => outcome.into_str(),
         };
         // Actions have metrics of their own.
-        if self.mode == RunKind::Action.into_str() {
+        if self.kind == RunKind::Action {
             return;
         }
         counter!("conclave_runs_total", "mode" => self.mode, "outcome" => outcome).increment(1);

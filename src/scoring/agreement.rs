@@ -117,17 +117,19 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     }
 }
 
+/// Verdicts that differ by less are equally strong. One that rests on memory is 0.3 weaker than one
+/// that rests on a check.
+const EQUALLY_STRONG: f64 = 0.25;
+
 /// Takes back the cross-check's verdicts on answers that certainly differ, if it found more than one
-/// of them true: it contradicts itself.
+/// of them true: it contradicts itself. A verdict that is clearly the strongest stands.
 fn without_contradictions(groups: &mut [Group], differing: impl Fn(usize, usize) -> bool) {
-    let found_true: Vec<usize> = (0..groups.len())
-        .filter(|at| groups.get(*at).is_some_and(|group| group.verdict > 0.0))
-        .collect();
-    for at in &found_true {
-        let is_denied = |other: &usize| other != at && differing(*at, *other);
-        if let Some(group) = groups.get_mut(*at)
-            && found_true.iter().any(is_denied)
-        {
+    let found: Vec<f64> = groups.iter().map(|group| group.verdict).collect();
+    for (at, group) in groups.iter_mut().enumerate() {
+        let denies = |(other, verdict): (usize, &f64)| {
+            *verdict > 0.0 && *verdict > group.verdict - EQUALLY_STRONG && differing(at, other)
+        };
+        if group.verdict > 0.0 && found.iter().enumerate().any(denies) {
             group.verdict = 0.0;
         }
     }

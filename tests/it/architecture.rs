@@ -289,8 +289,8 @@ fn named_paths(file: &File) -> Vec<Vec<String>> {
     paths
 }
 
-/// Returns the files that need each other, and those between them. What a `mod.rs` re-exports counts
-/// as its own.
+/// Returns the files that name each other, and those between them. What a `mod.rs` re-exports counts
+/// as its own, so a circle through one is not found.
 fn cycles(files: &[File]) -> BTreeSet<String> {
     let own = |file: &File| file.module().join("::");
     let known: BTreeSet<String> = files.iter().map(own).collect();
@@ -387,7 +387,7 @@ fn the_folders_of_the_committee_have_their_order() {
 }
 
 #[test]
-fn no_two_files_need_each_other() {
+fn no_two_files_name_each_other() {
     let mut files = files_under(&["src", "crates"]);
     let is_source = |path: &str| path.starts_with("src/") || path.contains("/src/");
     files.retain(|it| it.path.ends_with(".rs") && is_source(&it.path) && !it.is_test());

@@ -88,7 +88,7 @@ impl Die {
     }
 }
 
-/// How often dice explode after each other. Each time, all dice of the term are looked at again.
+/// The most rounds of explosions of one term. Each round looks at all of its dice.
 const MAX_EXPLOSIONS: usize = 1000;
 
 /// The reason why an expression cannot be rolled.

@@ -167,13 +167,14 @@ pub(super) fn tier(total: i64) -> &'static str {
     }
 }
 
-// An underscore after it closes Markdown emphasis. "Against 3 goblins" is no difficulty.
+// An underscore after it closes Markdown emphasis.
 static DIFFICULTY: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?ix)
-        \b (?:dc|ac|difficulty(?:\s+class)?) (?:\s+(?:of|is))? \s* [:=]? \s* (-?\d+) (?:_|\b)
-        | \b (?:vs\.?|versus|against) \s+ (-?\d+) \s* (?:$|[_*,.;:!?()\n]|with\b|at\b|(?:dis)?adv)",
-    )
+    pattern(r"(?i)\b(?:dc|ac|difficulty(?:\s+class)?)(?:\s+(?:of|is))?\s*[:=]?\s*(-?\d+)(?:_|\b)")
+});
+
+// In the part of a text that names a check, at its end: "one against 3" may count enemies.
+static VERSUS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)\b(?:vs|versus|against)\s+(-?\d+)\s*(?:$|with\b|at\b|(?:dis)?adv)")
 });
 
 // A number with a sign, or at the end of the words of a check.
@@ -189,11 +190,23 @@ static EDGE: LazyLock<Regex> = LazyLock::new(|| {
 /// Returns the difficulties that a text names: "AC 15". A number that is too large for the type is
 /// the largest.
 pub(super) fn difficulties(text: &str) -> BTreeSet<i64> {
+    let parts = parts_of_checks(text);
+    let versus = parts.iter().flat_map(|part| VERSUS.captures_iter(part));
     DIFFICULTY
         .captures_iter(text)
-        .filter_map(|captures| captures.get(1).or(captures.get(2)))
+        .chain(versus)
+        .filter_map(|captures| captures.get(1))
         .map(|number| number.as_str().parse().unwrap_or(i64::MAX))
         .collect()
+}
+
+/// Returns the parts of a text that name a check.
+fn parts_of_checks(text: &str) -> Vec<String> {
+    // The point of an abbreviation ends no part.
+    let text = text.replace("vs.", "vs");
+    let parts = text.split(PUNCTUATION);
+    let parts = parts.filter(|part| !named_checks(part).is_empty());
+    parts.map(str::to_owned).collect()
 }
 
 /// Returns the advantage that a text claims. Both kinds together cancel out.
@@ -213,8 +226,11 @@ pub(super) fn advantage(text: &str) -> Option<Advantage> {
 pub(super) fn not_counted(text: &str) -> Vec<String> {
     let text = DIFFICULTY.replace_all(text, "");
     let dice = conclave_dice::inside(&text);
-    let parts = text.split(PUNCTUATION);
-    let parts = parts.filter(|part| dice.is_empty() && !named_checks(part).is_empty());
+    let parts = parts_of_checks(&text).into_iter();
+    let parts: Vec<_> = parts
+        .map(|part| VERSUS.replace_all(&part, "").into_owned())
+        .collect();
+    let parts = parts.iter().filter(|_| dice.is_empty());
     let numbers = parts.flat_map(|part| NUMBER.captures_iter(part));
     let note = |captures: Captures<'_>| {
         let number = captures.get(1).or(captures.get(2))?.as_str();

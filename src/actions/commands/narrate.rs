@@ -241,7 +241,13 @@ mod tests {
             let text = format!("_stealth {difficulty}_");
             assert!(dice(&text).contains("against DC 14"), "{text}");
         }
-        assert!(!dice("attack against 3 goblins").contains("DC"));
+        for prose in [
+            "attack against 3 goblins",
+            "attack, one against 3, with my axe",
+            "attack the goblin, one vs 3",
+        ] {
+            assert!(!dice(prose).contains("DC"), "{prose}");
+        }
         assert!(!dice("takes advantage of the dark, stealth").contains("with advantage"));
         assert!(!dice("stealth with advantage and with disadvantage").contains("advantage"));
         let read = |text: &str| Action::read(CommandName::Do, json!({ "deed": text }));

@@ -54,7 +54,8 @@ pub(super) fn execute(
 /// `/sheet rename Bo Bob`.
 fn unknown(facts: &Inputs, name: &str) -> Refusal {
     let first = name.split_whitespace().next().unwrap_or_default();
-    let also = if first.chars().all(char::is_lowercase) {
+    // One word is the name of a sheet.
+    let also = if name != first && first.chars().all(char::is_lowercase) {
         format!(", and there is no command \"/sheet {first}\"")
     } else {
         String::new()

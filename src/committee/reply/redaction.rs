@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::domain::{AgentReport, Status};
+use crate::domain::{AgentReport, Status, without_controls};
 use crate::journal::{Draft, Synthesized, Transcript};
 use crate::text::contains_ignoring_case;
 
@@ -147,6 +147,10 @@ impl Redactor {
         };
         let mut changed = false;
         for text in texts(draft) {
+            // A control character within a reference would hide it here.
+            if let Cow::Owned(clean) = without_controls(text) {
+                *text = clean;
+            }
             if let Cow::Owned(redacted) = self.redact(text) {
                 *text = redacted;
                 changed = true;

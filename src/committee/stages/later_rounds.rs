@@ -194,14 +194,14 @@ impl RoundContext<'_> {
         let events = self.run.events();
         let outcomes = Transcript::of(&events).outcomes;
         let of_round = outcomes.iter().filter(|it| it.round == round);
-        let moved = |finished: &&AgentFinished| match &finished.resolved {
+        let moved = |finished: &AgentFinished| match &finished.resolved {
             Some(resolved) => resolved.resolutions.iter().any(Resolution::concedes),
             None => finished.outcome.is_answered(),
         };
-        let decided = |finished: &&AgentFinished| finished.outcome.is_answered();
-        if of_round.clone().any(|it| moved(&it)) {
+        let decided = |finished: &AgentFinished| finished.outcome.is_answered();
+        if of_round.clone().any(|it| moved(it)) {
             LastRound::Moved
-        } else if of_round.clone().any(|it| decided(&it)) {
+        } else if of_round.clone().any(|it| decided(it)) {
             LastRound::Kept
         } else {
             LastRound::Failed

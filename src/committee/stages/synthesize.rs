@@ -87,16 +87,21 @@ async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     }
 }
 
-/// Returns the best report, if the master wrote only a small part of what the report says before its
-/// answer was cut for good.
+/// How many times longer a report must be to take the place of an answer without its end.
+const MUCH_MORE: usize = 4;
+
+/// Returns the best report, if it says much more than what there is of an answer without its end.
 async fn instead_of_a_beginning(
     input: &SynthesisInput<'_>,
     cut: &FinalSynthesis,
 ) -> Result<Option<Synthesized>, Failure> {
-    if 2 * cut.reply_markdown.len() >= fallback_answer::length(input) {
+    if MUCH_MORE * cut.reply_markdown.len() >= fallback_answer::length(input) {
         return Ok(None);
     }
-    let failure = CallFailure::new(FailureCause::CutOff, "twice, after a few words");
+    let failure = CallFailure::new(
+        FailureCause::CutOff,
+        "there is only the beginning of an answer",
+    );
     fallback_answer::of(input, &failure).await
 }
 

@@ -54,7 +54,10 @@ pub(in crate::http) async fn list(
     if filter.kind.is_some_and(is_of_tools) && !reads_tools {
         return Err(Problem::lacks_scope(Scope::Tools));
     }
-    let mut rows = app.runs(&filter).await?;
+    let mut rows = match (filter.mode, filter.kind) {
+        (None, _) | (Some(_), Some(RunKind::Chat)) => app.runs(&filter).await?,
+        (Some(_), _) => vec![],
+    };
     let size = filter.limit as usize - 1;
     let more = rows.len() > size;
     rows.truncate(size);
@@ -77,14 +80,7 @@ fn filter(query: ListQuery) -> Result<RunFilter, Problem> {
     };
     let mode = parsed("mode", query.mode, "must be ask, audit or deep")?;
     // Only chats have one.
-    let kind = match (kind, mode) {
-        (None, Some(_)) => Some(RunKind::Chat),
-        (Some(kind), Some(_)) if kind != RunKind::Chat => {
-            let why = format!("is of chats, and kind is {}", kind.into_str());
-            return Err(Problem::wrong_parameter("mode", &why));
-        }
-        _ => kind,
-    };
+    let kind = kind.or(mode.map(|_| RunKind::Chat));
     let since = parsed("since", query.since, "is not an RFC 3339 time")?;
     let before = parsed("cursor", query.cursor, "is not a cursor of this list")?;
     let states = "must be answered, clarification, heuristic, failed, cancelled, queued or running";

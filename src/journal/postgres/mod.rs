@@ -249,14 +249,16 @@ impl Database for PostgresStore {
 }
 
 /// Checks that the database stores every text. In another encoding than UTF-8, the first text with a
-/// character that it lacks would fail.
+/// character that it lacks would fail; SQL_ASCII stores the bytes as they are.
 async fn check_encoding(connection: &mut PgConnection) -> Result<(), Error> {
     let encoding = "SELECT current_setting('server_encoding') AS encoding";
     let row = connection.row(encoding, vec![]).await?;
     match row.map(|row| row.text("encoding")).transpose()? {
-        Some(encoding) if encoding != "UTF8" => Err(Error::Unavailable(format!(
-            "its encoding is {encoding}: make one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
-        ))),
+        Some(encoding) if !matches!(encoding.as_str(), "UTF8" | "SQL_ASCII") => {
+            Err(Error::Unavailable(format!(
+                "its encoding is {encoding}: make one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+            )))
+        }
         _ => Ok(()),
     }
 }

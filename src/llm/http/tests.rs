@@ -558,7 +558,7 @@ fn demanding() -> (String, JoinHandle<Vec<Value>>) {
 }
 
 #[tokio::test]
-async fn what_a_server_does_not_take_is_left_out_and_not_sent_again() {
+async fn what_a_server_does_not_support_is_left_out_and_not_sent_again() {
     let (base, server) = demanding();
     let model = model(&base, ProviderKind::OpenAi, Some(KEY));
     let schema = json!({ "type": "object", "properties": { "answer": { "type": "string" } } });

@@ -7,6 +7,7 @@ mod unsupported;
 
 use async_trait::async_trait;
 use hyper::header::{AUTHORIZATION, HeaderMap};
+use tokio::time::Instant;
 use url::Url;
 
 use super::http::{Call, HttpClient};
@@ -39,11 +40,12 @@ impl OpenAi {
 
 #[async_trait]
 impl ChatModel for OpenAi {
-    /// A request that is rejected for a parameter is sent again without it. The provider bills no
-    /// rejected request.
+    /// A request that is rejected for a parameter that the server does not support is sent again
+    /// without it, within the same time. No provider bills for such a rejection.
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+        let until = Instant::now() + request.timeout;
         let known = self.learned.of(&request.model);
-        let first = match self.attempt(request, &request.key, known).await {
+        let first = match self.attempt(request, (&request.key, until), known).await {
             Err(error) if error.is_about_the_body() => error,
             done => return done,
         };
@@ -54,10 +56,10 @@ impl ChatModel for OpenAi {
             rejected += 1;
             // Another body needs another key.
             let key = format!("{}+{rejected}", request.key);
-            match self.attempt(request, &key, tried).await {
+            match self.attempt(request, (&key, until), tried).await {
                 Ok(reply) => {
                     let model = &request.model;
-                    tracing::warn!(model, not_taken = ?tried, "the server does not take every parameter");
+                    tracing::warn!(model, unsupported = ?tried, "the server does not support every parameter");
                     self.learned.keep(model, tried);
                     return Ok(reply);
                 }
@@ -75,7 +77,7 @@ impl OpenAi {
     async fn attempt(
         &self,
         request: &ChatRequest,
-        key: &str,
+        (key, until): (&str, Instant),
         not: Unsupported,
     ) -> Result<ChatReply, Error> {
         let body = request::to_wire(request, self.dialect, not);
@@ -83,7 +85,7 @@ impl OpenAi {
             url: &self.url,
             key,
             body: &body,
-            timeout: request.timeout,
+            timeout: until.saturating_duration_since(Instant::now()),
             max_bytes: request.max_body_bytes(),
         };
         let answer = self.http.post::<_, stream::Streamed>(call).await?;

@@ -1,12 +1,26 @@
-//! Learns which parameters of a request a server does not take, from how it rejects them. What known
-//! models take is in the model data; this is for other models, and for gateways before known ones.
+//! Learns which parameters of a request a server does not support, from how it rejects them. What
+//! known models support is in the model data; this is for other models, and for gateways before
+//! known ones.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-/// How a request differs from the usual one, so that a server takes it.
+/// What servers say of a parameter that they do not support, as they said it on 2026-11-26: OpenAI,
+/// vLLM, LiteLLM, DeepSeek, Mistral. A parameter with a wrong value is another matter.
+const NOT_SUPPORTED: [&str; 8] = [
+    "unsupported",
+    "not support",
+    "unrecognized",
+    "unknown",
+    "unexpected",
+    "not permitted",
+    "unavailable",
+    "instead",
+];
+
+/// How a request differs from the usual one, so that a server accepts it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Unsupported {
     /// The limit of the output has its other name.
@@ -20,49 +34,63 @@ pub(super) struct Unsupported {
 }
 
 impl Unsupported {
-    /// Returns what to change after a server rejected a body for one of its parameters; `None` if
-    /// its explanation names none.
+    /// Returns what to change after a server rejected a body because it does not support one of its
+    /// parameters; `None` if its explanation says something else.
     pub fn after(self, body: &Value, explanation: &str) -> Option<Self> {
-        let named = |parameters: &[&str], words: &[&str]| {
-            parameters.iter().any(|key| body.get(key).is_some())
-                && words.iter().any(|word| explanation.contains(word))
-        };
-        let limit = ["max_tokens", "max_completion_tokens"];
-        let structure = ["response_format", "tools"];
-        let about_structure = ["response_format", "json_schema", "tools", "tool_choice"];
+        let explanation = explanation.to_lowercase();
+        if !NOT_SUPPORTED
+            .iter()
+            .any(|words| explanation.contains(words))
+        {
+            return None;
+        }
+        let sent = |name: &str| body.get(name).is_some();
+        let named = |name: &str| sent(name) && explanation.contains(name);
+        let schema = sent("response_format") && explanation.contains("json_schema");
+        let schema = schema || named("response_format") || named("tool_choice");
         // Each is changed once.
-        if !self.schema && named(&structure, &about_structure) {
+        if !self.limit_name && (named("max_tokens") || named("max_completion_tokens")) {
             Some(Self {
-                schema: true,
+                limit_name: true,
                 ..self
             })
-        } else if !self.temperature && named(&["temperature"], &["temperature"]) {
+        } else if !self.temperature && named("temperature") {
             Some(Self {
                 temperature: true,
                 ..self
             })
-        } else if !self.effort && named(&["reasoning_effort"], &["reasoning", "effort"]) {
+        } else if !self.effort && named("reasoning_effort") {
             Some(Self {
                 effort: true,
                 ..self
             })
-        } else if !self.stream_usage && named(&["stream_options"], &["stream_options"]) {
+        } else if !self.stream_usage && named("stream_options") {
             Some(Self {
                 stream_usage: true,
                 ..self
             })
-        } else if !self.limit_name && named(&limit, &limit) {
+        } else if !self.schema && schema {
             Some(Self {
-                limit_name: true,
+                schema: true,
                 ..self
             })
         } else {
             None
         }
     }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            limit_name: self.limit_name || other.limit_name,
+            temperature: self.temperature || other.temperature,
+            effort: self.effort || other.effort,
+            schema: self.schema || other.schema,
+            stream_usage: self.stream_usage || other.stream_usage,
+        }
+    }
 }
 
-/// What the models of a server have rejected so far in this process.
+/// What a server does not support for each model, as far as this process has learned it.
 #[derive(Debug, Default)]
 pub(super) struct Learned(Mutex<HashMap<String, Unsupported>>);
 
@@ -74,7 +102,8 @@ impl Learned {
 
     pub fn keep(&self, model: &str, found: Unsupported) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(model.to_owned(), found);
+        let earlier = known.get(model).copied().unwrap_or_default();
+        known.insert(model.to_owned(), earlier.and(found));
     }
 }
 
@@ -85,16 +114,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_rejection_names_is_changed_once() {
+    fn what_a_rejection_calls_unsupported_is_changed_once() {
         let body = json!({
             "max_tokens": 900, "temperature": 0.2, "response_format": {}, "stream_options": {},
         });
         let after = |explanation: &str| Unsupported::default().after(&body, explanation);
         let usual = Unsupported::default();
-        let limit = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
         for (explanation, expected) in [
             (
-                limit,
+                "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
                 Unsupported {
                     limit_name: true,
                     ..usual
@@ -125,11 +153,40 @@ mod tests {
             assert_eq!(after(explanation), Some(expected), "{explanation}");
             assert_eq!(expected.after(&body, explanation), None, "{explanation}");
         }
-        assert_eq!(after("the prompt is too long"), None);
-        assert_eq!(
-            after("reasoning_effort is not supported"),
-            None,
-            "none was sent"
+        for other in [
+            "Invalid max_tokens value, the valid range is [1, 8192]",
+            "max_tokens is too large: 20000",
+            "Invalid schema for response_format 'solution': an object needs properties",
+            "Invalid prompt: see the guide on reasoning",
+            "reasoning_effort is not supported",
+            "the prompt is too long",
+        ] {
+            assert_eq!(after(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_two_calls_learn_is_kept_together() {
+        let (learned, usual) = (Learned::default(), Unsupported::default());
+        learned.keep(
+            "m",
+            Unsupported {
+                temperature: true,
+                ..usual
+            },
         );
+        learned.keep(
+            "m",
+            Unsupported {
+                schema: true,
+                ..usual
+            },
+        );
+        let both = Unsupported {
+            temperature: true,
+            schema: true,
+            ..usual
+        };
+        assert_eq!((learned.of("m"), learned.of("n")), (both, usual));
     }
 }

@@ -63,6 +63,22 @@ fn a_cross_check_that_finds_different_answers_true_proves_none() {
     assert!(!ships(&split), "{}", c_final(&split));
     let unchecked = of("How many?", &answers(&["100", "90", "80"]));
     assert!((c_final(&split) - c_final(&unchecked)).abs() < 0.05);
+    // What was checked outweighs what was remembered.
+    let by = |agent: &str, by| ClaimVerdict {
+        by,
+        ..verdict(&format!("{agent}:u1"), &[], &[], Holds::Yes)
+    };
+    let claims = vec![
+        by("solver", Basis::Calculation),
+        by("critic", Basis::Calculation),
+        by("verifier", Basis::Memory),
+    ];
+    let checked_first = judged(
+        "How many?",
+        &answers(&["100", "100", "90"]),
+        &checked(claims),
+    );
+    assert!(ships(&checked_first), "{}", c_final(&checked_first));
 }
 
 #[test]

@@ -5,6 +5,8 @@ mod response;
 mod stream;
 mod unsupported;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use tokio::time::Instant;
@@ -45,7 +47,8 @@ impl ChatModel for OpenAi {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let until = Instant::now() + request.timeout;
         let known = self.learned.of(&request.model);
-        let first = match self.attempt(request, (&request.key, until), known).await {
+        let usual = (request.key.as_str(), request.timeout);
+        let first = match self.attempt(request, usual, known).await {
             Err(error) if error.is_about_the_body() => error,
             done => return done,
         };
@@ -56,7 +59,8 @@ impl ChatModel for OpenAi {
             rejected += 1;
             // Another body needs another key.
             let key = format!("{}+{rejected}", request.key);
-            match self.attempt(request, (&key, until), tried).await {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.attempt(request, (&key, left), tried).await {
                 Ok(reply) => {
                     let model = &request.model;
                     tracing::warn!(model, unsupported = ?tried, "the server does not support every parameter");
@@ -77,7 +81,7 @@ impl OpenAi {
     async fn attempt(
         &self,
         request: &ChatRequest,
-        (key, until): (&str, Instant),
+        (key, timeout): (&str, Duration),
         not: Unsupported,
     ) -> Result<ChatReply, Error> {
         let body = request::to_wire(request, self.dialect, not);
@@ -85,7 +89,7 @@ impl OpenAi {
             url: &self.url,
             key,
             body: &body,
-            timeout: until.saturating_duration_since(Instant::now()),
+            timeout,
             max_bytes: request.max_body_bytes(),
         };
         let answer = self.http.post::<_, stream::Streamed>(call).await?;

@@ -123,7 +123,7 @@ impl Prompts {
     /// Renders the prompt `name` of a set.
     ///
     /// # Errors
-    /// [`Error`] if a template uses a value that it is not given.
+    /// If a template uses a value that it is not given.
     pub fn render(&self, set: PromptSet, name: &str, mut values: Value) -> Result<Rendered, Error> {
         let path = path_of(set, name);
         let fence = match set {

@@ -138,7 +138,8 @@ fn unescaped(text: &str) -> Option<(char, usize)> {
     Some((c, 1 + next.len_utf8()))
 }
 
-fn hex(digits: &str) -> Option<u32> {
+/// Returns the number that hexadecimal digits mean; `None` for other text.
+pub(super) fn hex(digits: &str) -> Option<u32> {
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex.then(|| u32::from_str_radix(digits, 16).ok())?
 }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
+use super::redact::hex;
+
 /// Parses JSON. If it has bytes that are not UTF-8, or halves of surrogate pairs, each counts as
 /// U+FFFD: a limit on the output may cut a character, and the rest was paid for.
 ///
@@ -45,11 +47,9 @@ fn with_whole_pairs(json: &str) -> Option<String> {
     is_changed.then_some(out)
 }
 
-/// Returns the UTF-16 unit of the escape `\uXXXX` at the start of a text.
-fn unit(text: &str) -> Option<u16> {
-    let digits = text.strip_prefix("\\u")?.get(..4)?;
-    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    is_hex.then(|| u16::from_str_radix(digits, 16).ok())?
+/// Returns the UTF-16 unit of the escape at the start of a text.
+fn unit(text: &str) -> Option<u32> {
+    hex(text.strip_prefix("\\u")?.get(..4)?)
 }
 
 #[cfg(test)]

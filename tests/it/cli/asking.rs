@@ -7,11 +7,22 @@ use std::process::Stdio;
 use regex::Regex;
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use super::{CommandLine, QUESTION, run};
 use crate::support::process::conclave;
 use crate::support::{Fault, MockProvider, Scenario, TestApp, until};
+
+/// Interrupts a command, and returns its standard error. It ends as interrupted.
+async fn interrupted(child: Child) -> String {
+    let id = child.id().unwrap().to_string();
+    let kill = Command::new("kill").args(["-INT", &id]).status();
+    assert!(kill.await.unwrap().success());
+    let output = child.wait_with_output().await.unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{error}");
+    error
+}
 
 #[tokio::test]
 async fn the_question_may_come_from_standard_input() {
@@ -104,12 +115,7 @@ async fn an_interrupted_question_to_a_server_is_cancelled_there() {
     let ask = ["ask", "--server", &app.url, QUESTION];
     let child = cli.command(&ask, &[]).spawn().unwrap();
     in_flight(&cli.provider, 3).await;
-    let id = child.id().unwrap().to_string();
-    let kill = Command::new("kill").args(["-INT", &id]).status();
-    assert!(kill.await.unwrap().success());
-    let output = child.wait_with_output().await.unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(130), "{error}");
+    let error = interrupted(child).await;
     let (_, runs) = app.get("/api/runs").await;
     let run = runs["runs"][0]["id"].as_str().unwrap();
     assert!(
@@ -146,12 +152,7 @@ async fn an_interrupted_plan_is_cancelled_before_the_command_ends() {
     let child = cli.command(&["plan", "Show it"], &workspace).spawn();
     let child = child.unwrap();
     in_flight(&cli.provider, 1).await;
-    let id = child.id().unwrap().to_string();
-    let kill = Command::new("kill").args(["-INT", &id]).status();
-    assert!(kill.await.unwrap().success());
-    let output = child.wait_with_output().await.unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(130), "{error}");
+    let error = interrupted(child).await;
     assert!(error.contains("was cancelled"), "{error}");
     let runs = cli.run(&["runs", "--plans", "--json"]).await.1;
     assert!(runs.contains(r#""state":"cancelled""#), "{runs}");

@@ -53,7 +53,7 @@ pub use number_word::number_named;
 pub use panel::{Agent, CORE_AGENTS, Role};
 pub use plan::{Plan, TaskType};
 pub use plural::counted;
-pub use question::{Attachment, Context, Mode, Question, Salience, Source, User};
+pub use question::{Attachment, Context, Mode, Question, Salience, Source, User, or_default};
 pub use reply::{BudgetMeta, Invalidation, Meta, Outcome, Reply};
 pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, Unit};
 pub use scope::Scope;

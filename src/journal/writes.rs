@@ -457,13 +457,14 @@ fn project_learned(run: &str, at_ms: Bound, learned: Learned) -> Statement {
     };
     (
         "
-        INSERT INTO learned_answers (run, source, guild_id, user_id, content, answer, confidence, revoked, learned_ms, changed_ms)
-        SELECT id, source, guild_id, CASE WHEN guild_id = '' THEN user_id ELSE '' END, $2, $3, $4, 0, $5, $5
+        INSERT INTO learned_answers (run, source, guild_id, user_id, content, words_of, answer, confidence, revoked, learned_ms, changed_ms)
+        SELECT id, source, guild_id, CASE WHEN guild_id = '' THEN user_id ELSE '' END, $2, $3, $4, $5, 0, $6, $6
         FROM runs WHERE id = $1
         ON CONFLICT (run) DO NOTHING",
         vec![
             run.into(),
-            taught.condition.into(),
+            taught.condition.as_str().into(),
+            search_words(&taught.condition).into(),
             serde_json::to_string(&taught.answer)
                 .unwrap_or_default()
                 .into(),

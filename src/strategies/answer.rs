@@ -58,10 +58,11 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
             _ => committee_reply(run, deps, memory).await,
         };
     }
-    let (strategy, arm) = if wants_committee(run) {
-        (Strategy::CommitteeFirst, None)
+    let (chosen, arm) = chosen(run, deps);
+    let strategy = if wants_committee(run) {
+        Strategy::CommitteeFirst
     } else {
-        chosen(run, deps)
+        chosen
     };
     // Without an A/B test there is nothing to decide.
     if strategy == Strategy::CommitteeFirst && arm.is_none() {
@@ -189,6 +190,7 @@ impl Committee<'_> {
         Decided {
             strategy: self.strategy.config(),
             arm: self.arm.map(str::to_owned),
+            threshold: self.strategy.threshold(self.context),
             path,
             why: why.to_owned(),
             first: AskedFirst::Panel,

@@ -9,7 +9,7 @@ use crate::journal::{
 };
 
 /// The confidence of a new learned answer, whatever the models thought of it.
-const START: f64 = 0.3;
+pub const START: f64 = 0.3;
 
 /// What positive feedback adds, and negative feedback takes.
 const RAISE: f64 = 0.2;

@@ -122,6 +122,7 @@ impl Database for PostgresStore {
         "0007_memory_words",
         "0008_step_diagnostics",
         "0009_packed_entries",
+        "0010_learned_words",
     );
 
     async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {

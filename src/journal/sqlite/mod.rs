@@ -194,6 +194,7 @@ impl Database for SqliteStore {
         "0011_fewer_indexes",
         "0012_step_diagnostics",
         "0013_packed_entries",
+        "0014_learned_words",
     );
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {

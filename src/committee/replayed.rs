@@ -111,9 +111,10 @@ pub fn replay(
     }
     let (recorded, replayed) = (whole.judgement()?, judged_again?);
     let confidence = settle(policy, &replayed, whole.draft());
-    needs.extend(need_of_master(&whole, recorded, &replayed, policy));
     let gated = whole.gated;
     let may_ask = gated.is_none_or(|gated| !gated.is_last);
+    let out_of_reach = may_ask && out_of_reach(policy, &replayed);
+    needs.extend(need_of_master(&whole, recorded, &replayed, out_of_reach));
     Some(Replayed {
         recorded: Verdict {
             scores: judged(recorded),
@@ -142,15 +143,16 @@ fn needs_of_round(so_far: &Transcript<'_>, judged: &Judgement, round: u8) -> Opt
     Some(calls.map(|call| Need::new(&call, why)).collect())
 }
 
-/// Returns the call of the master that the policy would need.
+/// Returns the call of the master that the policy would need. Out of reach of the threshold, only a
+/// question is asked.
 fn need_of_master(
     run: &Transcript<'_>,
     recorded: &Judgement,
     replayed: &Judgement,
-    policy: &Policy,
+    out_of_reach: bool,
 ) -> Option<Need> {
     let (was, is) = (shown(recorded), shown(replayed));
-    let (call, why) = match (run.draft(), out_of_reach(policy, replayed)) {
+    let (call, why) = match (run.draft(), out_of_reach) {
         (None, true) => return None,
         (None, false) => {
             let why = "the threshold is within reach under this policy";

@@ -22,7 +22,7 @@ const QUESTION_TOKENS: u32 = 500;
 
 /// Returns what is wrong with a question that cannot be asked.
 pub(super) fn unusable(pointer: &str) -> Problem {
-    let detail = "it is asked, because the confidence is too low: give one question and three different options";
+    let detail = "it is asked, because the confidence is too low: give one question about what is contested or missing here, and three options that name different answers to it";
     Problem {
         pointer: pointer.into(),
         detail: detail.into(),

@@ -325,10 +325,6 @@ fn labels_have_six_significant_digits() {
         ("50%", "50%"),
         ("60 km/h", "60 km/h"),
         ("$5", "5 dollars"),
-        ("USD 5", "$5"),
-        ("EUR 1.200", "1200 euros"),
-        ("b", "B"),
-        ("c)", "C"),
         ("Canberra, Australia", "canberra australia"),
         ("Ubuntu 24.04 LTS", "ubuntu 24.04 lts"),
     ] {

@@ -11,6 +11,9 @@ use super::own_words::OwnWords;
 /// A clause of so many words has one of the commonest words of English.
 const MIN_WORDS: usize = 4;
 
+/// A word of so many letters is no unit.
+const MIN_LETTERS: usize = 4;
+
 /// The commonest words, of which nearly every clause has one.
 static COMMON: LazyLock<HashSet<&str>> =
     LazyLock::new(|| include_str!("english.txt").split_whitespace().collect());
@@ -29,10 +32,11 @@ pub fn is_english(text: &str, verbatim: &[&str]) -> bool {
 }
 
 /// True for a word that writes some of its Latin letters in another script, such as "lіkely" with a
-/// Cyrillic letter.
+/// Cyrillic letter. Short words may be units: "μs".
 fn mixes_scripts(word: &str) -> bool {
     let is_other = |c: char| matches!(c.script(), Script::Cyrillic | Script::Greek);
-    word.contains(|c: char| c.is_ascii_alphabetic()) && word.contains(is_other)
+    let is_latin = |c: char| c.is_ascii_alphabetic();
+    word.chars().count() >= MIN_LETTERS && word.contains(is_latin) && word.contains(is_other)
 }
 
 /// Names and quotations are written as "xxx" in a clause.
@@ -61,7 +65,7 @@ mod tests {
         }
         for text in [
             "Read src/main.rs: 58 lines, 1,412 bytes.",
-            "The file was read.",
+            "The file was read in 5 μs.",
             "`Größe` is defined in src/größe.rs.",
             "splice_patch failed: \"Das Symbol wurde nicht gefunden\".",
         ] {

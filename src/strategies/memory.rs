@@ -81,8 +81,13 @@ impl Memory {
         let now = self.clock.now();
         match &self.embedder {
             Some(embedder) => rank(Some(&|text| embedder.embed(text)), found, question, now),
-            None => rank(None, found, question, now),
+            None => self.ranked_by_characters(found, question),
         }
+    }
+
+    /// As [`Memory::ranked`], without the comparison of meanings, which takes long.
+    pub fn ranked_by_characters(&self, found: Vec<LearnedRow>, question: &str) -> Vec<Candidate> {
+        rank(None, found, question, self.clock.now())
     }
 
     /// Returns the learned answer that is most like an answer: by their meaning, or without the

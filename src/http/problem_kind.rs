@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use axum::http::StatusCode;
 
 /// A kind of problem, as clients distinguish them, in the order of the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[cfg_attr(test, derive(strum::VariantArray))]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub(super) enum Kind {
@@ -82,10 +82,7 @@ impl Kind {
 
     /// True if the response says when to retry.
     pub fn has_retry_after(self) -> bool {
-        matches!(
-            self,
-            Kind::LimitSpent | Kind::RateLimited | Kind::Busy | Kind::NotReady | Kind::NoJournal
-        )
+        matches!(self.said().status.as_u16(), 429 | 503)
     }
 }
 

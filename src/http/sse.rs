@@ -10,12 +10,10 @@ use futures_util::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
 use super::api::reply_body::reply_body;
-use super::api::shapes::objects;
 use super::auth::Caller;
 use super::error::Problem;
-use super::reference::operation::{Content, Schemas};
 use crate::app::App;
-use crate::domain::{Agent, Decision, Mode, Role, RunId, RunKind, Score, TaskType};
+use crate::domain::{Agent, Decision, Role, RunId, RunKind, Score};
 use crate::journal::{
     Accepted, AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Ending,
     Entry, Event, Scored,
@@ -243,32 +241,6 @@ fn started(sent: &CallSent) -> Option<(&'static str, Value)> {
         }
         (Role::Master | Role::Proposer, _) => None,
     }
-}
-
-/// Describes the stream in the reference. The schema is that of one event. The data of each event
-/// is described in an extension field, because OpenAPI 3.1 cannot express it.
-pub(super) fn content(schemas: &mut Schemas) -> Content {
-    // Components to which the events refer.
-    schemas.answer::<Agent>();
-    schemas.answer::<Mode>();
-    schemas.answer::<TaskType>();
-    let mut events = objects(include_str!("events.tsv"));
-    events.retain(|name, _| !name.starts_with(':'));
-    let names: Vec<&String> = events.keys().collect();
-    let event = json!({
-        "type": "object",
-        "description": "Each event of the stream.",
-        "properties": {
-            "event": { "enum": names },
-            "data": { "type": "string", "contentMediaType": "application/json" },
-            "id": { "type": "string", "description": "The entry's number in the journal." },
-        },
-        "required": ["event", "data"],
-    });
-    let data = "{\"runId\":\"019b2c4e-7f00-7aa1-b2c3-0d4e5f607182\",\"mode\":\"ask\",\"at\":\"2026-01-05T10:00:00.12Z\",\
-                \"continues\":null}";
-    let example = json!({ "event": "run", "data": data, "id": "1" });
-    Content::events(event, example, Value::Object(events))
 }
 
 #[cfg(test)]

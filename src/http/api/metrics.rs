@@ -10,15 +10,6 @@ use metrics::{counter, histogram};
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::http::reference::operation::{Content, Operation, Schemas};
-
-pub(in crate::http) fn about_metrics(_: &mut Schemas) -> Operation {
-    Operation::new("metrics", "service", "Counters for Prometheus")
-        .about(
-            "Everything that this process has counted since it began, in Prometheus text format. Any token opens it.",
-        )
-        .answer(200, "The metrics", vec![Content::text("text/plain")], &[])
-}
 
 pub(in crate::http) async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
     let kind = "text/plain; version=0.0.4; charset=utf-8";

@@ -9,9 +9,8 @@ use jsonschema::Validator;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use super::chat::{READING, set_run};
+use super::chat::set_run;
 use super::quote::{QuoteBody, priced};
 use super::runs::{Id, parse};
 use crate::app::{ActionInput, App, Authorization, AuthorizeOutcome, RequestIds, Submitted};
@@ -19,7 +18,6 @@ use crate::domain::{Context, EvidenceFocus, RunId, Source, ToolPlan, User};
 use crate::http::body::{json_bytes, shape, shaped};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
-use crate::http::reference::operation::{Content, Operation, Schemas};
 use crate::http::request_id;
 use crate::journal::Ending;
 use crate::tools::answers::{AuthorizeMode, AuthorizedBody, ExecutionView, PlanView};
@@ -70,153 +68,6 @@ pub(in crate::http) struct AuthorizeBody {
 pub(in crate::http) struct UndoBody {
     source: Source,
     user: User,
-}
-
-fn example() -> Value {
-    json!({
-        "source": "http",
-        "user": { "id": "8112", "name": "Ada" },
-        "context": {},
-        "message": "Fix the E0425 error in src/lib.rs",
-        "file": "src/lib.rs",
-        "diagnostic": "E0425",
-    })
-}
-
-fn plan_example() -> Value {
-    let step = json!({ "step_id": "step_1", "tool": "file_read", "arguments": { "path": "src/lib.rs" },
-                       "precondition": "file exists", "requires_confirmation": false });
-    let id = "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182";
-    json!({
-        "planId": id, "state": "proposed",
-        "plan": { "plan_id": id, "intent": "READ", "steps": [step], "evidence_referenced": [] },
-        "rejection": null, "changes": [], "modified": null, "budget": budget_example(), "evidence": {}, "executions": [], "nextStep": "step_1",
-    })
-}
-
-fn budget_example() -> Value {
-    let call = json!({ "call": "tool_plan", "model": "claude-sonnet-5-5", "state": "answered", "promptHash": "9f3a", "inputTokens": 2100,
-                       "outputTokens": 90, "latencyMs": 1900, "costUsd": 0.0051 });
-    json!({ "capUsd": 0.1, "spentUsd": 0.0051, "calls": [call] })
-}
-
-fn execution_example() -> Value {
-    let id = "019b2c4e-8a00-7aa1-b2c3-0d4e5f607182";
-    json!({
-        "executionId": id, "planId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182", "state": "completed",
-        "request": "Show src/lib.rs", "prompt": { "input": "User request: Show src/lib.rs", "promptsHash": "5f2b", "model": null },
-        "evidence": {}, "plan": plan_example().get("plan"),
-        "proposed": null,
-        "authorization": { "mode": "plan", "by": "Ada (8112)", "steps": ["step_1"], "undoes": null },
-        "steps": [{ "stepId": "step_1", "tool": "file_read", "ok": true, "output": "fn main() {}\n", "error": null,
-                    "inDoubt": false, "changed": [], "value": null }],
-        "explanation": { "text": "src/lib.rs has 1 line.", "source": "model", "rejected": [] },
-        "budget": budget_example(),
-    })
-}
-
-/// Why a run of tools may not begin.
-const BEGINNING: &[Kind] = &[
-    Kind::ToolsOff,
-    Kind::LimitSpent,
-    Kind::Busy,
-    Kind::NoJournal,
-];
-/// Why a run of tools may give no answer.
-const ENDING: &[Kind] = &[Kind::OverBudget, Kind::ProviderFailed, Kind::Deadline];
-const UNKNOWN: &[Kind] = &[Kind::NoSuchPlan, Kind::NoJournal];
-
-fn about(name: &'static str, title: &'static str) -> Operation {
-    Operation::new(name, "plans", title)
-}
-
-pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
-    let plan = Content::json(schemas.answer::<PlanView>(), plan_example());
-    about("plan", "A plan of tool calls")
-        .about(
-            "A model proposes steps with the tools of the workspace, and nothing is executed. The plan is checked by fixed \
-             rules: a rejected one has `rejection` with status 200. The same request with the same evidence, tools, prompts \
-             and model gets the same stored plan. `X-Request-Id` is the plan's run: it has a journal like every run.",
-        )
-        .sample(" -H \"Content-Type: application/json\" -d @plan.json")
-        .body(schemas.request::<PlanBody>(), example())
-        .answer(200, "The plan, and why it is rejected, if it is", vec![plan], &[])
-        .problems(READING)
-        .problems(&[Kind::Invalid])
-        .problems(BEGINNING)
-        .problems(ENDING)
-}
-
-pub(in crate::http) fn about_quote(schemas: &mut Schemas) -> Operation {
-    let quoted = json!({ "capUsd": 0.1, "expectedUsd": 0.0172, "worstUsd": 0.1, "calls": 2 });
-    let price = Content::json(schemas.answer::<QuoteBody>(), quoted);
-    about("quotePlan", "What a plan would cost")
-        .about(
-            "Takes the body of a request for a plan: the price of the plan with the explanation of one execution. The tools \
-             cost nothing. Nothing is bought and nothing is stored.",
-        )
-        .sample(" -H \"Content-Type: application/json\" -d @plan.json")
-        .body(schemas.request::<PlanBody>(), example())
-        .answer(200, "The price", vec![price], &[])
-        .problems(READING)
-        .problems(&[Kind::Invalid, Kind::ToolsOff, Kind::OverBudget, Kind::NoJournal])
-}
-
-pub(in crate::http) fn about_get(schemas: &mut Schemas) -> Operation {
-    let plan = Content::json(schemas.answer::<PlanView>(), plan_example());
-    about("getPlan", "A plan with its executions")
-        .path("id", super::run_bodies::id(), "The plan.")
-        .answer(200, "The plan", vec![plan], &[])
-        .problems(UNKNOWN)
-        .problems(&[Kind::PlanClosed])
-}
-
-pub(in crate::http) fn about_authorize(schemas: &mut Schemas) -> Operation {
-    let body = json!({ "execution": execution_example(), "rejection": null });
-    let done = Content::json(schemas.answer::<AuthorizedBody>(), body);
-    let example =
-        json!({ "source": "http", "user": { "id": "8112", "name": "Ada" }, "mode": "plan" });
-    about("authorizePlan", "Execute steps of a plan")
-        .about(
-            "By the user of the plan: the same `source` and `user.id`. Steps run in order; what has to hold is checked right \
-             before each; a failure halts the plan, and nothing is tried again. Each step is executed once. The answer comes \
-             when the steps have ended.",
-        )
-        .sample(" -H \"Content-Type: application/json\" -d @authorization.json")
-        .path("id", super::run_bodies::id(), "The plan.")
-        .body(schemas.request::<AuthorizeBody>(), example)
-        .answer(200, "The execution, or why a changed plan is rejected", vec![done], &[])
-        .problems(READING)
-        .problems(&[Kind::NoSuchPlan, Kind::PlanClosed])
-        .problems(BEGINNING)
-}
-
-pub(in crate::http) fn about_undo(schemas: &mut Schemas) -> Operation {
-    let done = Content::json(schemas.answer::<ExecutionView>(), execution_example());
-    let example = json!({ "source": "http", "user": { "id": "8112", "name": "Ada" } });
-    about("undoExecution", "Take the changes of an execution back")
-        .about(
-            "By the user of the plan, once. The last change is taken back first. A file that was changed since halts; it \
-             stays as it is.",
-        )
-        .sample(" -H \"Content-Type: application/json\" -d @undo.json")
-        .path("id", super::run_bodies::id(), "The execution.")
-        .body(schemas.request::<UndoBody>(), example)
-        .answer(200, "The execution that took the changes back", vec![done], &[])
-        .problems(READING)
-        .problems(&[Kind::NoSuchPlan, Kind::PlanClosed])
-        .problems(BEGINNING)
-}
-
-pub(in crate::http) fn about_execution(schemas: &mut Schemas) -> Operation {
-    let done = Content::json(schemas.answer::<ExecutionView>(), execution_example());
-    let what =
-        "Request, evidence, prompt, plan, authorization, each step with its output, explanation.";
-    about("getExecution", "An execution with all that led to it")
-        .about(what)
-        .path("id", super::run_bodies::id(), "The execution.")
-        .answer(200, "The execution", vec![done], &[])
-        .problems(UNKNOWN)
 }
 
 static PLAN: LazyLock<Option<Validator>> = LazyLock::new(shape::<PlanBody>);

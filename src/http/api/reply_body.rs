@@ -94,16 +94,3 @@ impl MetaBody {
 pub fn reply_body(reply: &Reply) -> Value {
     json!(ReplyBody::of(reply))
 }
-
-pub(in crate::http) fn reply_example() -> Value {
-    json!({
-        "reply": "## TL;DR\n\nWater boils at 100 °C at sea level.\n\n## Assumptions\n\n- none\n\n## Confidence\n\n0.83\n",
-        "meta": {
-            "taskType": "VERBAL_REASONING",
-            "c_final": 0.8312,
-            "budget": { "capUsd": 0.1, "estimatedUsd": 0.01834, "modeCapExceeded": false },
-            "usedAgents": ["solver", "critic", "verifier"],
-            "invalidation": { "discarded": [], "quarantined": [], "valid": ["solver", "critic", "verifier"] },
-        },
-    })
-}

@@ -25,10 +25,6 @@ use crate::journal::{
     CancelOutcome, Ending, Entry, RunFilter, RunRow, RunState, Transcript, prove,
 };
 
-pub(in crate::http) use super::run_bodies::{
-    about_cancel, about_events, about_journal, about_list, about_show,
-};
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ListQuery {

@@ -57,14 +57,12 @@ static ROWS: LazyLock<Vec<(&str, Said)>> = LazyLock::new(|| {
 });
 
 fn row(line: &'static str) -> Option<(&'static str, Said)> {
-    let (slug, rest) = line.split_once('\t')?;
-    let (status, rest) = rest.split_once('\t')?;
-    let (title, when) = rest.split_once('\t')?;
-    let status = status.parse().ok()?;
+    let mut cells = line.splitn(4, '\t');
+    let slug = cells.next()?;
     let said = Said {
-        status,
-        title,
-        when,
+        status: cells.next()?.parse().ok()?,
+        title: cells.next()?,
+        when: cells.next()?,
     };
     Some((slug, said))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::sse::{Event as Sse, KeepAlive, KeepAliveStream};
-use futures_util::{Stream, StreamExt as _};
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::api::reply_body::reply_body;
@@ -33,10 +33,15 @@ const RECHECK: Duration = Duration::from_secs(5);
 /// ends early if the token that opened it is revoked or expires.
 pub(super) fn progress(app: &Arc<App>, run: RunId, after: i64, caller: Option<Caller>) -> Progress {
     let revoked = revoked(Arc::clone(app), caller.and_then(|caller| caller.token));
-    let events = stream(app, run, after)
-        .take_until(Box::pin(revoked))
-        .boxed();
-    axum::response::Sse::new(events)
+    let events = app.follow(run, after).filter_map(move |entry| {
+        let event = match entry {
+            Ok(entry) => progress_event(run, &entry)
+                .map(|(name, data)| sse(name, &data).id(entry.seq.to_string())),
+            Err(error) => Some(sse("error", &Problem::from(error).of(run).body())),
+        };
+        std::future::ready(event.map(Ok))
+    });
+    axum::response::Sse::new(events.take_until(Box::pin(revoked)).boxed())
         .keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("still working"))
 }
 
@@ -51,21 +56,6 @@ async fn revoked(app: Arc<App>, token: Option<String>) {
             return;
         }
     }
-}
-
-fn stream(
-    app: &Arc<App>,
-    run: RunId,
-    after: i64,
-) -> impl Stream<Item = Result<Sse, Infallible>> + use<> {
-    app.follow(run, after).filter_map(move |entry| {
-        let event = match entry {
-            Ok(entry) => progress_event(run, &entry)
-                .map(|(name, data)| sse(name, &data).id(entry.seq.to_string())),
-            Err(error) => Some(sse("error", &Problem::from(error).of(run).body())),
-        };
-        std::future::ready(event.map(Ok))
-    })
 }
 
 fn sse(name: &str, data: &Value) -> Sse {

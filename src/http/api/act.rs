@@ -9,11 +9,11 @@ use jsonschema::Validator;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::chat::{self, set_run};
+use super::chat;
 use super::runs::{Id, parse};
 use crate::app::{Acted, ActionInput, App, Confirmation, RequestIds};
 use crate::domain::{Context, Source, User};
-use crate::http::body::{Unread, json_bytes, shape, shaped};
+use crate::http::body::{Unread, json_bytes, read, shape, shaped};
 use crate::http::error::Problem;
 use crate::http::request_id;
 
@@ -30,21 +30,10 @@ pub(in crate::http) struct ConfirmBody {
     #[schemars(length(max = 32000))]
     _message: Option<String>,
     /// Which choice of the proposal; default 1, the first.
-    #[serde(default, deserialize_with = "whole")]
+    // In JSON `2.0` is the same whole number as `2`. The schema admits no other number.
+    #[serde(default)]
     #[schemars(with = "Option<usize>", range(min = 1, max = 3))]
-    choice: Option<usize>,
-}
-
-/// Reads a whole number, also one that is written as `2.0`: in JSON it is the same number.
-fn whole<'de, D: serde::Deserializer<'de>>(number: D) -> Result<Option<usize>, D::Error> {
-    let number = Option::<f64>::deserialize(number)?;
-    let Some(number) = number else {
-        return Ok(None);
-    };
-    if number.fract() != 0.0 || !(0.0..=1000.0).contains(&number) {
-        return Err(serde::de::Error::custom("is not a whole number"));
-    }
-    Ok(Some(number as usize))
+    choice: Option<f64>,
 }
 
 static ACT: LazyLock<Option<Validator>> = LazyLock::new(shape::<ActionInput>);
@@ -78,22 +67,14 @@ pub(in crate::http) async fn confirm(
     request: Request,
 ) -> Result<Response, Problem> {
     let proposal = parse(id).map_err(|_| Problem::no_such_proposal())?;
-    let (parts, body) = request.into_parts();
-    let idempotency_key = chat::idempotency_key(&parts.headers)?;
-    let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
-    let ConfirmBody {
-        source,
-        user,
-        context,
-        choice,
-        ..
-    } = shaped(&bytes, CONFIRM.as_ref())?;
+    let idempotency_key = chat::idempotency_key(request.headers())?;
+    let (_, body) = read::<ConfirmBody>(&app, request, &CONFIRM).await?;
     let confirmation = Confirmation {
         proposal,
-        source,
-        user,
-        context,
-        choice: choice.unwrap_or(1),
+        source: body.source,
+        user: body.user,
+        context: body.context,
+        choice: body.choice.map_or(1, |choice| choice as usize),
         idempotency_key,
     };
     Ok(answer(app.confirm(confirmation).await?))
@@ -102,7 +83,7 @@ pub(in crate::http) async fn confirm(
 fn answer(acted: Acted) -> Response {
     let mut response = Json(acted.response).into_response();
     if let Some(run) = acted.run {
-        set_run(&mut response, run);
+        request_id::set_run(response.headers_mut(), run);
     }
     response
 }

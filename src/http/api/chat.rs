@@ -5,7 +5,6 @@ use crate::http::headers::wants;
 use std::sync::{Arc, LazyLock};
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
@@ -15,10 +14,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::app::{App, ChatInput, RequestIds};
-use crate::config::Limits;
-use crate::domain::RunId;
 use crate::http::auth::Caller;
-use crate::http::body::{Unread, json_bytes, shape, shaped};
+use crate::http::body::{Unread, read, shape, shaped};
 use crate::http::error::Problem;
 use crate::http::{request_id, sse};
 use crate::journal::{Ending, Told};
@@ -32,15 +29,14 @@ pub(in crate::http) struct Accepted {
     run_id: String,
 }
 
-static SHAPE: LazyLock<Option<Validator>> = LazyLock::new(shape::<ChatInput>);
+pub(super) static SHAPE: LazyLock<Option<Validator>> = LazyLock::new(shape::<ChatInput>);
 
 pub(in crate::http) async fn post(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (parts, body) = request.into_parts();
+    let (parts, input) = read(&app, request, &SHAPE).await?;
     let headers = &parts.headers;
-    let input = read(headers, body, &app.config.policy.limits).await?;
     let ids = RequestIds {
         idempotency_key: idempotency_key(headers)?,
         correlation_id: request_id::correlation_id(headers),
@@ -72,16 +68,8 @@ pub(in crate::http) async fn post(
         let outcome = [("x-conclave-outcome", reply.outcome.into_str())];
         (outcome, Json(ReplyBody::of(reply))).into_response()
     };
-    set_run(&mut response, run);
+    request_id::set_run(response.headers_mut(), run);
     Ok(response)
-}
-
-pub(in crate::http) async fn read(
-    headers: &HeaderMap,
-    body: Body,
-    limits: &Limits,
-) -> Result<ChatInput, Problem> {
-    Ok(question(&json_bytes(headers, body, limits).await?)?)
 }
 
 /// Parses the body of a chat. It does not check the rules;
@@ -103,8 +91,4 @@ pub(in crate::http) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Str
     }
     let detail = "must have 1 to 255 visible ASCII characters";
     Err(Problem::wrong_parameter("Idempotency-Key", detail))
-}
-
-pub(in crate::http) fn set_run(response: &mut Response, run: RunId) {
-    request_id::set_run(response.headers_mut(), run);
 }

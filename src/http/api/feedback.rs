@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::runs::{Id, parse};
 use crate::app::{App, FeedbackRefused, FieldProblem, Rejected};
-use crate::http::body::{json_bytes, shape, shaped};
+use crate::http::body::{read, shape};
 use crate::http::error::Problem;
 
 /// What a reader thinks of a reply.
@@ -61,9 +61,7 @@ pub(in crate::http) async fn post(
     request: Request,
 ) -> Result<Json<NotedBody>, Problem> {
     let run = parse(id)?;
-    let (parts, body) = request.into_parts();
-    let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
-    let said: FeedbackBody = shaped(&bytes, SHAPE.as_ref())?;
+    let (_, said) = read::<FeedbackBody>(&app, request, &SHAPE).await?;
     let comment = said.comment.as_deref();
     match app.feedback(run, said.positive, comment).await {
         Ok(noted) => Ok(Json(NotedBody {

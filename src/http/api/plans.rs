@@ -7,20 +7,18 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use jsonschema::Validator;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::chat::set_run;
 use super::quote::{QuoteBody, priced};
 use super::runs::{Id, parse};
 use crate::app::{ActionInput, App, Authorization, AuthorizeOutcome, RequestIds, Submitted};
-use crate::domain::{Context, EvidenceFocus, RunId, Source, ToolPlan, User};
-use crate::http::body::{json_bytes, shape, shaped};
+use crate::domain::{Context, EvidenceFocus, RunId, Source, User};
+use crate::http::body::{read, shape};
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
 use crate::http::request_id;
 use crate::journal::Ending;
-use crate::tools::answers::{AuthorizeMode, AuthorizedBody, ExecutionView, PlanView};
+use crate::tools::answers::{AuthorizedBody, ExecutionView, PlanView};
 
 /// A request for a plan of tool calls.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -43,25 +41,6 @@ pub(in crate::http) struct PlanBody {
     diagnostic: Option<String>,
 }
 
-/// What the user of a plan authorizes.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(in crate::http) struct AuthorizeBody {
-    source: Source,
-    user: User,
-    /// Default: that of the plan.
-    context: Option<Context>,
-    mode: AuthorizeMode,
-    /// With the mode `step`: the step, which must be the next one. Default: the next one.
-    #[schemars(length(min = 1, max = 40))]
-    step_id: Option<String>,
-    /// With the mode `modified`: the plan as the user changed it. It is checked again. Other modes
-    /// ignore it.
-    #[serde(default)]
-    #[schemars(with = "ToolPlan")]
-    plan: Option<ToolPlan>,
-}
-
 /// Who takes the changes of an execution back.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -72,18 +51,7 @@ pub(in crate::http) struct UndoBody {
 
 static PLAN: LazyLock<Option<Validator>> = LazyLock::new(shape::<PlanBody>);
 static UNDO: LazyLock<Option<Validator>> = LazyLock::new(shape::<UndoBody>);
-static AUTHORIZE: LazyLock<Option<Validator>> = LazyLock::new(shape::<AuthorizeBody>);
-
-/// Reads and checks the body of a request.
-async fn read<T: DeserializeOwned>(
-    app: &App,
-    request: Request,
-    shape: &Option<Validator>,
-) -> Result<T, Problem> {
-    let (parts, body) = request.into_parts();
-    let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
-    Ok(shaped(&bytes, shape.as_ref())?)
-}
+static AUTHORIZE: LazyLock<Option<Validator>> = LazyLock::new(shape::<Authorization>);
 
 impl PlanBody {
     fn parts(self) -> (ActionInput, EvidenceFocus) {
@@ -114,7 +82,7 @@ async fn ended(app: &App, run: RunId) -> Result<(), Problem> {
 /// Answers with a body of a run.
 fn of_run(run: RunId, body: impl Serialize) -> Response {
     let mut response = Json(body).into_response();
-    set_run(&mut response, run);
+    request_id::set_run(response.headers_mut(), run);
     response
 }
 
@@ -130,7 +98,8 @@ pub(in crate::http) async fn post(
         idempotency_key: None,
         correlation_id: request_id::correlation_id(request.headers()),
     };
-    let (action, focus) = read::<PlanBody>(&app, request, &PLAN).await?.parts();
+    let (_, body) = read::<PlanBody>(&app, request, &PLAN).await?;
+    let (action, focus) = body.parts();
     let Submitted { run, .. } = app.plan_tools(action, focus, ids).await?;
     ended(&app, run).await?;
     let view = app.tool_plan(run).await?;
@@ -142,7 +111,8 @@ pub(in crate::http) async fn quote(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Json<QuoteBody>, Problem> {
-    let (action, focus) = read::<PlanBody>(&app, request, &PLAN).await?.parts();
+    let (_, body) = read::<PlanBody>(&app, request, &PLAN).await?;
+    let (action, focus) = body.parts();
     priced(app.quote_plan(action, focus).await?)
 }
 
@@ -163,18 +133,9 @@ pub(in crate::http) async fn authorize(
     request: Request,
 ) -> Result<Response, Problem> {
     let plan = known(id)?;
-    let body: AuthorizeBody = read(&app, request, &AUTHORIZE).await?;
-    let given = Authorization {
-        plan,
-        source: body.source,
-        user: body.user,
-        context: body.context,
-        mode: body.mode,
-        step_id: body.step_id,
-        changed: body.plan,
-    };
+    let (_, given) = read(&app, request, &AUTHORIZE).await?;
     let (mut execution, mut rejection) = (None, None);
-    let run = match app.authorize(given).await? {
+    let run = match app.authorize(plan, given).await? {
         AuthorizeOutcome::Begun(run) => {
             ended(&app, run).await?;
             execution = Some(app.execution(run).await?);
@@ -205,7 +166,7 @@ pub(in crate::http) async fn undo(
     request: Request,
 ) -> Result<Response, Problem> {
     let id = known(id)?;
-    let UndoBody { source, user } = read(&app, request, &UNDO).await?;
+    let (_, UndoBody { source, user }) = read(&app, request, &UNDO).await?;
     let Submitted { run, .. } = app.undo(id, source, user).await?;
     ended(&app, run).await?;
     Ok(of_run(run, app.execution(run).await?))

@@ -7,9 +7,10 @@ use axum::extract::{Request, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::chat::read;
+use super::chat::SHAPE;
 use crate::app::App;
 use crate::committee::Quote;
+use crate::http::body::read;
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
 
@@ -37,9 +38,7 @@ pub(in crate::http) async fn post(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Json<QuoteBody>, Problem> {
-    let (parts, body) = request.into_parts();
-    let limits = &app.config.policy.limits;
-    let input = read(&parts.headers, body, limits).await?;
+    let (_, input) = read(&app, request, &SHAPE).await?;
     priced(app.quote(&app.chat_request(input)?))
 }
 

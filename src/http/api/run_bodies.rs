@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::reply_body::MetaBody;
+use crate::actions::reply::Reply;
 use crate::domain::{Mode, RunKind, Source};
 use crate::journal::{Continues, RunState};
 
@@ -89,7 +90,7 @@ pub(in crate::http) struct RunBody {
     pub audit: Option<Value>,
     /// For an action: the response that the client was given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::shapes::action")]
+    #[schemars(with = "Reply")]
     pub action: Option<Value>,
 }
 

@@ -7,13 +7,13 @@ use super::super::api::act::ConfirmBody;
 use super::super::api::chat::Accepted;
 use super::super::api::feedback::{FeedbackBody, NotedBody};
 use super::super::api::health::{Health, Ready};
-use super::super::api::plans::{AuthorizeBody, PlanBody, UndoBody};
+use super::super::api::plans::{PlanBody, UndoBody};
 use super::super::api::quote::QuoteBody;
 use super::super::api::reply_body::ReplyBody;
 use super::super::api::run_bodies::{Cancelled, JournalBody, RunBody, RunPage};
 use super::super::error::ProblemBody;
 use crate::actions::reply::Reply;
-use crate::app::{ActionInput, ChatInput};
+use crate::app::{ActionInput, Authorization, ChatInput};
 use crate::tools::answers::{AuthorizedBody, ExecutionView, PlanView};
 
 /// Returns every schema by its name. The two directions differ: an optional field may be missing in
@@ -25,7 +25,7 @@ pub(super) fn all() -> Map<String, Value> {
     settings.meta_schema = None;
     let mut requests = settings.clone().for_deserialize().into_generator();
     requests.subschema_for::<(ChatInput, ActionInput, ConfirmBody, FeedbackBody)>();
-    requests.subschema_for::<(PlanBody, AuthorizeBody, UndoBody)>();
+    requests.subschema_for::<(PlanBody, Authorization, UndoBody)>();
     let mut answers = settings.for_serialize().into_generator();
     answers.subschema_for::<(ProblemBody, ReplyBody, Accepted, QuoteBody, Health, Ready)>();
     answers.subschema_for::<(RunPage, RunBody, JournalBody, Cancelled, NotedBody)>();

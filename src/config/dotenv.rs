@@ -28,8 +28,7 @@ pub(super) fn read(path: &Path) -> (Vec<(String, String)>, Vec<Problem>) {
         }
     };
     let detail = format!("cannot be read: {why}");
-    let place = shown;
-    (vec![], vec![Problem { place, detail }])
+    (vec![], vec![Problem::new(shown, detail)])
 }
 
 fn parse_bytes(bytes: &[u8], shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
@@ -40,10 +39,7 @@ fn parse_bytes(bytes: &[u8], shown: &str) -> (Vec<(String, String)>, Vec<Problem
         let line = valid.filter(|byte| **byte == b'\n').count() + 1;
         let place = format!("{shown}:{line}");
         problems.retain(|problem| problem.place != place);
-        problems.push(Problem {
-            place,
-            detail: "is not UTF-8".into(),
-        });
+        problems.push(Problem::new(place, "is not UTF-8"));
     }
     (variables, problems)
 }
@@ -53,10 +49,7 @@ fn parse_bytes(bytes: &[u8], shown: &str) -> (Vec<(String, String)>, Vec<Problem
 fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
     let (mut variables, mut problems) = (vec![], vec![]);
     let mut problem = |line: usize, detail: &str| {
-        problems.push(Problem {
-            place: format!("{shown}:{line}"),
-            detail: detail.to_owned(),
-        });
+        problems.push(Problem::new(format!("{shown}:{line}"), detail));
     };
     let rest = text.strip_prefix('\u{feff}');
     if rest.is_some() {

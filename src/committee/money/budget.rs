@@ -2,8 +2,8 @@
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfkc_quick};
 
-use crate::config::{ProviderKind, RoleModel};
-use crate::domain::{Agent, BilledTokens, Reservation, Role, Usd};
+use crate::config::RoleModel;
+use crate::domain::{Agent, BilledTokens, ProviderKind, Reservation, Role, Usd};
 use crate::journal::{CheckScope, CheckSize, LeftOut, Trimmed};
 
 /// The most tokens in the user part of a prompt beside the question: labels, fences, hints,

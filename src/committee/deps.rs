@@ -64,7 +64,7 @@ impl Deps {
         piece: &str,
         render: impl FnOnce() -> T + Send,
     ) -> Result<T, Stop> {
-        if self.prompts.are_built_in() {
+        if self.prompts.are_built_in {
             run.compute_text(piece, render).await
         } else {
             run.compute(piece, render).await

@@ -28,21 +28,13 @@ pub struct Typed<T> {
 
 impl<T> Typed<T> {
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Typed<U> {
-        let Self {
-            value,
-            obtained,
-            truncated,
-            salvaged,
-            notes,
-            tokens,
-        } = self;
         Typed {
-            value: f(value),
-            obtained,
-            truncated,
-            salvaged,
-            notes,
-            tokens,
+            value: f(self.value),
+            obtained: self.obtained,
+            truncated: self.truncated,
+            salvaged: self.salvaged,
+            notes: self.notes,
+            tokens: self.tokens,
         }
     }
 }

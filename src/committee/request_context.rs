@@ -152,7 +152,13 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
     images.append(&mut own.0);
     unseen.append(&mut own.1);
     (request.images, request.unseen) = (images, unseen);
-    request.fence = fence(&request);
+    let mut fenced = vec![&*request.question.message];
+    fenced.extend(request.answers.iter().map(|it| &*it.answer));
+    fenced.extend(request.corrections.iter().map(|it| &*it.correction));
+    for shown in &request.learned {
+        fenced.extend([&*shown.condition, &shown.action]);
+    }
+    request.fence = fence(request.seed, &fenced);
     Ok(request)
 }
 
@@ -245,17 +251,8 @@ fn reuse_from(run: RunId, transcript: &Transcript<'_>) -> Parent {
 }
 
 /// Returns a random tag that occurs in none of the texts that it will fence.
-fn fence(request: &RequestContext) -> String {
-    let learned = request
-        .learned
-        .iter()
-        .flat_map(|it| [&it.condition, &it.action]);
-    let texts: Vec<&String> = std::iter::once(&request.question.message)
-        .chain(request.answers.iter().map(|it| &it.answer))
-        .chain(request.corrections.iter().map(|it| &it.correction))
-        .chain(learned)
-        .collect();
-    let mut random = ChaCha12Rng::seed_from_u64(request.seed);
+pub fn fence(seed: u64, texts: &[&str]) -> String {
+    let mut random = ChaCha12Rng::seed_from_u64(seed);
     loop {
         let tag = format!("{:016x}", random.next_u64());
         if !texts.iter().any(|text| text.contains(&tag)) {
@@ -288,24 +285,28 @@ impl RequestContext {
         }
     }
 
-    /// Returns the values that every prompt is given.
-    pub fn values(&self, task_type: Option<&str>, hints: &[String]) -> Value {
+    /// Returns the values that every prompt is given, and those that one prompt has of its own.
+    pub fn values(&self, own: Value) -> Value {
         let attachments = self.question.attachments.iter();
         let attachments = attachments
             .map(|it| json!({ "filename": it.filename, "contentType": it.content_type }));
-        json!({
+        let mut values = json!({
             "fence": self.fence,
             "question": self.question.message,
             "mode": self.question.mode.into_str(),
-            "task_type": task_type,
-            "hints": hints,
+            "task_type": null,
+            "hints": [],
             "attachments": attachments.collect::<Vec<_>>(),
             "images": self.images.len(),
             "unseen": self.unseen.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "answers": self.answers,
             "corrections": self.corrections,
             "learned": self.learned,
-        })
+        });
+        if let (Value::Object(values), Value::Object(own)) = (&mut values, own) {
+            values.extend(own);
+        }
+        values
     }
 
     /// Applies the master's reading of the message. A message that asks something new is a request

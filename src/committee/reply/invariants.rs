@@ -20,16 +20,11 @@ use crate::llm::MIN_SECRET_CHARS;
 
 /// A rule that a reply breaks. It is logged, so it contains the rule and counts but no text of the
 /// reply.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{rule}: {detail}")]
 pub struct Violation {
     pub rule: &'static str,
     pub detail: String,
-}
-
-impl std::fmt::Display for Violation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.rule, self.detail)
-    }
 }
 
 /// A reply and the data that it is checked against.

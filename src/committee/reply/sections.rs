@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::committee::reply::closing::without_closing_request;
 use crate::committee::reply::headings::{AUDIT, COMPUTED, ESTIMATE, SECTIONS, title};
-use crate::committee::reply::redaction::Redactor;
+use crate::committee::reply::redaction::{Redactor, texts};
 use crate::journal::Draft;
 use crate::text::{self, excerpt, one_line};
 use outline::Outline;
@@ -235,35 +235,20 @@ fn without_mark(line: &str) -> Option<&str> {
 /// Reduces the texts of a draft, except its main answer, to plain lines and removes empty ones.
 /// Fills an empty TL;DR from the main answer.
 pub fn plain_draft(draft: &mut Draft) {
-    let plain = |lines: &mut Vec<String>| *lines = plain_lines(lines);
-    plain(&mut draft.tldr);
+    let main = std::mem::take(&mut draft.main);
+    texts(draft).for_each(|text| *text = plain_line(text));
+    draft.main = main;
+    let estimate = draft.estimate.iter_mut();
+    let of_estimate = estimate.flat_map(|it| [&mut it.assumptions, &mut it.risks]);
+    let lists = [&mut draft.tldr, &mut draft.acceptance_tests].into_iter();
+    lists
+        .chain(of_estimate)
+        .for_each(|list| list.retain(|line| !line.is_empty()));
+    draft.assumptions.retain(|it| !it.text.is_empty());
     if draft.tldr.is_empty() {
-        draft.tldr.push(first_sentence(&draft.main));
-        plain(&mut draft.tldr);
-    }
-    if draft.tldr.is_empty() {
-        draft.tldr.push("See below.".to_owned());
-    }
-    plain(&mut draft.acceptance_tests);
-    for assumption in &mut draft.assumptions {
-        assumption.text = plain_line(&assumption.text);
-    }
-    draft
-        .assumptions
-        .retain(|assumption| !assumption.text.is_empty());
-    if let Some(estimate) = &mut draft.estimate {
-        for step in &mut estimate.steps {
-            step.step = plain_line(&step.step);
-        }
-        plain(&mut estimate.assumptions);
-        plain(&mut estimate.risks);
-    }
-    for note in &mut draft.disagreements {
-        note.topic = plain_line(&note.topic);
-        note.summary = plain_line(&note.summary);
-    }
-    for justification in &mut draft.quarantine_justifications {
-        justification.why = plain_line(&justification.why);
+        let first = Some(first_sentence(&draft.main)).filter(|it| !it.is_empty());
+        let first = first.unwrap_or_else(|| "See below.".to_owned());
+        draft.tldr.push(first);
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::committee::call::output::why;
-use crate::committee::call::prompts::{Rendered, set};
+use crate::committee::call::prompts::Rendered;
 use crate::committee::call::{CallFailure, CallSpec, buy_checked};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::check_cost::max_tokens;
@@ -235,6 +235,8 @@ async fn ask(
     let deps = context.deps;
     let (prompt, shown) = deps.rendered(context.run, &asking, render).await??;
     let ask = CallSpec {
+        run: context.run,
+        deps,
         step: step.clone(),
         role: pass.role,
         prompt,
@@ -245,7 +247,7 @@ async fn ask(
         until,
     };
     let check = |reply: &CrossCheckReply| verdicts::problems(reply, &shown);
-    let typed = buy_checked(context.run, deps, ask, check, |_| None).await?;
+    let typed = buy_checked(ask, check, |_| None).await?;
     let read = || {
         if !verdicts::problems(&typed.value, &shown).is_empty() {
             return Err(CallFailure::unusable("it gave no verdict on any claim"));
@@ -273,11 +275,11 @@ fn prompt(
     model: &RoleModel,
     shown: &[Shown<'_>],
 ) -> Result<Rendered, Failure> {
-    let task_type = context.plan.task_type.into_str();
-    let mut values = context.request.values(Some(task_type), &[]);
-    set(&mut values, "images", json!(0));
-    let reports = shown.iter().map(Shown::value).collect();
-    set(&mut values, "reports", reports);
+    let values = context.request.values(json!({
+        "task_type": context.plan.task_type,
+        "images": 0,
+        "reports": shown.iter().map(Shown::value).collect::<Vec<_>>(),
+    }));
     let prompts = &context.deps.prompts;
     Ok(prompts.render(model.prompts, "cross_check", values)?)
 }

@@ -231,7 +231,7 @@ mod tests {
         ];
         let evidence = |resolved| {
             let outcome = AgentOutcome::Answered {
-                report: AgentReport::empty(Agent::Critic).into(),
+                report: AgentReport::default().into(),
                 obtained: Obtained::Clean,
                 truncated: false,
                 notes: vec![],
@@ -265,7 +265,7 @@ mod tests {
             verdict("solver:u2", Holds::No, &[], &["critic:u2", "verifier:u2"]),
             verdict("critic:u1", Holds::Yes, &["solver"], &[]),
         ])];
-        let empty = AgentReport::empty(Agent::Solver);
+        let empty = AgentReport::default();
         let reports = [Agent::Solver, Agent::Verifier].map(|agent| (agent, &empty));
         let told = Evidence::of(&Transcript::of(&events)).findings(&reports);
         assert_eq!(

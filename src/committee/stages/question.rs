@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use conclave_lenient_json::Problem;
 
-use crate::committee::call::prompts::unquoted;
 use crate::committee::call::{buy_checked, buy_text};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::output_shapes::QuestionOut;
@@ -81,7 +80,7 @@ fn ruled(input: &SynthesisInput<'_>, corrections: &mut Vec<String>) -> Clarifica
 async fn buy(input: &SynthesisInput<'_>) -> Result<(Option<Clarification>, Obtained), CallError> {
     let run = input.run;
     let asking = "asking for the question";
-    let (values, texts) = run.compute(asking, || input.values()).await?;
+    let (values, texts) = run.compute(asking, || input.values(0, "")).await?;
     let mut ask = input.ask("question", values, texts)?;
     ask.answer_tokens = Some(QUESTION_TOKENS);
     let check = |out: &QuestionOut| {
@@ -91,13 +90,13 @@ async fn buy(input: &SynthesisInput<'_>) -> Result<(Option<Clarification>, Obtai
     let reading = "reading the question";
     match input.stage().master()?.output {
         OutputForm::Json => {
-            let typed = buy_checked(run, input.deps, ask, check, |_| None).await?;
+            let typed = buy_checked(ask, check, |_| None).await?;
             let read = || question_of(input, &typed.value);
             Ok((run.compute(reading, read).await?, typed.obtained))
         }
         OutputForm::Text => {
-            let typed = buy_text(run, input.deps, ask).await?;
-            let read = || of_text(input, &unquoted(&typed.value));
+            let typed = buy_text(ask).await?;
+            let read = || of_text(input, &typed.value);
             Ok((Some(run.compute(reading, read).await?), typed.obtained))
         }
     }

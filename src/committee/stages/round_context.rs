@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::committee::call::prompts::{Rendered, set};
+use crate::committee::call::prompts::Rendered;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget;
@@ -73,10 +73,9 @@ impl<'a> RoundContext<'a> {
         model: &RoleModel,
         limit: u32,
     ) -> Result<Rendered, Failure> {
-        let mut values = self.request.values(None, &[]);
         let max_words = model.words_in(limit, REPORT_KEYS_TOKENS);
-        set(&mut values, "max_words", json!(max_words));
-        set(&mut values, "images", json!(self.images(agent).len()));
+        let own = json!({ "max_words": max_words, "images": self.images(agent).len() });
+        let values = self.request.values(own);
         let prompts = &self.deps.prompts;
         Ok(prompts.render(model.prompts, agent.into_str(), values)?)
     }

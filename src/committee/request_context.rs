@@ -74,7 +74,8 @@ pub struct RequestContext {
     pub images: Vec<Image>,
     /// Attached images that could not be read.
     pub unseen: Vec<UnseenImage>,
-    pub inherited: Inherited,
+    /// How many of the first images and unseen images come from the runs that this one continues.
+    pub inherited: (usize, usize),
     /// Learned answers to similar questions, which the master sees.
     pub learned: Vec<ShownAnswer>,
     pub asked_first: AskedFirst,
@@ -84,13 +85,6 @@ pub struct RequestContext {
     pub seed: u64,
     /// Determined once, because detecting a language is slow.
     pub rule_texts: OnceLock<&'static RuleTexts>,
-}
-
-/// How many of the first images and unseen images come from the runs that this one continues.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Inherited {
-    images: usize,
-    unseen: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -145,10 +139,7 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
     let attachments = &deps.attachments;
     let both = futures_util::future::join(attachments.images(earlier), attachments.images(own));
     let ((mut images, mut unseen), mut own) = both.await;
-    request.inherited = Inherited {
-        images: images.len(),
-        unseen: unseen.len(),
-    };
+    request.inherited = (images.len(), unseen.len());
     images.append(&mut own.0);
     unseen.append(&mut own.1);
     (request.images, request.unseen) = (images, unseen);
@@ -276,7 +267,7 @@ impl RequestContext {
             affected: vec![],
             images: vec![],
             unseen: vec![],
-            inherited: Inherited::default(),
+            inherited: (0, 0),
             learned: vec![],
             asked_first: AskedFirst::Panel,
             fence: String::new(),
@@ -322,7 +313,7 @@ impl RequestContext {
             self.answers.clear();
             self.corrections.clear();
             (self.latest, self.parent, self.highest_handle) = (None, None, 0);
-            let Inherited { images, unseen } = std::mem::take(&mut self.inherited);
+            let (images, unseen) = std::mem::take(&mut self.inherited);
             self.images.drain(..images.min(self.images.len()));
             self.unseen.drain(..unseen.min(self.unseen.len()));
             return self;
@@ -345,12 +336,18 @@ impl RequestContext {
         self.answers.is_empty() && !self.is_narration
     }
 
+    /// Returns the letter of the option that the user chose.
+    pub fn option(&self) -> Option<char> {
+        match self.latest {
+            Some(Continuation::Answer { option, .. }) => option,
+            Some(Continuation::Correction { .. }) | None => None,
+        }
+    }
+
     /// Returns what the user chose, if fixed rules made the parent's question.
     pub fn choice(&self) -> Option<Choice> {
-        let Some(Continuation::Answer { option, .. }) = &self.latest else {
-            return None;
-        };
-        self.parent.as_ref()?.question.as_ref()?.choice((*option)?)
+        let asked = self.parent.as_ref()?.question.as_ref()?;
+        asked.choice(self.option()?)
     }
 
     /// Returns the texts of fixed rules in the language of the question.
@@ -457,7 +454,7 @@ mod tests {
         };
         let mut request = RequestContext::alone(accepted("What does it read?", None).question);
         request.images = vec![image("earlier"), image("own")];
-        request.inherited.images = 1;
+        request.inherited.0 = 1;
         let anew = planned(false, "");
         let read = request.read_as(&anew, &accepted("And this one?", None));
         let images: Vec<&str> = read.images.iter().map(|it| it.base64.as_str()).collect();

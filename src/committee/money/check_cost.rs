@@ -68,14 +68,11 @@ pub fn sizes(deps: &Deps, mode: Mode) -> Vec<CheckSize> {
     }
     let most = if mode == Mode::Deep { 2 } else { 1 };
     let passes = u8::try_from(deps.checkers.len()).unwrap_or(most).min(most);
-    let keys = (1..=passes).rev().map(|passes| CheckSize {
-        passes,
-        scope: CheckScope::Key,
-    });
-    let first = (passes > 0).then_some(CheckSize {
-        passes: 1,
-        scope: CheckScope::First,
-    });
+    let size = |passes, scope| CheckSize { passes, scope };
+    let keys = (1..=passes)
+        .rev()
+        .map(|passes| size(passes, CheckScope::Key));
+    let first = (passes > 0).then(|| size(1, CheckScope::First));
     keys.chain(first).collect()
 }
 

@@ -3,7 +3,7 @@
 
 use crate::committee::deps::Deps;
 use crate::committee::money::budget::{
-    self, Fitted, InputBound, ModelText, SCAFFOLDING_TOKENS, Wanted, WantedCheck,
+    self, Fitted, InputBound, ModelText, SCAFFOLDING_TOKENS, Wanted,
 };
 use crate::committee::money::check_cost;
 use crate::committee::output_shapes::OrchestrationPlan;
@@ -110,8 +110,7 @@ impl<'a> Fitting<'a> {
         let mut sizes = check_cost::sizes(self.bounds.deps, self.bounds.mode);
         sizes.retain(|size| size.passes <= passes);
         let cost = |max_tokens: &[(Role, u32)], size: CheckSize| self.check_cost(max_tokens, size);
-        let check = WantedCheck { sizes, cost: &cost };
-        budget::fit(&self.agents, &self.synthesis, &check, left)
+        budget::fit(&self.agents, &self.synthesis, (&sizes, &cost), left)
     }
 
     /// Returns what the first agent and the synthesis need at least.

@@ -59,12 +59,10 @@ pub async fn make(
     if run.recorded(&CrossCheckStep).is_some() {
         return Ok(());
     }
-    if let Some(judged) = run.recorded(&SolverStep).filter(|it| it.others.is_empty()) {
-        let checked = Arc::new(judged.check.clone());
-        run.record(Event::CrossChecked(checked)).await?;
-        return Ok(());
-    }
-    let checked = match (inherited(context, latest), refusal(context)) {
+    let judged = run.recorded(&SolverStep).filter(|it| it.others.is_empty());
+    let known = judged.map(|judged| judged.check.clone());
+    let known = known.or_else(|| inherited(context, latest));
+    let checked = match (known, refusal(context)) {
         (Some(checked), _) => checked,
         (None, Some(why)) => CrossChecked {
             passes: vec![],
@@ -165,9 +163,8 @@ pub(super) async fn of_solver(
 
 /// True if a call of [`of_solver`] was made.
 pub(super) fn is_bought_for_solver(run: &RunContext) -> bool {
-    let events = run.events();
-    let calls = Transcript::of(&events).calls;
-    calls.iter().any(|call| call.sent.call.starts_with(ALONE))
+    let is_own = |name: &str| name.starts_with(ALONE);
+    Transcript::of(&run.events()).last_call(is_own).is_some()
 }
 
 fn written(latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<Written<'_>> {

@@ -152,24 +152,19 @@ fn why(evidence: &str, none: &str) -> String {
 fn merged(checks: &[CrossCheck]) -> Vec<ClaimVerdict> {
     let mut all: BTreeMap<&UnitRef, ClaimVerdict> = BTreeMap::new();
     for verdict in checks.iter().flat_map(|check| &check.claims) {
-        match all.get_mut(&verdict.claim) {
-            None => {
-                all.insert(&verdict.claim, verdict.clone());
-            }
-            Some(known) => {
-                if known.holds != verdict.holds {
-                    known.holds = Holds::Unknown;
-                    known.evidence.clear();
-                }
-                for (names, more) in [
-                    (&mut known.supported_by, &verdict.supported_by),
-                    (&mut known.contradicted_by, &verdict.contradicted_by),
-                ] {
-                    for name in more {
-                        if !names.contains(name) {
-                            names.push(name.clone());
-                        }
-                    }
+        let known = all.entry(&verdict.claim);
+        let known = known.or_insert_with(|| verdict.clone());
+        if known.holds != verdict.holds {
+            known.holds = Holds::Unknown;
+            known.evidence.clear();
+        }
+        for (names, more) in [
+            (&mut known.supported_by, &verdict.supported_by),
+            (&mut known.contradicted_by, &verdict.contradicted_by),
+        ] {
+            for name in more {
+                if !names.contains(name) {
+                    names.push(name.clone());
                 }
             }
         }

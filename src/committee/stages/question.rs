@@ -40,40 +40,32 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Fa
     let mut corrections = vec![
         "no synthesis was bought: even the largest bonus could not reach the threshold".to_owned(),
     ];
-    let (question, obtained) = match buy(input).await {
-        Ok((question, obtained)) => (question, SynthesisSource::Model(obtained)),
-        // The reports are there and paid for: their contested positions make a question.
-        Err(error) => (None, SynthesisSource::Failed(error.no_output()?.cause)),
-    };
-    let question = question.unwrap_or_else(|| ruled(input, &mut corrections));
+    let (question, obtained) = asked(input, &mut corrections).await?;
     let synthesized = Synthesized::new(None, question, obtained, corrections);
     let synthesized = finish::enforce_invariants(input, synthesized).await?;
     let done = Arc::new(synthesized);
     Ok(input.run.record_output(SynthesisStep, done).await?)
 }
 
-/// Gets the question for a synthesis that has none that can be asked.
+/// Gets a question that can be asked, and its source: the master, or else fixed rules.
 ///
 /// # Errors
 /// If the run must stop, for example because the database fails.
-pub(super) async fn instead(
+pub(super) async fn asked(
     input: &SynthesisInput<'_>,
     corrections: &mut Vec<String>,
-) -> Result<Clarification, Failure> {
-    let question = match buy(input).await {
-        Ok((question, _)) => question,
-        Err(error) => {
-            error.no_output()?;
-            None
-        }
+) -> Result<(Clarification, SynthesisSource), Failure> {
+    let (question, obtained) = match buy(input).await {
+        Ok((question, obtained)) => (question, SynthesisSource::Model(obtained)),
+        // The reports are there and paid for: their contested positions make a question.
+        Err(error) => (None, SynthesisSource::Failed(error.no_output()?.cause)),
     };
-    Ok(question.unwrap_or_else(|| ruled(input, corrections)))
-}
-
-fn ruled(input: &SynthesisInput<'_>, corrections: &mut Vec<String>) -> Clarification {
-    let why = "the master gave no question with three different options: rules made it";
-    corrections.push(why.to_owned());
-    by_rule(input)
+    let question = question.unwrap_or_else(|| {
+        let why = "the master gave no question with three different options: rules made it";
+        corrections.push(why.to_owned());
+        by_rule(input)
+    });
+    Ok((question, obtained))
 }
 
 /// Calls the master for the question alone. A question that cannot be asked is repaired once.

@@ -118,12 +118,10 @@ impl RoundContext<'_> {
         let why = if split.reused.is_empty() {
             "every agent answers independently".to_owned()
         } else {
-            let names: Vec<&str> = asked.iter().map(Agent::into_str).collect();
-            let names = if names.is_empty() {
-                vec!["none"]
-            } else {
-                names
-            };
+            let mut names: Vec<&str> = asked.iter().map(Agent::into_str).collect();
+            if names.is_empty() {
+                names.push("none");
+            }
             let names = names.join(", ");
             format!("the user's answer touches {names}; the rest is reused")
         };

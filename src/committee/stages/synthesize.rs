@@ -96,11 +96,8 @@ async fn instead_of_a_beginning(
     if MUCH_MORE * cut.reply_markdown.len() >= fallback_answer::length(input) {
         return Ok(None);
     }
-    let failure = CallFailure::new(
-        FailureCause::CutOff,
-        "there is only the beginning of an answer",
-    );
-    fallback_answer::of(input, &failure).await
+    let why = "there is only the beginning of an answer";
+    fallback_answer::of(input, &CallFailure::new(FailureCause::CutOff, why)).await
 }
 
 /// Returns the words that the master is told to write: what fits into its output limit beside the
@@ -234,7 +231,7 @@ async fn complete(
     let (draft, question) = input.run.compute_text(completing, complete).await?;
     let question = match question {
         Some(question) => question,
-        None if would_ask(input, &draft) => question::instead(input, &mut corrections).await?,
+        None if would_ask(input, &draft) => question::asked(input, &mut corrections).await?.0,
         None => question_rules::by_rule(input),
     };
     let source = SynthesisSource::Model(typed.obtained);

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use rand::SeedableRng as _;
 use rand::rngs::ChaCha12Rng;
-use rand::{Rng, SeedableRng};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::committee::call::prompts::fence;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::rule_texts::RuleTexts;
@@ -238,17 +239,6 @@ fn reuse_from(run: RunId, transcript: &Transcript<'_>) -> Parent {
         lacking: lacking.filter_map(|it| it.agent.parse().ok()).collect(),
         assumptions: assumptions.unwrap_or_default(),
         question: synthesized.map(|synthesized| synthesized.question.clone()),
-    }
-}
-
-/// Returns a random tag that occurs in none of the texts that it will fence.
-pub fn fence(seed: u64, texts: &[&str]) -> String {
-    let mut random = ChaCha12Rng::seed_from_u64(seed);
-    loop {
-        let tag = format!("{:016x}", random.next_u64());
-        if !texts.iter().any(|text| text.contains(&tag)) {
-            return tag;
-        }
     }
 }
 

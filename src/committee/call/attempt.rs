@@ -169,7 +169,7 @@ impl<'a> Attempts<'a> {
             system: self.ask.prompt.system.clone(),
             messages,
             schema: self.schema.map(|value| Schema {
-                name: schema_name(&self.ask.step),
+                name: schema_name(&self.ask.step).to_owned(),
                 value: Arc::clone(value),
             }),
             max_tokens,

@@ -132,9 +132,9 @@ pub fn text_of(part: &Part) -> Option<&str> {
 }
 
 /// Returns the schema's name on the wire: letters, digits and underscores.
-pub fn schema_name(step: &str) -> String {
+pub fn schema_name(step: &str) -> &'static str {
     let last = step.rsplit('/').next().unwrap_or(step);
-    let name = match last {
+    match last {
         _ if is_cross_check(step) => "cross_check",
         _ if step.contains("/resolve/") => "decisions",
         "plan" => "orchestration_plan",
@@ -143,6 +143,5 @@ pub fn schema_name(step: &str) -> String {
         "estimate" => "execution_estimate",
         "proposal" => "action_proposal",
         _ => "agent_report",
-    };
-    name.to_owned()
+    }
 }

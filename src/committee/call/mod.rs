@@ -203,7 +203,8 @@ impl Progress<'_> {
 async fn buy(attempts: Attempts<'_>) -> Result<Answer, CallError> {
     let Attempts { ask, once, .. } = attempts;
     let Some(model) = ask.deps.role(ask.role) else {
-        return Err(CallFailure::not_configured(ask.role).into());
+        let detail = format!("no model is configured for {}", ask.role);
+        return Err(CallFailure::new(FailureCause::NotConfigured, detail).into());
     };
     // A repair needs no further thinking.
     let repairing = attempts.repair.map(|_| model.with_least_effort());

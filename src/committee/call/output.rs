@@ -83,11 +83,6 @@ impl CallFailure {
         Self::new(FailureCause::MalformedOutput, detail)
     }
 
-    pub(super) fn not_configured(role: Role) -> Self {
-        let detail = format!("no model is configured for {role}");
-        Self::new(FailureCause::NotConfigured, detail)
-    }
-
     /// Returns the failure for an answer with these problems.
     pub(super) fn of_problems(cause: FailureCause, problems: &[Problem]) -> Self {
         let problems: Vec<String> = problems.iter().take(3).map(ToString::to_string).collect();

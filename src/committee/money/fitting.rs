@@ -98,10 +98,9 @@ impl<'a> Fitting<'a> {
 
     /// Returns the worst-case cost of a cross-check of the existing reports and of those to come.
     pub fn check_cost(&self, max_tokens: &[(Role, u32)], size: CheckSize) -> Usd {
-        let written = self.written.iter().copied();
-        let reports: Vec<u64> = check_cost::report_tokens(max_tokens)
-            .chain(written)
-            .collect();
+        let to_come = max_tokens.iter().filter(|(role, _)| *role != Role::Master);
+        let mut reports: Vec<u64> = to_come.map(|(_, tokens)| u64::from(*tokens)).collect();
+        reports.extend(&self.written);
         self.bounds.check_cost(&reports, size)
     }
 

@@ -57,7 +57,8 @@ impl Evidence {
         self.unchecked = is_empty.then(|| checked.notes.join("; "));
     }
 
-    fn forget(&mut self, agent: &str) {
+    /// Removes the findings about an agent's report.
+    pub fn forget(&mut self, agent: &str) {
         let other = |name: &String| name.split(':').next() != Some(agent);
         for check in &mut self.cross_checks {
             check.claims.retain(|verdict| verdict.claim.agent != agent);
@@ -81,12 +82,6 @@ impl Evidence {
             self.cross_checks.clear();
             self.unchecked = Some(TURNED_OFF.to_owned());
         }
-        self
-    }
-
-    /// Returns the evidence of a panel without one of its agents.
-    pub fn without(mut self, agent: &str) -> Self {
-        self.forget(agent);
         self
     }
 

@@ -16,9 +16,7 @@ use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::config::RoleModel;
 use crate::domain::{Agent, AgentReport, Earmark, Judgement, Resolution, Role, Usd};
 use crate::journal::step::{RoundStep, SkipStep};
-use crate::journal::{
-    AgentFinished, AgentOutcome, Event, RoundSkipped, RoundStarted, SkipReason, Transcript,
-};
+use crate::journal::{AgentFinished, AgentOutcome, Event, RoundSkipped, SkipReason, Transcript};
 
 /// The least share of its first output limit that an agent may use when it reports again.
 const MIN_SHARE: f64 = 0.5;
@@ -63,13 +61,7 @@ impl RoundContext<'_> {
             }
             format!("contested: {}", topics.join(", "))
         };
-        let started = RoundStarted {
-            round,
-            agents: open.agents(),
-            why,
-            ahead: false,
-        };
-        run.record(Event::RoundStarted(started)).await?;
+        self.start(round, open.agents(), why).await?;
         Ok(Some(open))
     }
 

@@ -13,7 +13,7 @@ use crate::committee::request_context::{RequestContext, Stage};
 use crate::committee::stages::open_claims::Claim;
 use crate::config::RoleModel;
 use crate::domain::{Agent, Plan, Role};
-use crate::journal::{AgentOutcome, RunContext, Trimmed};
+use crate::journal::{AgentOutcome, Event, RoundStarted, RunContext, Trimmed};
 use crate::llm::Image;
 
 /// The output tokens that the keys, tags and punctuation of a report take beside its words.
@@ -55,6 +55,23 @@ impl<'a> RoundContext<'a> {
 
     pub(super) fn stage(&self) -> Stage<'a> {
         Stage::new(self.run, self.deps, self.request)
+    }
+
+    /// Records that a round begins with these agents.
+    pub(super) async fn start(
+        &self,
+        round: u8,
+        agents: Vec<Agent>,
+        why: String,
+    ) -> Result<(), Failure> {
+        let started = RoundStarted {
+            round,
+            agents,
+            why,
+            ahead: false,
+        };
+        self.run.record(Event::RoundStarted(started)).await?;
+        Ok(())
     }
 
     /// Returns when the first round must be over.

@@ -230,16 +230,10 @@ pub(super) async fn finished(
 }
 
 fn failed(failure: CallFailure) -> AgentOutcome {
-    let CallFailure {
-        cause,
-        detail,
-        by_deadline,
-        ..
-    } = failure;
     AgentOutcome::Failed {
-        cause,
-        detail,
-        by_deadline,
+        cause: failure.cause,
+        detail: failure.detail,
+        by_deadline: failure.by_deadline,
     }
 }
 

@@ -8,8 +8,7 @@ use rand::rngs::ChaCha12Rng;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::committee::call::prompts::fence;
-use crate::committee::deps::Deps;
+use crate::committee::deps::{Deps, fence};
 use crate::committee::failure::Failure;
 use crate::committee::rule_texts::RuleTexts;
 use crate::config::RoleModel;

@@ -6,8 +6,6 @@ use std::sync::OnceLock;
 
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
-use rand::rngs::ChaCha12Rng;
-use rand::{Rng as _, SeedableRng as _};
 use regex::Regex;
 use serde::Serialize;
 use serde_json::Value;
@@ -166,17 +164,6 @@ fn compiled(
         }
     }
     (environment, faults)
-}
-
-/// Returns a random tag that occurs in none of the texts that it will fence.
-pub fn fence(seed: u64, texts: &[&str]) -> String {
-    let mut random = ChaCha12Rng::seed_from_u64(seed);
-    loop {
-        let tag = format!("{:016x}", random.next_u64());
-        if !texts.iter().any(|text| text.contains(&tag)) {
-            return tag;
-        }
-    }
 }
 
 /// Fences data in the prompts of plain-text roles.

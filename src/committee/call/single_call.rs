@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::committee::call::attempt::Attempts;
-use crate::committee::call::prompts::{Rendered, fence};
+use crate::committee::call::prompts::Rendered;
 use crate::committee::call::{CallFailure, CallSpec, Shape, buy, buy_shaped};
-use crate::committee::deps::Deps;
+use crate::committee::deps::{Deps, fence};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::{InputBound, text_bound};
 use crate::committee::money::price::{Length, priced};

@@ -258,13 +258,11 @@ impl Violations {
         let audit = x.reply.audit.as_ref().map(Value::to_string);
         let audit = audit.unwrap_or_default();
         let stands = |secret: &str| x.reply.text.contains(secret) || audit.contains(secret);
-        let long = x
-            .secrets
-            .iter()
-            .filter(|it| it.chars().count() >= MIN_SECRET_CHARS);
-        let leaks = long.filter(|secret| stands(secret)).count();
-        if leaks > 0 {
-            let detail = format!("{leaks} in the reply or its audit");
+        let is_long = |secret: &str| secret.chars().count() >= MIN_SECRET_CHARS;
+        let mut leaks = x.secrets.to_vec();
+        leaks.retain(|secret| is_long(secret) && stands(secret));
+        if !leaks.is_empty() {
+            let detail = format!("{} in the reply or its audit", leaks.len());
             self.add("no secret anywhere", detail);
         }
     }

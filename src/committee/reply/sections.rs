@@ -51,16 +51,13 @@ pub fn main_answer(
 pub fn to_last_paragraph(text: &str) -> String {
     let text = &*text::shallow(text);
     let outline = Outline::of(text);
-    let lines = text.split_inclusive('\n').scan(0, |at, line| {
-        let start = *at;
-        *at += line.len();
-        Some((start, line))
-    });
     let begins_block = |line: &str, after_blank: bool| {
         after_blank || text::without_marker(line) != line.trim_start() || line.starts_with('|')
     };
-    let (mut end, mut after_blank) = (0, false);
-    for (start, line) in lines {
+    let (mut at, mut end, mut after_blank) = (0, 0, false);
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
         let is_blank = line.trim().is_empty();
         if start > 0 && !outline.in_block(start) && (is_blank || begins_block(line, after_blank)) {
             end = start;
@@ -116,10 +113,9 @@ fn without_own_sections(markdown: &str, request: &str, told: &mut Vec<String>) -
             cut = own
                 .filter(|_| asked_for.is_none())
                 .map(|own| Cut::new(own, level));
-            let why = match (own, asked_for) {
-                (_, Some(_)) => "is the answer's own, as the request wants it: it is set in bold",
-                (Some(_), None) => "was cut from the main answer: the service renders it",
-                (None, None) => "",
+            let why = match asked_for {
+                Some(_) => "is the answer's own, as the request wants it: it is set in bold",
+                None => "was cut from the main answer: the service renders it",
             };
             if own.is_some() {
                 told.push(format!("the section \"{text}\" {why}"));

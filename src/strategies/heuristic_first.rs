@@ -114,6 +114,7 @@ impl DecisionStrategy for HeuristicFirst {
                 reply: None,
             });
         }
+        let rejected = |reason| Ok(DecisionResult::none(DecisionPath::Rejected, reason));
         match llm {
             Some(llm) if context.is_immediate => {
                 let how = How {
@@ -127,14 +128,8 @@ impl DecisionStrategy for HeuristicFirst {
                 };
                 ask(context, llm, how, self.llm_confidence_ceiling).await
             }
-            Some(_) => Ok(DecisionResult::none(
-                DecisionPath::Rejected,
-                "not_immediate",
-            )),
-            None => Ok(DecisionResult::none(
-                DecisionPath::Rejected,
-                "llm_unavailable",
-            )),
+            Some(_) => rejected("not_immediate"),
+            None => rejected("llm_unavailable"),
         }
     }
 

@@ -124,10 +124,7 @@ fn positions(input: &SynthesisInput<'_>) -> Vec<String> {
     }
     let mut open = input.deliberation.visible_disagreements();
     open.retain(|(disagreement, _)| !disagreement.settled);
-    let sides = open
-        .into_iter()
-        .next()
-        .into_iter()
-        .flat_map(|(_, sides)| sides);
-    sides.map(|side| excerpt(&side.text, 100)).collect()
+    let first = open.into_iter().next();
+    let sides = first.map(|(_, sides)| sides).unwrap_or_default();
+    sides.iter().map(|it| excerpt(&it.text, 100)).collect()
 }

@@ -119,7 +119,7 @@ impl Attachment {
 /// What makes the request stand out. Decision strategies read it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, inline)]
 pub struct Salience {
     /// How soon an answer is needed. With `heuristic_first` it lowers the threshold by up to 0.20.
     #[serde(deserialize_with = "or_default")]

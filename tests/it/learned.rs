@@ -114,6 +114,7 @@ async fn a_learned_answer_replies_though_the_daily_limit_is_spent() {
     let setup = Setup::default()
         .env("DECISION_STRATEGY", "heuristic_first")
         .env("HEURISTIC_THRESHOLD", "0.3")
+        .set("/policy/deepMaxUsd", json!(0.1))
         .set("/policy/limits/dailyUsd", json!(0.1001));
     let app = TestApp::with(&provider, setup).await;
     let first = asked(&app, QUESTION, None).await;

@@ -43,7 +43,7 @@ pub use evidence::{
     Resolution, Tag, UnitRef,
 };
 pub use failure_cause::FailureCause;
-pub use ids::{Fingerprint, RunId, fingerprint};
+pub use ids::{Fingerprint, RunId, fingerprint, hex};
 pub use model::{
     BilledTokens, CallStop, Effort, LongContext, Price, Rate, Settings, StructuredOutput, Takes,
     Traits, is_same_model, undated,

@@ -127,17 +127,11 @@ enum Sides {
 }
 
 impl Sides {
-    fn lowest(self) -> i64 {
+    /// The faces, from the lowest to the highest.
+    fn faces(self) -> std::ops::RangeInclusive<i64> {
         match self {
-            Sides::Number(_) => 1,
-            Sides::Fate | Sides::BlankFate => -1,
-        }
-    }
-
-    fn highest(self) -> i64 {
-        match self {
-            Sides::Number(sides) => sides,
-            Sides::Fate | Sides::BlankFate => 1,
+            Sides::Number(sides) => 1..=sides,
+            Sides::Fate | Sides::BlankFate => -1..=1,
         }
     }
 }

@@ -246,8 +246,8 @@ impl Reader {
     }
 
     pub fn dice_operation(&mut self, sides: Sides) -> Result<Option<Operation>> {
-        let low = Selector::Compared(EQUAL, sides.lowest() as f64);
-        let high = Selector::Compared(EQUAL, sides.highest() as f64);
+        let low = Selector::Compared(EQUAL, *sides.faces().start() as f64);
+        let high = Selector::Compared(EQUAL, *sides.faces().end() as f64);
         let names = [
             "rr", "ro", "ra", "r", "e", "!!", "!p", "!", "min", "mi", "max", "ma", "uo", "u", "sd",
             "sa", "s", "cs", "cf", "dl", "dh", "d",

@@ -19,12 +19,6 @@ pub enum Place {
     Bare,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Edge {
-    Advantage,
-    Disadvantage,
-}
-
 /// A term of dice, at its place without further operations.
 pub(super) struct Term {
     pub place: Range<usize>,
@@ -36,25 +30,14 @@ pub(super) struct Term {
 
 /// What a reader of [`crate::written()`] has found besides the grammar. Ranges are of characters.
 pub(super) struct Extras {
-    place: Place,
+    pub place: Place,
     /// Reads what may follow a term of dice.
-    behind_dice: fn(&mut Reader, Term) -> Result<()>,
+    pub behind_dice: fn(&mut Reader, Term) -> Result<()>,
     /// Parts of the text that the grammar writes in another way.
     pub edits: Vec<(Range<usize>, String)>,
     pub dice: Vec<Term>,
-    pub edge: Option<Edge>,
-}
-
-impl Extras {
-    pub fn new(place: Place, behind_dice: fn(&mut Reader, Term) -> Result<()>) -> Self {
-        Self {
-            place,
-            behind_dice,
-            edits: vec![],
-            dice: vec![],
-            edge: None,
-        }
-    }
+    /// What an advantage makes of its d20.
+    pub edge: Option<&'static str>,
 }
 
 pub(super) struct Reader {

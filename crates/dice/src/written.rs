@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use crate::reader::{Edge, Extras, Place, Reader, Result, Term};
+use crate::reader::{Extras, Place, Reader, Result, Term};
 use crate::{COMPARISONS, Expression, Kind, Node, ParseError, Sides};
 
 /// Dice as a player wrote them.
@@ -58,7 +58,13 @@ impl Written {
 /// [`Expression`], or if an advantage has no d20, or more than one, to apply to.
 pub fn written(text: &str, place: Place) -> Result<Written> {
     let mut reader = Reader::of(text)?;
-    reader.extras = Some(Extras::new(place, Reader::extra_operations));
+    reader.extras = Some(Extras {
+        place,
+        behind_dice: Reader::extra_operations,
+        edits: vec![],
+        dice: vec![],
+        edge: None,
+    });
     reader.spaces();
     while reader.edge()? {
         reader.spaces();
@@ -304,8 +310,8 @@ impl Reader {
             word = self.word();
         }
         let edge = match word.as_str() {
-            "adv" | "advantage" => Edge::Advantage,
-            "dis" | "disadv" | "disadvantage" => Edge::Disadvantage,
+            "adv" | "advantage" => "2d20kh1",
+            "dis" | "disadv" | "disadvantage" => "2d20kl1",
             _ => {
                 self.at = start;
                 return Ok(false);
@@ -424,7 +430,7 @@ impl Reader {
             ("k", number) if number.is_empty() || is_number(number) => format!("kh{number}"),
             ("d", number) if is_number(number) => format!("dl{number}"),
             ("r", number) if is_number(number) => return None,
-            ("i", most) if *most == format!("e{}", sides.highest()) => most.to_owned(),
+            ("i", most) if *most == format!("e{}", sides.faces().end()) => most.to_owned(),
             _ => word,
         };
         let symbol = operation.starts_with('!');
@@ -454,14 +460,10 @@ impl Reader {
             let (Some(Term { place: d20, .. }), None) = (d20s.next(), d20s.next()) else {
                 return Err(self.wrong("an advantage needs exactly one d20, as in 1d20 adv"));
             };
-            let keep = match edge {
-                Edge::Advantage => "2d20kh1",
-                Edge::Disadvantage => "2d20kl1",
-            };
             extras
                 .edits
                 .retain(|(range, _)| !d20.contains(&range.start));
-            extras.edits.push((d20.clone(), keep.to_owned()));
+            extras.edits.push((d20.clone(), edge.to_owned()));
         }
         extras.edits.sort_by_key(|(range, _)| range.start);
         let (mut text, mut at) = (String::new(), part.start);

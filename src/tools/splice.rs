@@ -77,7 +77,8 @@ pub fn check_replacements(call: &Call) -> Result<(), ToolError> {
     })
 }
 
-/// Runs splice with the arguments that are paths of files, and reports which of `files` it changed, also when it fails.
+/// Runs splice with the arguments that are paths of files, and reports which of `files` it changed,
+/// also when it fails.
 pub async fn run(
     call: &Call,
     mut options: Vec<OsString>,

@@ -27,8 +27,7 @@ const MAX_SIDE: usize = 8000;
 pub struct Fetcher {
     /// `None` on a machine without root certificates, where nothing can be fetched.
     client: Option<reqwest::Client>,
-    hosts: BTreeSet<String>,
-    most_bytes: usize,
+    bounds: Bounds,
 }
 
 /// Limits of a fetch.
@@ -79,11 +78,7 @@ impl Fetcher {
             .build()
             .inspect_err(|error| tracing::warn!(%error, "attachments cannot be fetched"))
             .ok();
-        Self {
-            client,
-            hosts: bounds.hosts,
-            most_bytes: bounds.most_bytes,
-        }
+        Self { client, bounds }
     }
 
     /// Returns the images among the attachments, and those that could not be read.
@@ -112,8 +107,8 @@ impl Fetcher {
             }
             None => self.fetch(&attachment.url).await?,
         };
-        if bytes.len() > self.most_bytes {
-            return Err(Error::TooLarge(self.most_bytes));
+        if bytes.len() > self.bounds.most_bytes {
+            return Err(Error::TooLarge(self.bounds.most_bytes));
         }
         Ok(Image {
             // The type in the bytes counts, and not the one that the client declares.
@@ -131,7 +126,7 @@ impl Fetcher {
             return Err(Error::Port);
         }
         let host = url.host_str().unwrap_or("").to_lowercase();
-        if !self.hosts.contains(&host) {
+        if !self.bounds.hosts.contains(&host) {
             return Err(Error::Host(host));
         }
         match url.host() {
@@ -149,15 +144,15 @@ impl Fetcher {
             return Err(Error::Status(response.status().as_u16()));
         }
         let declared = response.content_length().unwrap_or(0);
-        if declared > self.most_bytes as u64 {
-            return Err(Error::TooLarge(self.most_bytes));
+        if declared > self.bounds.most_bytes as u64 {
+            return Err(Error::TooLarge(self.bounds.most_bytes));
         }
         let mut bytes = vec![];
         let mut stream = response.bytes_stream();
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|_| Error::Unreachable)?;
-            if bytes.len() + chunk.len() > self.most_bytes {
-                return Err(Error::TooLarge(self.most_bytes));
+            if bytes.len() + chunk.len() > self.bounds.most_bytes {
+                return Err(Error::TooLarge(self.bounds.most_bytes));
             }
             bytes.extend_from_slice(&chunk);
         }
@@ -336,10 +331,15 @@ mod tests {
             while !again.is_empty() && stream.write_all(again).await.is_ok() {}
             String::from_utf8_lossy(asked.get(..read).unwrap()).to_lowercase()
         };
-        let fetcher = Fetcher {
-            client: Some(bounded(Duration::from_secs(5)).build().unwrap()),
+        let timeout = Duration::from_secs(5);
+        let bounds = Bounds {
             hosts: BTreeSet::new(),
             most_bytes: 1000,
+            timeout,
+        };
+        let fetcher = Fetcher {
+            client: Some(bounded(timeout).build().unwrap()),
+            bounds,
         };
         let fetched = async move {
             // The connection is closed with the client.

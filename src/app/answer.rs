@@ -4,6 +4,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::domain::{Clarification, OPTION_LETTERS};
 use crate::journal::Continuation;
@@ -21,7 +22,9 @@ static CHOICE: LazyLock<Regex> = LazyLock::new(|| {
 /// text.
 pub fn read_answer(asked: &Clarification, message: &str) -> Continuation {
     let question = asked.question.clone();
-    if let Some((letter, option, more)) = chosen(asked, message) {
+    // Keyboards for Japanese and Chinese write "Ｂ".
+    let compatible: String = message.nfkc().collect();
+    if let Some((letter, option, more)) = chosen(asked, &compatible) {
         let repeats = more.is_empty() || plain(more) == plain(option);
         return Continuation::Answer {
             question,
@@ -106,6 +109,8 @@ mod tests {
             "Option B.",
             "option \"B\"",
             "“b”",
+            "Ｂ",
+            "（ｂ）",
             "**B**",
             "kubernetes",
             "\"Kubernetes\"",

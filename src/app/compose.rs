@@ -3,11 +3,13 @@
 use super::StartError;
 use crate::clock::Clock;
 use crate::compute::Crashes;
-use crate::config::{self, Config, Database, ProviderKind};
+use crate::config::{self, Config, Database};
 use crate::journal::{PostgresStore, SqliteStore, Store};
-use crate::llm::{self, BreakerSettings, ProviderSpec, Registry};
+use crate::llm::{BreakerSettings, Registry};
 use crate::strategies::Memory;
 use crate::tools::Toolbox;
+#[cfg(feature = "local")]
+use crate::{domain::ProviderKind, llm};
 use conclave_sentence_embedding::Embedder;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::PathBuf;
@@ -105,31 +107,13 @@ pub(super) fn secrets(config: &Config) -> Vec<SecretString> {
 /// # Errors
 /// [`StartError`] if a provider's client or the in-process model cannot be opened.
 pub async fn models(config: &Config) -> Result<Registry, StartError> {
-    let specs = config.providers.iter().filter_map(|(name, provider)| {
-        let kind = match provider.kind {
-            ProviderKind::Anthropic => llm::ProviderKind::Anthropic,
-            ProviderKind::Openai => llm::ProviderKind::OpenAi,
-            ProviderKind::Local => return None,
-        };
-        Some(ProviderSpec {
-            name: name.clone(),
-            kind,
-            base_url: provider.base_url.clone()?,
-            api_key: provider.api_key.clone(),
-            max_concurrent: provider.max_concurrent,
-            connect_timeout: config.policy.connect_timeout,
-            structured_output: provider.structured_output,
-            stream: provider.stream,
-            headers: provider.headers.clone(),
-            proxy: provider.proxy.clone(),
-        })
-    });
     let policy = &config.policy;
-    let registry = Registry::new(specs)?.with_breaker(BreakerSettings {
+    let breaker = BreakerSettings {
         failures: policy.breaker_failures,
         open_for: policy.breaker_open,
         patience: policy.call_timeout / 2,
-    });
+    };
+    let registry = Registry::new(config.providers.values(), policy.connect_timeout, breaker)?;
     #[cfg(feature = "local")]
     let registry = with_local(config, registry).await?;
     Ok(registry)

@@ -44,6 +44,7 @@ use crate::journal::{
     RunFilter, RunRow, Store, Told, Wake,
 };
 use crate::llm::{self, CircuitPosition, Registry};
+use crate::strategies::{self, Memory};
 use crate::tools::Toolbox;
 use runner::{Begun, Runner, Slot};
 use user_rate_limit::UserRateLimit;
@@ -74,6 +75,7 @@ pub struct App {
     committee: Arc<Deps>,
     /// `None` if tool plans are off.
     toolbox: Option<Arc<Toolbox>>,
+    memory: Memory,
     runner: Runner,
 }
 
@@ -217,7 +219,7 @@ impl App {
             clock.clone(),
             shared,
             owner,
-            (toolbox.clone(), memory),
+            (toolbox.clone(), memory.clone()),
         );
         let access = Access::new(&config, store.clone(), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);
@@ -235,6 +237,7 @@ impl App {
             compute,
             committee,
             toolbox,
+            memory,
             runner,
         }))
     }
@@ -308,11 +311,29 @@ impl App {
         {
             return Ok(known);
         }
-        self.admit(accepted, (key, body_hash), (id, told), slot)
-            .await
+        let named = (key, body_hash);
+        let admitted = self
+            .admit(accepted.clone(), named.clone(), (id, told), slot)
+            .await;
+        let Err(Rejected::Spent(spent)) = admitted else {
+            return admitted;
+        };
+        // A learned answer costs nothing, so no limit keeps it from its reader.
+        let slot = self.runner.slot();
+        let (policy, memory) = (&self.config.policy, &self.memory);
+        match slot {
+            Some(slot) if strategies::is_free(id, &accepted, policy, memory).await? => {
+                let free = Accepted {
+                    cap: Usd::ZERO,
+                    ..accepted
+                };
+                self.begin_run(free, named, (id, told), slot).await
+            }
+            _ => Err(Rejected::Spent(spent)),
+        }
     }
 
-    /// Accepts a run within the limits and starts it.
+    /// Accepts a run within the limits and starts it, unless its user asks too often.
     async fn admit(
         &self,
         accepted: Accepted,
@@ -323,6 +344,18 @@ impl App {
         self.pace
             .take(&accepted.question.user.id)
             .map_err(|retry_after| Rejected::TooOften { retry_after })?;
+        self.begin_run(accepted, (idempotency_key, body_hash), (id, told), slot)
+            .await
+    }
+
+    /// Accepts a run within the spending limits and starts it.
+    async fn begin_run(
+        &self,
+        accepted: Accepted,
+        (idempotency_key, body_hash): (Option<String>, String),
+        (id, told): (RunId, Told),
+        slot: Slot,
+    ) -> Result<Submitted, Rejected> {
         let (now, cap) = (self.clock.now(), accepted.cap);
         let (mode, source) = (accepted.label(), accepted.question.source.into_str());
         let limits = spending::limits(&self.config.policy, &accepted.question, now);

@@ -1,5 +1,7 @@
 //! Accepts requests for tool plans and authorizations, and shows plans and executions.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::request::check_focus;
@@ -23,19 +25,24 @@ const MAX_PLANS: u32 = 100;
 /// An execution of a plan with its events.
 type Execution = (RunRow, Vec<Event>);
 
-/// What a user authorizes, as a client sent it.
-#[derive(Debug, Clone)]
+/// What the user of a plan authorizes.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "AuthorizeBody")]
 pub struct Authorization {
-    pub plan: RunId,
-    pub source: Source,
-    pub user: User,
+    source: Source,
+    user: User,
     /// Default: that of the plan.
-    pub context: Option<Context>,
-    pub mode: AuthorizeMode,
-    /// With the mode `step`: if it is given, it must be the next step.
-    pub step_id: Option<String>,
-    /// With the mode `modified`: the plan as the user changed it.
-    pub changed: Option<ToolPlan>,
+    context: Option<Context>,
+    mode: AuthorizeMode,
+    /// With the mode `step`: the step, which must be the next one. Default: the next one.
+    #[schemars(length(min = 1, max = 40))]
+    step_id: Option<String>,
+    /// With the mode `modified`: the plan as the user changed it. It is checked again. Other modes
+    /// ignore it.
+    #[serde(default)]
+    #[schemars(with = "ToolPlan")]
+    plan: Option<ToolPlan>,
 }
 
 /// What became of an authorization.
@@ -217,15 +224,19 @@ impl App {
     /// # Errors
     /// [`Rejected::NoSuchPlan`] also for another user's plan, [`Rejected::PlanClosed`] if the plan
     /// waits for no such authorization.
-    pub async fn authorize(&self, given: Authorization) -> Result<AuthorizeOutcome, Rejected> {
+    pub async fn authorize(
+        &self,
+        plan: RunId,
+        given: Authorization,
+    ) -> Result<AuthorizeOutcome, Rejected> {
         let toolbox = self.tools()?;
         let closed = |why| Err(Rejected::PlanClosed(why));
-        let (events, executions) = self.plan_events(given.plan).await?;
+        let (events, executions) = self.plan_events(plan).await?;
         let question = own_question(&events, (given.source, given.user), given.context)?;
         if executions.iter().any(|(row, _)| !row.state.is_terminal()) {
             return closed("an execution of the plan is under way");
         }
-        let Some(known) = view::plan_view(given.plan, &events, &executions) else {
+        let Some(known) = view::plan_view(plan, &events, &executions) else {
             return closed("the plan is not finished yet");
         };
         require_open(known.state)?;
@@ -250,10 +261,10 @@ impl App {
                 return closed("a plan can be changed before its first step only");
             }
             AuthorizeMode::Modified => {
-                let Some(changed) = given.changed else {
+                let Some(changed) = given.plan else {
                     return Ok(AuthorizeOutcome::Refused(no_changed_plan()));
                 };
-                let plan_id = given.plan.to_string();
+                let plan_id = plan.to_string();
                 content =
                     self.without_secrets(&tools::completed(ToolPlan { plan_id, ..changed }))?;
                 let checked = self.compute(|| validate(&content, &known.evidence, toolbox));
@@ -265,7 +276,7 @@ impl App {
             }
         };
         let authorized = Authorized {
-            plan: given.plan,
+            plan,
             mode,
             content,
             steps,
@@ -275,7 +286,7 @@ impl App {
             restores: vec![],
         };
         // All authorizations at one time contend for one key, so a step is executed once.
-        let key = format!("execution:{}#{}", given.plan, executions.len());
+        let key = format!("execution:{plan}#{}", executions.len());
         let cap = self.config.policy.tools_max;
         let begun = self.begin_execution(question, authorized, key, cap);
         Ok(AuthorizeOutcome::Begun(begun.await?.run))

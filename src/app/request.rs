@@ -4,11 +4,13 @@ use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use secrecy::SecretString;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::problems::{FieldProblem, ProblemList};
 use crate::config::Limits;
-use crate::domain::{Attachment, Context, EvidenceFocus, Mode, Question, Salience, Source, User};
+use crate::domain::{
+    Attachment, Context, EvidenceFocus, Mode, Question, Salience, Source, User, or_default,
+};
 use crate::llm::without_secrets;
 
 /// Maximum length in characters of an id or a name.
@@ -35,11 +37,16 @@ pub struct ChatInput {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "entries"
+        deserialize_with = "or_default"
     )]
     #[schemars(with = "Option<Vec<Attachment>>", length(max = 10))]
     pub attachments: Vec<Attachment>,
-    #[serde(default, skip_serializing_if = "Salience::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Salience::is_none",
+        deserialize_with = "or_default"
+    )]
+    #[schemars(with = "Option<Salience>")]
     pub salience: Salience,
 }
 
@@ -61,11 +68,6 @@ pub struct ActionInput {
 
 /// The pattern of a message: without NUL, and not only spaces.
 const MESSAGE: &str = r"^[^\u0000]*[^\s\u0000][^\u0000]*$";
-
-/// Reads a list that may be null.
-fn entries<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Attachment>, D::Error> {
-    Ok(Option::deserialize(list)?.unwrap_or_default())
-}
 
 /// A chat that keeps the rules, without the configured secrets.
 #[derive(Debug, Clone)]

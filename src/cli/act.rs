@@ -106,11 +106,8 @@ fn input(env: &Env, arguments: &ActArguments) -> Result<ActionInput, String> {
 fn configured(env: &Env) -> Result<Config, Problems> {
     let bare = config::without_models(env)?;
     let actions = &bare.policy.actions;
-    let narrates = actions.narration
-        || actions
-            .guilds
-            .values()
-            .any(|guild| guild.narration == Some(true));
+    let rules = || actions.guilds.values().chain([&actions.rules]);
+    let narrates = rules().any(|rules| rules.narration);
     if narrates || (actions.proposer.enabled && actions.proposer.provider.is_some()) {
         config::load(env)
     } else {

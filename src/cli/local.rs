@@ -11,10 +11,10 @@ use crate::journal::Store;
 
 /// Fails if a line of a `.env` file cannot be read.
 pub(super) fn check_files(env: &Env) -> Done {
-    if env.problems().is_empty() {
+    if env.problems.is_empty() {
         return Ok(());
     }
-    let problems = config::Problems(env.problems().to_vec());
+    let problems = config::Problems(env.problems.clone());
     Err(fail(Exit::Configuration, problems))
 }
 

@@ -143,7 +143,11 @@ fn decision(decided: &Decided) -> String {
     let matched = decided.matched.as_ref().map(|matched| {
         let (id, confidence) = (matched.id, matched.confidence);
         let similarity = format!("similarity {:.2}", matched.similarity);
-        format!("; the most similar: run {id}, {similarity}, confidence {confidence:.2}")
+        let needed = decided
+            .threshold
+            .map(|least| format!(" of at least {least:.2}"));
+        let needed = needed.unwrap_or_default();
+        format!("; the most similar: run {id}, {similarity}, confidence {confidence:.2}{needed}")
     });
     let arm = decided.arm.as_ref().map(|arm| format!(" (arm {arm})"));
     let (arm, matched) = (arm.unwrap_or_default(), matched.unwrap_or_default());

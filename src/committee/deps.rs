@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rand::rngs::ChaCha12Rng;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::attachments::Fetcher;
@@ -64,7 +64,7 @@ impl Deps {
         piece: &str,
         render: impl FnOnce() -> T + Send,
     ) -> Result<T, Stop> {
-        if self.prompts.are_built_in() {
+        if self.prompts.are_built_in {
             run.compute_text(piece, render).await
         } else {
             run.compute(piece, render).await
@@ -102,5 +102,16 @@ impl Deps {
         pause
             .mul_f64(random.random_range(0.5..1.0))
             .max(Duration::from_millis(least_ms))
+    }
+}
+
+/// Returns a random tag that occurs in none of the texts that it will fence.
+pub(super) fn fence(seed: u64, texts: &[&str]) -> String {
+    let mut random = ChaCha12Rng::seed_from_u64(seed);
+    loop {
+        let tag = format!("{:016x}", random.next_u64());
+        if !texts.iter().any(|text| text.contains(&tag)) {
+            return tag;
+        }
     }
 }

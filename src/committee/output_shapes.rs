@@ -66,7 +66,7 @@ pub struct FinalSynthesis {
     pub audit: SynthesisAudit,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SynthesisMeta {
     pub task_type: TaskType,
@@ -86,23 +86,6 @@ pub struct SynthesisMeta {
     pub plan_risks: Vec<String>,
     /// Confidence in the estimate, 0 to 1.
     pub plan_confidence: f64,
-}
-
-impl SynthesisMeta {
-    pub fn empty(task_type: TaskType) -> Self {
-        Self {
-            task_type,
-            tldr: vec![],
-            final_answer: String::new(),
-            assumptions: vec![],
-            acceptance_tests: vec![],
-            plan_unit: TimeUnit::Hours,
-            plan_steps: vec![],
-            plan_assumptions: vec![],
-            plan_risks: vec![],
-            plan_confidence: 0.0,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -59,11 +59,9 @@ pub struct Need {
 }
 
 impl Need {
-    fn new(call: &str, why: &str) -> Self {
-        Self {
-            call: call.to_owned(),
-            why: why.to_owned(),
-        }
+    fn new(call: impl Into<String>, why: impl Into<String>) -> Self {
+        let (call, why) = (call.into(), why.into());
+        Self { call, why }
     }
 }
 
@@ -111,9 +109,10 @@ pub fn replay(
     }
     let (recorded, replayed) = (whole.judgement()?, judged_again?);
     let confidence = settle(policy, &replayed, whole.draft());
-    needs.extend(need_of_master(&whole, recorded, &replayed, policy));
     let gated = whole.gated;
     let may_ask = gated.is_none_or(|gated| !gated.is_last);
+    let out_of_reach = may_ask && out_of_reach(policy, &replayed);
+    needs.extend(need_of_master(&whole, recorded, &replayed, out_of_reach));
     Some(Replayed {
         recorded: Verdict {
             scores: judged(recorded),
@@ -138,38 +137,36 @@ fn needs_of_round(so_far: &Transcript<'_>, judged: &Judgement, round: u8) -> Opt
     }
     let why = "under this policy there is something left to settle";
     let agents = contested(so_far, judged).into_iter();
-    let calls = agents.map(|agent| format!("r{round}/{agent}"));
-    Some(calls.map(|call| Need::new(&call, why)).collect())
+    let need = |agent| Need::new(format!("r{round}/{agent}"), why);
+    Some(agents.map(need).collect())
 }
 
-/// Returns the call of the master that the policy would need.
+/// Returns the call of the master that the policy would need. Out of reach of the threshold, only a
+/// question is asked.
 fn need_of_master(
     run: &Transcript<'_>,
     recorded: &Judgement,
     replayed: &Judgement,
-    policy: &Policy,
+    out_of_reach: bool,
 ) -> Option<Need> {
     let (was, is) = (shown(recorded), shown(replayed));
-    let (call, why) = match (run.draft(), out_of_reach(policy, replayed)) {
-        (None, true) => return None,
+    match (run.draft(), out_of_reach) {
+        (None, true) => None,
         (None, false) => {
-            let why = "the threshold is within reach under this policy";
-            (
-                "synthesis",
-                format!("{why}: a whole synthesis would be bought"),
-            )
+            let why = "the threshold is within reach under this policy: a whole synthesis would be \
+                       bought";
+            Some(Need::new("synthesis", why))
         }
-        (Some(_), _) if was != is => (
-            "synthesis",
-            format!("the master would read {is} instead of {was}"),
-        ),
+        (Some(_), _) if was != is => {
+            let why = format!("the master would read {is} instead of {was}");
+            Some(Need::new("synthesis", why))
+        }
         (Some(_), true) => {
             let why = "no synthesis would be bought under this policy, only the question";
-            ("question", why.to_owned())
+            Some(Need::new("question", why))
         }
-        (Some(_), false) => return None,
-    };
-    Some(Need::new(call, &why))
+        (Some(_), false) => None,
+    }
 }
 
 fn contested(so_far: &Transcript<'_>, judgement: &Judgement) -> Vec<Agent> {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use rand::SeedableRng as _;
 use rand::rngs::ChaCha12Rng;
-use rand::{Rng, SeedableRng};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::committee::deps::Deps;
+use crate::committee::deps::{Deps, fence};
 use crate::committee::failure::Failure;
 use crate::committee::rule_texts::RuleTexts;
 use crate::config::RoleModel;
@@ -74,7 +74,8 @@ pub struct RequestContext {
     pub images: Vec<Image>,
     /// Attached images that could not be read.
     pub unseen: Vec<UnseenImage>,
-    pub inherited: Inherited,
+    /// How many of the first images and unseen images come from the runs that this one continues.
+    pub inherited: (usize, usize),
     /// Learned answers to similar questions, which the master sees.
     pub learned: Vec<ShownAnswer>,
     pub asked_first: AskedFirst,
@@ -84,13 +85,6 @@ pub struct RequestContext {
     pub seed: u64,
     /// Determined once, because detecting a language is slow.
     pub rule_texts: OnceLock<&'static RuleTexts>,
-}
-
-/// How many of the first images and unseen images come from the runs that this one continues.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Inherited {
-    images: usize,
-    unseen: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -145,14 +139,17 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
     let attachments = &deps.attachments;
     let both = futures_util::future::join(attachments.images(earlier), attachments.images(own));
     let ((mut images, mut unseen), mut own) = both.await;
-    request.inherited = Inherited {
-        images: images.len(),
-        unseen: unseen.len(),
-    };
+    request.inherited = (images.len(), unseen.len());
     images.append(&mut own.0);
     unseen.append(&mut own.1);
     (request.images, request.unseen) = (images, unseen);
-    request.fence = fence(&request);
+    let mut fenced = vec![&*request.question.message];
+    fenced.extend(request.answers.iter().map(|it| &*it.answer));
+    fenced.extend(request.corrections.iter().map(|it| &*it.correction));
+    for shown in &request.learned {
+        fenced.extend([&*shown.condition, &shown.action]);
+    }
+    request.fence = fence(request.seed, &fenced);
     Ok(request)
 }
 
@@ -244,26 +241,6 @@ fn reuse_from(run: RunId, transcript: &Transcript<'_>) -> Parent {
     }
 }
 
-/// Returns a random tag that occurs in none of the texts that it will fence.
-fn fence(request: &RequestContext) -> String {
-    let learned = request
-        .learned
-        .iter()
-        .flat_map(|it| [&it.condition, &it.action]);
-    let texts: Vec<&String> = std::iter::once(&request.question.message)
-        .chain(request.answers.iter().map(|it| &it.answer))
-        .chain(request.corrections.iter().map(|it| &it.correction))
-        .chain(learned)
-        .collect();
-    let mut random = ChaCha12Rng::seed_from_u64(request.seed);
-    loop {
-        let tag = format!("{:016x}", random.next_u64());
-        if !texts.iter().any(|text| text.contains(&tag)) {
-            return tag;
-        }
-    }
-}
-
 impl RequestContext {
     /// Returns a request that continues nothing and has no images.
     pub fn alone(question: Question) -> Self {
@@ -279,7 +256,7 @@ impl RequestContext {
             affected: vec![],
             images: vec![],
             unseen: vec![],
-            inherited: Inherited::default(),
+            inherited: (0, 0),
             learned: vec![],
             asked_first: AskedFirst::Panel,
             fence: String::new(),
@@ -288,24 +265,28 @@ impl RequestContext {
         }
     }
 
-    /// Returns the values that every prompt is given.
-    pub fn values(&self, task_type: Option<&str>, hints: &[String]) -> Value {
+    /// Returns the values that every prompt is given, and those that one prompt has of its own.
+    pub fn values(&self, own: Value) -> Value {
         let attachments = self.question.attachments.iter();
         let attachments = attachments
             .map(|it| json!({ "filename": it.filename, "contentType": it.content_type }));
-        json!({
+        let mut values = json!({
             "fence": self.fence,
             "question": self.question.message,
             "mode": self.question.mode.into_str(),
-            "task_type": task_type,
-            "hints": hints,
+            "task_type": null,
+            "hints": [],
             "attachments": attachments.collect::<Vec<_>>(),
             "images": self.images.len(),
             "unseen": self.unseen.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "answers": self.answers,
             "corrections": self.corrections,
             "learned": self.learned,
-        })
+        });
+        if let (Value::Object(values), Value::Object(own)) = (&mut values, own) {
+            values.extend(own);
+        }
+        values
     }
 
     /// Applies the master's reading of the message. A message that asks something new is a request
@@ -321,7 +302,7 @@ impl RequestContext {
             self.answers.clear();
             self.corrections.clear();
             (self.latest, self.parent, self.highest_handle) = (None, None, 0);
-            let Inherited { images, unseen } = std::mem::take(&mut self.inherited);
+            let (images, unseen) = std::mem::take(&mut self.inherited);
             self.images.drain(..images.min(self.images.len()));
             self.unseen.drain(..unseen.min(self.unseen.len()));
             return self;
@@ -344,12 +325,18 @@ impl RequestContext {
         self.answers.is_empty() && !self.is_narration
     }
 
+    /// Returns the letter of the option that the user chose.
+    pub fn option(&self) -> Option<char> {
+        match self.latest {
+            Some(Continuation::Answer { option, .. }) => option,
+            Some(Continuation::Correction { .. }) | None => None,
+        }
+    }
+
     /// Returns what the user chose, if fixed rules made the parent's question.
     pub fn choice(&self) -> Option<Choice> {
-        let Some(Continuation::Answer { option, .. }) = &self.latest else {
-            return None;
-        };
-        self.parent.as_ref()?.question.as_ref()?.choice((*option)?)
+        let asked = self.parent.as_ref()?.question.as_ref()?;
+        asked.choice(self.option()?)
     }
 
     /// Returns the texts of fixed rules in the language of the question.
@@ -456,7 +443,7 @@ mod tests {
         };
         let mut request = RequestContext::alone(accepted("What does it read?", None).question);
         request.images = vec![image("earlier"), image("own")];
-        request.inherited.images = 1;
+        request.inherited.0 = 1;
         let anew = planned(false, "");
         let read = request.read_as(&anew, &accepted("And this one?", None));
         let images: Vec<&str> = read.images.iter().map(|it| it.base64.as_str()).collect();

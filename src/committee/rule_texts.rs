@@ -120,6 +120,8 @@ impl RuleTexts {
 
 #[cfg(test)]
 mod tests {
+    use strum::IntoEnumIterator as _;
+
     use std::collections::BTreeSet;
 
     use super::*;
@@ -155,7 +157,7 @@ mod tests {
             if code != "eng" {
                 let causes: BTreeSet<String> = FailureCause::known().map(String::from).collect();
                 assert!(text.causes.keys().eq(&causes), "{code}");
-                let unseen: BTreeSet<&str> = UnseenCause::ALL.map(<&str>::from).into();
+                let unseen: BTreeSet<&str> = UnseenCause::iter().map(<&str>::from).collect();
                 assert!(text.unseen.keys().map(String::as_str).eq(unseen), "{code}");
             }
         }

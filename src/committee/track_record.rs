@@ -256,7 +256,7 @@ impl TrackRecord {
         let reply_of = |panel: &[Agent]| -> (Gate, Option<String>) {
             let mut evidence = evidence.clone();
             for absent in latest.keys().filter(|agent| !panel.contains(agent)) {
-                evidence = evidence.without(absent.into_str());
+                evidence.forget(absent.into_str());
             }
             let judgement = input.judge(panel, &evidence);
             let leading = judgement.answer_groups.first();

@@ -15,11 +15,10 @@ const STUB: &str = "stub";
 /// The settings of actions.
 #[derive(Debug, Clone)]
 pub struct ActionsPolicy {
-    /// The switch of all actions, `FEATURE_PLANNER_ENABLED`.
-    pub enabled: bool,
     pub proposer: ProposerPolicy,
-    pub commands: BTreeSet<CommandName>,
-    pub proposer_commands: BTreeSet<CommandName>,
+    /// The rules outside of the guilds that have their own.
+    pub rules: ActionRules,
+    pub guilds: BTreeMap<String, ActionRules>,
     /// The cap of a proposal.
     pub max: Usd,
     pub timeout: Duration,
@@ -29,9 +28,6 @@ pub struct ActionsPolicy {
     pub user_burst: u32,
     /// The most bytes of a user's sheets and memories.
     pub user_bytes: u64,
-    pub narration: bool,
-    pub shadow: bool,
-    pub guilds: BTreeMap<String, GuildPolicy>,
 }
 
 /// When a model is asked, and what may be executed without confirmation.
@@ -44,18 +40,10 @@ pub struct ProposerPolicy {
     pub provider: Option<String>,
 }
 
-/// The settings in which a guild differs.
-#[derive(Debug, Clone)]
-pub struct GuildPolicy {
-    pub enabled: bool,
-    pub commands: Option<BTreeSet<CommandName>>,
-    pub narration: Option<bool>,
-    pub shadow: Option<bool>,
-}
-
 /// The settings that apply in one guild, or outside of all guilds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionRules {
+    /// False if `FEATURE_PLANNER_ENABLED` switches all actions off, or the guild its own.
     pub enabled: bool,
     pub commands: BTreeSet<CommandName>,
     pub proposer_commands: BTreeSet<CommandName>,
@@ -77,19 +65,7 @@ impl ActionRules {
 impl ActionsPolicy {
     pub fn rules(&self, guild: Option<&str>) -> ActionRules {
         let own = guild.and_then(|id| self.guilds.get(id));
-        let wanted = |name: &CommandName| {
-            own.and_then(|own| own.commands.as_ref())
-                .is_none_or(|commands| commands.contains(name))
-        };
-        let commands: BTreeSet<CommandName> =
-            self.commands.iter().copied().filter(wanted).collect();
-        ActionRules {
-            enabled: self.enabled && own.is_none_or(|own| own.enabled),
-            proposer_commands: self.proposer_commands.clone(),
-            commands,
-            narration: own.and_then(|own| own.narration).unwrap_or(self.narration),
-            shadow: own.and_then(|own| own.shadow).unwrap_or(self.shadow),
-        }
+        own.unwrap_or(&self.rules).clone()
     }
 }
 
@@ -100,23 +76,29 @@ impl Check<'_> {
         let commands = self.commands(&below(at, "commands"), a.commands.as_deref());
         let of_proposer = below(at, "proposerCommands");
         let of_proposer = self.commands(&of_proposer, a.proposer_commands.as_deref());
-        let mut guilds = BTreeMap::new();
-        for (id, guild) in &a.guilds {
-            let place = below(&below(at, "guilds"), id);
-            let commands = self.commands(&below(&place, "commands"), guild.commands.as_deref());
-            let policy = GuildPolicy {
-                enabled: guild.enabled.unwrap_or(true),
-                commands,
-                narration: guild.narration,
-                shadow: guild.shadow,
-            };
-            guilds.insert(id.clone(), policy);
-        }
-        ActionsPolicy {
+        let rules = ActionRules {
             enabled: self.switch(&["FEATURE_PLANNER_ENABLED"]).unwrap_or(true),
-            proposer: self.proposer(),
             commands: commands.unwrap_or_else(|| all.clone()),
             proposer_commands: of_proposer.unwrap_or(all),
+            narration: a.narration.unwrap_or(false),
+            shadow: a.shadow.unwrap_or(false),
+        };
+        let mut guilds = BTreeMap::new();
+        for (id, guild) in &a.guilds {
+            let place = below(&below(&below(at, "guilds"), id), "commands");
+            let mut own = rules.clone();
+            if let Some(wanted) = self.commands(&place, guild.commands.as_deref()) {
+                own.commands.retain(|name| wanted.contains(name));
+            }
+            own.enabled &= guild.enabled.unwrap_or(true);
+            own.narration = guild.narration.unwrap_or(own.narration);
+            own.shadow = guild.shadow.unwrap_or(own.shadow);
+            guilds.insert(id.clone(), own);
+        }
+        ActionsPolicy {
+            proposer: self.proposer(),
+            rules,
+            guilds,
             max: Usd::from_dollars(a.max_usd.unwrap_or(0.05)),
             timeout: Duration::from_millis(a.timeout_ms.unwrap_or(5000)),
             cache: Duration::from_secs(a.cache_seconds.unwrap_or(30)),
@@ -124,9 +106,6 @@ impl Check<'_> {
             user_per_minute: a.user_per_minute.unwrap_or(60),
             user_burst: a.user_burst.unwrap_or(20),
             user_bytes: a.user_bytes.unwrap_or(1024 * 1024),
-            narration: a.narration.unwrap_or(false),
-            shadow: a.shadow.unwrap_or(false),
-            guilds,
         }
     }
 
@@ -155,34 +134,20 @@ impl Check<'_> {
         let enabled = self.switch(&["PROPOSER_ENABLED", "VICTUS_LLM_ENABLED"]);
         let legacy = self.switch(&["VICTUS_ENABLE_LLM_FALLBACK"]);
         let allow = self.switch(&["PROPOSER_ALLOW_AUTOEXEC", "VICTUS_LLM_ALLOW_AUTOEXEC"]);
-        let confidence = self.first(&[
+        let names = [
             "PROPOSER_AUTOEXEC_MIN_CONFIDENCE",
             "VICTUS_LLM_AUTOEXEC_MIN_CONFIDENCE",
-        ]);
-        let mut min_confidence = 0.90;
-        if let Some((variable, text)) = confidence {
-            let detail = format!("{text:?} is not a number from 0 to 1, such as 0.90");
-            match text.parse::<f64>() {
-                Ok(given) if (0.0..=1.0).contains(&given) => min_confidence = given,
-                _ => self.add(variable, detail),
-            }
-        }
+        ];
+        let min_confidence = self.number(&names, 0.90, 1.0, "a number from 0 to 1, such as 0.90");
         let provider = self
             .first(&["PROPOSER_PROVIDER", "VICTUS_LLM_PROVIDER"])
             .map(|(_, name)| name);
         ProposerPolicy {
             enabled: enabled.or(legacy).unwrap_or(false),
             allow_autoexec: allow.unwrap_or(false),
-            min_confidence,
+            min_confidence: min_confidence.unwrap_or_default(),
             provider: provider.filter(|name| name != STUB),
         }
-    }
-
-    /// Returns the first of these variables that is set, with its value.
-    pub(super) fn first(&self, names: &[&'static str]) -> Option<(&'static str, String)> {
-        names
-            .iter()
-            .find_map(|name| Some((*name, self.env.get(name)?.to_owned())))
     }
 
     fn switch(&mut self, names: &[&'static str]) -> Option<bool> {

@@ -7,15 +7,16 @@ use conclave_lenient_json::Unambiguous;
 
 use super::checker::Check;
 use super::env::LOCAL_MODEL_DEFAULT;
-use super::file::{File, RoleFile};
+use super::file::RoleFile;
 use super::providers::{SAY_KIND, is_left_out, key_variable, kind_of};
 use super::shape::{Shaped, below, shape};
 use super::source;
 use super::{
-    Config, Env, ModelData, OutputForm, Problem, Problems, PromptSet, Provider, ProviderKind,
-    RoleModel, models, passwords,
+    Config, Env, ModelData, OutputForm, Problem, Problems, PromptSet, RoleModel, models, passwords,
 };
-use crate::domain::{Agent, CORE_AGENTS, Price, Rate, Role, Traits, fingerprint, undated};
+use crate::domain::{
+    Agent, CORE_AGENTS, Price, Provider, ProviderKind, Rate, Role, Traits, fingerprint, undated,
+};
 
 const DEFAULT_MAX_TOKENS: u32 = 1200;
 
@@ -42,7 +43,7 @@ pub fn load(env: &Env) -> Result<Config, Problems> {
         }
         Err(problem) => {
             let shaped = Shaped::unreadable(problem);
-            check(&shaped, env, |check, file| check.resolve(file, ""))
+            check(&shaped, env, |check| check.resolve(""))
         }
     }
 }
@@ -54,7 +55,7 @@ pub fn load(env: &Env) -> Result<Config, Problems> {
 pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
     let source = source::find(env).map_err(|problem| Problems(vec![problem]))?;
     let shaped = shaped(&source.text);
-    let policy = check(&shaped, env, |check, file| check.policy(&file.policy));
+    let policy = check(&shaped, env, |check| Some(check.policy()));
     policy.map_err(|problems| source.placed(problems))
 }
 
@@ -65,7 +66,7 @@ pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
 /// Every problem of the file's shape, of its policy and of the environment, in one list.
 pub fn without_models(env: &Env) -> Result<Config, Problems> {
     let text = source::find_file(env)?;
-    check(&shaped(&text), env, |check, _| {
+    check(&shaped(&text), env, |check| {
         check.everything_but_models(&text)
     })
 }
@@ -75,22 +76,17 @@ pub fn without_models(env: &Env) -> Result<Config, Problems> {
 /// # Errors
 /// Every problem of the file and of the environment, in one list.
 pub fn from_text(text: &str, env: &Env) -> Result<Config, Problems> {
-    check(&shaped(text), env, |check, file| check.resolve(file, text))
+    check(&shaped(text), env, |check| check.resolve(text))
 }
 
 fn shaped(text: &str) -> Shaped {
-    let unreadable = |detail: String| {
-        let place = "/".into();
-        Shaped::unreadable(Problem { place, detail })
-    };
+    let unreadable = |detail: &str| Shaped::unreadable(Problem::new("/", detail));
     if text.starts_with('\u{feff}') {
-        return unreadable(
-            "begins with a byte order mark: save the file as UTF-8 without one".into(),
-        );
+        return unreadable("begins with a byte order mark: save the file as UTF-8 without one");
     }
     match serde_json::from_str(text) {
         Ok(Unambiguous(value)) => shape(value),
-        Err(error) => unreadable(format!("not valid JSON: {error}")),
+        Err(error) => unreadable(&format!("not valid JSON: {error}")),
     }
 }
 
@@ -98,16 +94,16 @@ fn shaped(text: &str) -> Shaped {
 fn check<'a, T>(
     shaped: &'a Shaped,
     env: &'a Env,
-    run: impl FnOnce(&mut Check<'a>, &'a File) -> Option<T>,
+    run: impl FnOnce(&mut Check<'a>) -> Option<T>,
 ) -> Result<T, Problems> {
-    let known = shaped.problems.iter().chain(env.problems());
+    let known = shaped.problems.iter().chain(&env.problems);
     let mut check = Check {
         env,
         shaped,
         problems: known.cloned().collect(),
         warnings: vec![],
     };
-    let value = run(&mut check, &shaped.file);
+    let value = run(&mut check);
     check.problems.sort();
     check.problems.dedup();
     match value {
@@ -125,13 +121,13 @@ impl Check<'_> {
         }
     }
 
-    fn resolve(&mut self, file: &File, text: &str) -> Option<Config> {
+    fn resolve(&mut self, text: &str) -> Option<Config> {
         let config = self.everything_but_models(text);
-        self.prices(file);
-        let mut roles = self.roles(file);
+        self.prices();
+        let mut roles = self.roles();
         self.propose_with(config.as_ref().map(|config| &config.policy), &mut roles);
-        let providers = self.providers(file, &roles);
-        self.warn_of_one_provider(file, &providers);
+        let providers = self.providers(&roles);
+        self.warn_of_one_provider(&providers);
         let mut models: Vec<u8> = text.as_bytes().to_vec();
         for (role, model) in &roles {
             models.extend(format!("\n{role}={}", model.model).bytes());
@@ -147,8 +143,7 @@ impl Check<'_> {
     }
 
     fn everything_but_models(&mut self, text: &str) -> Option<Config> {
-        let shaped = self.shaped;
-        let policy = self.policy(&shaped.file.policy);
+        let policy = self.policy();
         let (bind, token) = self.bind();
         let database = self.database();
         let prompts_dir = self.folder("CONCLAVE_PROMPTS_DIR");
@@ -169,7 +164,7 @@ impl Check<'_> {
             cors_origins,
             providers: BTreeMap::new(),
             roles: BTreeMap::new(),
-            policy: policy?,
+            policy,
             warnings: vec![],
             source: "a text".into(),
             notice: None,
@@ -177,8 +172,8 @@ impl Check<'_> {
         })
     }
 
-    fn prices(&mut self, file: &File) {
-        for (model, price) in &file.pricing {
+    fn prices(&mut self) {
+        for (model, price) in &self.file().pricing {
             let place = |name| below(&below("/pricing", model), name);
             for (name, given) in [("input", price.input), ("output", price.output)] {
                 if given.is_none() {
@@ -194,9 +189,9 @@ impl Check<'_> {
         }
     }
 
-    fn roles(&mut self, file: &File) -> BTreeMap<Role, RoleModel> {
+    fn roles(&mut self) -> BTreeMap<Role, RoleModel> {
         let mut roles = BTreeMap::new();
-        for (name, role) in &file.models.roles {
+        for (name, role) in &self.file().models.roles {
             let place = below("/models/roles", name);
             let Ok(key) = name.parse::<Role>() else {
                 let agents = Agent::ALL.map(|agent| agent.into_str()).join(", ");
@@ -204,11 +199,11 @@ impl Check<'_> {
                 self.add(place, detail);
                 continue;
             };
-            let model = self.role(file, &place, role, DEFAULT_MAX_TOKENS);
+            let model = self.role(&place, role, DEFAULT_MAX_TOKENS);
             roles.extend(model.map(|model| (key, model)));
         }
         for core in std::iter::once(Role::Master).chain(CORE_AGENTS.map(Role::Agent)) {
-            if !file.models.roles.contains_key(core.as_str()) {
+            if !self.file().models.roles.contains_key(core.as_str()) {
                 let place = format!("/models/roles/{core}");
                 self.missing(place, "this role is needed and not configured");
             }
@@ -217,15 +212,13 @@ impl Check<'_> {
     }
 
     /// Warns if one provider has all roles of a config for several, of which none is required.
-    fn warn_of_one_provider(&mut self, file: &File, used: &BTreeMap<String, Provider>) {
-        let others = file
-            .providers
-            .iter()
-            .filter(|(name, _)| !used.contains_key(*name));
+    fn warn_of_one_provider(&mut self, used: &BTreeMap<String, Provider>) {
+        let all = &self.file().providers;
+        let others = all.iter().filter(|(name, _)| !used.contains_key(*name));
         let keys: Vec<String> = others
             .map(|(name, provider)| key_variable(name, provider))
             .collect();
-        let is_for_several = file.providers.values().all(|provider| provider.optional);
+        let is_for_several = all.values().all(|provider| provider.optional);
         if let [only] = used.keys().collect::<Vec<_>>().as_slice()
             && is_for_several
             && !keys.is_empty()
@@ -270,22 +263,16 @@ impl Check<'_> {
 
     /// Resolves a role. `max_tokens` applies if the role sets none; a fallback inherits it from its
     /// role. If the provider of a role is left out, the role's fallback takes its place.
-    fn role(
-        &mut self,
-        file: &File,
-        place: &str,
-        role: &RoleFile,
-        max_tokens: u32,
-    ) -> Option<RoleModel> {
-        let before = self.problems.len();
+    fn role(&mut self, place: &str, role: &RoleFile, max_tokens: u32) -> Option<RoleModel> {
+        let (file, before) = (self.file(), self.problems.len());
         let max_tokens = role.max_tokens.unwrap_or(max_tokens);
-        if !self.is_here(file, role) {
+        if !self.is_here(role) {
             if role.fallback.is_none() {
-                self.no_provider(file, place);
+                self.no_provider(place);
             }
-            return self.fallback(file, place, role, max_tokens);
+            return self.fallback(place, role, max_tokens);
         }
-        let (name, kind) = self.provider_of(file, place, role);
+        let (name, kind) = self.provider_of(place, role);
         let model = self.model_id(place, role);
         let known = model.as_ref();
         let known = known.and_then(|model| models::known(model, &file.model_data));
@@ -293,13 +280,13 @@ impl Check<'_> {
         let price = match (&model, kind) {
             (None, _) | (_, None | Some(ProviderKind::Local)) => None,
             _ if provider.is_some_and(|provider| provider.free) => Some(Price::FREE),
-            (Some(model), _) => self.price(file, place, model, known.as_ref()),
+            (Some(model), _) => self.price(place, model, known.as_ref()),
         };
         // A fallback whose providers are all left out is no error here.
         let mut later = std::iter::successors(role.fallback.as_deref(), |r| r.fallback.as_deref());
         let fallback = later
-            .any(|later| self.is_here(file, later))
-            .then(|| self.fallback(file, place, role, max_tokens));
+            .any(|later| self.is_here(later))
+            .then(|| self.fallback(place, role, max_tokens));
         if let Some(known) = &known {
             self.limits_fit(place, known, max_tokens);
         }
@@ -323,15 +310,15 @@ impl Check<'_> {
     }
 
     /// True unless the provider of a role is left out.
-    fn is_here(&self, file: &File, role: &RoleFile) -> bool {
+    fn is_here(&self, role: &RoleFile) -> bool {
         let name = role.provider.as_ref();
-        let named = name.and_then(|name| Some((name, file.providers.get(name)?)));
+        let named = name.and_then(|name| Some((name, self.file().providers.get(name)?)));
         named.is_none_or(|(name, provider)| !is_left_out(self.env, name, provider))
     }
 
     /// Reports a role whose providers are all left out.
-    fn no_provider(&mut self, file: &File, place: &str) {
-        let optional = file.providers.iter().filter(|(_, p)| p.optional);
+    fn no_provider(&mut self, place: &str) {
+        let optional = self.file().providers.iter().filter(|(_, p)| p.optional);
         let keys: Vec<String> = optional
             .map(|(name, provider)| key_variable(name, provider))
             .collect();
@@ -353,7 +340,6 @@ impl Check<'_> {
 
     fn provider_of(
         &mut self,
-        file: &File,
         place: &str,
         role: &RoleFile,
     ) -> (Option<String>, Option<ProviderKind>) {
@@ -365,7 +351,7 @@ impl Check<'_> {
             return (None, None);
         };
         let at_provider = below("/providers", name);
-        let Some(provider) = file.providers.get(name) else {
+        let Some(provider) = self.file().providers.get(name) else {
             if self.are_sound(&[&at_provider]) {
                 self.add(at, format!("there is no provider {name:?}"));
             }
@@ -424,15 +410,9 @@ impl Check<'_> {
 
     /// Returns the price of a model id. It is the config's price for this id, the config's price
     /// for the same id without a date, or the known one.
-    fn price(
-        &mut self,
-        file: &File,
-        place: &str,
-        model: &str,
-        known: Option<&ModelData>,
-    ) -> Option<Price> {
+    fn price(&mut self, place: &str, model: &str, known: Option<&ModelData>) -> Option<Price> {
         let ids = [model, undated(model)];
-        if let Some(own) = ids.iter().find_map(|id| file.pricing.get(*id)) {
+        if let Some(own) = ids.iter().find_map(|id| self.file().pricing.get(*id)) {
             return Some(Price {
                 rate: Rate::new(own.input?, own.output?, own.cache_read, own.cache_write),
                 long: None,
@@ -451,16 +431,10 @@ impl Check<'_> {
     }
 
     /// Resolves the fallback of a role, if it has one.
-    fn fallback(
-        &mut self,
-        file: &File,
-        place: &str,
-        role: &RoleFile,
-        max_tokens: u32,
-    ) -> Option<RoleModel> {
+    fn fallback(&mut self, place: &str, role: &RoleFile, max_tokens: u32) -> Option<RoleModel> {
         let fallback = role.fallback.as_deref()?;
         let at = format!("{place}/fallback");
-        let resolved = self.role(file, &at, fallback, max_tokens);
+        let resolved = self.role(&at, fallback, max_tokens);
         let differs = fallback.output != role.output || prompts_of(fallback) != prompts_of(role);
         let forms = [place, &at].map(|role| [below(role, "output"), below(role, "prompts")]);
         if differs && forms.iter().flatten().all(|form| self.are_sound(&[form])) {
@@ -471,16 +445,15 @@ impl Check<'_> {
 }
 
 fn traits(known: Option<ModelData>, kind: ProviderKind) -> Traits {
-    match (known, kind) {
+    if kind == ProviderKind::Local {
         // The in-process model does not think, and its output is constrained to the schema token by
         // token.
-        (_, ProviderKind::Local) => Traits {
+        return Traits {
             effort: Some(vec![]),
             ..Traits::unknown()
-        },
-        (Some(known), _) => known.traits(),
-        (None, _) => Traits::unknown(),
+        };
     }
+    known.map_or_else(Traits::unknown, |known| known.traits())
 }
 
 fn prompts_of(role: &RoleFile) -> PromptSet {

@@ -75,14 +75,16 @@ impl Database {
     }
 }
 
-/// The parameters that an address of PostgreSQL may have, beside `options[NAME]`. The driver would
-/// ignore an unknown one and log it with its value.
-const PARAMETERS: [&str; 18] = [
+/// The parameters that an address of PostgreSQL may have. The driver would ignore an unknown one and
+/// log it with its value.
+const PARAMETERS: [&str; 20] = [
     "application_name",
     "dbname",
     "host",
     "hostaddr",
     "options",
+    "options[search_path]",
+    "options[statement_timeout]",
     "password",
     "port",
     "ssl-ca",
@@ -112,10 +114,6 @@ const TLS_MODES: [&str; 6] = [
 fn check_parameters(url: &Url) -> Result<(), String> {
     let mut hosts: Vec<String> = url.host_str().map(str::to_owned).into_iter().collect();
     for (name, value) in url.query_pairs() {
-        let is_option = matches!(
-            &*name,
-            "options[search_path]" | "options[statement_timeout]"
-        );
         let is_good = match &*name {
             "sslmode" | "ssl-mode" => TLS_MODES.contains(&&*value),
             "port" => value.parse::<u16>().is_ok(),
@@ -125,7 +123,7 @@ fn check_parameters(url: &Url) -> Result<(), String> {
                 hosts.push(value.into_owned());
                 true
             }
-            known => is_option || PARAMETERS.contains(&known),
+            known => PARAMETERS.contains(&known),
         };
         if is_good {
             continue;

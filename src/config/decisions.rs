@@ -74,15 +74,8 @@ impl Check<'_> {
                 vec![]
             }),
         };
-        let mut threshold = 0.7;
-        if let Some((name, text)) =
-            self.first(&["HEURISTIC_THRESHOLD", "EXECUTIVE_HEURISTIC_THRESHOLD"])
-        {
-            match text.parse::<f64>() {
-                Ok(given) if (0.0..=1.0).contains(&given) => threshold = given,
-                _ => self.add(name, format!("{text:?} is not a number from 0 to 1")),
-            }
-        }
+        let names = ["HEURISTIC_THRESHOLD", "EXECUTIVE_HEURISTIC_THRESHOLD"];
+        let threshold = self.number(&names, 0.7, 1.0, "a number from 0 to 1");
         let uses_answers = |(strategy, _): &(_, _)| *strategy == Strategy::HeuristicFirst;
         let embedding_model = arms.iter().any(uses_answers);
         let embedding_model = embedding_model.then(|| self.embedding_model()).flatten();
@@ -91,7 +84,7 @@ impl Check<'_> {
         let goals = goals.split(';').map(|goal| goal.trim().to_owned());
         Decisions {
             arms,
-            threshold,
+            threshold: threshold.unwrap_or_default(),
             max_candidates: usize::from(policy.max_candidates.unwrap_or(3)),
             goals: goals.filter(|goal| !goal.is_empty()).collect(),
             personality_biases: policy.personality_biases.clone(),

@@ -1,7 +1,7 @@
 //! The environment, read once.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{Problem, dotenv, source};
 
@@ -14,7 +14,7 @@ pub const LOCAL_MODEL_DEFAULT: &str = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
 pub struct Env {
     variables: BTreeMap<String, String>,
     /// The problems of the `.env` files.
-    problems: Vec<Problem>,
+    pub problems: Vec<Problem>,
 }
 
 impl Env {
@@ -38,24 +38,15 @@ impl Env {
             problems: vec![],
         };
         let users = source::user_folder(&env).map(|folder| folder.join(".env"));
-        let files: Vec<PathBuf> = std::iter::once(PathBuf::from(".env"))
-            .chain(users)
-            .collect();
-        for file in files {
-            env.add_file(&file);
+        for file in std::iter::once(PathBuf::from(".env")).chain(users) {
+            let (variables, problems) = dotenv::read(&file);
+            // If a file sets a variable twice, the last value counts, as in a shell.
+            for (name, value) in BTreeMap::from_iter(variables) {
+                env.variables.entry(name).or_insert(value);
+            }
+            env.problems.extend(problems);
         }
         env
-    }
-
-    fn add_file(&mut self, file: &Path) {
-        let (variables, problems) = dotenv::read(file);
-        let mut read = BTreeMap::new();
-        // If a file sets a variable twice, the last value counts, as in a shell.
-        read.extend(variables);
-        for (name, value) in read {
-            self.variables.entry(name).or_insert(value);
-        }
-        self.problems.extend(problems);
     }
 
     /// Returns an environment with exactly these variables.
@@ -71,11 +62,6 @@ impl Env {
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.insert(name.to_owned(), value.into());
         self
-    }
-
-    /// Returns the problems of the `.env` files.
-    pub fn problems(&self) -> &[Problem] {
-        &self.problems
     }
 
     /// Returns the value of a variable. An empty or blank one counts as unset.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::models::ModelData;
-use crate::domain::{Calibration, Effort, Mode, StructuredOutput};
+use crate::domain::{Calibration, Effort, Mode, ProviderKind, StructuredOutput};
 
 /// `llm.config.json`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -27,18 +27,6 @@ pub(super) struct File {
     /// What models take, by model id: adds to what is known of them and overrides it.
     pub model_data: BTreeMap<String, ModelData>,
     pub policy: PolicyFile,
-}
-
-/// The API of a provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ProviderKind {
-    /// The Anthropic Messages API.
-    Anthropic,
-    /// Chat Completions, as OpenAI, xAI, Ollama, llama.cpp, vLLM and OpenRouter speak it.
-    Openai,
-    /// A GGUF model inside this process.
-    Local,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

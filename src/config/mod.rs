@@ -29,11 +29,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use url::Url;
 
 use crate::domain::{
-    Agent, Calibration, Effort, Mode, Price, Role, Settings, StructuredOutput, Thresholds, Traits,
-    Usd, counted,
+    Agent, Calibration, Effort, Mode, Price, Provider, ProviderKind, Role, Settings, Thresholds,
+    Traits, Usd, counted,
 };
 
 pub use actions::{ActionRules, ActionsPolicy, ProposerPolicy};
@@ -41,7 +40,7 @@ pub use check::{from_text, load, policy, without_models};
 pub use database::Database;
 pub use decisions::{Decisions, EMBEDDING_MODEL_PATH, Strategy};
 pub use env::Env;
-pub use file::{CrossCheckWhen, Limits, OutputForm, PromptSet, ProviderKind, json_schema};
+pub use file::{CrossCheckWhen, Limits, OutputForm, PromptSet, json_schema};
 pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};
 pub use passwords::passwords;
 pub use presets::{PRESETS, Preset};
@@ -54,6 +53,13 @@ pub struct Problem {
     /// Where: a JSON pointer into the file, or the name of an environment variable.
     pub place: String,
     pub detail: String,
+}
+
+impl Problem {
+    fn new(place: impl Into<String>, detail: impl Into<String>) -> Self {
+        let (place, detail) = (place.into(), detail.into());
+        Self { place, detail }
+    }
 }
 
 impl std::fmt::Display for Problem {
@@ -74,10 +80,7 @@ impl Problems {
             "{bind} is reachable from outside: set CONCLAVE_TOKEN, make a token (conclave token create), \
              or bind to 127.0.0.1"
         );
-        Self(vec![Problem {
-            place: "CONCLAVE_BIND".into(),
-            detail,
-        }])
+        Self(vec![Problem::new("CONCLAVE_BIND", detail)])
     }
 }
 
@@ -142,35 +145,12 @@ impl Config {
                         "stops answering on"
                     };
                     let detail = format!("{} {when} {day}: configure a newer model", model.model);
-                    warnings.insert(Problem {
-                        place: format!("/models/roles/{role}"),
-                        detail,
-                    });
+                    warnings.insert(Problem::new(format!("/models/roles/{role}"), detail));
                 }
             }
         }
         warnings.into_iter().collect()
     }
-}
-
-/// A provider with its resolved settings.
-#[derive(Debug, Clone)]
-pub struct Provider {
-    pub kind: ProviderKind,
-    /// `None` for the in-process model.
-    pub base_url: Option<Url>,
-    pub api_key: Option<SecretString>,
-    pub max_concurrent: usize,
-    pub structured_output: StructuredOutput,
-    pub stream: bool,
-    /// Headers that are sent with every call.
-    pub headers: Vec<(String, SecretString)>,
-    /// The proxy of all calls. It may contain a password.
-    pub proxy: Option<SecretString>,
-    /// The secrets in the headers and the proxy. Like the key, they must never be shown.
-    pub secrets: Vec<SecretString>,
-    /// In-process model only: the number of threads that it may use.
-    pub threads: Option<usize>,
 }
 
 /// The model of a role.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::Policy;
 use super::checker::Check;
-use super::file::{Deadlines, Limits, PolicyFile, RetryFile};
+use super::file::Limits;
 use super::shape::below;
-use super::{ActionsPolicy, Policy};
-use crate::domain::{Agent, Thresholds, Usd};
+use crate::domain::{Agent, Mode, Thresholds, Usd};
 
 /// The highest cap of a run, in US dollars.
 const MAX_USD: f64 = 1_000_000.0;
@@ -24,37 +24,26 @@ fn each_day(limits: &Limits) -> Vec<(&'static str, Usd)> {
 }
 
 impl Check<'_> {
-    pub(super) fn policy(&mut self, p: &PolicyFile) -> Option<Policy> {
+    pub(super) fn policy(&mut self) -> Policy {
+        let p = &self.file().policy;
         let normal_max = self.cap("NORMAL_MAX_USD", p.normal_max_usd.unwrap_or(0.10));
         let deep_max = self.cap("DEEP_MAX_USD", p.deep_max_usd.unwrap_or(0.50));
         let tools_max = p.tools_max_usd.or(p.normal_max_usd).unwrap_or(0.10);
         let tools_max = self.cap("TOOLS_MAX_USD", tools_max);
-        let thresholds = Thresholds {
-            tau_hard: p.tau_hard.unwrap_or(0.35),
-            tau_soft: p.tau_soft.unwrap_or(0.55),
-        };
-        let Thresholds { tau_hard, tau_soft } = thresholds;
-        if tau_hard > tau_soft && self.are_sound(&["/policy/tauHard", "/policy/tauSoft"]) {
-            let detail = format!("tauHard {tau_hard} is above tauSoft {tau_soft}");
-            self.add("/policy/tauHard", detail);
-        }
-        if let (Some(normal), Some(deep), Some(tools)) = (normal_max, deep_max, tools_max) {
-            self.daily_limits(&p.limits, [normal, deep, tools]);
-        }
-        let seconds = self.deadlines(&p.deadlines);
-        let pauses = Pauses::of(&p.retry);
-        self.pauses_fit(pauses, seconds);
-        let role_weights = self.role_weights(&p.role_weights);
-        let disabled_agents = self.disabled_agents(&p.disabled_agents);
-        let actions = self.actions(&p.actions);
-        self.proposals_fit(&p.limits, &actions);
+        let has_caps = normal_max.is_some() && deep_max.is_some() && tools_max.is_some();
+        let seconds = |given: Option<u64>, usual| Duration::from_secs(given.unwrap_or(usual));
+        let (d, retry) = (&p.deadlines, &p.retry);
+        let max_ms = retry.max_ms.unwrap_or(8000);
         // A value that cannot be used is a problem already. It hides no other.
-        Some(Policy {
+        let policy = Policy {
             normal_max: normal_max.unwrap_or_default(),
             deep_max: deep_max.unwrap_or_default(),
             tools_max: tools_max.unwrap_or_default(),
             ask_user_threshold: p.ask_user_threshold.unwrap_or(0.70),
-            thresholds,
+            thresholds: Thresholds {
+                tau_hard: p.tau_hard.unwrap_or(0.35),
+                tau_soft: p.tau_soft.unwrap_or(0.55),
+            },
             decisions: self.decisions(p),
             llm_confidence_ceiling: p.llm_confidence_ceiling.unwrap_or(0.8),
             max_conflict_penalty: p.max_conflict_penalty.unwrap_or(0.60),
@@ -62,32 +51,44 @@ impl Check<'_> {
             calibration: p.calibration.clone(),
             cross_check: p.cross_check,
             speculate: p.speculate.modes(),
-            role_weights,
-            disabled_agents,
+            role_weights: self.role_weights(&p.role_weights),
+            disabled_agents: self.disabled_agents(&p.disabled_agents),
             limits: p.limits.clone(),
-            call_timeout: Duration::from_secs(seconds.call),
-            connect_timeout: Duration::from_secs(seconds.connect),
-            ask_deadline: Duration::from_secs(seconds.ask),
-            audit_deadline: Duration::from_secs(seconds.audit),
-            deep_deadline: Duration::from_secs(seconds.deep),
-            retry_attempts: pauses.attempts,
-            retry_base: Duration::from_millis(pauses.base_ms),
-            retry_max: Duration::from_millis(pauses.max_ms),
+            call_timeout: seconds(d.call, 60),
+            connect_timeout: seconds(d.connect, 10),
+            ask_deadline: seconds(d.ask, 120),
+            audit_deadline: seconds(d.audit, 180),
+            deep_deadline: seconds(d.deep, 300),
+            retry_attempts: retry.attempts.unwrap_or(4),
+            retry_base: Duration::from_millis(retry.base_ms.unwrap_or(500.min(max_ms))),
+            retry_max: Duration::from_millis(max_ms),
             breaker_failures: p.breaker.failures.unwrap_or(8),
-            breaker_open: Duration::from_secs(p.breaker.open_seconds.unwrap_or(15)),
-            clarification_window: Duration::from_secs(60 * p.clarification_minutes.unwrap_or(30)),
-            lease: Duration::from_secs(p.lease_seconds.unwrap_or(30)),
-            actions,
-        })
+            breaker_open: seconds(p.breaker.open_seconds, 15),
+            clarification_window: 60 * seconds(p.clarification_minutes, 30),
+            lease: seconds(p.lease_seconds, 30),
+            actions: self.actions(&p.actions),
+        };
+        let Thresholds { tau_hard, tau_soft } = policy.thresholds;
+        if tau_hard > tau_soft && self.are_sound(&["/policy/tauHard", "/policy/tauSoft"]) {
+            let detail = format!("tauHard {tau_hard} is above tauSoft {tau_soft}");
+            self.add("/policy/tauHard", detail);
+        }
+        if has_caps {
+            self.daily_limits(&policy);
+        }
+        self.proposals_fit(&policy);
+        self.deadlines_fit(&policy);
+        self.pauses_fit(&policy);
+        policy
     }
 
     /// Checks that the cap of a proposal fits into the daily limits. Otherwise every text that no
     /// rule understands would be refused.
-    fn proposals_fit(&mut self, limits: &Limits, actions: &ActionsPolicy) {
-        let proposer = &actions.proposer;
-        let asks = actions.enabled && proposer.enabled && proposer.provider.is_some();
-        let cap = actions.max;
-        let too_low = each_day(limits).into_iter();
+    fn proposals_fit(&mut self, policy: &Policy) {
+        let proposer = &policy.actions.proposer;
+        let asks = policy.actions.rules.enabled && proposer.enabled && proposer.provider.is_some();
+        let cap = policy.actions.max;
+        let too_low = each_day(&policy.limits).into_iter();
         for (name, most) in too_low.filter(|(_, most)| asks && cap > *most) {
             let detail = format!(
                 "{most} a day never holds the cap of a proposal, {cap}: raise it, or lower actions.maxUsd"
@@ -98,12 +99,13 @@ impl Check<'_> {
 
     /// Checks that the cap of each mode fits into the daily limits. Otherwise the mode would always
     /// be refused.
-    fn daily_limits(&mut self, limits: &Limits, [normal, deep, tools]: [Usd; 3]) {
+    fn daily_limits(&mut self, policy: &Policy) {
+        let limits = &policy.limits;
         for (name, most) in each_day(limits) {
             let modes = [
-                ("ask and audit", normal, "normalMaxUsd"),
-                ("deep", deep, "deepMaxUsd"),
-                ("tool plans", tools, "toolsMaxUsd"),
+                ("ask and audit", policy.normal_max, "normalMaxUsd"),
+                ("deep", policy.deep_max, "deepMaxUsd"),
+                ("tool plans", policy.tools_max, "toolsMaxUsd"),
             ];
             for (mode, cap, setting) in modes.into_iter().filter(|(_, cap, _)| *cap > most) {
                 let detail = format!(
@@ -118,29 +120,20 @@ impl Check<'_> {
         }
     }
 
-    fn deadlines(&mut self, d: &Deadlines) -> Seconds {
-        let seconds = Seconds {
-            connect: d.connect.unwrap_or(10),
-            call: d.call.unwrap_or(60),
-            ask: d.ask.unwrap_or(120),
-            audit: d.audit.unwrap_or(180),
-            deep: d.deep.unwrap_or(300),
-        };
-        let Seconds { connect, call, .. } = seconds;
+    /// Checks that connecting fits into a call, and a call into a run of each mode.
+    fn deadlines_fit(&mut self, policy: &Policy) {
+        let [connect, call] = [policy.connect_timeout, policy.call_timeout].map(|it| it.as_secs());
         let [at_connect, at_call] = ["/policy/deadlines/connect", "/policy/deadlines/call"];
         if connect > call && self.are_sound(&[at_connect, at_call]) {
             let detail = format!("{connect} s do not fit into a call's {call} s");
             self.add(at_connect, detail);
         }
-        let modes = [
-            ("ask", seconds.ask),
-            ("audit", seconds.audit),
-            ("deep", seconds.deep),
-        ];
+        let modes = [Mode::Ask, Mode::Audit, Mode::Deep].into_iter();
+        let runs = modes.map(|mode| (mode.into_str(), policy.deadline(mode).as_secs()));
         let is_short = |(mode, run): &(&str, u64)| {
             call > *run && self.are_sound(&[&below("/policy/deadlines", mode)])
         };
-        let too_short = modes.into_iter().filter(is_short);
+        let too_short = runs.filter(is_short);
         let too_short: Vec<String> = too_short
             .map(|(mode, run)| format!("the {run} s of {mode}"))
             .collect();
@@ -149,28 +142,27 @@ impl Check<'_> {
             let detail = format!("{call} s do not fit into a run: not into {runs}");
             self.add(at_call, detail);
         }
-        seconds
     }
 
     /// Checks that the pauses between the attempts at one output fit into the shortest run.
-    fn pauses_fit(&mut self, pauses: Pauses, seconds: Seconds) {
-        let Pauses {
-            attempts,
-            base_ms,
-            max_ms,
-        } = pauses;
+    fn pauses_fit(&mut self, policy: &Policy) {
+        let (base, max) = (policy.retry_base, policy.retry_max);
         let [at_base, at_max] = ["/policy/retry/baseMs", "/policy/retry/maxMs"];
-        if base_ms > max_ms && self.are_sound(&[at_base, at_max]) {
+        if base > max && self.are_sound(&[at_base, at_max]) {
+            let (base, max) = (base.as_millis(), max.as_millis());
             let detail =
-                format!("the first pause, {base_ms} ms, is longer than the longest, {max_ms} ms");
+                format!("the first pause, {base} ms, is longer than the longest, {max} ms");
             self.add(at_base, detail);
         }
-        let mut together = 0u64;
-        for tries in 1..attempts {
-            let factor = 1u64.checked_shl(tries - 1).unwrap_or(u64::MAX);
-            together = together.saturating_add(base_ms.saturating_mul(factor).min(max_ms));
-        }
-        let run = seconds.ask.min(seconds.audit).min(seconds.deep);
+        let pauses = (1..policy.retry_attempts).map(|tries| {
+            let factor = 2u32.saturating_pow(tries - 1);
+            base.saturating_mul(factor).min(max)
+        });
+        let together = pauses.fold(Duration::ZERO, Duration::saturating_add);
+        let run = policy
+            .ask_deadline
+            .min(policy.audit_deadline)
+            .min(policy.deep_deadline);
         let places = [
             at_base,
             at_max,
@@ -179,24 +171,16 @@ impl Check<'_> {
             "/policy/deadlines/audit",
             "/policy/deadlines/deep",
         ];
-        if together >= run.saturating_mul(1000) && self.are_sound(&places) {
+        if together >= run && self.are_sound(&places) {
+            let (together, run) = (together.as_millis(), run.as_secs());
             let detail = format!("pauses of {together} ms in all do not fit into a run of {run} s");
             self.add(at_max, detail);
         }
     }
 
-    fn cap(&mut self, variable: &str, from_file: f64) -> Option<Usd> {
-        let Some(text) = self.env.get(variable) else {
-            return Some(Usd::from_dollars(from_file));
-        };
-        let dollars = text.parse::<f64>().ok();
-        let dollars = dollars.filter(|dollars| (0.0..=MAX_USD).contains(dollars));
-        if dollars.is_none() {
-            let detail = format!(
-                "{text:?} is not an amount in US dollars from 0 to 1,000,000, such as 0.10"
-            );
-            self.add(variable, detail);
-        }
+    fn cap(&mut self, variable: &'static str, from_file: f64) -> Option<Usd> {
+        let what = "an amount in US dollars from 0 to 1,000,000, such as 0.10";
+        let dollars = self.number(&[variable], from_file, MAX_USD, what);
         dollars.map(Usd::from_dollars)
     }
 
@@ -230,32 +214,4 @@ impl Check<'_> {
         }
         disabled
     }
-}
-
-/// The pauses between the attempts at one output.
-#[derive(Clone, Copy)]
-struct Pauses {
-    attempts: u32,
-    base_ms: u64,
-    max_ms: u64,
-}
-
-impl Pauses {
-    fn of(r: &RetryFile) -> Self {
-        let max_ms = r.max_ms.unwrap_or(8000);
-        Self {
-            attempts: r.attempts.unwrap_or(4),
-            base_ms: r.base_ms.unwrap_or(500.min(max_ms)),
-            max_ms,
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Seconds {
-    connect: u64,
-    call: u64,
-    ask: u64,
-    audit: u64,
-    deep: u64,
 }

@@ -1,6 +1,6 @@
 //! The providers that are known by name.
 
-use super::ProviderKind::{self, Anthropic, Openai};
+use crate::domain::ProviderKind::{self, Anthropic, Openai};
 
 /// A provider that is known by its name.
 #[derive(Debug)]

@@ -6,12 +6,12 @@ use secrecy::{ExposeSecret as _, SecretString};
 use url::Url;
 
 use super::checker::Check;
-use super::file::{File, ProviderFile};
+use super::file::ProviderFile;
 use super::presets::{ANTHROPIC, PRESETS, Preset};
 use super::shape::below;
 use super::variables::{NOT_FOR_HEADER, is_for_header};
-use super::{Env, Provider, ProviderKind, RoleModel, passwords, source};
-use crate::domain::Role;
+use super::{Env, RoleModel, passwords, source};
+use crate::domain::{Provider, ProviderKind, Role};
 
 const LOCAL_HINT: &str = "to try it without any key, on a weak in-process model: make demo, or with a build that has it \
                           (cargo feature `local`) CONCLAVE_CONFIG=local, in a checkout also CONCLAVE_CONFIG=llm.config.local.json";
@@ -58,9 +58,9 @@ impl Check<'_> {
     /// Returns the providers that the resolved roles use, with their keys and addresses.
     pub(super) fn providers(
         &mut self,
-        file: &File,
         roles: &BTreeMap<Role, RoleModel>,
     ) -> BTreeMap<String, Provider> {
+        let file = self.file();
         let named: BTreeSet<&str> = file
             .models
             .roles
@@ -114,6 +114,7 @@ impl Check<'_> {
         let proxied = proxy.as_ref().map(|url| Url::parse(url.expose_secret()));
         secrets.extend(proxied.iter().flatten().flat_map(passwords::passwords));
         Provider {
+            name: name.to_owned(),
             kind,
             api_key,
             max_concurrent: provider.max_concurrent.unwrap_or(default_concurrent),

@@ -43,10 +43,7 @@ impl Shaped {
     fn take_out(&mut self, value: &mut Value, place: String, detail: String) {
         take_out(value, &place);
         let shown = if place.is_empty() { "/" } else { &place };
-        self.problems.push(Problem {
-            place: shown.to_owned(),
-            detail,
-        });
+        self.problems.push(Problem::new(shown, detail));
         self.broken.insert(place);
     }
 }
@@ -54,10 +51,7 @@ impl Shaped {
 /// Parses a file's value after checking it against the schema.
 pub(super) fn shape(mut value: Value) -> Shaped {
     let mut shaped = Shaped::default();
-    let unreadable = |detail: String| {
-        let place = "/".to_owned();
-        Shaped::unreadable(Problem { place, detail })
-    };
+    let unreadable = |detail: String| Shaped::unreadable(Problem::new("/", detail));
     let Ok(schema) = jsonschema::validator_for(&json_schema()) else {
         return unreadable("the schema of the config is broken".to_owned());
     };

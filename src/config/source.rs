@@ -72,7 +72,6 @@ pub(super) fn find(env: &Env) -> Result<Source, Problem> {
     let with_keys = providers_with_keys(env);
     // Without any key, it is the shipped config, whose check reports what is missing.
     let name = with_keys.first().copied().unwrap_or("anthropic");
-    let text = built_in(name).unwrap_or_default().to_owned();
     let notice = with_keys.first().map(|name| {
         let variable = Preset::of(name).map(Preset::variable).unwrap_or_default();
         let others = match with_keys.get(1..) {
@@ -85,11 +84,15 @@ pub(super) fn find(env: &Env) -> Result<Source, Problem> {
         let context = if *name == "ollama" { format!("; {OLLAMA_CONTEXT}") } else { String::new() };
         format!("no config file: using the built-in {name} config, because {variable} is set{others}{context}")
     });
-    Ok(Source {
-        text,
+    Ok(of_built_in(name, notice))
+}
+
+fn of_built_in(name: &str, notice: Option<String>) -> Source {
+    Source {
+        text: built_in(name).unwrap_or_default().to_owned(),
         shown: format!("built-in {name}"),
         notice,
-    })
+    }
 }
 
 /// Returns the text of the config file, or that of an empty file if there is none and none was
@@ -104,12 +107,9 @@ pub(super) fn find_file(env: &Env) -> Result<String, Problems> {
 
 fn named(env: &Env) -> Result<Option<Source>, Problem> {
     if let Some(name) = env.get("CONCLAVE_CONFIG") {
-        if let Some(text) = built_in(name) {
-            return Ok(Some(Source {
-                text: text.to_owned(),
-                shown: format!("built-in {name}"),
-                notice: (name == "ollama").then(|| OLLAMA_CONTEXT.to_owned()),
-            }));
+        if built_in(name).is_some() {
+            let notice = (name == "ollama").then(|| OLLAMA_CONTEXT.to_owned());
+            return Ok(Some(of_built_in(name, notice)));
         }
         let read = of_file(name).map_err(|error| unreadable("CONCLAVE_CONFIG", name, &error));
         return read.map(Some);
@@ -137,19 +137,16 @@ fn of_file(path: &str) -> std::io::Result<Source> {
 
 fn unreadable(place: &str, path: &str, error: &std::io::Error) -> Problem {
     let names = BUILT_IN.map(|(name, _)| name).join(", ");
-    let hint = if error.kind() == ErrorKind::NotFound {
-        format!(" (built-in configs: {names})")
-    } else {
-        String::new()
+    let (why, hint) = match error.kind() {
+        ErrorKind::NotFound => (
+            error.kind().to_string(),
+            format!(" (built-in configs: {names})"),
+        ),
+        ErrorKind::InvalidData => ("it is not UTF-8".to_owned(), String::new()),
+        kind => (kind.to_string(), String::new()),
     };
-    let why = match error.kind() {
-        ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
-        kind => kind.to_string(),
-    };
-    Problem {
-        place: place.to_owned(),
-        detail: format!("cannot read the config file {path:?}: {why}{hint}"),
-    }
+    let detail = format!("cannot read the config file {path:?}: {why}{hint}");
+    Problem::new(place, detail)
 }
 
 /// Returns the names of the built-in configs whose provider can be used with this environment, in

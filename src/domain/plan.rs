@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Agent, Clarification, Demand, Mode};
 
 /// The kind of work that a question asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[derive(strum::IntoStaticStr)]
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
@@ -15,6 +15,7 @@ pub enum TaskType {
     VerbalReasoning,
     TechnicalExecution,
     VisualAnalysis,
+    #[default]
     Mixed,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How thorough the committee is to be.
 #[derive(
@@ -122,12 +122,24 @@ impl Attachment {
 #[schemars(deny_unknown_fields)]
 pub struct Salience {
     /// How soon an answer is needed. With `heuristic_first` it lowers the threshold by up to 0.20.
-    #[schemars(range(min = 0, max = 1))]
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(with = "Option<f64>", range(min = 0, max = 1))]
     pub urgency: f64,
     /// How much harm a wrong answer does. From 0.5 on, the whole committee answers: no learned
     /// answer, and not the solver alone.
-    #[schemars(range(min = 0, max = 1))]
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(with = "Option<f64>", range(min = 0, max = 1))]
     pub gravity: f64,
+}
+
+/// Reads a value that may be null, which means its default.
+///
+/// # Errors
+/// As the value's own.
+pub fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    value: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
 impl Salience {

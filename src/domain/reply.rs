@@ -1,5 +1,6 @@
 //! The reply to the client.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Agent, Ledger, TaskType, Usd};
@@ -35,8 +36,9 @@ impl From<&Ledger> for BudgetMeta {
     }
 }
 
-/// The agents with status DISCARD or QUARANTINE. Failed agents count as discarded.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Agents by status; failed ones count as discarded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Invalidation {
     pub discarded: Vec<Agent>,
     pub quarantined: Vec<Agent>,

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::evidence::known_tags;
 use super::{Agent, Tag};
@@ -22,7 +23,7 @@ pub struct Unit {
 }
 
 /// One agent's report.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentReport {
     /// Your role's name, exactly as given to you.
@@ -46,59 +47,19 @@ pub struct AgentReport {
 impl AgentReport {
     /// Returns the report as JSON for a prompt, without the model's own confidence (SPEC 3.4).
     /// `named` gives the ids of its units.
-    pub fn for_models<'a>(&'a self, named: impl Fn(&str) -> String) -> String {
-        let shown = |unit: &'a Unit| ShownUnit {
-            id: named(&unit.id),
-            topic: &unit.topic,
-            text: &unit.text,
-            tags: &unit.tags,
-        };
-        let shown = ShownReport {
-            agent: &self.agent,
-            answer_summary: &self.answer_summary,
-            assumptions: &self.assumptions,
-            reasoning: &self.reasoning,
-            steps_or_deliverables: &self.steps_or_deliverables,
-            failure_modes: &self.failure_modes,
-            units: self.units.iter().map(shown).collect(),
-        };
-        serde_json::to_string(&shown).unwrap_or_default()
-    }
-
-    /// Returns an empty report.
-    pub fn empty(agent: Agent) -> Self {
-        Self {
-            agent: agent.into_str().to_owned(),
-            answer_summary: vec![],
-            assumptions: vec![],
-            reasoning: String::new(),
-            steps_or_deliverables: vec![],
-            failure_modes: vec![],
-            units: vec![],
-            self_confidence: 0.0,
+    pub fn for_models(&self, named: impl Fn(&str) -> String) -> String {
+        let mut shown = json!(self);
+        if let Some(fields) = shown.as_object_mut() {
+            fields.shift_remove("selfConfidence");
         }
+        let units = shown.get_mut("units").and_then(Value::as_array_mut);
+        for unit in units.into_iter().flatten() {
+            if let Some(Value::String(id)) = unit.get_mut("id") {
+                *id = named(id);
+            }
+        }
+        shown.to_string()
     }
-}
-
-/// A report as other models see it.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ShownReport<'a> {
-    agent: &'a str,
-    answer_summary: &'a [String],
-    assumptions: &'a [String],
-    reasoning: &'a str,
-    steps_or_deliverables: &'a [String],
-    failure_modes: &'a [String],
-    units: Vec<ShownUnit<'a>>,
-}
-
-#[derive(Serialize)]
-struct ShownUnit<'a> {
-    id: String,
-    topic: &'a str,
-    text: &'a str,
-    tags: &'a [Tag],
 }
 
 /// How a typed value was obtained from a model's text.

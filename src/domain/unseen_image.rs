@@ -20,8 +20,9 @@ pub enum UnseenImage {
 }
 
 /// Why an image was not seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::EnumIter, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum UnseenCause {
     /// The address is none that the service fetches.
@@ -29,15 +30,6 @@ pub enum UnseenCause {
     Unreachable,
     TooLarge,
     NotAnImage,
-}
-
-impl UnseenCause {
-    pub const ALL: [Self; 4] = [
-        Self::AddressNotAllowed,
-        Self::Unreachable,
-        Self::TooLarge,
-        Self::NotAnImage,
-    ];
 }
 
 /// One English sentence.

@@ -1,10 +1,13 @@
 //! Reads the body of a request within its limits of size and time, and checks its shape.
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
 use conclave_lenient_json::Unambiguous;
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
@@ -14,7 +17,7 @@ use serde_json::Value;
 
 use super::error::Problem;
 use super::problem_kind::Kind;
-use crate::app::{FieldProblem, ProblemList};
+use crate::app::{App, FieldProblem, ProblemList};
 use crate::config::Limits;
 
 /// Why a body was not accepted.
@@ -61,6 +64,20 @@ pub(super) async fn json_bytes(
         return Err(Problem::too_large(limits.body_bytes));
     }
     whole(body, limits).await
+}
+
+/// Reads the body of a request and parses it, after checking it against the schema of its type.
+///
+/// # Errors
+/// As [`json_bytes`] and [`shaped`].
+pub(super) async fn read<T: DeserializeOwned>(
+    app: &App,
+    request: Request,
+    shape: &Option<Validator>,
+) -> Result<(Parts, T), Problem> {
+    let (parts, body) = request.into_parts();
+    let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
+    Ok((parts, shaped(&bytes, shape.as_ref())?))
 }
 
 /// Compiles the documented shape of a body.
@@ -151,12 +168,6 @@ pub(super) async fn whole(body: Body, limits: &Limits) -> Result<Bytes, Problem>
 }
 
 fn is_too_long(error: &axum::Error) -> bool {
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        if error.is::<http_body_util::LengthLimitError>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    let mut causes = std::iter::successors(error.source(), |&error| error.source());
+    causes.any(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>)
 }

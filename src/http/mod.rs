@@ -41,56 +41,35 @@ use api::{act, chat, feedback, health, metrics, plans, quote, runs};
 use reference::Reference;
 use routes::Routes;
 
-/// Returns the routes that require a token, grouped by requirement, each with the function that
-/// describes it.
+/// Returns the routes that require a token, grouped by requirement.
 fn guarded() -> [Routes; 5] {
     let questions = Routes::needing(Requirement::Scope(Scope::Chat))
-        .post("/api/chat", chat::post, chat::about_post)
-        .post("/api/quote", quote::post, quote::about_post)
-        .get("/api/runs", runs::list, runs::about_list)
-        .post(
-            "/api/runs/{id}/feedback",
-            feedback::post,
-            feedback::about_post,
-        );
+        .post("/api/chat", chat::post)
+        .post("/api/quote", quote::post)
+        .get("/api/runs", runs::list)
+        .post("/api/runs/{id}/feedback", feedback::post);
     let runs_of_scope = Routes::needing(Requirement::AnyRunScope)
-        .delete("/api/runs/{id}", runs::cancel, runs::about_cancel)
-        .get("/api/runs/{id}", runs::show, runs::about_show)
-        .get("/api/runs/{id}/journal", runs::journal, runs::about_journal)
-        .get("/api/runs/{id}/events", runs::events, runs::about_events);
+        .delete("/api/runs/{id}", runs::cancel)
+        .get("/api/runs/{id}", runs::show)
+        .get("/api/runs/{id}/journal", runs::journal)
+        .get("/api/runs/{id}/events", runs::events);
     let actions = Routes::needing(Requirement::Scope(Scope::Act))
-        .post("/api/act", act::post, act::about_post)
-        .post(
-            "/api/act/proposals/{id}/confirm",
-            act::confirm,
-            act::about_confirm,
-        );
+        .post("/api/act", act::post)
+        .post("/api/act/proposals/{id}/confirm", act::confirm);
     let tools = tools(Routes::needing(Requirement::Scope(Scope::Tools)));
-    let any = Routes::needing(Requirement::AnyToken).get(
-        "/metrics",
-        metrics::metrics,
-        metrics::about_metrics,
-    );
+    let any = Routes::needing(Requirement::AnyToken).get("/metrics", metrics::metrics);
     [questions, runs_of_scope, actions, tools, any]
 }
 
 /// Adds the routes of tool plans.
 fn tools(routes: Routes) -> Routes {
     routes
-        .post("/api/plans", plans::post, plans::about_post)
-        .post("/api/plans/quote", plans::quote, plans::about_quote)
-        .get("/api/plans/{id}", plans::show, plans::about_get)
-        .post(
-            "/api/plans/{id}/authorize",
-            plans::authorize,
-            plans::about_authorize,
-        )
-        .get(
-            "/api/executions/{id}",
-            plans::execution,
-            plans::about_execution,
-        )
-        .post("/api/executions/{id}/undo", plans::undo, plans::about_undo)
+        .post("/api/plans", plans::post)
+        .post("/api/plans/quote", plans::quote)
+        .get("/api/plans/{id}", plans::show)
+        .post("/api/plans/{id}/authorize", plans::authorize)
+        .get("/api/executions/{id}", plans::execution)
+        .post("/api/executions/{id}/undo", plans::undo)
 }
 
 /// Returns the routes of tool plans for a command in the same process, which needs no token.
@@ -101,21 +80,17 @@ pub fn tools_here(app: Arc<App>) -> Router {
 /// Returns the routes that require no token. They reveal nothing about any run.
 fn open() -> Routes {
     Routes::open()
-        .get("/", reference::root, reference::about_root)
-        .get("/health", health::health, health::about_health)
-        .get("/ready", health::ready, health::about_ready)
-        .get(
-            "/openapi.json",
-            reference::document,
-            reference::about_document,
-        )
-        .get("/docs", reference::page, reference::about_page)
+        .get("/", reference::root)
+        .get("/health", health::health)
+        .get("/ready", health::ready)
+        .get("/openapi.json", reference::document)
+        .get("/docs", reference::page)
 }
 
 /// Returns the OpenAPI document of the service.
 pub fn document(limits: &Limits) -> Value {
-    let [chat, reads, act, tools, any] = guarded();
-    reference::assemble(&[&chat, &reads, &act, &tools, &any, &open()], limits)
+    let routes: Vec<Routes> = guarded().into_iter().chain([open()]).collect();
+    reference::assemble(&routes, limits)
 }
 
 /// Builds the service: every route with the token check that it requires.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use axum::http::StatusCode;
 
 /// A kind of problem, as clients distinguish them, in the order of the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[cfg_attr(test, derive(strum::VariantArray))]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub(super) enum Kind {
@@ -57,14 +57,12 @@ static ROWS: LazyLock<Vec<(&str, Said)>> = LazyLock::new(|| {
 });
 
 fn row(line: &'static str) -> Option<(&'static str, Said)> {
-    let (slug, rest) = line.split_once('\t')?;
-    let (status, rest) = rest.split_once('\t')?;
-    let (title, when) = rest.split_once('\t')?;
-    let status = status.parse().ok()?;
+    let mut cells = line.splitn(4, '\t');
+    let slug = cells.next()?;
     let said = Said {
-        status,
-        title,
-        when,
+        status: cells.next()?.parse().ok()?,
+        title: cells.next()?,
+        when: cells.next()?,
     };
     Some((slug, said))
 }
@@ -82,10 +80,7 @@ impl Kind {
 
     /// True if the response says when to retry.
     pub fn has_retry_after(self) -> bool {
-        matches!(
-            self,
-            Kind::LimitSpent | Kind::RateLimited | Kind::Busy | Kind::NotReady | Kind::NoJournal
-        )
+        matches!(self.said().status.as_u16(), 429 | 503)
     }
 }
 

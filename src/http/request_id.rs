@@ -44,10 +44,8 @@ pub(super) async fn assign(State(app): State<Arc<App>>, request: Request, next: 
         .filter(|id| app.redacted(id) == id.as_str())
         .unwrap_or_else(|| Clock::System.new_id().to_string());
     let mut response = REQUEST_ID.scope(id.clone(), next.run(request)).await;
-    if !response.headers().contains_key(HEADER)
-        && let Ok(value) = HeaderValue::from_str(&id)
-    {
-        response.headers_mut().insert(HEADER, value);
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().entry(HEADER).or_insert(value);
     }
     response
 }

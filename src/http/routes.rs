@@ -1,26 +1,21 @@
-//! Routes with their descriptions. A route cannot be added to the router without its description.
+//! Groups of routes. `reference/openapi.json` describes each route.
 
 use std::sync::Arc;
 
 use axum::handler::Handler;
-use axum::routing::{delete, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use axum::{Router, middleware};
-use serde_json::{Map, Value, json};
 
 use super::auth;
-use super::reference::operation::{Operation, Schemas};
 use crate::app::{App, Requirement};
-
-/// Describes one operation. Such a function is defined beside the handler.
-pub(super) type Describe = fn(&mut Schemas) -> Operation;
 
 /// A group of routes with the same requirement.
 pub(super) struct Routes {
     /// What the routes require of a token. `None`: they require no token.
     needs: Option<Requirement>,
     router: Router<Arc<App>>,
-    /// Path, method, description.
-    described: Vec<(&'static str, &'static str, Describe)>,
+    /// Path and method of each route.
+    operations: Vec<(&'static str, &'static str)>,
 }
 
 impl Routes {
@@ -28,7 +23,7 @@ impl Routes {
         Self {
             needs: None,
             router: Router::new(),
-            described: vec![],
+            operations: vec![],
         }
     }
 
@@ -39,50 +34,39 @@ impl Routes {
         }
     }
 
-    pub fn get<T: 'static>(
-        self,
-        path: &'static str,
-        handler: impl Handler<T, Arc<App>>,
-        describe: Describe,
-    ) -> Self {
-        let router = self.router.route(path, get(handler));
-        Self { router, ..self }.described(path, "get", describe)
+    pub fn get<T: 'static>(self, path: &'static str, handler: impl Handler<T, Arc<App>>) -> Self {
+        self.with(path, "get", get(handler))
     }
 
-    pub fn post<T: 'static>(
-        self,
-        path: &'static str,
-        handler: impl Handler<T, Arc<App>>,
-        describe: Describe,
-    ) -> Self {
-        let router = self.router.route(path, post(handler));
-        Self { router, ..self }.described(path, "post", describe)
+    pub fn post<T: 'static>(self, path: &'static str, handler: impl Handler<T, Arc<App>>) -> Self {
+        self.with(path, "post", post(handler))
     }
 
     pub fn delete<T: 'static>(
         self,
         path: &'static str,
         handler: impl Handler<T, Arc<App>>,
-        describe: Describe,
     ) -> Self {
-        let router = self.router.route(path, delete(handler));
-        Self { router, ..self }.described(path, "delete", describe)
+        self.with(path, "delete", delete(handler))
     }
 
-    fn described(mut self, path: &'static str, method: &'static str, describe: Describe) -> Self {
-        self.described.push((path, method, describe));
+    fn with(
+        mut self,
+        path: &'static str,
+        method: &'static str,
+        handler: MethodRouter<Arc<App>>,
+    ) -> Self {
+        self.operations.push((path, method));
+        self.router = self.router.route(path, handler);
         self
     }
 
-    /// Adds the descriptions to the document's `paths`.
-    pub fn describe(&self, schemas: &mut Schemas, paths: &mut Map<String, Value>) {
-        for (path, method, describe) in &self.described {
-            let operation = describe(schemas).finish(path, method, self.needs);
-            let item = paths.entry(*path).or_insert_with(|| json!({}));
-            if let Value::Object(item) = item {
-                item.insert((*method).to_owned(), operation);
-            }
-        }
+    /// Returns path and method of each route, with what it requires of a token.
+    pub fn operations(
+        &self,
+    ) -> impl Iterator<Item = (&'static str, &'static str, Option<Requirement>)> {
+        let all = self.operations.iter();
+        all.map(|(path, method)| (*path, *method, self.needs))
     }
 
     /// Returns the router, with the token check that its routes require.

@@ -6,16 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::sse::{Event as Sse, KeepAlive, KeepAliveStream};
-use futures_util::{Stream, StreamExt as _};
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::api::reply_body::reply_body;
-use super::api::shapes::objects;
 use super::auth::Caller;
 use super::error::Problem;
-use super::reference::operation::{Content, Schemas};
 use crate::app::App;
-use crate::domain::{Agent, Decision, Mode, Role, RunId, RunKind, Score, TaskType};
+use crate::domain::{Agent, Decision, Role, RunId, RunKind, Score};
 use crate::journal::{
     Accepted, AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Ending,
     Entry, Event, Scored,
@@ -35,10 +33,15 @@ const RECHECK: Duration = Duration::from_secs(5);
 /// ends early if the token that opened it is revoked or expires.
 pub(super) fn progress(app: &Arc<App>, run: RunId, after: i64, caller: Option<Caller>) -> Progress {
     let revoked = revoked(Arc::clone(app), caller.and_then(|caller| caller.token));
-    let events = stream(app, run, after)
-        .take_until(Box::pin(revoked))
-        .boxed();
-    axum::response::Sse::new(events)
+    let events = app.follow(run, after).filter_map(move |entry| {
+        let event = match entry {
+            Ok(entry) => progress_event(run, &entry)
+                .map(|(name, data)| sse(name, &data).id(entry.seq.to_string())),
+            Err(error) => Some(sse("error", &Problem::from(error).of(run).body())),
+        };
+        std::future::ready(event.map(Ok))
+    });
+    axum::response::Sse::new(events.take_until(Box::pin(revoked)).boxed())
         .keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("still working"))
 }
 
@@ -53,21 +56,6 @@ async fn revoked(app: Arc<App>, token: Option<String>) {
             return;
         }
     }
-}
-
-fn stream(
-    app: &Arc<App>,
-    run: RunId,
-    after: i64,
-) -> impl Stream<Item = Result<Sse, Infallible>> + use<> {
-    app.follow(run, after).filter_map(move |entry| {
-        let event = match entry {
-            Ok(entry) => progress_event(run, &entry)
-                .map(|(name, data)| sse(name, &data).id(entry.seq.to_string())),
-            Err(error) => Some(sse("error", &Problem::from(error).of(run).body())),
-        };
-        std::future::ready(event.map(Ok))
-    })
 }
 
 fn sse(name: &str, data: &Value) -> Sse {
@@ -243,32 +231,6 @@ fn started(sent: &CallSent) -> Option<(&'static str, Value)> {
         }
         (Role::Master | Role::Proposer, _) => None,
     }
-}
-
-/// Describes the stream in the reference. The schema is that of one event. The data of each event
-/// is described in an extension field, because OpenAPI 3.1 cannot express it.
-pub(super) fn content(schemas: &mut Schemas) -> Content {
-    // Components to which the events refer.
-    schemas.answer::<Agent>();
-    schemas.answer::<Mode>();
-    schemas.answer::<TaskType>();
-    let mut events = objects(include_str!("events.tsv"));
-    events.retain(|name, _| !name.starts_with(':'));
-    let names: Vec<&String> = events.keys().collect();
-    let event = json!({
-        "type": "object",
-        "description": "Each event of the stream.",
-        "properties": {
-            "event": { "enum": names },
-            "data": { "type": "string", "contentMediaType": "application/json" },
-            "id": { "type": "string", "description": "The entry's number in the journal." },
-        },
-        "required": ["event", "data"],
-    });
-    let data = "{\"runId\":\"019b2c4e-7f00-7aa1-b2c3-0d4e5f607182\",\"mode\":\"ask\",\"at\":\"2026-01-05T10:00:00.12Z\",\
-                \"continues\":null}";
-    let example = json!({ "event": "run", "data": data, "id": "1" });
-    Content::events(event, example, Value::Object(events))
 }
 
 #[cfg(test)]

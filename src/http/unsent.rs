@@ -51,28 +51,22 @@ impl Unsent {
         // response waits.
         let permits = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
         let budget = Arc::clone(&self.budget);
-        let permit = budget
-            .try_acquire_many_owned(permits.min(self.permits))
-            .ok();
+        let permit = budget.try_acquire_many_owned(permits.min(self.permits));
         let (parts, body) = response.into_parts();
-        match permit {
-            Some(permit) => {
-                let counted = Counted {
-                    rest: Bytes::new(),
-                    body,
-                    _permit: permit,
-                };
-                Response::from_parts(parts, Body::new(counted))
+        let Ok(permit) = permit else {
+            let detail = "too many answers wait for clients that do not read them; this one is kept if it is a run's";
+            let mut refused = Problem::new(Kind::Busy, detail).into_response();
+            if let Some(id) = parts.headers.get(request_id::HEADER) {
+                refused.headers_mut().insert(request_id::HEADER, id.clone());
             }
-            None => {
-                let detail = "too many answers wait for clients that do not read them; this one is kept if it is a run's";
-                let mut refused = Problem::new(Kind::Busy, detail).into_response();
-                if let Some(id) = parts.headers.get(request_id::HEADER) {
-                    refused.headers_mut().insert(request_id::HEADER, id.clone());
-                }
-                refused
-            }
-        }
+            return refused;
+        };
+        let counted = Counted {
+            rest: Bytes::new(),
+            body,
+            _permit: permit,
+        };
+        Response::from_parts(parts, Body::new(counted))
     }
 }
 

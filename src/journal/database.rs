@@ -47,7 +47,19 @@ pub(super) trait Database: Send + Sync {
         W: for<'a> Fn(&'a mut Self::Writing, &'a I) -> Work<'a, T> + Send + Sync + 'static;
 
     /// Fails if the database was replaced while the service runs.
-    fn in_place(&self) -> Result<(), Error>;
+    fn in_place(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Fails if the database has no space for a new run.
+    fn has_reserve(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Records whether a write failed for lack of space. Returns its result.
+    fn noted<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
+        written
+    }
 
     /// Locks everything that decides whether a run is accepted, until the transaction ends.
     fn lock(

@@ -277,7 +277,7 @@ pub struct ComputeStarted {
 }
 
 /// What fixed rules guess about the question. Not binding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hinted {
     pub task_types: Vec<TaskType>,

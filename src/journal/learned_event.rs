@@ -16,6 +16,9 @@ pub struct Decided {
     /// The arm of an A/B test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm: Option<String>,
+    /// The confidence that a learned answer needed to reply, 0 to 1, if one could reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
     pub path: DecisionPath,
     /// Why, in words.
     pub why: String,

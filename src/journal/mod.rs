@@ -8,6 +8,7 @@ mod action_event;
 mod archive;
 mod chain;
 mod context;
+mod copies;
 mod database;
 mod draft;
 mod event;
@@ -53,10 +54,10 @@ pub use resumed::Deaths;
 pub use source::{PlanSource, SynthesisSource};
 pub use sqlite::{Existing, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
-    Acceptance, ActionStart, ActionStore, AdminStore, AfterAction, Annotated, CancelOutcome, Claim,
-    Entry, Error, JournalStore, LearnedStore, Lease, LeaseState, MemoryRow, NewRun, Owner,
-    Requester, Restored, RunFilter, RunReader, RunRow, RunState, SceneLine, SheetRow,
-    SpendingLimit, SpendingScope, Store, TokenRow, TokenStore, Told,
+    Acceptance, ActionStart, ActionStore, AdminStore, AfterAction, Annotated, BackendStore,
+    CancelOutcome, Claim, Entry, Error, JournalStore, LearnedStore, Lease, LeaseState, MemoryRow,
+    NewRun, Owner, Requester, Restored, RunFilter, RunReader, RunRow, RunState, SceneLine,
+    SheetRow, SpendingLimit, SpendingScope, Store, TokenRow, TokenStore, Told,
 };
 pub use tool_event::{
     AuthorizationMode, Authorized, Explained, ExplanationSource, FileBefore, FileChange, Rejection,

@@ -10,7 +10,7 @@ use super::store::{
     ActionStore, Entry, Error, LearnedStore, MemoryRow, Owner, Requester, RunFilter, RunReader,
     RunRow, SceneLine, SheetRow, SpendingLimit, SpendingScope,
 };
-use super::{Archive, LearnedRow, rows, tool_evidence};
+use super::{LearnedRow, rows, tool_evidence};
 use crate::domain::{EvidenceFocus, Mode, RunId, RunKind, Source, Usd};
 
 pub(super) const RUN: &str = "SELECT * FROM runs WHERE id = $1";
@@ -372,35 +372,4 @@ pub(super) async fn schema<C: Connection>(connection: &mut C, latest: i64) -> Re
     Err(Error::Migration(format!(
         "schema version {found}, expected {latest}"
     )))
-}
-
-pub(super) async fn archive<D: Database>(
-    database: &D,
-    run: RunId,
-) -> Result<Option<Archive>, Error> {
-    let statement = "SELECT idempotency_key, body_hash FROM runs WHERE id = $1 AND state NOT IN ('queued', 'running')";
-    let mut reader = database.reader().await?;
-    let id: Bound = run.to_string().into();
-    let Some(row) = reader.row(statement, vec![id.clone()]).await? else {
-        return Ok(None);
-    };
-    let found = reader.rows(ENTRIES, vec![id, 0.into()]).await?;
-    let entries = rows::archived(run, 0, &found)?;
-    if entries.is_empty() {
-        // Another process pruned the run between the two statements.
-        return Ok(None);
-    }
-    Ok(Some(Archive {
-        version: Archive::VERSION,
-        run,
-        idempotency_key: row.text_or_null("idempotency_key")?,
-        body_hash: row.text("body_hash")?,
-        entries,
-    }))
-}
-
-pub(super) async fn prunable<D: Database>(database: &D, before: Timestamp) -> Result<u64, Error> {
-    let statement = "SELECT COUNT(*) AS n FROM runs WHERE finished_ms < $1";
-    let values = vec![before.as_millisecond().into()];
-    Ok(database.reader().await?.number(statement, values).await?)
 }

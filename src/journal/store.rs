@@ -348,12 +348,13 @@ pub enum Error {
 /// `now` and `at` are used. For a database server it is the server's clock, because the clocks of
 /// replicas may differ.
 pub trait Store:
-    RunReader + JournalStore + LearnedStore + ActionStore + TokenStore + AdminStore
+    RunReader + JournalStore + LearnedStore + ActionStore + TokenStore + AdminStore + BackendStore
 {
 }
 
-impl<S: RunReader + JournalStore + LearnedStore + ActionStore + TokenStore + AdminStore> Store
-    for S
+impl<
+    S: RunReader + JournalStore + LearnedStore + ActionStore + TokenStore + AdminStore + BackendStore,
+> Store for S
 {
 }
 
@@ -434,26 +435,6 @@ pub trait JournalStore: Send + Sync {
     async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error>;
 
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error>;
-
-    /// Releases the leases of dead processes on this machine before they expire, if the database
-    /// can detect them. Called at start and then regularly.
-    async fn release_dead(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// Notifies the other processes on the database that runs have new entries. Only a hint, since
-    /// readers also poll.
-    async fn announce(&self, _runs: &[RunId]) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// Returns the runs that other processes announce, until the connection is lost.
-    async fn news(&self) -> Result<BoxStream<'static, RunId>, Error> {
-        Ok(Box::pin(stream::pending()))
-    }
-
-    /// Checks that the database answers and its schema is the current one.
-    async fn ready(&self) -> Result<(), Error>;
 }
 
 /// Learned answers.
@@ -529,7 +510,7 @@ pub trait TokenStore: Send + Sync {
     async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<bool, Error>;
 }
 
-/// Copies and housekeeping.
+/// Archives and deletion of finished runs.
 #[async_trait]
 pub trait AdminStore: Send + Sync {
     /// Returns all stored data of a run, if it exists and is finished.
@@ -547,12 +528,38 @@ pub trait AdminStore: Send + Sync {
     /// Deletes at most `most` of these runs with their journals, oldest first. Returns how many
     /// were deleted.
     async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error>;
+}
+
+/// What depends on the kind of database.
+#[async_trait]
+pub trait BackendStore: Send + Sync {
+    /// Checks that the database answers and its schema is the current one.
+    async fn ready(&self) -> Result<(), Error>;
+
+    /// Releases the leases of dead processes on this machine before they expire, if the database
+    /// can detect them. Called at start and then regularly.
+    async fn release_dead(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Notifies the other processes on the database that runs have new entries. Only a hint, since
+    /// readers also poll.
+    async fn announce(&self, _runs: &[RunId]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Returns the runs that other processes announce, until the connection is lost.
+    async fn news(&self) -> Result<BoxStream<'static, RunId>, Error> {
+        Ok(Box::pin(stream::pending()))
+    }
 
     /// Does housekeeping for which writers need not wait. Called about once a second.
     ///
     /// # Errors
     /// [`Error::Unavailable`]; no data is lost.
-    async fn vacuum(&self) -> Result<(), Error>;
+    async fn vacuum(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Writes a consistent copy of the whole database to a new or empty file, while the service
     /// runs.

@@ -203,7 +203,8 @@ mod tests {
             Some(answer) => AgentOutcome::Answered {
                 report: Arc::new(AgentReport {
                     answer_summary: vec![answer.into()],
-                    ..AgentReport::empty(agent)
+                    agent: agent.to_string(),
+                    ..AgentReport::default()
                 }),
                 obtained: Obtained::Clean,
                 truncated: false,

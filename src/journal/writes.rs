@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
@@ -11,13 +12,13 @@ use super::reads::{BY_KEY, STAMP, exposure, stamp_values};
 use super::rows;
 use super::unlinked::{self, Change, Line, Unlinked};
 use super::{
-    Acceptance, ActionStart, AfterAction, Annotated, Archive, CancelOutcome, Claim, Claimed,
-    Effect, Error, Event, Learned, LearnedChange, Lease, LeaseState, NewRun, Restored, Told, chain,
+    Acceptance, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Claimed, Effect, Error,
+    Event, JournalStore, Learned, LearnedChange, Lease, LeaseState, NewRun, Told, chain,
 };
 use crate::domain::{RunId, search_words};
 
 /// The sequence number and the hash of a run's last entry.
-pub(super) type Head = (i64, String);
+type Head = (i64, String);
 
 /// Returns the head of a run without entries.
 fn genesis() -> Head {
@@ -79,87 +80,216 @@ pub(super) fn change<'a, D: Database>(
     )
 }
 
-/// Writes a run that is worked on later.
-pub(super) async fn accept<D: Database>(database: &D, run: NewRun) -> Result<Acceptance, Error> {
-    let accepted = [Event::Accepted(Box::new(run.accepted.clone()))];
-    let input = (Batch::plain(Unlinked::all(&accepted)?), run);
-    database
-        .write(Durability::Machine, input, |tx, (accepted, run)| {
-            Box::pin(async move {
-                D::lock(tx, run).await?;
-                if let Some(not) = refusal(tx, run).await? {
-                    return Ok(not);
-                }
-                insert(tx, run, accepted).await?;
-                Ok(Acceptance::New)
-            })
-        })
-        .await
-}
-
-/// Writes an action that has ended, or accepts and claims a run.
-pub(super) async fn begin<D: Database>(
-    database: &D,
-    run: NewRun,
-    then: AfterAction,
-) -> Result<ActionStart, Error> {
-    let accepted = Event::Accepted(Box::new(run.accepted.clone()));
-    let mut stamp = None;
-    let (durability, more, held) = match then {
-        AfterAction::End(events) => (Durability::Process, events, None),
-        AfterAction::EndUnchanged(events, read) => {
-            stamp = Some(read);
-            (Durability::Process, events, None)
-        }
-        AfterAction::Hold { owner, lease, told } => {
-            let held = Lease {
-                run: run.id,
-                owner,
-                epoch: 1,
-            };
-            let durability = match told {
-                Told::AtOnce => Durability::Machine,
-                Told::WithReply => Durability::Process,
-            };
-            (
-                durability,
-                vec![Event::Claimed(held.claimed())],
-                Some((held, lease)),
-            )
-        }
-    };
-    // A statement reads the body of the first.
-    let batch = Batch::plain(Unlinked::all(std::iter::once(&accepted).chain(&more))?);
-    database
-        .write(
-            durability,
-            (run, batch, held, stamp),
-            |tx, (run, batch, held, stamp)| {
+#[async_trait]
+impl<D: Database> JournalStore for D {
+    /// Writes a run that is worked on later.
+    async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
+        self.in_place()?;
+        self.has_reserve()?;
+        let accepted = [Event::Accepted(Box::new(run.accepted.clone()))];
+        let input = (Batch::plain(Unlinked::all(&accepted)?), run);
+        let written = self
+            .write(Durability::Machine, input, |tx, (accepted, run)| {
                 Box::pin(async move {
                     D::lock(tx, run).await?;
                     if let Some(not) = refusal(tx, run).await? {
-                        return Ok(ActionStart::Not(not));
+                        return Ok(not);
                     }
-                    if let Some(read) = stamp {
-                        let question = &run.accepted.question;
-                        let values = stamp_values(question.source, &question.user.id);
-                        let now = tx.row(STAMP, values).await?;
-                        let now = now.map(|row| row.text("stamp")).transpose()?;
-                        if now.as_ref() != Some(read) {
-                            return Ok(ActionStart::Changed);
-                        }
-                    }
-                    insert(tx, run, batch).await?;
-                    let Some((held, duration)) = held else {
-                        return Ok(ActionStart::Ended);
-                    };
-                    let values = held.values(D::lease(run.at, *duration));
-                    tx.change((D::HOLD, values)).await?;
-                    Ok(ActionStart::Held(held.clone()))
+                    insert(tx, run, accepted).await?;
+                    Ok(Acceptance::New)
                 })
-            },
-        )
+            })
+            .await;
+        self.noted(written)
+    }
+
+    /// Writes an action that has ended, or accepts and claims a run.
+    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
+        self.in_place()?;
+        self.has_reserve()?;
+        let accepted = Event::Accepted(Box::new(run.accepted.clone()));
+        let mut stamp = None;
+        let (durability, more, held) = match then {
+            AfterAction::End(events) => (Durability::Process, events, None),
+            AfterAction::EndUnchanged(events, read) => {
+                stamp = Some(read);
+                (Durability::Process, events, None)
+            }
+            AfterAction::Hold { owner, lease, told } => {
+                let held = Lease {
+                    run: run.id,
+                    owner,
+                    epoch: 1,
+                };
+                let durability = match told {
+                    Told::AtOnce => Durability::Machine,
+                    Told::WithReply => Durability::Process,
+                };
+                (
+                    durability,
+                    vec![Event::Claimed(held.claimed())],
+                    Some((held, lease)),
+                )
+            }
+        };
+        // A statement reads the body of the first.
+        let batch = Batch::plain(Unlinked::all(std::iter::once(&accepted).chain(&more))?);
+        let written = self
+            .write(
+                durability,
+                (run, batch, held, stamp),
+                |tx, (run, batch, held, stamp)| {
+                    Box::pin(async move {
+                        D::lock(tx, run).await?;
+                        if let Some(not) = refusal(tx, run).await? {
+                            return Ok(ActionStart::Not(not));
+                        }
+                        if let Some(read) = stamp {
+                            let question = &run.accepted.question;
+                            let values = stamp_values(question.source, &question.user.id);
+                            let now = tx.row(STAMP, values).await?;
+                            let now = now.map(|row| row.text("stamp")).transpose()?;
+                            if now.as_ref() != Some(read) {
+                                return Ok(ActionStart::Changed);
+                            }
+                        }
+                        insert(tx, run, batch).await?;
+                        let Some((held, duration)) = held else {
+                            return Ok(ActionStart::Ended);
+                        };
+                        let values = held.values(D::lease(run.at, *duration));
+                        tx.change((D::HOLD, values)).await?;
+                        Ok(ActionStart::Held(held.clone()))
+                    })
+                },
+            )
+            .await;
+        self.noted(written)
+    }
+
+    async fn claim(
+        &self,
+        which: Claim,
+        owner: &str,
+        duration: Duration,
+        at: Timestamp,
+    ) -> Result<Option<Lease>, Error> {
+        let one = match which {
+            Claim::Oldest => None,
+            Claim::Run(id) => Some(id.to_string()),
+        };
+        let mut values: Vec<Bound> = vec![owner.into(), D::lease(at, duration).into(), one.into()];
+        values.extend(D::now(at).map(Bound::from));
+        let input = (values, owner.to_owned(), at);
+        self.write(Durability::Machine, input, |tx, (values, owner, at)| {
+            Box::pin(async move {
+                let Some(row) = tx.row(D::CLAIM, values.clone()).await? else {
+                    return Ok(None);
+                };
+                let lease = Lease {
+                    run: rows::run_id(&row.text("id")?)?,
+                    owner: owner.clone(),
+                    epoch: row.whole("epoch")?,
+                };
+                let head = (row.whole("head_seq")?, row.text("head_hash")?);
+                let claimed = Unlinked::of(&Event::Claimed(lease.claimed()))?;
+                link(tx, lease.run, *at, &Batch::plain(vec![claimed]), head).await?;
+                Ok(Some(lease))
+            })
+        })
         .await
+    }
+
+    async fn renew(
+        &self,
+        lease: &Lease,
+        duration: Duration,
+        now: Timestamp,
+    ) -> Result<LeaseState, Error> {
+        let values = lease.values(D::lease(now, duration));
+        // A crash of the machine may lose this renewal, but it also ends the process that has the
+        // lease.
+        self.write(Durability::Process, values, |tx, values| {
+            Box::pin(async move {
+                let Some(row) = tx.row(D::RENEW, values.clone()).await? else {
+                    return Ok(LeaseState::Lost);
+                };
+                Ok(match row.whole("cancel_requested")? {
+                    0 => LeaseState::Yes,
+                    _ => LeaseState::CancelRequested,
+                })
+            })
+        })
+        .await
+    }
+
+    /// Appends to a run that a lease permits to write. Returns the last sequence number. A result that
+    /// was paid for is worth the wait for the next primary. An entry that was written before a connection
+    /// broke is not written again: its key is unique.
+    async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error> {
+        let batch = Batch::packed(Unlinked::all(events.iter().copied())?);
+        let input = (lease.clone(), at, batch);
+        let written = self
+            .write(Durability::Failover, input, |tx, (lease, at, batch)| {
+                Box::pin(async move {
+                    let values = lease.values(D::now(*at));
+                    let Some(row) = tx.row(D::FENCE, values).await? else {
+                        return Err(Error::LeaseLost.into());
+                    };
+                    let needs_consent = batch.entries.iter().any(|entry| entry.needs_consent);
+                    if row.whole("cancel_requested")? != 0 && needs_consent {
+                        return Err(Error::CancelRequested.into());
+                    }
+                    let head = (row.whole("head_seq")?, row.text("head_hash")?);
+                    link(tx, lease.run, *at, batch, head).await
+                })
+            })
+            .await;
+        self.noted(written)
+    }
+
+    /// Appends to a finished run.
+    async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
+        let input = (run, at, Batch::packed(vec![Unlinked::of(event)?]));
+        self.write(Durability::Machine, input, |tx, (run, at, batch)| {
+            Box::pin(async move {
+                let found = tx.row(D::LOCK_RUN, vec![run.to_string().into()]).await?;
+                let Some(row) = found.as_ref().map(rows::run).transpose()? else {
+                    return Ok(Annotated::Unknown);
+                };
+                if !row.state.is_terminal() {
+                    return Ok(Annotated::Unfinished);
+                }
+                let head = (row.head_seq, row.head_hash);
+                let seq = link(tx, *run, *at, batch, head).await?;
+                Ok(if seq == row.head_seq {
+                    Annotated::Taken
+                } else {
+                    Annotated::Written
+                })
+            })
+        })
+        .await
+    }
+
+    async fn cancel(&self, run: RunId) -> Result<CancelOutcome, Error> {
+        let id: Bound = run.to_string().into();
+        self.write(Durability::Machine, id, |tx, id| {
+            Box::pin(async move {
+                let found = tx.row(D::LOCK_RUN, vec![id.clone()]).await?;
+                let Some(row) = found.as_ref().map(rows::run).transpose()? else {
+                    return Ok(CancelOutcome::Unknown);
+                };
+                if row.state.is_terminal() {
+                    return Ok(CancelOutcome::AlreadyFinished(row.state));
+                }
+                let statement = "UPDATE runs SET cancel_requested = 1 WHERE id = $1";
+                tx.change((statement, vec![id.clone()])).await?;
+                Ok(CancelOutcome::Requested)
+            })
+        })
+        .await
+    }
 }
 
 /// Inserts a run with its first entries.
@@ -174,7 +304,7 @@ async fn insert<C: Connection>(
 }
 
 /// Inserts the row of a run that has no entries yet.
-fn insert_run(run: &NewRun) -> Statement {
+pub(super) fn insert_run(run: &NewRun) -> Statement {
     let question = &run.accepted.question;
     let context = &question.context;
     let values = vec![
@@ -205,7 +335,7 @@ fn insert_run(run: &NewRun) -> Statement {
 
 /// Inserts an entry, unless the run already has its key. Its body may be empty if the last of the
 /// entries that are written with it has `packed` bodies.
-fn insert_entry(
+pub(super) fn insert_entry(
     run: &str,
     line: &Line<'_>,
     hash: &str,
@@ -227,7 +357,7 @@ fn insert_entry(
 }
 
 /// Sets the head of a run, and adds nano-dollars to its spent amount.
-fn set_head(run: &str, (seq, hash): Head, spent: i64) -> Statement {
+pub(super) fn set_head(run: &str, (seq, hash): Head, spent: i64) -> Statement {
     let statement = "
         UPDATE runs SET head_seq = $1, head_hash = $2, spent_nanos = spent_nanos + $3 WHERE id = $4";
     let values = vec![seq.into(), hash.into(), spent.into(), run.into()];
@@ -235,7 +365,7 @@ fn set_head(run: &str, (seq, hash): Head, spent: i64) -> Statement {
 }
 
 /// Returns the statement for what an event changes besides the journal and the spent amount.
-fn project(run: &str, at: Timestamp, change: Change) -> Statement {
+pub(super) fn project(run: &str, at: Timestamp, change: Change) -> Statement {
     let at_ms: Bound = at.as_millisecond().into();
     match change {
         Change::Ended {
@@ -327,13 +457,14 @@ fn project_learned(run: &str, at_ms: Bound, learned: Learned) -> Statement {
     };
     (
         "
-        INSERT INTO learned_answers (run, source, guild_id, user_id, content, answer, confidence, revoked, learned_ms, changed_ms)
-        SELECT id, source, guild_id, CASE WHEN guild_id = '' THEN user_id ELSE '' END, $2, $3, $4, 0, $5, $5
+        INSERT INTO learned_answers (run, source, guild_id, user_id, content, words_of, answer, confidence, revoked, learned_ms, changed_ms)
+        SELECT id, source, guild_id, CASE WHEN guild_id = '' THEN user_id ELSE '' END, $2, $3, $4, $5, 0, $6, $6
         FROM runs WHERE id = $1
         ON CONFLICT (run) DO NOTHING",
         vec![
             run.into(),
-            taught.condition.into(),
+            taught.condition.as_str().into(),
+            search_words(&taught.condition).into(),
             serde_json::to_string(&taught.answer)
                 .unwrap_or_default()
                 .into(),
@@ -341,35 +472,6 @@ fn project_learned(run: &str, at_ms: Bound, learned: Learned) -> Statement {
             at_ms,
         ],
     )
-}
-
-/// Appends to a run that a lease permits to write. Returns the last sequence number. A result that
-/// was paid for is worth the wait for the next primary. An entry that was written before a connection
-/// broke is not written again: its key is unique.
-pub(super) async fn append<D: Database>(
-    database: &D,
-    lease: &Lease,
-    at: Timestamp,
-    events: &[&Event],
-) -> Result<i64, Error> {
-    let batch = Batch::packed(Unlinked::all(events.iter().copied())?);
-    let input = (lease.clone(), at, batch);
-    database
-        .write(Durability::Failover, input, |tx, (lease, at, batch)| {
-            Box::pin(async move {
-                let values = lease.values(D::now(*at));
-                let Some(row) = tx.row(D::FENCE, values).await? else {
-                    return Err(Error::LeaseLost.into());
-                };
-                let needs_consent = batch.entries.iter().any(|entry| entry.needs_consent);
-                if row.whole("cancel_requested")? != 0 && needs_consent {
-                    return Err(Error::CancelRequested.into());
-                }
-                let head = (row.whole("head_seq")?, row.text("head_hash")?);
-                link(tx, lease.run, *at, batch, head).await
-            })
-        })
-        .await
 }
 
 /// Appends to the chain after `head`, and updates the row. Returns the last sequence number.
@@ -405,64 +507,6 @@ async fn link<C: Connection>(
     Ok(seq)
 }
 
-pub(super) async fn claim<D: Database>(
-    database: &D,
-    which: Claim,
-    owner: &str,
-    duration: Duration,
-    at: Timestamp,
-) -> Result<Option<Lease>, Error> {
-    let one = match which {
-        Claim::Oldest => None,
-        Claim::Run(id) => Some(id.to_string()),
-    };
-    let mut values: Vec<Bound> = vec![owner.into(), D::lease(at, duration).into(), one.into()];
-    values.extend(D::now(at).map(Bound::from));
-    let input = (values, owner.to_owned(), at);
-    database
-        .write(Durability::Machine, input, |tx, (values, owner, at)| {
-            Box::pin(async move {
-                let Some(row) = tx.row(D::CLAIM, values.clone()).await? else {
-                    return Ok(None);
-                };
-                let lease = Lease {
-                    run: rows::run_id(&row.text("id")?)?,
-                    owner: owner.clone(),
-                    epoch: row.whole("epoch")?,
-                };
-                let head = (row.whole("head_seq")?, row.text("head_hash")?);
-                let claimed = Unlinked::of(&Event::Claimed(lease.claimed()))?;
-                link(tx, lease.run, *at, &Batch::plain(vec![claimed]), head).await?;
-                Ok(Some(lease))
-            })
-        })
-        .await
-}
-
-pub(super) async fn renew<D: Database>(
-    database: &D,
-    lease: &Lease,
-    duration: Duration,
-    now: Timestamp,
-) -> Result<LeaseState, Error> {
-    let values = lease.values(D::lease(now, duration));
-    // A crash of the machine may lose this renewal, but it also ends the process that has the
-    // lease.
-    database
-        .write(Durability::Process, values, |tx, values| {
-            Box::pin(async move {
-                let Some(row) = tx.row(D::RENEW, values.clone()).await? else {
-                    return Ok(LeaseState::Lost);
-                };
-                Ok(match row.whole("cancel_requested")? {
-                    0 => LeaseState::Yes,
-                    _ => LeaseState::CancelRequested,
-                })
-            })
-        })
-        .await
-}
-
 impl Lease {
     /// Returns the data of the event that records this claim.
     pub(super) fn claimed(&self) -> Claimed {
@@ -482,109 +526,4 @@ impl Lease {
         values.extend(more.into().map(Bound::from));
         values
     }
-}
-
-/// Appends to a finished run.
-pub(super) async fn annotate<D: Database>(
-    database: &D,
-    run: RunId,
-    at: Timestamp,
-    event: &Event,
-) -> Result<Annotated, Error> {
-    let input = (run, at, Batch::packed(vec![Unlinked::of(event)?]));
-    database
-        .write(Durability::Machine, input, |tx, (run, at, batch)| {
-            Box::pin(async move {
-                let found = tx.row(D::LOCK_RUN, vec![run.to_string().into()]).await?;
-                let Some(row) = found.as_ref().map(rows::run).transpose()? else {
-                    return Ok(Annotated::Unknown);
-                };
-                if !row.state.is_terminal() {
-                    return Ok(Annotated::Unfinished);
-                }
-                let head = (row.head_seq, row.head_hash);
-                let seq = link(tx, *run, *at, batch, head).await?;
-                Ok(if seq == row.head_seq {
-                    Annotated::Taken
-                } else {
-                    Annotated::Written
-                })
-            })
-        })
-        .await
-}
-
-pub(super) async fn cancel<D: Database>(database: &D, run: RunId) -> Result<CancelOutcome, Error> {
-    let id: Bound = run.to_string().into();
-    database
-        .write(Durability::Machine, id, |tx, id| {
-            Box::pin(async move {
-                let found = tx.row(D::LOCK_RUN, vec![id.clone()]).await?;
-                let Some(row) = found.as_ref().map(rows::run).transpose()? else {
-                    return Ok(CancelOutcome::Unknown);
-                };
-                if row.state.is_terminal() {
-                    return Ok(CancelOutcome::AlreadyFinished(row.state));
-                }
-                let statement = "UPDATE runs SET cancel_requested = 1 WHERE id = $1";
-                tx.change((statement, vec![id.clone()])).await?;
-                Ok(CancelOutcome::Requested)
-            })
-        })
-        .await
-}
-
-pub(super) async fn restore<D: Database>(
-    database: &D,
-    archive: &Archive,
-) -> Result<Restored, Error> {
-    let sound = archive.check()?;
-    let events = sound.events.iter();
-    let changes = events.map(|(at, event)| (*at, unlinked::spent(event), unlinked::change(event)));
-    let changes: Vec<_> = changes.collect();
-    let input = (archive.clone(), sound.run, sound.head, changes);
-    database
-        .write(
-            Durability::Machine,
-            input,
-            |tx, (archive, run, head, changes)| {
-                Box::pin(async move {
-                    let id = archive.run.to_string();
-                    let mut run = run.clone();
-                    let statement = "SELECT id FROM runs WHERE id = $1 OR idempotency_key = $2";
-                    let values = vec![id.as_str().into(), archive.idempotency_key.clone().into()];
-                    for row in tx.rows(statement, values).await? {
-                        if row.text("id")? == id {
-                            return Ok(Restored::Known);
-                        }
-                        // Another run in this database has the key, and keeps it.
-                        run.idempotency_key = None;
-                    }
-                    tx.change(insert_run(&run)).await?;
-                    let mut spent = 0;
-                    for (entry, (at, cost, change)) in archive.entries.iter().zip(changes) {
-                        let (line, hash) = (entry.line(), &entry.hash);
-                        tx.change(insert_entry(&id, &line, hash, (line.body, None)))
-                            .await?;
-                        spent = cost.saturating_add(spent);
-                        if let Some(change) = change.clone() {
-                            tx.change(project(&id, *at, change)).await?;
-                        }
-                    }
-                    let seq = archive.entries.len().try_into().unwrap_or(i64::MAX);
-                    tx.change(set_head(&id, (seq, head.clone()), spent)).await?;
-                    Ok(Restored::New)
-                })
-            },
-        )
-        .await
-}
-
-pub(super) async fn prune<D: Database>(
-    database: &D,
-    before: Timestamp,
-    most: u32,
-) -> Result<u64, Error> {
-    let values = vec![before.as_millisecond().into(), i64::from(most).into()];
-    change(database, D::PRUNE, values).await
 }

@@ -47,26 +47,19 @@ impl Rejection {
 /// Parses an answer with a status other than 2xx.
 pub(super) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Rejection {
     let value: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
-    let retry_after = retry_after(headers);
-    match from_body(status, &value) {
-        Some(rejection) => Rejection {
-            retry_after,
-            ..rejection
-        },
-        None => {
-            let other = "an explanation that is not JSON";
-            let detail = if body.is_empty() {
-                "no explanation"
-            } else {
-                other
-            };
-            Rejection {
-                status,
-                detail: detail.into(),
-                retry_after,
-                too_long: status == 413,
-            }
-        }
+    let other = match body {
+        [] => "no explanation",
+        _ => "an explanation that is not JSON",
+    };
+    let unread = || Rejection {
+        status,
+        detail: other.to_owned(),
+        retry_after: None,
+        too_long: status == 413,
+    };
+    Rejection {
+        retry_after: retry_after(headers),
+        ..from_body(status, &value).unwrap_or_else(unread)
     }
 }
 

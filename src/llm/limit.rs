@@ -125,14 +125,6 @@ impl Limit {
         }
     }
 
-    pub(super) fn most(&self) -> usize {
-        self.most
-    }
-
-    pub(super) fn is_adaptive(&self) -> bool {
-        self.is_adaptive
-    }
-
     pub(super) fn load(&self) -> Load {
         let state = self.state();
         Load {
@@ -150,7 +142,8 @@ impl Limit {
             Ok(permit) => (permit, None),
             Err(_) => {
                 let asked = Instant::now();
-                let _queued = Queued::new(self);
+                self.state().waiting += 1;
+                let _queued = Queued(self);
                 let waited = timeout(patience, self.permits.acquire()).await;
                 (waited.ok()?.ok()?, Some(asked))
             }
@@ -182,13 +175,6 @@ impl Limit {
 
 /// A call that waits for its place.
 struct Queued<'a>(&'a Limit);
-
-impl<'a> Queued<'a> {
-    fn new(limit: &'a Limit) -> Self {
-        limit.state().waiting += 1;
-        Self(limit)
-    }
-}
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
@@ -284,12 +270,9 @@ impl State {
         if self.window.calls < WINDOW {
             return false;
         }
-        let Window {
-            calls,
-            latency,
-            usual,
-        } = std::mem::take(&mut self.window);
-        latency > usual * SLOW_FACTOR && latency - usual > SLOW_SECONDS * f64::from(calls)
+        let last = std::mem::take(&mut self.window);
+        let excess = last.latency - last.usual;
+        last.latency > last.usual * SLOW_FACTOR && excess > SLOW_SECONDS * f64::from(last.calls)
     }
 }
 

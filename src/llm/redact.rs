@@ -43,7 +43,10 @@ fn escaped(text: &str, secrets: &[&str]) -> Vec<Range<usize>> {
     if secrets.is_empty() || !text.contains('\\') {
         return spans;
     }
-    let mut layer = Layer::of(text);
+    let mut layer = Layer {
+        text: text.to_owned(),
+        starts: (0..=text.len()).collect(),
+    };
     for _ in 0..MAX_LAYERS {
         let Some(decoded) = layer.decoded() else {
             break;
@@ -81,13 +84,6 @@ struct Layer {
 }
 
 impl Layer {
-    fn of(text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-            starts: (0..=text.len()).collect(),
-        }
-    }
-
     /// Returns the next decoded form, or `None` if this one has no escapes.
     fn decoded(&self) -> Option<Self> {
         let (mut text, mut starts) = (String::new(), Vec::with_capacity(self.starts.len()));
@@ -111,7 +107,7 @@ impl Layer {
 
 /// Decodes the escape at the start of the text. Returns the character and the length of the escape
 /// in bytes.
-fn unescaped(text: &str) -> Option<(char, usize)> {
+pub(super) fn unescaped(text: &str) -> Option<(char, usize)> {
     let rest = text.strip_prefix('\\')?;
     let next = rest.chars().next()?;
     let c = match next {
@@ -139,7 +135,7 @@ fn unescaped(text: &str) -> Option<(char, usize)> {
 }
 
 /// Returns the number that hexadecimal digits mean; `None` for other text.
-pub(super) fn hex(digits: &str) -> Option<u32> {
+fn hex(digits: &str) -> Option<u32> {
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex.then(|| u32::from_str_radix(digits, 16).ok())?
 }

@@ -14,9 +14,9 @@ use super::anthropic::Anthropic;
 use super::circuit::{self, BreakerSettings, Circuit, CircuitPosition, Outcome, Permit};
 use super::limit::{Limit, Load, RunSlots};
 use super::openai::OpenAi;
-use super::provider::{ProviderKind, ProviderSpec};
 use super::redacting_model::RedactingModel;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
+use crate::domain::{Provider, ProviderKind};
 
 /// All providers.
 #[derive(Default)]
@@ -42,38 +42,30 @@ pub struct CircuitState {
 }
 
 impl Registry {
-    /// Creates one HTTP client per provider.
+    /// Creates one HTTP client per provider, except for the in-process model.
     ///
     /// # Errors
     /// [`Error::Connect`] if a provider's client cannot be built.
-    pub fn new(specs: impl IntoIterator<Item = ProviderSpec>) -> Result<Registry, Error> {
-        let mut registry = Registry::default();
-        for spec in specs {
-            let model: Arc<dyn ChatModel> = match spec.kind {
-                ProviderKind::Anthropic => Arc::new(Anthropic::new(&spec)?),
-                ProviderKind::OpenAi => Arc::new(OpenAi::new(&spec)?),
+    pub fn new<'a>(
+        providers: impl IntoIterator<Item = &'a Provider>,
+        connect_timeout: Duration,
+        breaker: BreakerSettings,
+    ) -> Result<Registry, Error> {
+        let mut registry = Registry {
+            breaker,
+            ..Registry::default()
+        };
+        for provider in providers {
+            let model: Arc<dyn ChatModel> = match provider.kind {
+                ProviderKind::Anthropic => Arc::new(Anthropic::new(provider, connect_timeout)?),
+                ProviderKind::Openai => Arc::new(OpenAi::new(provider, connect_timeout)?),
+                ProviderKind::Local => continue,
             };
-            let limit = Limit::new(spec.max_concurrent, true, Arc::clone(&registry.changed));
-            registry.add(spec.name, model, limit);
+            let changed = Arc::clone(&registry.changed);
+            let limit = Limit::new(provider.max_concurrent, true, changed);
+            registry.add(provider.name.clone(), model, limit);
         }
         Ok(registry)
-    }
-
-    /// Returns the same providers with other breaker settings and closed circuits.
-    #[must_use]
-    pub fn with_breaker(mut self, breaker: BreakerSettings) -> Registry {
-        self.breaker = breaker;
-        for limited in self.models.values_mut() {
-            let (most, is_adaptive) = (limited.limit.most(), limited.limit.is_adaptive());
-            *limited = Arc::new(Limited {
-                provider: limited.provider.clone(),
-                model: Arc::clone(&limited.model),
-                limit: Arc::new(Limit::new(most, is_adaptive, Arc::clone(&self.changed))),
-                breaker,
-                circuits: Mutex::default(),
-            });
-        }
-        self
     }
 
     /// Adds a model that is not behind HTTP, or replaces the provider with this name. Its limit does
@@ -197,11 +189,8 @@ impl Limited {
                 tracing::warn!(provider, model, open_seconds, "{said}");
             }
             Some(_) => {
-                tracing::info!(
-                    provider,
-                    model,
-                    "the circuit closed: the model answers again"
-                );
+                let said = "the circuit closed: the model answers again";
+                tracing::info!(provider, model, "{said}");
             }
             None => {}
         }
@@ -356,7 +345,7 @@ mod tests {
             open_for: Duration::from_secs(seconds),
             ..BreakerSettings::default()
         };
-        let mut registry = Registry::default().with_breaker(breaker);
+        let mut registry = Registry::new([], Duration::ZERO, breaker).unwrap();
         let ill = Arc::new(Ill::default());
         registry.insert("ill", Arc::clone(&ill) as Arc<dyn ChatModel>, 4);
         let model = registry.model("ill").unwrap();

@@ -49,6 +49,12 @@ pub(super) fn required(usage: &Value, name: &str) -> Option<u64> {
     if is_huge { Some(MAX) } else { count.as_u64() }
 }
 
+/// Returns a count of the details `of`, like [`optional`].
+pub(super) fn detail(usage: &Value, of: &str, name: &str) -> Option<u64> {
+    let details = usage.get(of).filter(|details| !details.is_null());
+    details.map_or(Some(0), |details| optional(details, name))
+}
+
 /// Returns a count that is 0 if absent or null, and `None` if it is invalid.
 pub(super) fn optional(usage: &Value, name: &str) -> Option<u64> {
     match usage.get(name) {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
-use super::redact::hex;
+use super::redact::unescaped;
 
 /// Parses JSON. If it has bytes that are not UTF-8, or halves of surrogate pairs, each counts as
 /// U+FFFD: a limit on the output may cut a character, and the rest was paid for.
@@ -28,16 +28,15 @@ fn with_whole_pairs(json: &str) -> Option<String> {
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
         out.push_str(before);
-        let taken = match (unit(escape), escape.get(6..).and_then(unit)) {
-            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
-            (Some(0xD800..=0xDFFF), _) => {
+        let taken = match unescaped(escape) {
+            Some((char::REPLACEMENT_CHARACTER, 6)) => {
                 is_changed = true;
                 out.push_str("\\ufffd");
                 rest = escape.get(6..).unwrap_or_default();
                 continue;
             }
-            // The backslash, and the character behind it, which may be a backslash too.
-            _ => 1 + escape.chars().nth(1).map_or(0, char::len_utf8),
+            Some((_, taken)) => taken,
+            None => 1,
         };
         let (escape, behind) = escape.split_at_checked(taken).unwrap_or((escape, ""));
         out.push_str(escape);
@@ -45,11 +44,6 @@ fn with_whole_pairs(json: &str) -> Option<String> {
     }
     out.push_str(rest);
     is_changed.then_some(out)
-}
-
-/// Returns the UTF-16 unit of the escape at the start of a text.
-fn unit(text: &str) -> Option<u32> {
-    hex(text.strip_prefix("\\u")?.get(..4)?)
 }
 
 #[cfg(test)]

@@ -15,9 +15,13 @@ use super::strategy::{Candidate, DecisionContext, DecisionStrategy, How, Llm};
 use crate::committee::{
     CallError, Consultation, Deps, Failure, Length, consult, consultation_price, convene, recalled,
 };
-use crate::config::Strategy;
-use crate::domain::{Agent, AskedFirst, DecisionPath, Mode, Reply, Role, fingerprint};
-use crate::journal::{DECIDED, Decided, Event, Matched, RunContext, Stop, Transcript};
+use crate::config::{Policy, Strategy};
+use crate::domain::{
+    Agent, AskedFirst, DecisionPath, Mode, Question, Reply, Role, RunId, fingerprint,
+};
+use crate::journal::{
+    self, Accepted, DECIDED, Decided, Event, Matched, RunContext, Stop, Transcript,
+};
 
 /// The step of the call that compares two questions, and its prompt.
 const STEP: &str = "same_question";
@@ -58,32 +62,17 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
             _ => committee_reply(run, deps, memory).await,
         };
     }
-    let (strategy, arm) = if wants_committee(run) {
-        (Strategy::CommitteeFirst, None)
-    } else {
-        chosen(run, deps)
-    };
+    let (strategy, arm) = chosen(run.accepted(), &deps.policy);
     // Without an A/B test there is nothing to decide.
     if strategy == Strategy::CommitteeFirst && arm.is_none() {
         return convene(run, deps).await;
     }
-    let strategy = strategy_of(strategy, run, deps);
+    let strategy = strategy_of(strategy, run.accepted().seed, &deps.policy);
     let question = &run.accepted().question;
     let found = memory.found(question).await.map_err(Stop::from)?;
     let ranked = || memory.ranked(found, &question.message);
-    let mut candidates = run.compute("comparing questions", ranked).await?;
-    candidates.truncate(MAX_CANDIDATES);
-    let context = DecisionContext {
-        run: run.id(),
-        text: question.message.clone(),
-        source: question.source,
-        salience: question.salience.by_name(),
-        candidates,
-        // A client waits.
-        is_immediate: true,
-        goals: deps.policy.decisions.goals.clone(),
-        personality_biases: deps.policy.decisions.personality_biases.clone(),
-    };
+    let candidates = run.compute("comparing questions", ranked).await?;
+    let context = context(run.id(), question, candidates, &deps.policy);
     let committee = Committee {
         run,
         deps,
@@ -102,8 +91,52 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
     }
 }
 
-fn strategy_of(strategy: Strategy, run: &RunContext, deps: &Deps) -> Box<dyn DecisionStrategy> {
-    let llm_confidence_ceiling = deps.policy.llm_confidence_ceiling;
+/// True if a learned answer replies to a request without any call, so that the run costs nothing.
+///
+/// # Errors
+/// If the database does not answer.
+pub async fn is_free(
+    run: RunId,
+    accepted: &Accepted,
+    policy: &Policy,
+    memory: &Memory,
+) -> Result<bool, journal::Error> {
+    let (Strategy::HeuristicFirst, _) = chosen(accepted, policy) else {
+        return Ok(false);
+    };
+    let question = &accepted.question;
+    // Only a question in the same words needs no call, so the meanings need not be compared.
+    let found = memory.found(question).await?;
+    let candidates = memory.ranked_by_characters(found, &question.message);
+    let context = context(run, question, candidates, policy);
+    let strategy = strategy_of(Strategy::HeuristicFirst, accepted.seed, policy);
+    let decided = strategy.decide(&context, None).await;
+    Ok(decided.is_ok_and(|it| it.path == DecisionPath::Heuristic))
+}
+
+/// Returns what a strategy decides on.
+fn context(
+    run: RunId,
+    question: &Question,
+    mut candidates: Vec<Candidate>,
+    policy: &Policy,
+) -> DecisionContext {
+    candidates.truncate(MAX_CANDIDATES);
+    DecisionContext {
+        run,
+        text: question.message.clone(),
+        source: question.source,
+        salience: question.salience.by_name(),
+        candidates,
+        // A client waits.
+        is_immediate: true,
+        goals: policy.decisions.goals.clone(),
+        personality_biases: policy.decisions.personality_biases.clone(),
+    }
+}
+
+fn strategy_of(strategy: Strategy, seed: u64, policy: &Policy) -> Box<dyn DecisionStrategy> {
+    let llm_confidence_ceiling = policy.llm_confidence_ceiling;
     let asking = |first| CommitteeFirst {
         first,
         llm_confidence_ceiling,
@@ -112,10 +145,10 @@ fn strategy_of(strategy: Strategy, run: &RunContext, deps: &Deps) -> Box<dyn Dec
         Strategy::CommitteeFirst => Box::new(asking(AskedFirst::Panel)),
         Strategy::Escalate => Box::new(asking(AskedFirst::Solver)),
         Strategy::HeuristicFirst => Box::new(HeuristicFirst {
-            confidence_threshold: deps.policy.decisions.threshold,
-            max_candidates: deps.policy.decisions.max_candidates,
+            confidence_threshold: policy.decisions.threshold,
+            max_candidates: policy.decisions.max_candidates,
             llm_confidence_ceiling,
-            seed: run.accepted().seed,
+            seed,
         }),
     }
 }
@@ -152,20 +185,21 @@ async fn committee_reply(run: &RunContext, deps: &Deps, memory: &Memory) -> Resu
     Ok(reply)
 }
 
-/// Returns the strategy for the run's user, with the arm of an A/B test. A user always gets the
-/// same arm.
-fn chosen(run: &RunContext, deps: &Deps) -> (Strategy, Option<&'static str>) {
-    let question = &run.accepted().question;
+/// Returns the strategy for a request, with the arm of an A/B test. A user always gets the same arm.
+fn chosen(accepted: &Accepted, policy: &Policy) -> (Strategy, Option<&'static str>) {
+    let question = &accepted.question;
     let user = format!("{}/{}", question.source.into_str(), question.user.id);
-    deps.policy
-        .decisions
-        .strategy_for(&fingerprint(&[user.as_bytes()]))
+    let user = fingerprint(&[user.as_bytes()]);
+    let (strategy, arm) = policy.decisions.strategy_for(&user);
+    match wants_committee(accepted) {
+        true => (Strategy::CommitteeFirst, arm),
+        false => (strategy, arm),
+    }
 }
 
 /// True if no learned answer may reply: the request wants the committee, or rests on more than its
 /// text.
-fn wants_committee(run: &RunContext) -> bool {
-    let accepted = run.accepted();
+fn wants_committee(accepted: &Accepted) -> bool {
     accepted.is_anew
         || accepted.continues.is_some()
         || accepted.question.mode != Mode::Ask
@@ -189,6 +223,7 @@ impl Committee<'_> {
         Decided {
             strategy: self.strategy.config(),
             arm: self.arm.map(str::to_owned),
+            threshold: self.strategy.threshold(self.context),
             path,
             why: why.to_owned(),
             first: AskedFirst::Panel,

@@ -8,6 +8,7 @@ use rand::rngs::ChaCha12Rng;
 use rand::seq::SliceRandom as _;
 use serde_json::{Value, json};
 
+use super::learning;
 use super::strategy::{
     Candidate, DecisionContext, DecisionResult, DecisionStrategy, How, Llm, ask,
 };
@@ -39,23 +40,18 @@ pub struct HeuristicFirst {
 }
 
 impl HeuristicFirst {
-    /// Returns the threshold for a request: shifted by the biases, lowered by urgency, clamped.
-    pub fn threshold(&self, context: &DecisionContext) -> f64 {
-        let named =
-            |values: &BTreeMap<String, f64>, name: &str| values.get(name).copied().unwrap_or(0.0);
-        let bias = named(&context.personality_biases, "confidence_threshold");
-        let urgency = named(&context.salience, Salience::URGENCY).clamp(0.0, 1.0);
-        let shifted = self.confidence_threshold + bias - urgency * URGENT;
-        shifted.clamp(THRESHOLD.0, THRESHOLD.1)
-    }
-
-    /// Returns what a model is shown: the best candidates without their order.
+    /// Returns what a model is shown: the best candidates without their order, and without those
+    /// that readers found wrong rather than right.
     fn shown(&self, context: &DecisionContext) -> Vec<ShownAnswer> {
         if context.text.len() > MAX_REQUEST_BYTES {
             return vec![];
         }
         let most = self.max_candidates.min(MOST_SHOWN);
-        let best = context.candidates.iter().take(most);
+        let best = context
+            .candidates
+            .iter()
+            .filter(|candidate| candidate.confidence >= learning::START)
+            .take(most);
         let mut shown: Vec<ShownAnswer> = best.map(|candidate| candidate.shown.clone()).collect();
         shown.shuffle(&mut ChaCha12Rng::seed_from_u64(self.seed));
         shown
@@ -103,7 +99,7 @@ impl DecisionStrategy for HeuristicFirst {
         let threshold = self.threshold(context);
         if let Some(best) = context.candidates.first()
             && !context.is_grave()
-            && best.confidence >= threshold
+            && threshold.is_some_and(|least| best.confidence >= least)
             && fits(best, context, llm).await?
         {
             let predicted = best.confidence.min(self.llm_confidence_ceiling);
@@ -118,6 +114,7 @@ impl DecisionStrategy for HeuristicFirst {
                 reply: None,
             });
         }
+        let rejected = |reason| Ok(DecisionResult::none(DecisionPath::Rejected, reason));
         match llm {
             Some(llm) if context.is_immediate => {
                 let how = How {
@@ -131,15 +128,19 @@ impl DecisionStrategy for HeuristicFirst {
                 };
                 ask(context, llm, how, self.llm_confidence_ceiling).await
             }
-            Some(_) => Ok(DecisionResult::none(
-                DecisionPath::Rejected,
-                "not_immediate",
-            )),
-            None => Ok(DecisionResult::none(
-                DecisionPath::Rejected,
-                "llm_unavailable",
-            )),
+            Some(_) => rejected("not_immediate"),
+            None => rejected("llm_unavailable"),
         }
+    }
+
+    /// The configured confidence, shifted by the biases, lowered by urgency, clamped.
+    fn threshold(&self, context: &DecisionContext) -> Option<f64> {
+        let named =
+            |values: &BTreeMap<String, f64>, name: &str| values.get(name).copied().unwrap_or(0.0);
+        let bias = named(&context.personality_biases, "confidence_threshold");
+        let urgency = named(&context.salience, Salience::URGENCY).clamp(0.0, 1.0);
+        let shifted = self.confidence_threshold + bias - urgency * URGENT;
+        Some(shifted.clamp(THRESHOLD.0, THRESHOLD.1))
     }
 
     fn config(&self) -> Value {

@@ -9,7 +9,7 @@ use crate::journal::{
 };
 
 /// The confidence of a new learned answer, whatever the models thought of it.
-const START: f64 = 0.3;
+pub const START: f64 = 0.3;
 
 /// What positive feedback adds, and negative feedback takes.
 const RAISE: f64 = 0.2;
@@ -63,10 +63,8 @@ pub async fn learn(
     positive: bool,
 ) -> Result<Option<(RunId, Learned)>, Error> {
     loop {
-        let Some((run, learned)) = lesson_of(store, now, judged, positive).await? else {
-            return Ok(None);
-        };
-        if let Some(ended) = recorded(store, now, run, learned).await? {
+        let learned = lesson_of(store, now, judged, positive).await?;
+        if let Some(ended) = recorded(store, now, learned).await? {
             return Ok(ended);
         }
     }
@@ -143,24 +141,24 @@ pub async fn revoke(
     loop {
         let number = next_number(store, run).await?;
         let known = store.learned_from(run).await?;
-        if known.is_none_or(|row| row.is_revoked) {
-            return Ok(None);
-        }
-        let revoked = changed(number, LearnedChange::Revoked, 0.0);
-        if let Some(ended) = recorded(store, now, run, revoked).await? {
+        let known = known.filter(|row| !row.is_revoked);
+        let revoked = known.map(|_| (run, changed(number, LearnedChange::Revoked, 0.0)));
+        if let Some(ended) = recorded(store, now, revoked).await? {
             return Ok(ended);
         }
     }
 }
 
-/// Writes a change of a learned answer. Returns `None` if another one came between, so that it must
-/// be computed anew.
+/// Writes a change of a learned answer, if there is one. Returns `None` if another one came between,
+/// so that it must be computed anew.
 async fn recorded(
     store: &dyn Store,
     now: Timestamp,
-    run: RunId,
-    learned: Learned,
+    changed: Option<(RunId, Learned)>,
 ) -> Result<Option<Option<(RunId, Learned)>>, Error> {
+    let Some((run, learned)) = changed else {
+        return Ok(Some(None));
+    };
     let event = Event::Learned(Box::new(learned.clone()));
     Ok(match store.annotate(run, now, &event).await? {
         Annotated::Written => Some(Some((run, learned))),

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use conclave_sentence_embedding::{Embedder, cosine};
 use jiff::Timestamp;
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::learning;
 use super::strategy::Candidate;
 use crate::clock::Clock;
-use crate::domain::{Question, ShownAnswer};
+use crate::domain::{Question, ShownAnswer, search_terms};
 use crate::journal::{Converged, Error, LearnedRow, Store, learned_scope};
 use crate::text;
 
@@ -55,15 +56,19 @@ impl Memory {
         }
     }
 
-    /// Returns learned answers of the place of a question that share a word with it.
+    /// Returns learned answers of the place of a question that share a word with it, or in a script
+    /// without spaces a pair of letters.
     ///
     /// # Errors
     /// If the database does not answer.
     pub async fn found(&self, question: &Question) -> Result<Vec<LearnedRow>, Error> {
+        let message = text::clip(&question.message, text::MAX_BYTES);
         let mut terms: Vec<String> = vec![];
-        for word in text::words(text::clip(&question.message, text::MAX_BYTES)) {
-            if terms.len() < MAX_TERMS && !terms.iter().any(|known| *known == word) {
-                terms.push(word.into());
+        // An answer that an older version stored has its words as they were written.
+        let words = text::words(message).into_iter().map(String::from);
+        for term in search_terms(message).into_iter().chain(words) {
+            if terms.len() < MAX_TERMS && !terms.contains(&term) {
+                terms.push(term);
             }
         }
         let scope = learned_scope(question);
@@ -76,8 +81,13 @@ impl Memory {
         let now = self.clock.now();
         match &self.embedder {
             Some(embedder) => rank(Some(&|text| embedder.embed(text)), found, question, now),
-            None => rank(None, found, question, now),
+            None => self.ranked_by_characters(found, question),
         }
+    }
+
+    /// As [`Memory::ranked`], without the comparison of meanings, which takes long.
+    pub fn ranked_by_characters(&self, found: Vec<LearnedRow>, question: &str) -> Vec<Candidate> {
+        rank(None, found, question, self.clock.now())
     }
 
     /// Returns the learned answer that is most like an answer: by their meaning, or without the
@@ -184,20 +194,24 @@ fn candidate(
     })
 }
 
-/// Returns the words of a question, with its first letter in lower case and without the mark that
-/// ends it. Other signs and capitals stay: "5!" is not "5", "8 Mb" not "8 MB", "Polish" not
-/// "polish".
+/// Returns the words of a question in composed characters, with the first letter of a longer first
+/// word in lower case and without the mark that ends it. Other signs and capitals stay: "5!" is not
+/// "5", "8 Mb" not "8 MB", "mW" not "MW", "Polish" not "polish".
 fn wording(question: &str) -> impl Iterator<Item = String> {
+    let question: String = question.nfc().collect();
     let question = question.trim();
     let question = question
-        .strip_suffix(['?', '.', '？', '。'])
+        .strip_suffix(['?', '.', '？', '。', '؟', ';'])
         .unwrap_or(question);
-    let words = question.split_whitespace().enumerate();
-    words.map(|(at, word)| {
+    let words: Vec<String> = question.split_whitespace().map(str::to_owned).collect();
+    words.into_iter().enumerate().map(|(at, word)| {
         let mut chars = word.chars();
-        match chars.next().filter(|_| at == 0) {
-            Some(first) => first.to_lowercase().chain(chars).collect(),
-            None => word.to_owned(),
+        match chars.next() {
+            // A short word may be a unit or an abbreviation, whose case has a meaning.
+            Some(first) if at == 0 && word.chars().count() > 2 => {
+                first.to_lowercase().chain(chars).collect()
+            }
+            _ => word,
         }
     })
 }
@@ -325,6 +339,7 @@ mod tests {
         let same = |a: &str, b: &str| wording(a).eq(wording(b));
         assert!(same("What is C++?", "what is  C++"));
         assert!(same("フランスの首都は？", "フランスの首都は"));
+        assert!(same("Cafe\u{301} auf?", "café auf"));
         for (a, b) in [
             ("How do I install C++?", "How do I install C#?"),
             ("Is it -5 outside?", "Is it 5 outside?"),
@@ -334,6 +349,7 @@ mod tests {
             ("What is 5!?", "What is 5?"),
             ("How long do 8 Mb take?", "How long do 8 MB take?"),
             ("Who speaks Polish?", "Who speaks polish?"),
+            ("MW in kW?", "mW in kW?"),
             ("What does $? mean in bash?", "What does $ mean in bash?"),
         ] {
             assert!(!same(a, b), "{a} {b}");

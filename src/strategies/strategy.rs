@@ -128,6 +128,12 @@ pub trait DecisionStrategy: Send + Sync {
         llm: Option<&dyn Llm>,
     ) -> Result<DecisionResult, Failure>;
 
+    /// Returns the confidence that a learned answer needs to reply to this request, 0 to 1; `None`
+    /// if it cannot reply.
+    fn threshold(&self, _context: &DecisionContext) -> Option<f64> {
+        None
+    }
+
     /// Returns the settings, which the journal keeps.
     fn config(&self) -> Value;
 }

@@ -193,7 +193,7 @@ async fn confidence_ceiling_is_applied() {
 
 #[tokio::test]
 async fn no_candidates_are_shown_if_there_are_none_or_the_request_is_long() {
-    let mut long = context(vec![candidate(1, 0.1, false)]);
+    let mut long = context(vec![candidate(1, 0.4, false)]);
     long.text = "Long. ".repeat(1000);
     for (context, matched) in [(context(vec![]), None), (long, Some(id(1)))] {
         let llm = Scripted::with(0.75);
@@ -201,6 +201,15 @@ async fn no_candidates_are_shown_if_there_are_none_or_the_request_is_long() {
         assert_eq!((result.path, result.matched), (DecisionPath::Llm, matched));
         assert_eq!(llm.shown(), []);
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_readers_found_wrong_is_not_shown() {
+    let llm = Scripted::with(0.75);
+    let known = vec![candidate(1, 0.2, false), candidate(2, 0.3, false)];
+    decided(&context(known), Some(&llm)).await;
+    let shown = llm.shown();
+    assert_eq!(shown, [id(2)]);
 }
 
 #[tokio::test]
@@ -247,14 +256,14 @@ fn the_threshold_is_shifted_and_clamped() {
         let mut context = context(vec![]);
         context.personality_biases = [("confidence_threshold".to_owned(), bias)].into();
         context.salience = [("urgency".to_owned(), urgency)].into();
-        let threshold = strategy(1, 3).threshold(&context);
+        let threshold = strategy(1, 3).threshold(&context).unwrap();
         assert!(near(threshold, wanted), "{bias} {urgency}: {threshold}");
     }
 }
 
 #[tokio::test]
 async fn candidates_are_shown_in_an_order_of_the_seed() {
-    let known: Vec<Candidate> = (1..=5).map(|n| candidate(n, 0.1, false)).collect();
+    let known: Vec<Candidate> = (1..=5).map(|n| candidate(n, 0.4, false)).collect();
     let context = context(known);
     let mut orders = BTreeSet::new();
     for seed in 0..40 {

@@ -21,7 +21,7 @@ pub const QUERIES: [(&str, &str); 8] = [
 
 /// Returns why the citations of a text are rejected; `None` if each query exists and returned
 /// something, and the sentence that cites it states at least one value that it returned, and no
-/// figure that it did not.
+/// figure that it did not. If the sentence names a row, its figures are those of that row.
 pub fn objection(text: &str, evidence: &Value) -> Option<String> {
     let text = with_names(text);
     for sentence in sentences(&text) {
@@ -49,7 +49,7 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
                         "Response cites {query} without a value that it returned; its columns are {columns}"
                     ));
                 }
-                known.push_str(&rows.to_string());
+                known.push_str(&figures_for(sentence, rows));
             } else if !is_denied && !is_insufficient {
                 return Some(format!(
                     "Response references '{what}' but {query} returns empty results: insufficient evidence"
@@ -73,6 +73,29 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
         }
     }
     None
+}
+
+/// Returns the rows that a sentence may take its figures from, as JSON: those that it names by a
+/// text in them, such as a tool or a file, or all rows if it names none.
+fn figures_for(sentence: &str, rows: &Value) -> String {
+    let is_named = |row: &&Value| {
+        let mut values = row
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(_, value)| value);
+        values.any(|value| value.as_str().is_some_and(|it| states(sentence, it)))
+    };
+    let named: Vec<&Value> = rows
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(is_named)
+        .collect();
+    match named.is_empty() {
+        true => rows.to_string(),
+        false => named.into_iter().map(Value::to_string).collect(),
+    }
 }
 
 /// True if a query returned nothing.
@@ -152,7 +175,10 @@ mod tests {
     #[test]
     fn figures_and_queries_must_be_in_the_evidence() {
         let evidence = json!({
-            "Q1": [{ "tool": "file_read", "count": 3, "successes": 2, "last_success": true }],
+            "Q1": [
+                { "tool": "file_read", "count": 3, "successes": 2, "last_success": true },
+                { "tool": "file_glob", "count": 8, "successes": 8, "last_success": true },
+            ],
             "Q4": [{ "file": "src/lib.rs", "executions": 2, "last_success": false }],
             "Q8": [],
         });
@@ -183,6 +209,10 @@ mod tests {
             Ｑ４ shows 99 executions on src/lib.rs.",
         );
         for (text, expected) in [
+            (
+                "Q1 shows file_read succeeded 8/8 times.",
+                "Response states '8' with Q1, which did not return it",
+            ),
             (
                 "No evidence found for Q4 and Q8.",
                 "Response states no evidence for Q4, which returned rows",

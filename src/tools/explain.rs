@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::citations;
+use super::english::is_english;
 use super::planner_input::summaries;
 use super::screen;
 use super::view;
@@ -133,9 +134,7 @@ pub fn objections(text: &str, asked: &str, errors: &[&str], evidence: &Value) ->
     if let Some(finding) = screen::screen(text, errors, &[asked]) {
         return Some(finding.message());
     }
-    // The screen reads English only.
-    let language = whatlang::detect(text);
-    if language.is_some_and(|it| it.is_reliable() && it.lang() != whatlang::Lang::Eng) {
+    if !is_english(text, &[asked]) {
         let why = "Response is not in English, the only language that can be screened";
         return Some(why.to_owned());
     }

@@ -8,6 +8,7 @@
 pub mod answers;
 mod call;
 mod citations;
+mod english;
 mod execute;
 mod explain;
 mod folder;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use conclave::domain::RunId;
 use conclave::journal::{
-    self, Ending, Error, JournalStore as _, PostgresStore, SqliteBounds, SqliteStore,
+    self, BackendStore as _, Ending, Error, JournalStore as _, PostgresStore, SqliteBounds,
+    SqliteStore,
 };
 use serde_json::{Value, json};
 use sqlx::PgPool;

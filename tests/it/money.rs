@@ -80,7 +80,7 @@ pub async fn service(
         failures: 4,
         ..BreakerSettings::default()
     };
-    let mut models = Registry::default().with_breaker(breaker);
+    let mut models = Registry::new([], Duration::ZERO, breaker).unwrap();
     models.insert("anthropic", Arc::new(model), 8);
     let own = (owner.to_owned(), ComputePool::default());
     App::assemble(config, Clock::System, Arc::new(store), models, own).unwrap()

@@ -142,8 +142,8 @@ fn the_api_has_these_operations_and_fields() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
-/// The router takes a route only with its description. A handler could still add one without
-/// `Routes`, so this test reads the source as well.
+/// The document has every route of `Routes`. A handler could still add one without `Routes`, so this
+/// test reads the source as well.
 #[test]
 fn no_route_is_added_without_a_description() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http");

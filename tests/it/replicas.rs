@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conclave::domain::RunId;
-use conclave::journal::{Ending, Event, JournalStore as _, PostgresStore, RunState};
+use conclave::journal::{BackendStore as _, Ending, Event, PostgresStore, RunState};
 use eventsource_stream::Eventsource as _;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};

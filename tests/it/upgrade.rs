@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use conclave::domain::{FailureCause, Role, RunKind, Source, Usd};
 use conclave::journal::{
-    ActionStore as _, CallResult, CallSent, CallSettled, CallStop, Claim, Ending, Event,
-    JournalStore as _, Owner, Retryable, RunFilter, RunReader as _, RunState, SqliteStore, verify,
+    ActionStore as _, BackendStore as _, CallResult, CallSent, CallSettled, CallStop, Claim,
+    Ending, Event, JournalStore as _, Owner, Retryable, RunFilter, RunReader as _, RunState,
+    SqliteStore, verify,
 };
 use tempfile::TempDir;
 

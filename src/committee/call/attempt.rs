@@ -1,14 +1,15 @@
 //! Makes the attempts at one output of a model: reserve, call, retry, fall back.
 
-use crate::committee::call::message::CallSpec;
-use crate::committee::call::message::{Repair, input_bound, messages, schema_name, text_of};
+use crate::committee::call::message::{
+    CallSpec, Repair, input_bound, messages, schema_name, text_of,
+};
 use crate::committee::call::output::CallFailure;
 use crate::committee::deps::Deps;
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::{self, InputBound};
 use crate::config::RoleModel;
 use crate::domain::{BilledTokens, Usd};
-use crate::journal::{Call, CallResult, CallSent, Retryable, RunContext};
+use crate::journal::{Call, CallResult, CallSent, Retryable, RunContext, settled_key};
 use crate::llm::{self, ChatReply, ChatRequest, Message, Schema};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +34,6 @@ pub(super) struct Settled {
 
 /// The attempts at one output.
 pub(super) struct Attempts<'a> {
-    pub run: &'a RunContext,
-    pub deps: &'a Deps,
     pub ask: &'a CallSpec<'a>,
     pub schema: Option<&'a Arc<conclave_lenient_json::Schema>>,
     pub repair: Option<Repair<'a>>,
@@ -43,10 +42,24 @@ pub(super) struct Attempts<'a> {
     pub once: bool,
 }
 
-impl Attempts<'_> {
+impl<'a> Attempts<'a> {
+    /// Returns the attempts at the first output of a call.
+    pub(super) fn new(
+        ask: &'a CallSpec<'a>,
+        schema: Option<&'a Arc<conclave_lenient_json::Schema>>,
+    ) -> Self {
+        Self {
+            ask,
+            schema,
+            repair: None,
+            step: ask.step.clone(),
+            once: false,
+        }
+    }
+
     /// Returns the output limit of a call to this model, before the budget is considered.
     pub(super) fn limit(&self, model: &RoleModel) -> u32 {
-        self.ask.limit(model, self.run.accepted().question.mode)
+        self.ask.limit(model, self.ask.run.accepted().question.mode)
     }
 
     /// Returns the name of an attempt: `r1/solver`, `r1/solver#2`.
@@ -60,9 +73,8 @@ impl Attempts<'_> {
 
     /// True if the journal has the attempt as settled.
     pub(super) fn is_known(&self, number: u32) -> bool {
-        self.run
-            .recall(&crate::journal::settled_key(&self.call(number)))
-            .is_some()
+        let key = settled_key(&self.call(number));
+        self.ask.run.recall(&key).is_some()
     }
 
     /// Returns how long to wait before the same model is called again; `None` if it is not. `None`
@@ -72,12 +84,14 @@ impl Attempts<'_> {
         let Retryable::AfterMs(least) = retry else {
             return None;
         };
-        let policy = &self.deps.policy;
-        let pause = self.deps.backoff(tries, least, self.run.accepted().seed);
+        let CallSpec { run, deps, .. } = self.ask;
+        let policy = &deps.policy;
+        let pause = deps.backoff(tries, least, run.accepted().seed);
         let end = Instant::now().checked_add(pause);
         let is_in_time = end.is_some_and(|end| end <= self.ask.until);
         let is_short = pause <= policy.retry_max.saturating_mul(4);
-        (tries < policy.retry_attempts && is_short && is_in_time).then_some(pause)
+        let is_left = !self.once && tries < policy.retry_attempts;
+        (is_left && is_short && is_in_time).then_some(pause)
     }
 
     /// Returns how to call a model again, as attempt `number`, after it spent its whole limit on
@@ -100,7 +114,7 @@ impl Attempts<'_> {
             .saturating_mul(2)
             .min(model.traits.max_output.unwrap_or(u32::MAX));
         let (_, bound) = self.messages(model)?;
-        let limit = match affordable(self.run, model, bound, wanted) {
+        let limit = match affordable(self.ask.run, model, bound, wanted) {
             Some(carried) if carried > limit => carried,
             // The decision made before a crash stands, because the money looks different now.
             _ if self.is_known(number) => wanted,
@@ -115,7 +129,7 @@ impl Attempts<'_> {
 
     /// Returns the messages of a call to this model, with the bound of its input.
     fn messages(&self, model: &RoleModel) -> Result<(Vec<Message>, InputBound), Failure> {
-        let messages = messages(self.deps, self.ask, model, self.repair)?;
+        let messages = messages(self.ask, model, self.repair)?;
         let schema = self.schema.map(|schema| &**schema);
         let bound = input_bound(self.ask, &messages, schema, self.repair);
         Ok((messages, bound))
@@ -127,9 +141,9 @@ impl Attempts<'_> {
         (model, limit): (&RoleModel, u32),
         number: u32,
     ) -> Result<Settled, CallError> {
-        let Self { run, deps, ask, .. } = *self;
+        let CallSpec { run, deps, .. } = *self.ask;
         let (call, known) = (self.call(number), self.is_known(number));
-        let time = ask.until.saturating_duration_since(Instant::now());
+        let time = self.ask.until.saturating_duration_since(Instant::now());
         if !known && time < MIN_TIME {
             return Err(CallFailure::no_time().into());
         }
@@ -152,10 +166,10 @@ impl Attempts<'_> {
         let request = ChatRequest {
             key: format!("{}/{call}", run.id()),
             model: model.model.clone(),
-            system: ask.prompt.system.clone(),
+            system: self.ask.prompt.system.clone(),
             messages,
             schema: self.schema.map(|value| Schema {
-                name: schema_name(&ask.step),
+                name: schema_name(&self.ask.step).to_owned(),
                 value: Arc::clone(value),
             }),
             max_tokens,

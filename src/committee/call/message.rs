@@ -4,18 +4,21 @@ use conclave_lenient_json::{Problem, Schema};
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::committee::call::output::Typed;
 use crate::committee::call::prompts::Rendered;
 use crate::committee::call_names::is_cross_check;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, InputBound, ModelText};
 use crate::config::RoleModel;
-use crate::domain::{Mode, Role};
-use crate::journal::CallStop;
+use crate::domain::{Mode, Obtained, Role};
+use crate::journal::{CallStop, RunContext};
 use crate::llm::{Author, Image, Message, Part};
 
 /// The specification of a call.
 pub struct CallSpec<'a> {
+    pub run: &'a RunContext,
+    pub deps: &'a Deps,
     /// The step, such as "r1/solver".
     pub step: String,
     pub role: Role,
@@ -57,6 +60,18 @@ impl Answer {
     pub fn is_cut(&self) -> bool {
         self.stop == CallStop::MaxTokens
     }
+
+    /// Returns a value that was read from the answer.
+    pub fn typed<T>(&self, value: T, obtained: Obtained, notes: Vec<String>) -> Typed<T> {
+        Typed {
+            value,
+            obtained,
+            truncated: self.is_cut(),
+            salvaged: None,
+            notes,
+            tokens: self.tokens,
+        }
+    }
 }
 
 /// An answer to repair, with its problems.
@@ -67,7 +82,6 @@ pub type Repair<'a> = (&'a Answer, &'a [Problem]);
 /// # Errors
 /// If the repair's prompt cannot be rendered.
 pub fn messages(
-    deps: &Deps,
     ask: &CallSpec<'_>,
     model: &RoleModel,
     repair: Option<Repair<'_>>,
@@ -81,7 +95,7 @@ pub fn messages(
     let problems = problems.iter();
     let problems = problems.map(|it| json!({ "pointer": it.pointer, "detail": it.detail }));
     let values = json!({ "problems": problems.collect::<Vec<_>>() });
-    let correction = Part::Text(deps.prompts.repair(model.prompts, values)?);
+    let correction = Part::Text(ask.deps.prompts.repair(model.prompts, values)?);
     if answer.is_blank() {
         // No provider accepts an empty message of the assistant.
         parts.push(correction);
@@ -118,9 +132,9 @@ pub fn text_of(part: &Part) -> Option<&str> {
 }
 
 /// Returns the schema's name on the wire: letters, digits and underscores.
-pub fn schema_name(step: &str) -> String {
+pub fn schema_name(step: &str) -> &'static str {
     let last = step.rsplit('/').next().unwrap_or(step);
-    let name = match last {
+    match last {
         _ if is_cross_check(step) => "cross_check",
         _ if step.contains("/resolve/") => "decisions",
         "plan" => "orchestration_plan",
@@ -129,6 +143,5 @@ pub fn schema_name(step: &str) -> String {
         "estimate" => "execution_estimate",
         "proposal" => "action_proposal",
         _ => "agent_report",
-    };
-    name.to_owned()
+    }
 }

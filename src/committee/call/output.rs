@@ -28,21 +28,13 @@ pub struct Typed<T> {
 
 impl<T> Typed<T> {
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Typed<U> {
-        let Self {
-            value,
-            obtained,
-            truncated,
-            salvaged,
-            notes,
-            tokens,
-        } = self;
         Typed {
-            value: f(value),
-            obtained,
-            truncated,
-            salvaged,
-            notes,
-            tokens,
+            value: f(self.value),
+            obtained: self.obtained,
+            truncated: self.truncated,
+            salvaged: self.salvaged,
+            notes: self.notes,
+            tokens: self.tokens,
         }
     }
 }
@@ -89,11 +81,6 @@ impl CallFailure {
     /// Returns the failure for a well-formed answer that contains nothing usable.
     pub fn unusable(detail: &str) -> Self {
         Self::new(FailureCause::MalformedOutput, detail)
-    }
-
-    pub(super) fn not_configured(role: Role) -> Self {
-        let detail = format!("no model is configured for {role}");
-        Self::new(FailureCause::NotConfigured, detail)
     }
 
     /// Returns the failure for an answer with these problems.

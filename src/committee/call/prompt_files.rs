@@ -34,65 +34,52 @@ pub(super) fn built_in() -> Texts {
 /// prompts, cannot be read, or lacks a part.
 pub(super) fn replace(texts: &mut Texts, directory: &Path) -> Vec<Problem> {
     let mut problems = vec![];
-    replace_in(&FILES, directory, texts, &mut problems);
+    let mut folders = vec![&FILES];
+    while let Some(folder) = folders.pop() {
+        let here = directory.join(folder.path());
+        let mut problem = |path: &Path, detail: String| {
+            let place = path.display().to_string();
+            problems.push(Problem { place, detail });
+        };
+        let names = match names_in(&here) {
+            Ok(names) => names,
+            Err(error) => {
+                problem(&here, format!("cannot be read: {}", error.kind()));
+                continue;
+            }
+        };
+        for name in names {
+            let (path, file) = (folder.path().join(&name), here.join(&name));
+            match FILES.get_entry(&path) {
+                Some(DirEntry::Dir(known)) if file.is_dir() => folders.push(known),
+                Some(DirEntry::Dir(_)) => problem(&file, "is not a folder".into()),
+                Some(DirEntry::File(known)) => {
+                    let path = path.to_string_lossy().into_owned();
+                    match read(&file, &path, known.contents_utf8().unwrap_or_default()) {
+                        Ok(text) => drop(texts.insert(path, text)),
+                        Err(fault) => problem(&file, fault),
+                    }
+                }
+                None => {
+                    let known = folder.entries().iter();
+                    let known = known.filter_map(|it| it.path().file_name());
+                    let known: Vec<_> = known.map(|name| name.to_string_lossy()).collect();
+                    let known = known.join(", ");
+                    let detail = format!("replaces no prompt; the names here are {known}");
+                    problem(&file, detail);
+                }
+            }
+        }
+    }
     problems
 }
 
-fn replace_in(folder: &Dir<'_>, directory: &Path, texts: &mut Texts, problems: &mut Vec<Problem>) {
-    let here = directory.join(folder.path());
-    let mut problem = |path: &Path, detail: String| {
-        let place = path.display().to_string();
-        problems.push(Problem { place, detail });
-    };
-    let mut inner = vec![];
-    let names = match names_in(&here) {
-        Ok(names) => names,
-        Err(error) => {
-            problem(&here, format!("cannot be read: {}", error.kind()));
-            return;
-        }
-    };
-    for name in names {
-        let (path, file) = (folder.path().join(&name), here.join(&name));
-        match FILES.get_entry(&path) {
-            Some(DirEntry::Dir(known)) if file.is_dir() => inner.push(known),
-            Some(DirEntry::Dir(_)) => problem(&file, "is not a folder".into()),
-            Some(DirEntry::File(known)) => {
-                let path = path.to_string_lossy().into_owned();
-                let read = read(&file, &path, known.contents_utf8().unwrap_or_default());
-                match read {
-                    Ok(text) => drop(texts.insert(path, text)),
-                    Err(fault) => problem(&file, fault),
-                }
-            }
-            None => {
-                let known = folder
-                    .entries()
-                    .iter()
-                    .filter_map(|it| it.path().file_name());
-                let known: Vec<_> = known.map(|name| name.to_string_lossy()).collect();
-                let known = known.join(", ");
-                problem(
-                    &file,
-                    format!("replaces no prompt; the names here are {known}"),
-                );
-            }
-        }
-    }
-    for known in inner {
-        replace_in(known, directory, texts, problems);
-    }
-}
-
-/// Returns the names in a folder in order. Leaves out hidden ones, such as `..data` of a mounted
+/// Returns the names in a folder. Leaves out hidden ones, such as `..data` of a mounted
 /// ConfigMap.
 fn names_in(folder: &Path) -> std::io::Result<Vec<std::ffi::OsString>> {
     let entries = std::fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
-    let names = entries.iter().map(std::fs::DirEntry::file_name);
-    let mut names: Vec<_> = names
-        .filter(|name| !name.to_string_lossy().starts_with('.'))
-        .collect();
-    names.sort();
+    let mut names: Vec<_> = entries.iter().map(std::fs::DirEntry::file_name).collect();
+    names.retain(|name| !name.to_string_lossy().starts_with('.'));
     Ok(names)
 }
 

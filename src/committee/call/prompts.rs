@@ -41,7 +41,8 @@ pub struct Prompts {
     /// starts.
     systems: BTreeMap<String, OnceLock<Result<SystemText, String>>>,
     hash: String,
-    are_built_in: bool,
+    /// True if no file replaces a prompt of the program.
+    pub are_built_in: bool,
 }
 
 impl Prompts {
@@ -90,11 +91,6 @@ impl Prompts {
     /// Returns the fingerprint of all files in use.
     pub fn hash(&self) -> &str {
         &self.hash
-    }
-
-    /// True if no file replaces a prompt of the program.
-    pub fn are_built_in(&self) -> bool {
-        self.are_built_in
     }
 
     /// Returns the bytes of a prompt's stable part.
@@ -207,13 +203,6 @@ fn without(value: &mut Value, fence: &str) {
         Value::Array(items) => items.iter_mut().for_each(|item| without(item, fence)),
         Value::Object(map) => map.values_mut().for_each(|value| without(value, fence)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// Adds a value to a template's values.
-pub fn set(values: &mut Value, key: &str, value: Value) {
-    if let Value::Object(map) = values {
-        map.insert(key.to_owned(), value);
     }
 }
 

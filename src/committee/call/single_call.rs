@@ -1,21 +1,22 @@
 //! Gets one typed answer of one model, for code outside the committee. The run's journal has its
 //! intent, reservation and settlement, as for every call.
 
-use conclave_lenient_json::Schema;
-use rand::rngs::ChaCha12Rng;
-use rand::{Rng as _, SeedableRng as _};
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use std::sync::Arc;
+
+use conclave_lenient_json::Schema;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::committee::call::{CallSpec, call_once, call_shaped, message};
-use crate::committee::deps::Deps;
+use crate::committee::call::attempt::Attempts;
+use crate::committee::call::prompts::Rendered;
+use crate::committee::call::{CallFailure, CallSpec, Shape, buy, buy_shaped};
+use crate::committee::deps::{Deps, fence};
 use crate::committee::failure::{CallError, Failure};
+use crate::committee::money::budget::{InputBound, text_bound};
 use crate::committee::money::price::{Length, priced};
+use crate::committee::schemas::schema_of;
 use crate::config::PromptSet;
-use crate::domain::{Mode, Role, Usd};
+use crate::domain::{FailureCause, Mode, Role, Usd};
 use crate::journal::RunContext;
 
 /// The specification of a single call.
@@ -36,21 +37,37 @@ pub struct Consultation<'a> {
 }
 
 /// Makes the call once: no retry and no fallback, because a client waits. Returns the answer, and
-/// true if its JSON needed repair or was cut at the token limit.
+/// true if its JSON needed repair or was cut at the token limit. The answer is checked against the
+/// schema of `T`.
 ///
 /// # Errors
 /// [`CallError`] says why there is no answer, or stops the run.
-pub async fn consult<T>(
+pub async fn consult<T: Shape>(
     run: &RunContext,
     deps: &Deps,
     asked: Consultation<'_>,
-) -> Result<(T, bool), CallError>
-where
-    T: DeserializeOwned + JsonSchema + Send + 'static,
-{
-    let schema = Arc::new(Schema::new(asked.schema.clone()));
-    let spec = spec(deps, asked, run.accepted().seed)?;
-    call_once::<T>(run, deps, &spec, &schema).await
+) -> Result<(T, bool), CallError> {
+    let spec = spec(run, deps, &asked)?;
+    let wanted = Arc::new(Schema::new(asked.schema));
+    let attempts = Attempts {
+        once: true,
+        ..Attempts::new(&spec, Some(&wanted))
+    };
+    let answer = buy(attempts).await?;
+    if answer.is_blank() {
+        return Err(CallFailure::empty().into());
+    }
+    let schema = schema_of::<T>();
+    let read = || conclave_lenient_json::parse::<T>(&answer.text, &schema);
+    let reading = format!("reading {}", spec.step);
+    let parsed = run.compute_text(&reading, read).await?;
+    let parsed = parsed
+        .map_err(|problems| CallFailure::of_problems(FailureCause::MalformedOutput, &problems))?;
+    // A surrounding code fence does not count as needing repair.
+    let is_fenced =
+        || parsed.notes.len() == 1 && conclave_lenient_json::is_only_fenced(&answer.text);
+    let is_damaged = answer.is_cut() || !(parsed.clean || is_fenced());
+    Ok((parsed.value, is_damaged))
 }
 
 /// As [`consult`], but as an agent of the committee is called: with retries, the role's fallback, and
@@ -58,17 +75,15 @@ where
 ///
 /// # Errors
 /// As [`consult`].
-pub async fn consult_persistently<T>(
+pub async fn consult_persistently<T: Shape>(
     run: &RunContext,
     deps: &Deps,
     asked: Consultation<'_>,
-) -> Result<T, CallError>
-where
-    T: DeserializeOwned + JsonSchema + Send + 'static,
-{
-    let schema = Arc::new(Schema::new(asked.schema.clone()));
-    let spec = spec(deps, asked, run.accepted().seed)?;
-    call_shaped::<T>(run, deps, spec, &schema).await
+) -> Result<T, CallError> {
+    let spec = spec(run, deps, &asked)?;
+    let wanted = Arc::new(Schema::new(asked.schema));
+    let typed = buy_shaped(spec, &wanted, |_: &T| vec![], |_| None).await?;
+    Ok(typed.value)
 }
 
 /// Prices a call that is not made.
@@ -80,52 +95,47 @@ pub fn consultation_price(
     asked: Consultation<'_>,
     length: Length,
 ) -> Result<Usd, Failure> {
-    let schema = Schema::new(asked.schema.clone());
-    let spec = spec(deps, asked, 0)?;
-    let Some(model) = deps.role(spec.role) else {
+    let Rendered { system, user } = prompt(deps, &asked, 0)?;
+    let Some(model) = deps.role(asked.role) else {
         return Ok(Usd::ZERO);
     };
-    let messages = message::messages(deps, &spec, model, None)?;
-    let input = message::input_bound(&spec, &messages, Some(&schema), None);
-    Ok(priced(model, input, spec.limit(model, Mode::Ask), length))
+    let trusted = system.len() + Schema::new(asked.schema).bytes();
+    let input = InputBound::new(trusted, text_bound(&user), &[], 0);
+    let limit = model
+        .limit_in(Mode::Ask)
+        .min(model.limit_for(asked.max_tokens));
+    Ok(priced(model, input, limit, length))
 }
 
-/// Returns the specification of the call, with the rendered prompt.
-fn spec<'a>(deps: &Deps, asked: Consultation<'a>, seed: u64) -> Result<CallSpec<'a>, Failure> {
-    let Consultation {
-        step,
-        role,
-        prompt,
-        appendix,
-        question,
-        schema: _,
-        max_tokens,
-        until,
-    } = asked;
-    let mut random = ChaCha12Rng::seed_from_u64(seed);
-    let fence = loop {
-        let tag = format!("{:016x}", random.next_u64());
-        if !question.contains(&tag) {
-            break tag;
-        }
-    };
-    // The answer is always JSON, so a plain-text role gets the prompts of small models.
-    let set = match deps.role(role).map(|model| model.prompts) {
-        Some(PromptSet::Text | PromptSet::Compact) => PromptSet::Compact,
-        Some(PromptSet::Full) | None => PromptSet::Full,
-    };
-    let mut prompt =
-        deps.prompts
-            .render(set, prompt, json!({ "fence": fence, "question": question }))?;
-    prompt.system = format!("{}\n{appendix}", &*prompt.system).into();
+/// Returns the specification of the call.
+fn spec<'a>(
+    run: &'a RunContext,
+    deps: &'a Deps,
+    asked: &Consultation<'_>,
+) -> Result<CallSpec<'a>, Failure> {
     Ok(CallSpec {
-        step: step.to_owned(),
-        role,
-        prompt,
+        run,
+        deps,
+        step: asked.step.to_owned(),
+        role: asked.role,
+        prompt: prompt(deps, asked, run.accepted().seed)?,
         images: &[],
         model_texts: vec![],
         max_tokens: u32::MAX,
-        answer_tokens: Some(max_tokens),
-        until,
+        answer_tokens: Some(asked.max_tokens),
+        until: asked.until,
     })
+}
+
+fn prompt(deps: &Deps, asked: &Consultation<'_>, seed: u64) -> Result<Rendered, Failure> {
+    // The answer is always JSON, so a plain-text role gets the prompts of small models.
+    let set = match deps.role(asked.role).map(|model| model.prompts) {
+        Some(PromptSet::Text | PromptSet::Compact) => PromptSet::Compact,
+        Some(PromptSet::Full) | None => PromptSet::Full,
+    };
+    let fence = fence(seed, &[asked.question]);
+    let values = json!({ "fence": fence, "question": asked.question });
+    let mut prompt = deps.prompts.render(set, asked.prompt, values)?;
+    prompt.system = format!("{}\n{}", &*prompt.system, asked.appendix).into();
+    Ok(prompt)
 }

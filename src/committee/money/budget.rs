@@ -2,8 +2,8 @@
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfkc_quick};
 
-use crate::config::{ProviderKind, RoleModel};
-use crate::domain::{Agent, BilledTokens, Reservation, Role, Usd};
+use crate::config::RoleModel;
+use crate::domain::{Agent, BilledTokens, ProviderKind, Reservation, Role, Usd};
 use crate::journal::{CheckScope, CheckSize, LeftOut, Trimmed};
 
 /// The most tokens in the user part of a prompt beside the question: labels, fences, hints,
@@ -175,13 +175,6 @@ pub struct Wanted<'a> {
 /// role.
 pub type CheckCost<'a> = dyn Fn(&[(Role, u32)], CheckSize) -> Usd + Sync + 'a;
 
-/// The cross-check, as input of [`fit`].
-pub struct WantedCheck<'a> {
-    /// The possible sizes of the cross-check, the largest first; empty if none is made.
-    pub sizes: Vec<CheckSize>,
-    pub cost: &'a CheckCost<'a>,
-}
-
 /// What fits under the cap: the agents in order, with the output tokens that each may use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
@@ -192,7 +185,8 @@ pub struct Fitted {
     pub check: Usd,
 }
 
-/// Fits one round, the cross-check and the synthesis into `left`. The steps are:
+/// Fits one round, the cross-check and the synthesis into `left`. The sizes of the cross-check come
+/// with its cost, the largest first; there are none if none is made. The steps are:
 ///
 /// 1. The synthesis is shrunk, down to half; a lone solver too.
 /// 2. Optional agents are dropped, the last named first.
@@ -209,7 +203,7 @@ pub struct Fitted {
 pub fn fit(
     agents: &[Wanted<'_>],
     synthesis: &Wanted<'_>,
-    check: &WantedCheck<'_>,
+    (sizes, cost): (&[CheckSize], &CheckCost<'_>),
     left: Usd,
 ) -> Option<Fitted> {
     let is_solver = |wanted: &&Wanted<'_>| wanted.role == Role::Agent(Agent::Solver);
@@ -223,12 +217,12 @@ pub fn fit(
         let optional = kept.iter().rposition(is_optional);
         // The cross-check is not made smaller for an optional agent.
         let tries = if optional.is_some() { 1 } else { usize::MAX };
-        let sizes = check.sizes.iter().copied().map(Some).chain([None]);
+        let sizes = sizes.iter().copied().map(Some).chain([None]);
         for size in sizes.take(tries) {
             let is_free = is_whole || size.is_none();
             let least_spare = if is_free { Usd::ZERO } else { repetition };
             let spares = [repetition, least_spare];
-            let fitted = longest(&kept, synthesis, (size, check.cost), spares, left);
+            let fitted = longest(&kept, synthesis, (size, cost), spares, left);
             if let Some(mut fitted) = fitted {
                 left_out.append(&mut fitted.trimmed.left_out);
                 fitted.trimmed.left_out = left_out;

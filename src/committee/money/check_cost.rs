@@ -68,14 +68,11 @@ pub fn sizes(deps: &Deps, mode: Mode) -> Vec<CheckSize> {
     }
     let most = if mode == Mode::Deep { 2 } else { 1 };
     let passes = u8::try_from(deps.checkers.len()).unwrap_or(most).min(most);
-    let keys = (1..=passes).rev().map(|passes| CheckSize {
-        passes,
-        scope: CheckScope::Key,
-    });
-    let first = (passes > 0).then_some(CheckSize {
-        passes: 1,
-        scope: CheckScope::First,
-    });
+    let size = |passes, scope| CheckSize { passes, scope };
+    let keys = (1..=passes)
+        .rev()
+        .map(|passes| size(passes, CheckScope::Key));
+    let first = (passes > 0).then(|| size(1, CheckScope::First));
     keys.chain(first).collect()
 }
 
@@ -83,7 +80,7 @@ pub fn sizes(deps: &Deps, mode: Mode) -> Vec<CheckSize> {
 /// report; `read` bounds the tokens of the request.
 pub fn worst_case(deps: &Deps, read: u64, reports: &[u64], size: CheckSize) -> Usd {
     let schema = schema_of::<CrossCheckReply>().bytes();
-    let most = text_bytes(size.scope);
+    let most = (SUMMARY_BYTES + claims_of(size.scope) * CLAIM_BYTES) as u64;
     let texts = reports
         .iter()
         .map(|tokens| ModelText::planned((*tokens).min(most)));
@@ -100,12 +97,6 @@ pub fn worst_case(deps: &Deps, read: u64, reports: &[u64], size: CheckSize) -> U
     checkers.filter_map(cost).sum()
 }
 
-/// Returns the most tokens of each report, given the output limits of all roles.
-pub fn report_tokens(max_tokens: &[(Role, u32)]) -> impl Iterator<Item = u64> {
-    let agents = max_tokens.iter().filter(|(role, _)| *role != Role::Master);
-    agents.map(|(_, tokens)| u64::from(*tokens))
-}
-
 /// Returns the most output tokens of a pass, without thinking.
 pub fn max_tokens(reports: usize, scope: CheckScope) -> u32 {
     let reports = u32::try_from(reports).unwrap_or(u32::MAX);
@@ -113,11 +104,6 @@ pub fn max_tokens(reports: usize, scope: CheckScope) -> u32 {
     let each = TOKENS_PER_REPORT.saturating_add(TOKENS_PER_CLAIM.saturating_mul(claims));
     let all = BASE_TOKENS.saturating_add(reports.saturating_mul(each));
     all.min(MAX_TOKENS)
-}
-
-/// Returns the most bytes of one report that are shown.
-pub fn text_bytes(scope: CheckScope) -> u64 {
-    (SUMMARY_BYTES + claims_of(scope) * CLAIM_BYTES) as u64
 }
 
 /// Returns the most claims of one report that are shown.

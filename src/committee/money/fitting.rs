@@ -3,7 +3,7 @@
 
 use crate::committee::deps::Deps;
 use crate::committee::money::budget::{
-    self, Fitted, InputBound, ModelText, SCAFFOLDING_TOKENS, Wanted, WantedCheck,
+    self, Fitted, InputBound, ModelText, SCAFFOLDING_TOKENS, Wanted,
 };
 use crate::committee::money::check_cost;
 use crate::committee::output_shapes::OrchestrationPlan;
@@ -98,10 +98,9 @@ impl<'a> Fitting<'a> {
 
     /// Returns the worst-case cost of a cross-check of the existing reports and of those to come.
     pub fn check_cost(&self, max_tokens: &[(Role, u32)], size: CheckSize) -> Usd {
-        let written = self.written.iter().copied();
-        let reports: Vec<u64> = check_cost::report_tokens(max_tokens)
-            .chain(written)
-            .collect();
+        let to_come = max_tokens.iter().filter(|(role, _)| *role != Role::Master);
+        let mut reports: Vec<u64> = to_come.map(|(_, tokens)| u64::from(*tokens)).collect();
+        reports.extend(&self.written);
         self.bounds.check_cost(&reports, size)
     }
 
@@ -110,8 +109,7 @@ impl<'a> Fitting<'a> {
         let mut sizes = check_cost::sizes(self.bounds.deps, self.bounds.mode);
         sizes.retain(|size| size.passes <= passes);
         let cost = |max_tokens: &[(Role, u32)], size: CheckSize| self.check_cost(max_tokens, size);
-        let check = WantedCheck { sizes, cost: &cost };
-        budget::fit(&self.agents, &self.synthesis, &check, left)
+        budget::fit(&self.agents, &self.synthesis, (&sizes, &cost), left)
     }
 
     /// Returns what the first agent and the synthesis need at least.

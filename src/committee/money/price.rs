@@ -60,15 +60,16 @@ const USUAL_QUESTION: u64 = 2000;
 /// Returns the context tokens of the largest call of a usual run: the synthesis, which reads what
 /// all agents wrote.
 pub fn context_needed(deps: &Deps) -> u64 {
-    let agents = Agent::ALL
+    let limit = |role| {
+        deps.role(role)
+            .map_or(0, |model| u64::from(model.max_tokens))
+    };
+    let read: u64 = Agent::ALL
         .into_iter()
-        .filter_map(|agent| deps.role(Role::Agent(agent)));
-    let read: u64 = agents.map(|model| u64::from(model.max_tokens)).sum();
+        .map(|it| limit(Role::Agent(it)))
+        .sum();
     let prompt = (deps.prompt_bytes(Role::Master) / BYTES_PER_TOKEN) as u64;
-    let written = deps
-        .role(Role::Master)
-        .map_or(0, |model| u64::from(model.max_tokens));
-    prompt + USUAL_QUESTION + read + written
+    prompt + USUAL_QUESTION + read + limit(Role::Master)
 }
 
 /// Quotes a question.

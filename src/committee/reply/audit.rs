@@ -126,6 +126,7 @@ pub fn view(id: RunId, run: &Transcript<'_>) -> Option<Value> {
     let accepted = run.accepted?;
     let discarded = discarded_agents(run);
     let (planned, judgement, draft) = (run.planned, run.judgement(), run.draft());
+    let agents = run.standing().into_values().map(|it| agent(run, it));
     let estimate = draft.and_then(|draft| draft.estimate.as_ref());
     let estimate = estimate.map(|estimate| with(json!(estimate), "total", json!(estimate.total())));
     let mut audit = json!({
@@ -139,7 +140,7 @@ pub fn view(id: RunId, run: &Transcript<'_>) -> Option<Value> {
         "planObtained": planned.map(|it| it.obtained),
         "planCorrections": planned.map_or(&[][..], |it| &it.corrections),
         "leftOut": run.trimmed.map_or(&[][..], |it| &it.left_out),
-        "agents": agents(run),
+        "agents": agents.collect::<Vec<_>>(),
         "rounds": rounds(run),
         "crossCheck": cross_check(run, &discarded),
         "answerGroups": judgement.map(|it| answer_groups(it, &discarded)),
@@ -162,11 +163,6 @@ pub fn view(id: RunId, run: &Transcript<'_>) -> Option<Value> {
     });
     Redactor::of_discarded(run).redact_value(&mut audit);
     Some(audit)
-}
-
-fn agents(run: &Transcript<'_>) -> Vec<Value> {
-    let finished = run.standing().into_values();
-    finished.map(|finished| agent(run, finished)).collect()
 }
 
 fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {

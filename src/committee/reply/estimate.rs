@@ -143,11 +143,8 @@ pub(in crate::committee) fn of_figures(
 }
 
 fn confidence(stated: f64) -> f64 {
-    if stated.is_finite() {
-        stated.clamp(0.0, 1.0)
-    } else {
-        0.0
-    }
+    let stated = Some(stated).filter(|stated| stated.is_finite());
+    stated.map_or(0.0, |stated| stated.clamp(0.0, 1.0))
 }
 
 #[cfg(test)]

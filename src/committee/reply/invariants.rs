@@ -20,16 +20,11 @@ use crate::llm::MIN_SECRET_CHARS;
 
 /// A rule that a reply breaks. It is logged, so it contains the rule and counts but no text of the
 /// reply.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{rule}: {detail}")]
 pub struct Violation {
     pub rule: &'static str,
     pub detail: String,
-}
-
-impl std::fmt::Display for Violation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.rule, self.detail)
-    }
 }
 
 /// A reply and the data that it is checked against.
@@ -263,13 +258,11 @@ impl Violations {
         let audit = x.reply.audit.as_ref().map(Value::to_string);
         let audit = audit.unwrap_or_default();
         let stands = |secret: &str| x.reply.text.contains(secret) || audit.contains(secret);
-        let long = x
-            .secrets
-            .iter()
-            .filter(|it| it.chars().count() >= MIN_SECRET_CHARS);
-        let leaks = long.filter(|secret| stands(secret)).count();
-        if leaks > 0 {
-            let detail = format!("{leaks} in the reply or its audit");
+        let is_long = |secret: &str| secret.chars().count() >= MIN_SECRET_CHARS;
+        let mut leaks = x.secrets.to_vec();
+        leaks.retain(|secret| is_long(secret) && stands(secret));
+        if !leaks.is_empty() {
+            let detail = format!("{} in the reply or its audit", leaks.len());
             self.add("no secret anywhere", detail);
         }
     }

@@ -174,7 +174,7 @@ fn alternatives(mut ids: Vec<&str>) -> String {
 }
 
 /// Returns all texts of a draft that a reader sees.
-fn texts(draft: &mut Draft) -> impl Iterator<Item = &mut String> {
+pub(super) fn texts(draft: &mut Draft) -> impl Iterator<Item = &mut String> {
     let estimate = draft.estimate.iter_mut().flat_map(|estimate| {
         let steps = estimate.steps.iter_mut().map(|step| &mut step.step);
         steps
@@ -202,7 +202,7 @@ pub fn discarded_agents<'a>(run: &Transcript<'a>) -> BTreeSet<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Agent, Unit};
+    use crate::domain::Unit;
 
     #[test]
     fn references_are_removed_or_become_the_name_of_their_agent() {
@@ -214,7 +214,7 @@ mod tests {
         };
         let critic = AgentReport {
             units: ["u1", "u12", "u2"].map(unit).into(),
-            ..AgentReport::empty(Agent::Critic)
+            ..AgentReport::default()
         };
         let redactor = Redactor::new([("critic", Some(&critic)), ("verifier", None)]);
         let many = format!("critic{}", ":u1:u2".repeat(1000));

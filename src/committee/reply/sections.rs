@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::committee::reply::closing::without_closing_request;
 use crate::committee::reply::headings::{AUDIT, COMPUTED, ESTIMATE, SECTIONS, title};
-use crate::committee::reply::redaction::Redactor;
+use crate::committee::reply::redaction::{Redactor, texts};
 use crate::journal::Draft;
 use crate::text::{self, excerpt, one_line};
 use outline::Outline;
@@ -51,16 +51,13 @@ pub fn main_answer(
 pub fn to_last_paragraph(text: &str) -> String {
     let text = &*text::shallow(text);
     let outline = Outline::of(text);
-    let lines = text.split_inclusive('\n').scan(0, |at, line| {
-        let start = *at;
-        *at += line.len();
-        Some((start, line))
-    });
     let begins_block = |line: &str, after_blank: bool| {
         after_blank || text::without_marker(line) != line.trim_start() || line.starts_with('|')
     };
-    let (mut end, mut after_blank) = (0, false);
-    for (start, line) in lines {
+    let (mut at, mut end, mut after_blank) = (0, 0, false);
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
         let is_blank = line.trim().is_empty();
         if start > 0 && !outline.in_block(start) && (is_blank || begins_block(line, after_blank)) {
             end = start;
@@ -116,10 +113,9 @@ fn without_own_sections(markdown: &str, request: &str, told: &mut Vec<String>) -
             cut = own
                 .filter(|_| asked_for.is_none())
                 .map(|own| Cut::new(own, level));
-            let why = match (own, asked_for) {
-                (_, Some(_)) => "is the answer's own, as the request wants it: it is set in bold",
-                (Some(_), None) => "was cut from the main answer: the service renders it",
-                (None, None) => "",
+            let why = match asked_for {
+                Some(_) => "is the answer's own, as the request wants it: it is set in bold",
+                None => "was cut from the main answer: the service renders it",
             };
             if own.is_some() {
                 told.push(format!("the section \"{text}\" {why}"));
@@ -235,35 +231,20 @@ fn without_mark(line: &str) -> Option<&str> {
 /// Reduces the texts of a draft, except its main answer, to plain lines and removes empty ones.
 /// Fills an empty TL;DR from the main answer.
 pub fn plain_draft(draft: &mut Draft) {
-    let plain = |lines: &mut Vec<String>| *lines = plain_lines(lines);
-    plain(&mut draft.tldr);
+    let main = std::mem::take(&mut draft.main);
+    texts(draft).for_each(|text| *text = plain_line(text));
+    draft.main = main;
+    let estimate = draft.estimate.iter_mut();
+    let of_estimate = estimate.flat_map(|it| [&mut it.assumptions, &mut it.risks]);
+    let lists = [&mut draft.tldr, &mut draft.acceptance_tests].into_iter();
+    lists
+        .chain(of_estimate)
+        .for_each(|list| list.retain(|line| !line.is_empty()));
+    draft.assumptions.retain(|it| !it.text.is_empty());
     if draft.tldr.is_empty() {
-        draft.tldr.push(first_sentence(&draft.main));
-        plain(&mut draft.tldr);
-    }
-    if draft.tldr.is_empty() {
-        draft.tldr.push("See below.".to_owned());
-    }
-    plain(&mut draft.acceptance_tests);
-    for assumption in &mut draft.assumptions {
-        assumption.text = plain_line(&assumption.text);
-    }
-    draft
-        .assumptions
-        .retain(|assumption| !assumption.text.is_empty());
-    if let Some(estimate) = &mut draft.estimate {
-        for step in &mut estimate.steps {
-            step.step = plain_line(&step.step);
-        }
-        plain(&mut estimate.assumptions);
-        plain(&mut estimate.risks);
-    }
-    for note in &mut draft.disagreements {
-        note.topic = plain_line(&note.topic);
-        note.summary = plain_line(&note.summary);
-    }
-    for justification in &mut draft.quarantine_justifications {
-        justification.why = plain_line(&justification.why);
+        let first = Some(first_sentence(&draft.main)).filter(|it| !it.is_empty());
+        let first = first.unwrap_or_else(|| "See below.".to_owned());
+        draft.tldr.push(first);
     }
 }
 

@@ -11,8 +11,7 @@ use crate::committee::money::trim;
 use crate::committee::request_context::Stage;
 use crate::committee::stages::plan;
 use crate::committee::stages::round_context::RoundContext;
-use crate::config::ProviderKind;
-use crate::domain::{Agent, AskedFirst, CORE_AGENTS, Earmark, Role};
+use crate::domain::{Agent, AskedFirst, CORE_AGENTS, Earmark, ProviderKind, Role};
 use crate::journal::step::PlanStep;
 use crate::journal::{Event, Hinted, Planned, RoundStarted, Transcript, Trimmed};
 

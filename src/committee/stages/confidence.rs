@@ -27,20 +27,17 @@ impl From<&Policy> for scoring::Policy {
 /// True if c_final cannot reach the threshold even with the largest bonus and the least penalty
 /// that may be applied. Then no synthesis is written (SPEC 6).
 pub fn out_of_reach(policy: &Policy, judgement: &Judgement) -> bool {
-    let measured = |value: f64, most: f64| {
-        let measured = value.clamp(0.0, most);
-        Terms {
-            estimated: None,
-            measured,
-            applied: measured,
-        }
-    };
     let least = leading(judgement).and_then(|group| group.conflict_penalty);
     let least = least.unwrap_or(judgement.conflict_penalty);
     let highest = Confidence::new(
         judgement.base_score,
-        measured(least, policy.max_conflict_penalty),
-        measured(judgement.coverage_bonus, policy.max_coverage_bonus),
+        term(None, least, policy.max_conflict_penalty, f64::max),
+        term(
+            None,
+            judgement.coverage_bonus,
+            policy.max_coverage_bonus,
+            f64::min,
+        ),
         policy.ask_user_threshold,
     );
     bounded(judgement, highest).is_low()
@@ -69,10 +66,8 @@ pub fn leading(judgement: &Judgement) -> Option<&AnswerGroup> {
 
 /// True if a reply gives another final answer than the leading one.
 pub fn is_against_leading(judgement: &Judgement, final_answer: &str) -> bool {
-    let Some(leading) = leading(judgement) else {
-        return false;
-    };
-    group_of(judgement, final_answer).is_none_or(|group| group != leading)
+    let given = group_of(judgement, final_answer);
+    leading(judgement).is_some_and(|leading| given != Some(leading))
 }
 
 /// Returns the group of reports with this final answer.
@@ -85,45 +80,43 @@ fn group_of<'a>(judgement: &'a Judgement, final_answer: &str) -> Option<&'a Answ
 /// no agent gave that answer, or if it contradicts the leading answer without a justification. A
 /// reply that names no answer gets the highest penalty of all answers.
 fn conflict(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> f64 {
-    if leading(judgement).is_none() {
-        return judgement.conflict_penalty;
-    }
-    let most = policy.max_conflict_penalty;
-    let of = |group: &AnswerGroup| group.conflict_penalty.unwrap_or(most);
     // Without a draft there is only the question.
-    let Some(draft) = draft else {
+    let (Some(leading), Some(draft)) = (leading(judgement), draft) else {
         return judgement.conflict_penalty;
     };
+    let most = policy.max_conflict_penalty;
+    let of = |group: &AnswerGroup| group.conflict_penalty.unwrap_or(most);
     // Plain text does not say which answer it gives, so the highest penalty counts.
     let Some(answer) = &draft.final_answer else {
         return judgement.answer_groups.iter().map(of).fold(0.0, f64::max);
     };
     let is_justified = draft.answer_justification.is_some();
     let group = group_of(judgement, answer);
-    let group = group.filter(|group| is_justified || leading(judgement) == Some(group));
+    let group = group.filter(|group| is_justified || leading == *group);
     group.map_or(most, of)
+}
+
+/// Returns a term that is at most `most`. `bound` joins an estimate to the measurement.
+fn term(estimated: Option<f64>, measured: f64, most: f64, bound: fn(f64, f64) -> f64) -> Terms {
+    let estimated = estimated.filter(|x| x.is_finite());
+    let measured = measured.clamp(0.0, most);
+    Terms {
+        estimated,
+        measured,
+        applied: estimated.map_or(measured, |x| bound(x.clamp(0.0, most), measured)),
+    }
 }
 
 /// Computes c_final. The master's estimates are clamped to the policy's bounds, then limited by the
 /// service's own measurements. A conflict counts at least as measured, and coverage at most as
 /// measured. So the master can never raise the confidence above what was measured.
 pub fn settle(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> Confidence {
-    let terms = |estimated: Option<f64>, measured: f64, most: f64, bound: fn(f64, f64) -> f64| {
-        let estimated = estimated.filter(|x| x.is_finite());
-        let measured = measured.clamp(0.0, most);
-        let applied = estimated.map_or(measured, |x| bound(x.clamp(0.0, most), measured));
-        Terms {
-            estimated,
-            measured,
-            applied,
-        }
-    };
     let penalty = draft.and_then(|draft| draft.conflict_penalty);
     let measured = conflict(policy, judgement, draft);
-    let penalty = terms(penalty, measured, policy.max_conflict_penalty, f64::max);
+    let penalty = term(penalty, measured, policy.max_conflict_penalty, f64::max);
     let bonus = draft.and_then(|draft| draft.coverage_bonus);
     let measured = judgement.coverage_bonus;
-    let bonus = terms(bonus, measured, policy.max_coverage_bonus, f64::min);
+    let bonus = term(bonus, measured, policy.max_coverage_bonus, f64::min);
     let threshold = policy.ask_user_threshold;
     let confidence = Confidence::new(judgement.base_score, penalty, bonus, threshold);
     bounded(judgement, confidence)

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::committee::call::output::why;
-use crate::committee::call::prompts::{Rendered, set};
+use crate::committee::call::prompts::Rendered;
 use crate::committee::call::{CallFailure, CallSpec, buy_checked};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::check_cost::max_tokens;
@@ -59,12 +59,10 @@ pub async fn make(
     if run.recorded(&CrossCheckStep).is_some() {
         return Ok(());
     }
-    if let Some(judged) = run.recorded(&SolverStep).filter(|it| it.others.is_empty()) {
-        let checked = Arc::new(judged.check.clone());
-        run.record(Event::CrossChecked(checked)).await?;
-        return Ok(());
-    }
-    let checked = match (inherited(context, latest), refusal(context)) {
+    let judged = run.recorded(&SolverStep).filter(|it| it.others.is_empty());
+    let known = judged.map(|judged| judged.check.clone());
+    let known = known.or_else(|| inherited(context, latest));
+    let checked = match (known, refusal(context)) {
         (Some(checked), _) => checked,
         (None, Some(why)) => CrossChecked {
             passes: vec![],
@@ -165,9 +163,8 @@ pub(super) async fn of_solver(
 
 /// True if a call of [`of_solver`] was made.
 pub(super) fn is_bought_for_solver(run: &RunContext) -> bool {
-    let events = run.events();
-    let calls = Transcript::of(&events).calls;
-    calls.iter().any(|call| call.sent.call.starts_with(ALONE))
+    let is_own = |name: &str| name.starts_with(ALONE);
+    Transcript::of(&run.events()).last_call(is_own).is_some()
 }
 
 fn written(latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<Written<'_>> {
@@ -235,6 +232,8 @@ async fn ask(
     let deps = context.deps;
     let (prompt, shown) = deps.rendered(context.run, &asking, render).await??;
     let ask = CallSpec {
+        run: context.run,
+        deps,
         step: step.clone(),
         role: pass.role,
         prompt,
@@ -245,7 +244,7 @@ async fn ask(
         until,
     };
     let check = |reply: &CrossCheckReply| verdicts::problems(reply, &shown);
-    let typed = buy_checked(context.run, deps, ask, check, |_| None).await?;
+    let typed = buy_checked(ask, check, |_| None).await?;
     let read = || {
         if !verdicts::problems(&typed.value, &shown).is_empty() {
             return Err(CallFailure::unusable("it gave no verdict on any claim"));
@@ -273,11 +272,11 @@ fn prompt(
     model: &RoleModel,
     shown: &[Shown<'_>],
 ) -> Result<Rendered, Failure> {
-    let task_type = context.plan.task_type.into_str();
-    let mut values = context.request.values(Some(task_type), &[]);
-    set(&mut values, "images", json!(0));
-    let reports = shown.iter().map(Shown::value).collect();
-    set(&mut values, "reports", reports);
+    let values = context.request.values(json!({
+        "task_type": context.plan.task_type,
+        "images": 0,
+        "reports": shown.iter().map(Shown::value).collect::<Vec<_>>(),
+    }));
     let prompts = &context.deps.prompts;
     Ok(prompts.render(model.prompts, "cross_check", values)?)
 }

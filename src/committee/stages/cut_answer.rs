@@ -1,9 +1,8 @@
 //! Keeps a main answer that the output limit cut, and lets one more call continue it.
 
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::committee::call::prompts::set;
 use crate::committee::call::{Salvaged, Typed, buy_checked};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
@@ -28,7 +27,10 @@ pub(super) fn salvaged(task_type: TaskType, text: &str) -> Option<(FinalSynthesi
     }
     let synthesis = FinalSynthesis {
         reply_markdown,
-        meta: part(&value, "meta").unwrap_or_else(|| SynthesisMeta::empty(task_type)),
+        meta: part(&value, "meta").unwrap_or(SynthesisMeta {
+            task_type,
+            ..SynthesisMeta::default()
+        }),
         audit: part(&value, "audit").unwrap_or_default(),
     };
     Some((synthesis, salvaged))
@@ -51,15 +53,14 @@ pub(super) async fn continued(
 ) -> Result<(Typed<FinalSynthesis>, Option<Cut>), Failure> {
     let is_whole = first.salvaged == Some(Salvaged::MainPart);
     let asking = "asking for the rest of the answer";
-    let (mut values, mut texts) = input.run.compute(asking, || input.values()).await?;
     let written = first.value.reply_markdown.trim_end();
+    let values = || input.values(max_words, written);
+    let (values, mut texts) = input.run.compute(asking, values).await?;
     texts.push(ModelText::of(written, first.tokens));
-    set(&mut values, "max_words", json!(max_words));
-    set(&mut values, "written", json!(written));
     let mut ask = input.ask("synthesis", values, texts)?;
     ask.step = "synthesis/rest".to_owned();
     let salvage = |text: &str| salvaged(input.plan.task_type, text);
-    let rest = buy_checked(input.run, input.deps, ask, |_| vec![], salvage).await;
+    let rest = buy_checked(ask, |_| vec![], salvage).await;
     let mut rest: Typed<FinalSynthesis> = match rest {
         // The second call is cut too, so it may have less of the other parts than the first.
         Ok(rest) if is_whole && rest.salvaged.is_some() => return Ok((first, None)),

@@ -16,7 +16,7 @@ use crate::committee::stages::reuse::Split;
 use crate::committee::stages::round_context::RoundContext;
 use crate::domain::{Agent, AskedFirst, Status};
 use crate::journal::step::SolverStep;
-use crate::journal::{AgentOutcome, CrossChecked, Event, RoundStarted, SolverJudged};
+use crate::journal::{AgentOutcome, CrossChecked, SolverJudged};
 
 /// The ends of the solver's call and of its cross-check, as shares of the deadline.
 const SOLVER_END: f64 = 0.35;
@@ -42,13 +42,8 @@ pub(super) async fn solver_alone(
     if !is_wanted(context, split) {
         return Ok(None);
     }
-    let started = RoundStarted {
-        round: 1,
-        agents: vec![Agent::Solver],
-        why: "the solver is asked first".to_owned(),
-        ahead: false,
-    };
-    run.record(Event::RoundStarted(started)).await?;
+    let why = "the solver is asked first".to_owned();
+    context.start(1, vec![Agent::Solver], why).await?;
     let until = context.deps.stage_end(run, SOLVER_END);
     let outcome = context.first_turn(Agent::Solver, until).await?;
     let Some(outcome) = outcome else {

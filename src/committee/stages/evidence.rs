@@ -57,7 +57,8 @@ impl Evidence {
         self.unchecked = is_empty.then(|| checked.notes.join("; "));
     }
 
-    fn forget(&mut self, agent: &str) {
+    /// Removes the findings about an agent's report.
+    pub fn forget(&mut self, agent: &str) {
         let other = |name: &String| name.split(':').next() != Some(agent);
         for check in &mut self.cross_checks {
             check.claims.retain(|verdict| verdict.claim.agent != agent);
@@ -81,12 +82,6 @@ impl Evidence {
             self.cross_checks.clear();
             self.unchecked = Some(TURNED_OFF.to_owned());
         }
-        self
-    }
-
-    /// Returns the evidence of a panel without one of its agents.
-    pub fn without(mut self, agent: &str) -> Self {
-        self.forget(agent);
         self
     }
 
@@ -152,24 +147,19 @@ fn why(evidence: &str, none: &str) -> String {
 fn merged(checks: &[CrossCheck]) -> Vec<ClaimVerdict> {
     let mut all: BTreeMap<&UnitRef, ClaimVerdict> = BTreeMap::new();
     for verdict in checks.iter().flat_map(|check| &check.claims) {
-        match all.get_mut(&verdict.claim) {
-            None => {
-                all.insert(&verdict.claim, verdict.clone());
-            }
-            Some(known) => {
-                if known.holds != verdict.holds {
-                    known.holds = Holds::Unknown;
-                    known.evidence.clear();
-                }
-                for (names, more) in [
-                    (&mut known.supported_by, &verdict.supported_by),
-                    (&mut known.contradicted_by, &verdict.contradicted_by),
-                ] {
-                    for name in more {
-                        if !names.contains(name) {
-                            names.push(name.clone());
-                        }
-                    }
+        let known = all.entry(&verdict.claim);
+        let known = known.or_insert_with(|| verdict.clone());
+        if known.holds != verdict.holds {
+            known.holds = Holds::Unknown;
+            known.evidence.clear();
+        }
+        for (names, more) in [
+            (&mut known.supported_by, &verdict.supported_by),
+            (&mut known.contradicted_by, &verdict.contradicted_by),
+        ] {
+            for name in more {
+                if !names.contains(name) {
+                    names.push(name.clone());
                 }
             }
         }
@@ -231,7 +221,7 @@ mod tests {
         ];
         let evidence = |resolved| {
             let outcome = AgentOutcome::Answered {
-                report: AgentReport::empty(Agent::Critic).into(),
+                report: AgentReport::default().into(),
                 obtained: Obtained::Clean,
                 truncated: false,
                 notes: vec![],
@@ -265,7 +255,7 @@ mod tests {
             verdict("solver:u2", Holds::No, &[], &["critic:u2", "verifier:u2"]),
             verdict("critic:u1", Holds::Yes, &["solver"], &[]),
         ])];
-        let empty = AgentReport::empty(Agent::Solver);
+        let empty = AgentReport::default();
         let reports = [Agent::Solver, Agent::Verifier].map(|agent| (agent, &empty));
         let told = Evidence::of(&Transcript::of(&events)).findings(&reports);
         assert_eq!(

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::committee::call::call_json;
-use crate::committee::call::prompts::set;
 use crate::committee::failure::Failure;
 use crate::committee::output_shapes::{EstimateOut, PlanStepOut};
 use crate::committee::reply::estimate;
@@ -94,21 +93,20 @@ async fn asked_for(
     corrections: &mut Vec<String>,
 ) -> Result<Option<Estimate>, Failure> {
     steps.truncate(estimate::MAX_STEPS);
-    let task_type = input.plan.task_type.into_str();
-    let mut values = input.request.values(Some(task_type), &[]);
-    set(&mut values, "steps", json!(steps));
+    let own = json!({ "task_type": input.plan.task_type, "steps": steps });
+    let values = input.request.values(own);
     let mut ask = input.ask("estimate", values, vec![])?;
     // It comes after the synthesis. Some time must be left for finishing the run.
     ask.until = input.deps.stage_end(input.run, 0.98);
     let out = match input.stage().master()?.output {
         OutputForm::Json => {
             ask.answer_tokens = Some(900);
-            let out = call_json::<EstimateOut>(input.run, input.deps, ask).await;
+            let out = call_json::<EstimateOut>(ask).await;
             out.map(|typed| typed.value)
         }
         OutputForm::Text => {
             ask.answer_tokens = Some(260);
-            let out = call_json::<Figures>(input.run, input.deps, ask).await;
+            let out = call_json::<Figures>(ask).await;
             out.map(|typed| in_full(typed.value))
         }
     };

@@ -24,12 +24,7 @@ static PATTERNS: LazyLock<[Regex; 4]> =
 
 /// Guesses the task types of a question.
 pub fn hints_of(question: &Question) -> Hinted {
-    let mut hints = Hinted {
-        task_types: vec![],
-        signals: vec![],
-        unseen: vec![],
-        images: 0,
-    };
+    let mut hints = Hinted::default();
     let mut add = |task_type, signal: &str| {
         if !hints.task_types.contains(&task_type) {
             hints.task_types.push(task_type);

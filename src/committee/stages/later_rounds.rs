@@ -16,21 +16,10 @@ use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::config::RoleModel;
 use crate::domain::{Agent, AgentReport, Earmark, Judgement, Resolution, Role, Usd};
 use crate::journal::step::{RoundStep, SkipStep};
-use crate::journal::{
-    AgentFinished, AgentOutcome, Event, RoundSkipped, RoundStarted, SkipReason, Transcript,
-};
+use crate::journal::{AgentFinished, AgentOutcome, Event, RoundSkipped, SkipReason, Transcript};
 
 /// The least share of its first output limit that an agent may use when it reports again.
 const MIN_SHARE: f64 = 0.5;
-
-/// What the agents did in a later round.
-enum LastRound {
-    /// One conceded a claim, or reported anew.
-    Moved,
-    Kept,
-    /// None decided anything.
-    Failed,
-}
 
 impl RoundContext<'_> {
     /// Records that a later round begins, or why it is skipped. A decision made before a crash
@@ -72,13 +61,7 @@ impl RoundContext<'_> {
             }
             format!("contested: {}", topics.join(", "))
         };
-        let started = RoundStarted {
-            round,
-            agents: open.agents(),
-            why,
-            ahead: false,
-        };
-        run.record(Event::RoundStarted(started)).await?;
+        self.start(round, open.agents(), why).await?;
         Ok(Some(open))
     }
 
@@ -100,12 +83,11 @@ impl RoundContext<'_> {
                 "what is contested was said in plain text, which has no claims to concede",
             );
         }
-        if round > 2 && open.anew.is_empty() {
-            match self.outcome_of(round - 1) {
-                LastRound::Moved => {}
-                LastRound::Kept => return Ok(Some(SkipReason::Kept)),
-                LastRound::Failed => return other("no agent decided in the round before"),
-            }
+        if round > 2
+            && open.anew.is_empty()
+            && let Some(why) = self.without_move(round - 1)
+        {
+            return Ok(Some(why));
         }
         if self.until <= Instant::now() {
             return other("no time is left for it");
@@ -190,21 +172,24 @@ impl RoundContext<'_> {
         Ok(worst)
     }
 
-    fn outcome_of(&self, round: u8) -> LastRound {
+    /// Returns why a later round settles nothing further; `None` if an agent conceded a claim in it,
+    /// or reported anew.
+    fn without_move(&self, round: u8) -> Option<SkipReason> {
         let events = self.run.events();
         let outcomes = Transcript::of(&events).outcomes;
-        let of_round = outcomes.iter().filter(|it| it.round == round);
+        let mut of_round = outcomes.iter().filter(|it| it.round == round);
         let moved = |finished: &AgentFinished| match &finished.resolved {
             Some(resolved) => resolved.resolutions.iter().any(Resolution::concedes),
             None => finished.outcome.is_answered(),
         };
-        let decided = |finished: &AgentFinished| finished.outcome.is_answered();
         if of_round.clone().any(|it| moved(it)) {
-            LastRound::Moved
-        } else if of_round.clone().any(|it| decided(it)) {
-            LastRound::Kept
+            None
+        } else if of_round.any(|it| it.outcome.is_answered()) {
+            Some(SkipReason::Kept)
         } else {
-            LastRound::Failed
+            Some(SkipReason::Other(
+                "no agent decided in the round before".to_owned(),
+            ))
         }
     }
 

@@ -11,8 +11,8 @@ use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::fallback_answer;
 use crate::domain::{Agent, FailureCause, Status};
 use crate::journal::{
-    AgentFinished, AgentOutcome, CallView, CheckScope, Continuation, Cut, Gated, PlanSource, Round,
-    RoundSkipped, SynthesisSource, Synthesized, Transcript,
+    AgentOutcome, CallView, CheckScope, Continuation, Cut, Gated, PlanSource, Round, RoundSkipped,
+    SynthesisSource, Synthesized, Transcript,
 };
 
 /// A run whose reply is about to be rendered.
@@ -109,24 +109,17 @@ impl Noted<'_> {
             }
         }
         let mut answered = BTreeSet::new();
-        for AgentFinished {
-            agent,
-            round,
-            outcome,
-            ..
-        } in &self.transcript.outcomes
-        {
-            match outcome {
-                AgentOutcome::Failed { cause, detail, .. } if answered.contains(agent) => {
-                    let (number, why) = (round.to_string(), self.cause(cause, detail));
-                    let agent = agent.into_str();
-                    let values = [("agent", agent), ("round", &number), ("why", &why)];
-                    missed.push((*round, self.texts().note("nothing_in_round", &values)));
+        for finished in &self.transcript.outcomes {
+            match &finished.outcome {
+                AgentOutcome::Failed { cause, detail, .. } => {
+                    if answered.contains(&finished.agent) {
+                        let (agent, round) = (finished.agent.into_str(), finished.round);
+                        let (number, why) = (round.to_string(), self.cause(cause, detail));
+                        let values = [("agent", agent), ("round", &number), ("why", &why)];
+                        missed.push((round, self.texts().note("nothing_in_round", &values)));
+                    }
                 }
-                AgentOutcome::Failed { .. } => {}
-                AgentOutcome::Answered { .. } => {
-                    answered.insert(*agent);
-                }
+                AgentOutcome::Answered { .. } => drop(answered.insert(finished.agent)),
             }
         }
         missed.sort_by_key(|(round, _)| *round);

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::committee::call::prompts::{Rendered, set};
+use crate::committee::call::prompts::Rendered;
 use crate::committee::call::{CallSpec, call_json};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::PLAN_TOKENS;
@@ -139,6 +139,8 @@ async fn ask_master(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure
         trim::check_room(stage)?;
     }
     let ask = CallSpec {
+        run,
+        deps,
         step: "plan".into(),
         role: Role::Master,
         prompt: prompt(stage, master, hints)?,
@@ -149,8 +151,8 @@ async fn ask_master(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure
         until: deps.stage_end(run, 0.45),
     };
     let written = match master.output {
-        OutputForm::Json => call_json::<OrchestrationPlan>(run, deps, ask).await,
-        OutputForm::Text => call_json::<PlanChoice>(run, deps, ask)
+        OutputForm::Json => call_json::<OrchestrationPlan>(ask).await,
+        OutputForm::Text => call_json::<PlanChoice>(ask)
             .await
             .map(|typed| typed.map(|choice| from_choice(&choice, request, hints))),
     };
@@ -184,10 +186,9 @@ fn prompt(stage: Stage<'_>, master: &RoleModel, hints: &Hinted) -> Result<Render
     let request = stage.request;
     let task_types = hints.task_types.iter().map(|t| t.into_str().to_owned());
     let signals: Vec<String> = task_types.chain(hints.signals.iter().cloned()).collect();
-    let mut values = request.values(None, &signals);
     let question = for_planning(&request.question.message);
-    set(&mut values, "question", json!(question));
-    set(&mut values, "earlier", earlier(request));
+    let own = json!({ "hints": signals, "question": question, "earlier": earlier(request) });
+    let values = request.values(own);
     Ok(stage.deps.prompts.render(master.prompts, "plan", values)?)
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use conclave_lenient_json::Problem;
 
-use crate::committee::call::prompts::unquoted;
 use crate::committee::call::{buy_checked, buy_text};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::output_shapes::QuestionOut;
@@ -22,7 +21,7 @@ const QUESTION_TOKENS: u32 = 500;
 
 /// Returns what is wrong with a question that cannot be asked.
 pub(super) fn unusable(pointer: &str) -> Problem {
-    let detail = "it is asked, because the confidence is too low: give one question and three different options";
+    let detail = "it is asked, because the confidence is too low: give one question about what is contested or missing here, and three options that name different answers to it";
     Problem {
         pointer: pointer.into(),
         detail: detail.into(),
@@ -41,47 +40,39 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Fa
     let mut corrections = vec![
         "no synthesis was bought: even the largest bonus could not reach the threshold".to_owned(),
     ];
-    let (question, obtained) = match buy(input).await {
-        Ok((question, obtained)) => (question, SynthesisSource::Model(obtained)),
-        // The reports are there and paid for: their contested positions make a question.
-        Err(error) => (None, SynthesisSource::Failed(error.no_output()?.cause)),
-    };
-    let question = question.unwrap_or_else(|| ruled(input, &mut corrections));
+    let (question, obtained) = asked(input, &mut corrections).await?;
     let synthesized = Synthesized::new(None, question, obtained, corrections);
     let synthesized = finish::enforce_invariants(input, synthesized).await?;
     let done = Arc::new(synthesized);
     Ok(input.run.record_output(SynthesisStep, done).await?)
 }
 
-/// Gets the question for a synthesis that has none that can be asked.
+/// Gets a question that can be asked, and its source: the master, or else fixed rules.
 ///
 /// # Errors
 /// If the run must stop, for example because the database fails.
-pub(super) async fn instead(
+pub(super) async fn asked(
     input: &SynthesisInput<'_>,
     corrections: &mut Vec<String>,
-) -> Result<Clarification, Failure> {
-    let question = match buy(input).await {
-        Ok((question, _)) => question,
-        Err(error) => {
-            error.no_output()?;
-            None
-        }
+) -> Result<(Clarification, SynthesisSource), Failure> {
+    let (question, obtained) = match buy(input).await {
+        Ok((question, obtained)) => (question, SynthesisSource::Model(obtained)),
+        // The reports are there and paid for: their contested positions make a question.
+        Err(error) => (None, SynthesisSource::Failed(error.no_output()?.cause)),
     };
-    Ok(question.unwrap_or_else(|| ruled(input, corrections)))
-}
-
-fn ruled(input: &SynthesisInput<'_>, corrections: &mut Vec<String>) -> Clarification {
-    let why = "the master gave no question with three different options: rules made it";
-    corrections.push(why.to_owned());
-    by_rule(input)
+    let question = question.unwrap_or_else(|| {
+        let why = "the master gave no question with three different options: rules made it";
+        corrections.push(why.to_owned());
+        by_rule(input)
+    });
+    Ok((question, obtained))
 }
 
 /// Calls the master for the question alone. A question that cannot be asked is repaired once.
 async fn buy(input: &SynthesisInput<'_>) -> Result<(Option<Clarification>, Obtained), CallError> {
     let run = input.run;
     let asking = "asking for the question";
-    let (values, texts) = run.compute(asking, || input.values()).await?;
+    let (values, texts) = run.compute(asking, || input.values(0, "")).await?;
     let mut ask = input.ask("question", values, texts)?;
     ask.answer_tokens = Some(QUESTION_TOKENS);
     let check = |out: &QuestionOut| {
@@ -91,13 +82,13 @@ async fn buy(input: &SynthesisInput<'_>) -> Result<(Option<Clarification>, Obtai
     let reading = "reading the question";
     match input.stage().master()?.output {
         OutputForm::Json => {
-            let typed = buy_checked(run, input.deps, ask, check, |_| None).await?;
+            let typed = buy_checked(ask, check, |_| None).await?;
             let read = || question_of(input, &typed.value);
             Ok((run.compute(reading, read).await?, typed.obtained))
         }
         OutputForm::Text => {
-            let typed = buy_text(run, input.deps, ask).await?;
-            let read = || of_text(input, &unquoted(&typed.value));
+            let typed = buy_text(ask).await?;
+            let read = || of_text(input, &typed.value);
             Ok((Some(run.compute(reading, read).await?), typed.obtained))
         }
     }

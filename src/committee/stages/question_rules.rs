@@ -1,18 +1,55 @@
 //! Checks a model's question to the user, and makes a question by fixed rules if no model gave one.
 
+use std::collections::BTreeSet;
+
 use crate::committee::output_shapes::QuestionOut;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::ScoredReport;
 use crate::committee::stages::synthesis_input::SynthesisInput;
-use crate::domain::{AnswerGroup, Choice, Clarification, is_question_mark};
-use crate::text::excerpt;
+use crate::domain::{AnswerGroup, Choice, Clarification, is_question_mark, search_terms};
+use crate::text::{MAX_BYTES, clip, excerpt};
 
-/// Returns the model's question without references to discarded outputs; `None` if it is malformed.
+/// Returns the model's question without references to discarded outputs; `None` if it is malformed,
+/// or if positions are contested and its options would fit any request (SPEC 2).
 pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Option<Clarification> {
     let discarded = input.discarded();
     let redacted = |text: &String| discarded.redact(text).into_owned();
     let options: Vec<String> = out.options.iter().map(redacted).collect();
-    Clarification::new(&redacted(&out.question), &options)
+    let asked = Clarification::new(&redacted(&out.question), &options)?;
+    let is_own = positions(input).len() < 2 || name_content(input, &asked.options);
+    is_own.then_some(asked)
+}
+
+/// True if an option has a word that tells it from the others and that the request or a report has.
+fn name_content(input: &SynthesisInput<'_>, options: &[String]) -> bool {
+    let mut content: BTreeSet<String> = BTreeSet::new();
+    let mut add = |text: &str| content.extend(search_terms(clip(text, MAX_BYTES)));
+    add(&input.request.question.message);
+    for (_, report) in input.reports() {
+        let lists = [
+            &report.answer_summary,
+            &report.assumptions,
+            &report.steps_or_deliverables,
+            &report.failure_modes,
+        ];
+        lists.into_iter().flatten().for_each(|text| add(text));
+        add(&report.reasoning);
+        for unit in &report.units {
+            add(&unit.topic);
+            add(&unit.text);
+        }
+    }
+    let terms: Vec<BTreeSet<String>> = options
+        .iter()
+        .map(|option| search_terms(option).into_iter().collect())
+        .collect();
+    let is_telling = |term: &str| term.len() > 2 || term.contains(char::is_numeric);
+    terms.iter().enumerate().any(|(at, own)| {
+        own.iter().any(|term| {
+            let mut others = terms.iter().enumerate().filter(|(other, _)| *other != at);
+            is_telling(term) && content.contains(term) && others.all(|(_, it)| !it.contains(term))
+        })
+    })
 }
 
 /// Builds a question from the master's plain text. The question is the text up to the first
@@ -87,10 +124,7 @@ fn positions(input: &SynthesisInput<'_>) -> Vec<String> {
     }
     let mut open = input.deliberation.visible_disagreements();
     open.retain(|(disagreement, _)| !disagreement.settled);
-    let sides = open
-        .into_iter()
-        .next()
-        .into_iter()
-        .flat_map(|(_, sides)| sides);
-    sides.map(|side| excerpt(&side.text, 100)).collect()
+    let first = open.into_iter().next();
+    let sides = first.map(|(_, sides)| sides).unwrap_or_default();
+    sides.iter().map(|it| excerpt(&it.text, 100)).collect()
 }

@@ -10,6 +10,7 @@ use crate::journal::{AgentOutcome, Continuation};
 use crate::text::{self, Word};
 
 /// The agents to call, and those whose stored output is reused.
+#[derive(Default)]
 pub struct Split {
     pub asked: Vec<Agent>,
     pub reused: BTreeMap<Agent, AgentOutcome>,
@@ -34,7 +35,7 @@ pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
     let Some(parent) = &request.parent else {
         return Split {
             asked: panel.to_vec(),
-            reused: BTreeMap::new(),
+            ..Split::default()
         };
     };
     let choice = request.choice();
@@ -44,10 +45,7 @@ pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
         Some(Choice::BestAnswer | Choice::Stop) => true,
         Some(Choice::Position) | None => !change.touches(agent, report),
     };
-    let mut split = Split {
-        asked: vec![],
-        reused: BTreeMap::new(),
-    };
+    let mut split = Split::default();
     for agent in panel {
         let kept = parent.outcomes.get(agent).filter(|outcome| {
             let report = outcome.report();
@@ -147,16 +145,10 @@ fn gives_answer(report: &AgentReport) -> bool {
 
 /// Returns the contested position that the user chose, if fixed rules made the question.
 fn chosen_position<'a>(request: &RequestContext, parent: &'a Parent) -> Option<&'a str> {
-    let Some(Continuation::Answer {
-        option: Some(letter),
-        ..
-    }) = &request.latest
-    else {
-        return None;
-    };
+    let letter = request.option()?;
     let question = parent.question.as_ref()?;
     question.choices?;
-    let own = OPTION_LETTERS.iter().position(|own| own == letter)?;
+    let own = OPTION_LETTERS.iter().position(|own| *own == letter)?;
     request.rule_texts().position_in(question.options.get(own)?)
 }
 
@@ -174,10 +166,9 @@ fn is_made_of(option: &str, text: &str) -> bool {
 /// all disagreements in which the answer names one. If it names none of the final answers, all
 /// holders of one are returned, because they answered without knowing the user's answer.
 fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a str> {
-    let Some(Continuation::Answer { answer, .. }) = &request.latest else {
-        return BTreeSet::new();
-    };
-    let Some(scored) = &parent.scored else {
+    let (Some(Continuation::Answer { answer, .. }), Some(scored)) =
+        (&request.latest, &parent.scored)
+    else {
         return BTreeSet::new();
     };
     let chosen = chosen_position(request, parent);
@@ -204,14 +195,7 @@ fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a s
 /// True if the report's summary has words that only other options have, and none that only the
 /// chosen option has ("100" where the user chose "95").
 fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentReport) -> bool {
-    let Some(Continuation::Answer {
-        option: Some(letter),
-        ..
-    }) = &request.latest
-    else {
-        return false;
-    };
-    let Some(question) = &parent.question else {
+    let (Some(letter), Some(question)) = (request.option(), &parent.question) else {
         return false;
     };
     // Of an option that fixed rules made, only the position counts.
@@ -225,7 +209,7 @@ fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentR
             _ => words(option),
         };
         let of_option = of_option.difference(&shared).cloned();
-        if own == letter {
+        if *own == letter {
             chosen.extend(of_option);
         } else {
             others.extend(of_option);
@@ -241,30 +225,22 @@ fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentR
 /// are left out, because every report shares them, and so are those of the fixed rules.
 fn point(request: &RequestContext, parent: &Parent) -> BTreeSet<Word> {
     let ruled = parent.question.as_ref().filter(|q| q.choices.is_some());
-    let settled = match (&request.latest, ruled) {
-        (Some(Continuation::Answer { answer, .. }), Some(question)) => {
-            let mut options = question.options.iter();
-            let added = options.find_map(|option| answer.strip_prefix(option.as_str()));
-            let position = chosen_position(request, parent).unwrap_or_default();
-            format!("{position} {}", added.unwrap_or(answer))
-        }
-        (
-            Some(Continuation::Answer {
-                question, answer, ..
-            }),
-            None,
-        ) => {
-            format!("{question} {answer}")
-        }
-        (
-            Some(Continuation::Correction {
-                wrong, correction, ..
-            }),
-            _,
-        ) => {
-            format!("{wrong} {correction}")
-        }
-        (None, _) => String::new(),
+    let settled = match &request.latest {
+        Some(Continuation::Answer {
+            question, answer, ..
+        }) => match ruled {
+            Some(ruled) => {
+                let mut options = ruled.options.iter();
+                let added = options.find_map(|option| answer.strip_prefix(option.as_str()));
+                let position = chosen_position(request, parent).unwrap_or_default();
+                format!("{position} {}", added.unwrap_or(answer))
+            }
+            None => format!("{question} {answer}"),
+        },
+        Some(Continuation::Correction {
+            wrong, correction, ..
+        }) => format!("{wrong} {correction}"),
+        None => String::new(),
     };
     let shared = words(&request.question.message);
     words(&settled).difference(&shared).cloned().collect()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::committee::call::prompts::{Rendered, set};
+use crate::committee::call::prompts::Rendered;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget;
@@ -13,7 +13,7 @@ use crate::committee::request_context::{RequestContext, Stage};
 use crate::committee::stages::open_claims::Claim;
 use crate::config::RoleModel;
 use crate::domain::{Agent, Plan, Role};
-use crate::journal::{AgentOutcome, RunContext, Trimmed};
+use crate::journal::{AgentOutcome, Event, RoundStarted, RunContext, Trimmed};
 use crate::llm::Image;
 
 /// The output tokens that the keys, tags and punctuation of a report take beside its words.
@@ -57,6 +57,23 @@ impl<'a> RoundContext<'a> {
         Stage::new(self.run, self.deps, self.request)
     }
 
+    /// Records that a round begins with these agents.
+    pub(super) async fn start(
+        &self,
+        round: u8,
+        agents: Vec<Agent>,
+        why: String,
+    ) -> Result<(), Failure> {
+        let started = RoundStarted {
+            round,
+            agents,
+            why,
+            ahead: false,
+        };
+        self.run.record(Event::RoundStarted(started)).await?;
+        Ok(())
+    }
+
     /// Returns when the first round must be over.
     pub(super) fn first_end(&self) -> Instant {
         if self.trimmed.cross_check.is_some() {
@@ -73,10 +90,9 @@ impl<'a> RoundContext<'a> {
         model: &RoleModel,
         limit: u32,
     ) -> Result<Rendered, Failure> {
-        let mut values = self.request.values(None, &[]);
         let max_words = model.words_in(limit, REPORT_KEYS_TOKENS);
-        set(&mut values, "max_words", json!(max_words));
-        set(&mut values, "images", json!(self.images(agent).len()));
+        let own = json!({ "max_words": max_words, "images": self.images(agent).len() });
+        let values = self.request.values(own);
         let prompts = &self.deps.prompts;
         Ok(prompts.render(model.prompts, agent.into_str(), values)?)
     }

@@ -19,9 +19,7 @@ use crate::committee::stages::round_context::{FIRST_END, RoundContext, RoundInpu
 use crate::committee::stages::turn::finished;
 use crate::committee::stages::{cross_check, escalation, open_claims};
 use crate::domain::{Agent, Judgement, Plan};
-use crate::journal::{
-    AgentFinished, AgentOutcome, Event, RoundStarted, RunContext, Transcript, Trimmed,
-};
+use crate::journal::{AgentFinished, AgentOutcome, RunContext, Transcript, Trimmed};
 
 /// Runs the rounds of the plan.
 ///
@@ -118,22 +116,14 @@ impl RoundContext<'_> {
         let why = if split.reused.is_empty() {
             "every agent answers independently".to_owned()
         } else {
-            let names: Vec<&str> = asked.iter().map(Agent::into_str).collect();
-            let names = if names.is_empty() {
-                vec!["none"]
-            } else {
-                names
-            };
+            let mut names: Vec<&str> = asked.iter().map(Agent::into_str).collect();
+            if names.is_empty() {
+                names.push("none");
+            }
             let names = names.join(", ");
             format!("the user's answer touches {names}; the rest is reused")
         };
-        let started = RoundStarted {
-            round: 1,
-            agents: asked.clone(),
-            why,
-            ahead: false,
-        };
-        self.run.record(Event::RoundStarted(started)).await?;
+        self.start(1, asked.clone(), why).await?;
         let mut latest: BTreeMap<Agent, AgentOutcome> = BTreeMap::new();
         if let Some(parent) = &self.request.parent {
             for (agent, inherited) in &split.reused {

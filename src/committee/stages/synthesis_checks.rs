@@ -153,14 +153,10 @@ pub(super) fn known_units(
 /// it was shown.
 pub(super) fn shown_quarantine(input: &SynthesisInput<'_>) -> Vec<Justification> {
     let why = "a plain-text master is shown every draft that is not discarded, ranked by Cred";
-    let quarantined = input
-        .deliberation
-        .with_status(Status::Quarantine)
-        .into_iter();
-    let why = why.to_owned();
+    let quarantined = input.deliberation.with_status(Status::Quarantine);
     let justify = |agent| Justification {
         agent,
-        why: why.clone(),
+        why: why.to_owned(),
     };
-    quarantined.map(justify).collect()
+    quarantined.into_iter().map(justify).collect()
 }

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::committee::call::CallSpec;
-use crate::committee::call::prompts::set;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, ModelText};
@@ -97,10 +96,9 @@ impl<'a> SynthesisInput<'a> {
         references.iter().filter_map(known).cloned().collect()
     }
 
-    /// Returns the values of the master's prompts, and those parts of them that models wrote.
-    pub fn values(&self) -> (Value, Vec<ModelText>) {
-        let task_type = self.plan.task_type.into_str();
-        let mut values = self.request.values(Some(task_type), &[]);
+    /// Returns the values of the master's prompts, with the main answer so far, and those parts of
+    /// them that models wrote.
+    pub fn values(&self, max_words: u32, written: &str) -> (Value, Vec<ModelText>) {
         let mut texts = vec![];
         let output = |it: ScoredReport<'_>| {
             let report_json = it.report.for_models(|id| format!("{}:{id}", it.agent));
@@ -115,18 +113,21 @@ impl<'a> SynthesisInput<'a> {
                 "report_json": report_json,
             })
         };
-        let outputs = self.usable().into_iter().map(output).collect();
-        set(&mut values, "outputs", outputs);
+        let outputs: Vec<Value> = self.usable().into_iter().map(output).collect();
         let disagreements = self.visible_disagreements().into_iter();
         let disagreements = disagreements
-            .map(|(topic, positions)| json!({ "topic": topic, "positions": positions }))
-            .collect();
-        set(&mut values, "disagreements", disagreements);
-        let findings = self.deliberation.evidence.findings(&self.reports());
-        set(&mut values, "findings", json!(findings));
+            .map(|(topic, positions)| json!({ "topic": topic, "positions": positions }));
         let failed = self.deliberation.failed();
         let missing = failed.map(|(agent, cause, _)| format!("{agent}: {cause}"));
-        set(&mut values, "missing", missing.collect());
+        let values = self.request.values(json!({
+            "task_type": self.plan.task_type,
+            "outputs": outputs,
+            "disagreements": disagreements.collect::<Vec<_>>(),
+            "findings": self.deliberation.evidence.findings(&self.reports()),
+            "missing": missing.collect::<Vec<_>>(),
+            "max_words": max_words,
+            "written": written,
+        }));
         (values, texts)
     }
 
@@ -174,9 +175,11 @@ impl<'a> SynthesisInput<'a> {
         step: &str,
         values: Value,
         model_texts: Vec<ModelText>,
-    ) -> Result<CallSpec<'static>, Failure> {
+    ) -> Result<CallSpec<'a>, Failure> {
         let master = self.stage().master()?;
         Ok(CallSpec {
+            run: self.run,
+            deps: self.deps,
             step: step.to_owned(),
             role: Role::Master,
             prompt: self.deps.prompts.render(master.prompts, step, values)?,

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::committee::call::prompts::{set, unquoted};
 use crate::committee::call::{CallFailure, Typed, buy_checked, buy_text};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
@@ -64,15 +63,14 @@ pub async fn write(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Failu
 
 async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
     let asking = "asking for the synthesis";
-    let (mut values, texts) = input.run.compute_text(asking, || input.values()).await?;
     let max_words = max_words(input, input.stage().master()?);
-    set(&mut values, "max_words", json!(max_words));
-    set(&mut values, "written", json!(""));
+    let values = || input.values(max_words, "");
+    let (values, texts) = input.run.compute_text(asking, values).await?;
     let ask = input.ask("synthesis", values, texts)?;
     input.run.release(Earmark::Synthesis);
     let check = |synthesis: &FinalSynthesis| problems(input, synthesis);
     let salvage = |text: &str| salvaged(input.plan.task_type, text);
-    match buy_checked::<FinalSynthesis>(input.run, input.deps, ask, check, salvage).await {
+    match buy_checked::<FinalSynthesis>(ask, check, salvage).await {
         Ok(typed) if typed.salvaged.is_some() => {
             let (typed, cut) = continued(input, typed, max_words).await?;
             if cut == Some(Cut::EndMissing)
@@ -98,11 +96,8 @@ async fn instead_of_a_beginning(
     if MUCH_MORE * cut.reply_markdown.len() >= fallback_answer::length(input) {
         return Ok(None);
     }
-    let failure = CallFailure::new(
-        FailureCause::CutOff,
-        "there is only the beginning of an answer",
-    );
-    fallback_answer::of(input, &failure).await
+    let why = "there is only the beginning of an answer";
+    fallback_answer::of(input, &CallFailure::new(FailureCause::CutOff, why)).await
 }
 
 /// Returns the words that the master is told to write: what fits into its output limit beside the
@@ -131,8 +126,6 @@ async fn instead(
 
 /// Gets plain text from the master as the main answer. Fixed rules make the rest.
 async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
-    let task_type = input.plan.task_type;
-    let mut values = input.request.values(Some(task_type.into_str()), &[]);
     let usable = input.usable().into_iter();
     let (drafts, tokens): (Vec<String>, Vec<u64>) =
         usable.map(|it| (gist(it.report), it.tokens)).unzip();
@@ -140,17 +133,18 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     let texts = texts
         .map(|(draft, tokens)| ModelText::of(draft, tokens))
         .collect();
-    set(&mut values, "drafts", json!(drafts));
+    let own = json!({ "task_type": input.plan.task_type, "drafts": drafts });
+    let values = input.request.values(own);
     let ask = input.ask("synthesis", values, texts)?;
     input.run.release(Earmark::Synthesis);
-    let typed = match buy_text(input.run, input.deps, ask).await {
+    let typed = match buy_text(ask).await {
         Ok(typed) => typed,
         Err(error) => return instead(input, &error.no_output()?).await,
     };
     let mut corrections =
         vec!["written as plain text: fixed rules made TL;DR, assumptions and terms".to_owned()];
     let read = || {
-        let mut text = unquoted(&typed.value);
+        let mut text = typed.value;
         if typed.truncated {
             text = to_last_paragraph(&text);
         }
@@ -237,7 +231,7 @@ async fn complete(
     let (draft, question) = input.run.compute_text(completing, complete).await?;
     let question = match question {
         Some(question) => question,
-        None if would_ask(input, &draft) => question::instead(input, &mut corrections).await?,
+        None if would_ask(input, &draft) => question::asked(input, &mut corrections).await?.0,
         None => question_rules::by_rule(input),
     };
     let source = SynthesisSource::Model(typed.obtained);

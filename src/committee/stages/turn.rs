@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::committee::call::clean::clean;
-use crate::committee::call::prompts::{Rendered, set, unquoted};
+use crate::committee::call::prompts::Rendered;
 use crate::committee::call::{CallFailure, CallSpec, Typed, buy_checked, buy_text, call_json};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::output_shapes::Decisions;
@@ -30,14 +30,13 @@ impl RoundContext<'_> {
         share: f64,
         until: Instant,
     ) -> Result<AgentOutcome, Failure> {
-        if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
-            return Ok(finished.outcome.clone());
+        match self.report(round, agent, share, until).await {
+            Ok(outcome) => Ok(outcome),
+            Err(error) => {
+                let outcome = failed(error.no_output()?);
+                self.finish(round, agent, outcome, None).await
+            }
         }
-        let outcome = match self.report(round, agent, share, until).await {
-            Ok(answered) => answered,
-            Err(error) => failed(error.no_output()?),
-        };
-        self.finish(round, agent, outcome, None).await
     }
 
     /// Like [`Self::turn`] in round 1. `None` if the solver failed for lack of money. That is not
@@ -47,12 +46,11 @@ impl RoundContext<'_> {
         agent: Agent,
         until: Instant,
     ) -> Result<Option<AgentOutcome>, Failure> {
-        let is_known = || self.run.recorded(&AgentStep { round: 1, agent }).is_some();
-        if agent != Agent::Solver || is_known() {
+        if agent != Agent::Solver {
             return self.turn(1, agent, 1.0, until).await.map(Some);
         }
         let outcome = match self.report(1, agent, 1.0, until).await {
-            Ok(answered) => answered,
+            Ok(outcome) => return Ok(Some(outcome)),
             Err(error) => match error.no_output()? {
                 failure if failure.starved => return Ok(None),
                 failure => failed(failure),
@@ -76,7 +74,8 @@ impl RoundContext<'_> {
         self.turn(1, Agent::Solver, 1.0, until).await
     }
 
-    /// Gets a report. Attempts that the journal has are recalled.
+    /// Gets or recalls a report, and records it. Attempts that the journal has are recalled. A
+    /// failure is not recorded.
     async fn report(
         &self,
         round: u8,
@@ -84,12 +83,17 @@ impl RoundContext<'_> {
         share: f64,
         until: Instant,
     ) -> Result<AgentOutcome, CallError> {
+        if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
+            return Ok(finished.outcome.clone());
+        }
         let model = self.model(agent)?;
         let step = format!("r{round}/{agent}");
         let limit = self.may_write(agent, share);
         let render = || self.prompt(agent, model, limit);
         let asking = format!("asking {step}");
         let ask = CallSpec {
+            run: self.run,
+            deps: self.deps,
             prompt: self.deps.rendered(self.run, &asking, render).await??,
             step: step.clone(),
             role: Role::Agent(agent),
@@ -100,25 +104,24 @@ impl RoundContext<'_> {
             until,
         };
         let typed = match model.output {
-            OutputForm::Json => {
-                buy_checked(self.run, self.deps, ask, several_answers, |_| None).await?
-            }
+            OutputForm::Json => buy_checked(ask, several_answers, |_| None).await?,
             OutputForm::Text => {
-                let typed = buy_text(self.run, self.deps, ask).await?;
+                let typed = buy_text(ask).await?;
                 let message = self.request.full_text();
-                let text = unquoted(&typed.value);
-                let read = || scoring::report_from_text(agent.into_str(), &message, &text);
+                let text = &typed.value;
+                let read = || scoring::report_from_text(agent.into_str(), &message, text);
                 let report = self.run.compute(&format!("reading {step}"), read).await?;
                 typed.map(|_| report)
             }
         };
-        Ok(AgentOutcome::Answered {
+        let outcome = AgentOutcome::Answered {
             report: Arc::new(clean(typed.value, self.deps.policy.llm_confidence_ceiling)),
             obtained: typed.obtained,
             truncated: typed.truncated,
             notes: typed.notes,
             tokens: typed.tokens,
-        })
+        };
+        Ok(self.finish(round, agent, outcome, None).await?)
     }
 
     fn model(&self, agent: Agent) -> Result<&RoleModel, Failure> {
@@ -143,6 +146,8 @@ impl RoundContext<'_> {
         let render = || self.resolve_prompt(model, &held);
         let rendering = "rendering contested claims";
         let ask = CallSpec {
+            run: self.run,
+            deps: self.deps,
             step: format!("r{round}/resolve/{agent}"),
             role: Role::Agent(agent),
             prompt: self.run.compute(rendering, render).await??,
@@ -152,7 +157,7 @@ impl RoundContext<'_> {
             answer_tokens: Some(resolve::max_tokens(&held)),
             until: self.until,
         };
-        let (outcome, resolved) = match call_json::<Decisions>(self.run, self.deps, ask).await {
+        let (outcome, resolved) = match call_json::<Decisions>(ask).await {
             Ok(typed) => {
                 let settle = || resolved(agent, earlier.clone(), &held, &typed);
                 let settling = format!("settling r{round}/{agent}");
@@ -185,9 +190,8 @@ impl RoundContext<'_> {
         model: &RoleModel,
         held: &[Held<'_>],
     ) -> Result<Rendered, Failure> {
-        let mut values = self.request.values(None, &[]);
-        set(&mut values, "images", json!(0));
-        set(&mut values, "claims", resolve::shown(held));
+        let own = json!({ "images": 0, "claims": resolve::shown(held) });
+        let values = self.request.values(own);
         Ok(self.deps.prompts.render(model.prompts, "resolve", values)?)
     }
 }
@@ -226,16 +230,10 @@ pub(super) async fn finished(
 }
 
 fn failed(failure: CallFailure) -> AgentOutcome {
-    let CallFailure {
-        cause,
-        detail,
-        by_deadline,
-        ..
-    } = failure;
     AgentOutcome::Failed {
-        cause,
-        detail,
-        by_deadline,
+        cause: failure.cause,
+        detail: failure.detail,
+        by_deadline: failure.by_deadline,
     }
 }
 

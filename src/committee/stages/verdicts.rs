@@ -45,12 +45,10 @@ pub struct Shown<'a> {
 impl Shown<'_> {
     pub fn value(&self) -> Value {
         let claim = |(id, unit): &(String, &Unit)| {
-            let tags: Vec<&str> = unit.tags.iter().map(Tag::into_str).collect();
-            let tags = if tags.is_empty() {
-                vec!["no tag"]
-            } else {
-                tags
-            };
+            let mut tags: Vec<&str> = unit.tags.iter().map(Tag::into_str).collect();
+            if tags.is_empty() {
+                tags.push("no tag");
+            }
             json!({ "id": id, "tags": tags.join(", "), "text": line(&unit.text, CLAIM_BYTES) })
         };
         let claims: Vec<Value> = self.claims.iter().map(claim).collect();
@@ -193,16 +191,12 @@ fn verdicts(
             continue;
         };
         let verdict = verdict(out, claim, shown, dropped);
-        match claims.get_mut(&verdict.claim) {
-            // Two verdicts on one claim that differ are read as unknown.
-            Some(known) if known.holds != verdict.holds => {
-                known.holds = Holds::Unknown;
-                known.evidence.clear();
-            }
-            Some(_) => {}
-            None => {
-                claims.insert(verdict.claim.clone(), verdict);
-            }
+        let holds = verdict.holds;
+        let known = claims.entry(verdict.claim.clone()).or_insert(verdict);
+        // Two verdicts on one claim that differ are read as unknown.
+        if known.holds != holds {
+            known.holds = Holds::Unknown;
+            known.evidence.clear();
         }
     }
     claims.into_values().collect()

@@ -73,7 +73,7 @@ fn the_switches_of_actions_have_older_names_and_the_new_ones_win() {
         let proposer = actions.proposer;
         let (may, least) = (proposer.allow_autoexec, proposer.min_confidence);
         (
-            actions.enabled,
+            actions.rules.enabled,
             proposer.enabled,
             may,
             least,

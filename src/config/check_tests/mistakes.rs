@@ -153,78 +153,37 @@ fn what_was_taken_out_is_not_missed_as_well() {
     assert_eq!(places(from_text(&text, &env(&[]))), expected);
 }
 
+/// In each line a place, the value there, and the places of the problems. The pauses of 40 s and
+/// 80 s are exactly the 120 s of ask.
+const BOUNDS: &str = r#"
+/policy/limits {"userBurst":5,"userPerMinute":null} /policy/limits/userBurst
+/policy/limits {"userBurst":5,"userPerMinute":10}
+/policy/limits/userPerMinute 0 /policy/limits/userPerMinute
+/policy/deadlines/deep 86400
+/policy/deadlines/deep 86401 /policy/deadlines/deep
+/policy/deepMaxUsd 1e6
+/policy/normalMaxUsd 1000001.0 /policy/normalMaxUsd
+/policy/leaseSeconds 30.0 /policy/leaseSeconds
+/policy/retry {"attempts":3,"baseMs":500,"maxMs":8000}
+/policy/retry {"attempts":11,"baseMs":500,"maxMs":8000} /policy/retry/attempts
+/policy/retry {"attempts":3,"baseMs":9000,"maxMs":8000} /policy/retry/baseMs
+/policy/retry {"attempts":3,"baseMs":40000,"maxMs":200000} /policy/retry/maxMs
+/policy/retry {"attempts":3,"baseMs":39000,"maxMs":80000}
+/policy/retry {"attempts":2,"baseMs":1,"maxMs":18446744073709551615}
+/policy/hedge {"enabled":false} /policy/hedge
+/policy/breaker {"failures":1,"openSeconds":1}
+/policy/breaker {"failures":0,"openSeconds":4000} /policy/breaker/failures /policy/breaker/openSeconds
+"#;
+
 #[test]
 fn each_setting_has_its_bounds() {
-    let limits = |more: Value| {
-        let mut limits = json!({ "userBurst": 5 });
-        limits["userPerMinute"] = more;
-        limits
-    };
-    let retry = |attempts: u32, base: u64, most: u64| json!({ "attempts": attempts, "baseMs": base, "maxMs": most });
-    let breaker =
-        |failures: u64, seconds: u64| json!({ "failures": failures, "openSeconds": seconds });
-    let [breaker_failures, breaker_seconds] =
-        ["/policy/breaker/failures", "/policy/breaker/openSeconds"];
-    assert_places([
-        (
-            "/policy/limits",
-            limits(Value::Null),
-            &["/policy/limits/userBurst"],
-        ),
-        ("/policy/limits", limits(json!(10)), &[]),
-        (
-            "/policy/limits/userPerMinute",
-            json!(0),
-            &["/policy/limits/userPerMinute"],
-        ),
-        ("/policy/deadlines/deep", json!(86_400), &[]),
-        (
-            "/policy/deadlines/deep",
-            json!(86_401),
-            &["/policy/deadlines/deep"],
-        ),
-        ("/policy/deepMaxUsd", json!(1e6), &[]),
-        (
-            "/policy/normalMaxUsd",
-            json!(1e6 + 1.0),
-            &["/policy/normalMaxUsd"],
-        ),
-        (
-            "/policy/leaseSeconds",
-            json!(30.0),
-            &["/policy/leaseSeconds"],
-        ),
-        ("/policy/retry", retry(3, 500, 8000), &[]),
-        (
-            "/policy/retry",
-            retry(11, 500, 8000),
-            &["/policy/retry/attempts"],
-        ),
-        (
-            "/policy/retry",
-            retry(3, 9000, 8000),
-            &["/policy/retry/baseMs"],
-        ),
-        // 40 s + 80 s: exactly the 120 s of ask.
-        (
-            "/policy/retry",
-            retry(3, 40_000, 200_000),
-            &["/policy/retry/maxMs"],
-        ),
-        ("/policy/retry", retry(3, 39_000, 80_000), &[]),
-        ("/policy/retry", retry(2, 1, u64::MAX), &[]),
-        (
-            "/policy/hedge",
-            json!({ "enabled": false }),
-            &["/policy/hedge"],
-        ),
-        ("/policy/breaker", breaker(1, 1), &[]),
-        (
-            "/policy/breaker",
-            breaker(0, 4000),
-            &[breaker_failures, breaker_seconds],
-        ),
-    ]);
+    for line in BOUNDS.trim().lines() {
+        let mut words = line.split(' ');
+        let (place, value) = (words.next().unwrap(), words.next().unwrap());
+        let change = (place, serde_json::from_str(value).unwrap());
+        let expected: Vec<&str> = words.collect();
+        assert_eq!(places_with(&[change], &[]), expected, "{line}");
+    }
 }
 
 #[test]

@@ -37,11 +37,3 @@ fn places(result: Result<Config, Problems>) -> Vec<String> {
 fn places_with(changes: &[(&str, Value)], variables: &[(&str, &str)]) -> Vec<String> {
     places(loaded(changes, variables))
 }
-
-/// Asserts the places of the problems for each change of the shipped config.
-fn assert_places<const N: usize>(cases: [(&str, Value, &[&str]); N]) {
-    for (pointer, value, expected) in cases {
-        let found = places_with(&[(pointer, value.clone())], &[]);
-        assert_eq!(found, expected, "{pointer}: {value}");
-    }
-}

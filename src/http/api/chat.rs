@@ -1,12 +1,10 @@
 //! `POST /api/chat`: asks the committee a question.
 
-use super::reply_body::{ReplyBody, reply_example};
-use super::run_bodies::RUN;
+use super::reply_body::ReplyBody;
 use crate::http::headers::wants;
 use std::sync::{Arc, LazyLock};
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
@@ -14,16 +12,11 @@ use axum::response::{IntoResponse, Response};
 use jsonschema::Validator;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::app::{App, ChatInput, RequestIds};
-use crate::config::Limits;
-use crate::domain::RunId;
 use crate::http::auth::Caller;
-use crate::http::body::{Unread, json_bytes, shape, shaped};
+use crate::http::body::{Unread, read, shape, shaped};
 use crate::http::error::Problem;
-use crate::http::problem_kind::Kind;
-use crate::http::reference::operation::{Content, Operation, Schemas};
 use crate::http::{request_id, sse};
 use crate::journal::{Ending, Told};
 
@@ -31,81 +24,19 @@ use crate::journal::{Ending, Told};
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
-struct Accepted {
+pub(in crate::http) struct Accepted {
     #[schemars(schema_with = "super::shapes::run_id")]
     run_id: String,
 }
 
-/// The problems of a body that are found before its content is checked.
-pub(in crate::http) const READING: &[Kind] = &[
-    Kind::NotJson,
-    Kind::WrongShape,
-    Kind::TooSlow,
-    Kind::TooLarge,
-    Kind::WrongType,
-];
-
-pub(in crate::http) fn example() -> Value {
-    json!({
-        "source": "discord",
-        "mode": "ask",
-        "user": { "id": "8112", "name": "Ada" },
-        "context": { "channelId": "c1", "guildId": "g1", "messageId": "m77" },
-        "message": "What is the boiling point of water at sea level in Celsius?",
-    })
-}
-
-pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
-    let reply = Content::json(schemas.answer::<ReplyBody>(), reply_example());
-    let accepted = Content::json(schemas.answer::<Accepted>(), json!({ "runId": RUN }));
-    Operation::new("ask", "chat", "Ask the committee")
-        .about(
-            "Waits for the reply. With `Accept: text/event-stream` the run's progress is streamed and the reply comes \
-             last; with `Prefer: respond-async` the run's address is answered at once. The run does not depend on the \
-             connection: a client that loses it finds the reply at the run's address, or by sending the same again with the \
-             same key.\n\nBelow the threshold of confidence the reply is one question with three options; the same \
-             user's next message from the same place answers it, unless it begins with `new:`.",
-        )
-        .sample(" -H \"Content-Type: application/json\" -d @question.json")
-        .header(
-            "Idempotency-Key",
-            json!({ "type": "string", "pattern": "^[!-~]{1,255}$" }),
-            "Repetitions with the same key and body join the run, or get its stored reply, and cost nothing. Without \
-             it, `source` and `context.messageId` together are the key.",
-        )
-        .header(
-            "Prefer",
-            json!({ "type": "string", "examples": ["respond-async"] }),
-            "`respond-async` answers 202 at once; any other preference is ignored.",
-        )
-        .body(schemas.request::<ChatInput>(), example())
-        .answer(200, "The reply, or the run's progress", vec![reply, sse::content(schemas)], &["X-Conclave-Outcome"])
-        .answer(202, "Taken on", vec![accepted], &["Location", "Preference-Applied"])
-        .leads_to("$response.header.X-Request-Id", &["showRun", "showJournal", "followRun", "cancelRun"])
-        .problems(READING)
-        .problems(&[
-            Kind::WrongParameter,
-            Kind::Invalid,
-            Kind::KeyReused,
-            Kind::OverBudget,
-            Kind::Conflict,
-            Kind::LimitSpent,
-            Kind::ProviderFailed,
-            Kind::Busy,
-            Kind::NoJournal,
-            Kind::Deadline,
-        ])
-}
-
-static SHAPE: LazyLock<Option<Validator>> = LazyLock::new(shape::<ChatInput>);
+pub(super) static SHAPE: LazyLock<Option<Validator>> = LazyLock::new(shape::<ChatInput>);
 
 pub(in crate::http) async fn post(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (parts, body) = request.into_parts();
+    let (parts, input) = read(&app, request, &SHAPE).await?;
     let headers = &parts.headers;
-    let input = read(headers, body, &app.config.policy.limits).await?;
     let ids = RequestIds {
         idempotency_key: idempotency_key(headers)?,
         correlation_id: request_id::correlation_id(headers),
@@ -137,16 +68,8 @@ pub(in crate::http) async fn post(
         let outcome = [("x-conclave-outcome", reply.outcome.into_str())];
         (outcome, Json(ReplyBody::of(reply))).into_response()
     };
-    set_run(&mut response, run);
+    request_id::set_run(response.headers_mut(), run);
     Ok(response)
-}
-
-pub(in crate::http) async fn read(
-    headers: &HeaderMap,
-    body: Body,
-    limits: &Limits,
-) -> Result<ChatInput, Problem> {
-    Ok(question(&json_bytes(headers, body, limits).await?)?)
 }
 
 /// Parses the body of a chat. It does not check the rules;
@@ -168,8 +91,4 @@ pub(in crate::http) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Str
     }
     let detail = "must have 1 to 255 visible ASCII characters";
     Err(Problem::wrong_parameter("Idempotency-Key", detail))
-}
-
-pub(in crate::http) fn set_run(response: &mut Response, run: RunId) {
-    request_id::set_run(response.headers_mut(), run);
 }

@@ -7,22 +7,17 @@ use axum::extract::{Request, State};
 use jsonschema::Validator;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use super::chat::READING;
-use super::run_bodies::{RUN, id};
 use super::runs::{Id, parse};
 use crate::app::{App, FeedbackRefused, FieldProblem, Rejected};
-use crate::http::body::{json_bytes, shape, shaped};
+use crate::http::body::{read, shape};
 use crate::http::error::Problem;
-use crate::http::problem_kind::Kind;
-use crate::http::reference::operation::{Content, Operation, Schemas};
 
 /// What a reader thinks of a reply.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Feedback")]
-struct FeedbackBody {
+pub(in crate::http) struct FeedbackBody {
     /// Whether the reply was right and useful.
     positive: bool,
     /// Why.
@@ -60,33 +55,13 @@ pub(in crate::http) struct LearnedBody {
 
 static SHAPE: LazyLock<Option<Validator>> = LazyLock::new(shape::<FeedbackBody>);
 
-pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
-    let comment = "It boils at 100 °C.";
-    let noted = json!({ "runId": RUN, "number": 1, "positive": false, "comment": comment, "learned": null });
-    let noted = vec![Content::json(schemas.answer::<NotedBody>(), noted)];
-    let example = json!({ "positive": false, "comment": comment });
-    Operation::new("giveFeedback", "runs", "Say what you think of a reply")
-        .about(
-            "It is written into the run's journal. Of several the last one counts; all are kept.",
-        )
-        .path("id", id(), "The run.")
-        .sample(" -H \"Content-Type: application/json\" -d '{\"positive\": true}'")
-        .body(schemas.request::<FeedbackBody>(), example)
-        .answer(200, "Noted", noted, &[])
-        .problems(READING)
-        .problems(&[Kind::NoSuchRun, Kind::Conflict])
-        .problems(&[Kind::Invalid, Kind::NoJournal])
-}
-
 pub(in crate::http) async fn post(
     State(app): State<Arc<App>>,
     id: Id,
     request: Request,
 ) -> Result<Json<NotedBody>, Problem> {
     let run = parse(id)?;
-    let (parts, body) = request.into_parts();
-    let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
-    let said: FeedbackBody = shaped(&bytes, SHAPE.as_ref())?;
+    let (_, said) = read::<FeedbackBody>(&app, request, &SHAPE).await?;
     let comment = said.comment.as_deref();
     match app.feedback(run, said.positive, comment).await {
         Ok(noted) => Ok(Json(NotedBody {

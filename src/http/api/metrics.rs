@@ -3,53 +3,34 @@
 use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{Method, header};
+use axum::http::header;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use metrics::{counter, histogram};
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::http::reference::operation::{Content, Operation, Schemas};
-
-pub(in crate::http) fn about_metrics(_: &mut Schemas) -> Operation {
-    Operation::new("metrics", "service", "Counters for Prometheus")
-        .about(
-            "Everything that this process has counted since it began, in Prometheus text format. Any token opens it.",
-        )
-        .answer(200, "The metrics", vec![Content::text("text/plain")], &[])
-}
 
 pub(in crate::http) async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], app.metrics())
 }
 
+/// The methods that have a label of their own.
+const METHODS: [&str; 7] = ["GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"];
+
 /// Counts a response under the pattern of its route and never under the requested path. So the set
 /// of labels stays bounded.
 pub(in crate::http) async fn count(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("none", MatchedPath::as_str).to_owned();
-    let method = match *request.method() {
-        Method::GET => "GET",
-        Method::POST => "POST",
-        Method::DELETE => "DELETE",
-        Method::HEAD => "HEAD",
-        Method::OPTIONS => "OPTIONS",
-        Method::PUT => "PUT",
-        Method::PATCH => "PATCH",
-        _ => "other",
-    };
+    let method = METHODS.into_iter().find(|it| *request.method() == *it);
+    let method = method.unwrap_or("other");
     let started = Instant::now();
     let response = next.run(request).await;
-    let labels = [("method", method.to_owned()), ("route", route)];
+    let mut labels = vec![("method", method.to_owned()), ("route", route)];
     histogram!("conclave_http_request_seconds", &labels).record(started.elapsed().as_secs_f64());
-    let [method, route] = labels;
-    let labels = [
-        method,
-        route,
-        ("status", response.status().as_u16().to_string()),
-    ];
+    labels.push(("status", response.status().as_u16().to_string()));
     counter!("conclave_http_requests_total", &labels).increment(1);
     response
 }

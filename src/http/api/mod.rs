@@ -8,6 +8,6 @@ pub(super) mod metrics;
 pub(super) mod plans;
 pub(super) mod quote;
 pub(super) mod reply_body;
-mod run_bodies;
+pub(super) mod run_bodies;
 pub(super) mod runs;
 pub(super) mod shapes;

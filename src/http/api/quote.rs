@@ -6,14 +6,13 @@ use axum::Json;
 use axum::extract::{Request, State};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
-use super::chat::{READING, example, read};
-use crate::app::{App, ChatInput};
+use super::chat::SHAPE;
+use crate::app::App;
 use crate::committee::Quote;
+use crate::http::body::read;
 use crate::http::error::Problem;
 use crate::http::problem_kind::Kind;
-use crate::http::reference::operation::{Content, Operation, Schemas};
 
 /// The price of a question, or of a plan with one execution.
 #[derive(Serialize, JsonSchema)]
@@ -34,26 +33,12 @@ pub(in crate::http) struct QuoteBody {
     calls: usize,
 }
 
-pub(in crate::http) fn about_post(schemas: &mut Schemas) -> Operation {
-    let quoted = json!({ "capUsd": 0.1, "expectedUsd": 0.0577, "worstUsd": 0.1, "calls": 5 });
-    let quoted = vec![Content::json(schemas.answer::<QuoteBody>(), quoted)];
-    Operation::new("quote", "chat", "What a question would cost")
-        .about("Takes the body of a chat. Nothing is bought and nothing is stored.")
-        .sample(" -H \"Content-Type: application/json\" -d @question.json")
-        .body(schemas.request::<ChatInput>(), example())
-        .answer(200, "The price", quoted, &[])
-        .problems(READING)
-        .problems(&[Kind::Invalid, Kind::OverBudget])
-}
-
 /// Quotes the price of a chat body. No call is made and nothing is stored.
 pub(in crate::http) async fn post(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Json<QuoteBody>, Problem> {
-    let (parts, body) = request.into_parts();
-    let limits = &app.config.policy.limits;
-    let input = read(&parts.headers, body, limits).await?;
+    let (_, input) = read(&app, request, &SHAPE).await?;
     priced(app.quote(&app.chat_request(input)?))
 }
 

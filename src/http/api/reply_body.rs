@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::committee::rounded_audit;
-use crate::domain::{Agent, Reply, TaskType};
+use crate::domain::{Agent, Invalidation, Reply, TaskType};
 
 /// The answer to a chat.
 #[derive(Serialize, JsonSchema)]
@@ -32,7 +32,7 @@ pub(in crate::http) struct MetaBody {
     budget: BudgetBody,
     /// The panel after the cap was applied, failed agents included.
     used_agents: Vec<Agent>,
-    invalidation: InvalidationBody,
+    invalidation: Invalidation,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -48,15 +48,6 @@ struct BudgetBody {
     estimated_usd: f64,
     /// A provider billed more for some call than was reserved for it.
     mode_cap_exceeded: bool,
-}
-
-/// Agents by status; failed ones count as discarded.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Invalidation", deny_unknown_fields)]
-struct InvalidationBody {
-    discarded: Vec<Agent>,
-    quarantined: Vec<Agent>,
-    valid: Vec<Agent>,
 }
 
 impl ReplyBody {
@@ -81,11 +72,7 @@ impl MetaBody {
                 mode_cap_exceeded: meta.budget.exceeded,
             },
             used_agents: meta.used_agents.clone(),
-            invalidation: InvalidationBody {
-                discarded: meta.invalidation.discarded.clone(),
-                quarantined: meta.invalidation.quarantined.clone(),
-                valid: meta.invalidation.valid.clone(),
-            },
+            invalidation: meta.invalidation.clone(),
         }
     }
 }
@@ -93,17 +80,4 @@ impl MetaBody {
 /// Returns the body of the response: exactly the documented fields.
 pub fn reply_body(reply: &Reply) -> Value {
     json!(ReplyBody::of(reply))
-}
-
-pub(in crate::http) fn reply_example() -> Value {
-    json!({
-        "reply": "## TL;DR\n\nWater boils at 100 °C at sea level.\n\n## Assumptions\n\n- none\n\n## Confidence\n\n0.83\n",
-        "meta": {
-            "taskType": "VERBAL_REASONING",
-            "c_final": 0.8312,
-            "budget": { "capUsd": 0.1, "estimatedUsd": 0.01834, "modeCapExceeded": false },
-            "usedAgents": ["solver", "critic", "verifier"],
-            "invalidation": { "discarded": [], "quarantined": [], "valid": ["solver", "critic", "verifier"] },
-        },
-    })
 }

@@ -25,10 +25,6 @@ use crate::journal::{
     CancelOutcome, Ending, Entry, RunFilter, RunRow, RunState, Transcript, prove,
 };
 
-pub(in crate::http) use super::run_bodies::{
-    about_cancel, about_events, about_journal, about_list, about_show,
-};
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ListQuery {
@@ -258,16 +254,15 @@ async fn find(app: &App, id: Id, caller: Option<&Caller>) -> Result<RunRow, Prob
     let row = app.run(parse(id)?).await?;
     let row = row.ok_or_else(Problem::no_such_run)?;
     let permits = |scope| caller.is_none_or(|caller| caller.permits(scope));
-    if is_of_tools(row.kind) {
-        return match permits(Scope::Tools) {
-            true => Ok(row),
-            false => Err(Problem::lacks_scope(Scope::Tools)),
-        };
-    }
-    if permits(Scope::Chat) || (permits(Scope::Act) && is_of_action(app, &row).await?) {
+    let needed = match is_of_tools(row.kind) {
+        true => Scope::Tools,
+        false => Scope::Chat,
+    };
+    let may_act = needed == Scope::Chat && permits(Scope::Act);
+    if permits(needed) || (may_act && is_of_action(app, &row).await?) {
         return Ok(row);
     }
-    Err(Problem::lacks_scope(Scope::Chat))
+    Err(Problem::lacks_scope(needed))
 }
 
 /// True for the runs of tool plans, whose messages and contents only the scope `tools` reads.

@@ -3,7 +3,6 @@
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use crate::actions::reply::Reply;
 use crate::journal::RunState;
 
 /// The schema of a run's id.
@@ -38,11 +37,6 @@ pub(in crate::http) fn hash(_: &mut SchemaGenerator) -> Schema {
 pub(in crate::http) fn audit(_: &mut SchemaGenerator) -> Schema {
     let audit = objects(include_str!("audit.tsv")).remove("Audit");
     Schema::try_from(with(audit.unwrap_or_default(), "title", "Audit")).unwrap_or_default()
-}
-
-/// The reply to an action.
-pub(in crate::http) fn action(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<Reply>()
 }
 
 /// Reads a table of objects, and returns the schema of each by its name. A block begins with the

@@ -1,8 +1,9 @@
-//! The API reference: `/openapi.json`, generated from the types that the handlers read and write,
-//! and `/docs`, the same document as a page.
+//! The API reference: `/openapi.json`, with the operations as `openapi.json` describes them and the
+//! schemas of the types that the handlers read and write, and `/docs`, the same document as a page.
 
-pub(super) mod operation;
+mod operation;
 mod page;
+mod schemas;
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,12 +13,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use super::error::{Problem, ProblemBody};
+use super::api::shapes::objects;
+use super::error::Problem;
 use super::headers::wants;
 use super::problem_kind::Kind;
 use super::routes::Routes;
 use crate::config::Limits;
-use operation::{Content, Operation, Schemas};
 
 /// The document and its page, rendered for the first request, so that a start does not wait for them.
 pub(super) struct Reference {
@@ -79,111 +80,74 @@ pub(super) async fn page(Extension(reference): Extension<Arc<Reference>>) -> Res
     (headers, rendered.page.clone()).into_response()
 }
 
-pub(super) fn about_root(_: &mut Schemas) -> Operation {
-    Operation::new("root", "service", "Redirect a browser to the reference")
-        .about(
-            "A browser, which accepts `text/html`, is sent to `/docs`. Any other client gets 404.",
-        )
-        .sample(" -H \"Accept: text/html\"")
-        .answer(303, "The reference is at `/docs`", vec![], &["Location"])
-        .problems(&[Kind::NoSuchPage])
-}
-
-pub(super) fn about_document(_: &mut Schemas) -> Operation {
-    let schema = json!({ "type": "object", "required": ["openapi", "info", "paths"] });
-    let example = json!({ "openapi": "3.1.1", "info": { "title": "Conclave", "version": "0.1.0" }, "paths": {} });
-    Operation::new("openApi", "service", "The OpenAPI document")
-        .about("The OpenAPI 3.1 document of the service, with the limits that it runs with.")
-        .answer(
-            200,
-            "The document",
-            vec![Content::json(schema, example)],
-            &[],
-        )
-}
-
-pub(super) fn about_page(_: &mut Schemas) -> Operation {
-    Operation::new("docs", "service", "The reference as a page")
-        .about("This document as one page. It loads nothing else and needs no script.")
-        .answer(200, "The page", vec![Content::text("text/html")], &[])
-}
+/// The document without what follows from the types, the routes and the kinds of problem. The
+/// example of each schema is in `x-examples`, and the body of a stream of events in `x-stream`.
+const WRITTEN: &str = include_str!("openapi.json");
 
 /// Assembles the whole document.
-pub(super) fn assemble(groups: &[&Routes], limits: &Limits) -> Value {
-    let mut schemas = Schemas::new();
-    // Every problem has this schema.
-    let _ = schemas.answer::<ProblemBody>();
-    let mut paths = Map::new();
-    for group in groups {
-        group.describe(&mut schemas, &mut paths);
+pub(super) fn assemble(groups: &[Routes], limits: &Limits) -> Value {
+    let mut document: Value = serde_json::from_str(WRITTEN).unwrap_or_default();
+    let mut stream = taken(&mut document, "x-stream");
+    let mut events = objects(include_str!("../events.tsv"));
+    events.retain(|name, _| !name.starts_with(':'));
+    let names = events.keys().cloned().collect();
+    set(&mut stream, "/schema/properties/event/enum", names);
+    set(&mut stream, "/x-events", Value::Object(events));
+    let examples = taken(&mut document, "x-examples");
+    if let Some(Value::Object(paths)) = document.get_mut("paths") {
+        for (path, method, needs) in groups.iter().flat_map(Routes::operations) {
+            // A route without a description gives a document that is not valid.
+            let item = paths.entry(path).or_insert_with(|| json!({}));
+            let item = item.as_object_mut();
+            let operation = item.map(|item| item.entry(method).or_insert(Value::Null));
+            if let Some(Value::Object(operation)) = operation {
+                operation::complete(operation, path, method, needs);
+            }
+        }
+        for item in paths.values_mut() {
+            fill(item, &stream, &examples);
+        }
     }
-    let mut collected = schemas.collected();
-    bound(&mut collected, limits);
-    json!({
-        "openapi": "3.1.1",
-        "info": {
-            "title": "Conclave",
-            "version": env!("CARGO_PKG_VERSION"),
-            "summary": "A committee of language models behind one request",
-            "description": ABOUT,
-            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
-        },
-        "servers": [{ "url": "/" }],
-        "tags": [
-            { "name": "chat", "description": "Ask the committee, or what asking would cost." },
-            { "name": "actions", "description": "Free text to one safe command." },
-            { "name": "plans", "description": "Plans of tool calls: proposed by a model, authorized by a user, executed by tools." },
-            { "name": "runs", "description": "What became of questions." },
-            { "name": "service", "description": "The service itself. No token is needed." },
-        ],
-        "paths": paths,
-        "components": {
-            "schemas": collected,
-            "parameters": {
-                "X-Request-Id": {
-                    "name": "X-Request-Id",
-                    "in": "header",
-                    "required": false,
-                    "description": "The client's own id of the request. One of 1 to 128 letters, digits, dots, dashes \
-                                    or underscores is kept beside the run; any other is ignored.",
-                    "schema": { "type": "string" },
-                },
-            },
-            "headers": headers(),
-            "securitySchemes": {
-                "bearer": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": "A token with the scope that the operation names: chat, act, tools or admin. A \
-                                    service that has no token configured listens on loopback only and asks for none.",
-                },
-            },
-        },
-    })
+    let mut schemas = schemas::all();
+    bound(&mut schemas, limits);
+    set(&mut document, "/components/schemas", Value::Object(schemas));
+    let version = json!(env!("CARGO_PKG_VERSION"));
+    set(&mut document, "/info/version", version);
+    document
 }
 
-const ABOUT: &str = "\
-Errors are problem details (RFC 9457) in `application/problem+json`; tell them apart by `type`. Every operation lists \
-the ones that it can give. A path that no route has is 404 `urn:conclave:problem:no-such-page`; a method that the path \
-does not have is 405 `urn:conclave:problem:no-such-method` with an `Allow` header.
+/// Sets a value that the file leaves open.
+fn set(document: &mut Value, place: &str, value: Value) {
+    if let Some(open) = document.pointer_mut(place) {
+        *open = value;
+    }
+}
 
-Every answer carries `X-Request-Id`: the run's id once there is a run, else the client's own id or a fresh one.";
+/// Removes a field of the document and returns it.
+fn taken(document: &mut Value, name: &str) -> Value {
+    let fields = document.as_object_mut();
+    fields
+        .and_then(|fields| fields.shift_remove(name))
+        .unwrap_or_default()
+}
 
-fn headers() -> Value {
-    let header = |about: &str, required: bool, schema: Value| json!({ "description": about, "required": required, "schema": schema });
-    let text = || json!({ "type": "string" });
-    json!({
-        "X-Request-Id": header("The run's id (a UUIDv7), or the id of the request.", true, text()),
-        "X-Conclave-Outcome": header(
-            "How the run ended. Not on a stream.",
-            false,
-            json!({ "enum": ["answered", "clarification", "heuristic"] }),
-        ),
-        "Location": header("The run, or the page.", true, json!({ "type": "string", "format": "uri-reference" })),
-        "Preference-Applied": header("The preference that was honoured.", true, json!({ "const": "respond-async" })),
-        "Retry-After": header("Seconds after which to try again.", true, json!({ "type": "integer", "minimum": 0 })),
-        "WWW-Authenticate": header("The scheme to use.", true, text()),
-    })
+/// Describes the streams in a part of the document, and gives every other body the example of its
+/// schema if it has no example.
+fn fill(part: &mut Value, stream: &Value, examples: &Value) {
+    for (name, field) in part.as_object_mut().into_iter().flatten() {
+        match name.as_str() {
+            "text/event-stream" => field.clone_from(stream),
+            "application/json" => {
+                let schema = field.pointer("/schema/$ref").and_then(Value::as_str);
+                let name = schema.and_then(|path| path.rsplit('/').next());
+                let example = name.and_then(|name| examples.get(name));
+                if let (Value::Object(content), Some(example)) = (field, example) {
+                    content.entry("example").or_insert_with(|| example.clone());
+                }
+            }
+            _ => fill(field, stream, examples),
+        }
+    }
 }
 
 /// Replaces the default limits in the schemas with the configured ones.
@@ -198,5 +162,30 @@ fn bound(schemas: &mut Map<String, Value>, limits: &Limits) {
         if let Some(value) = body.and_then(|body| body.pointer_mut(place)) {
             *value = json!(limit);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::RunState;
+
+    #[test]
+    fn the_file_names_only_kinds_of_problem_and_states_that_exist() {
+        let written: Value = serde_json::from_str(WRITTEN).unwrap();
+        let paths = written["paths"].as_object().unwrap().values();
+        for operation in paths.flat_map(|path| path.as_object().unwrap().values()) {
+            for kind in operation["x-problems"].as_array().into_iter().flatten() {
+                assert!(kind.as_str().unwrap().parse::<Kind>().is_ok(), "{kind}");
+            }
+        }
+        let parameters = &written["paths"]["/api/runs"]["get"]["parameters"];
+        let parameters = parameters.as_array().unwrap();
+        let outcome = parameters
+            .iter()
+            .find(|it| it["name"] == "outcome")
+            .unwrap();
+        let states = RunState::ALL.map(|state| state.into_str());
+        assert_eq!(outcome["schema"]["enum"], json!(states));
     }
 }

@@ -27,12 +27,9 @@ use self::failover::Failover;
 use super::database::{
     Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, migrations, millis,
 };
-use super::store::{
-    Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
-    JournalStore, Lease, LeaseState, NewRun, Owner, Restored, RunFilter,
-};
+use super::reads;
+use super::store::{BackendStore, Error, NewRun, Owner, RunFilter};
 use super::unavailable::{is_outage, is_read_only};
-use super::{Archive, Event, reads, writes};
 use crate::domain::RunId;
 
 /// Connections of one process, besides the two for notifications.
@@ -125,6 +122,7 @@ impl Database for PostgresStore {
         "0007_memory_words",
         "0008_step_diagnostics",
         "0009_packed_entries",
+        "0010_learned_words",
     );
 
     async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {
@@ -164,10 +162,6 @@ impl Database for PostgresStore {
                 return Err(error.into());
             }
         }
-    }
-
-    fn in_place(&self) -> Result<(), Error> {
-        Ok(())
     }
 
     async fn lock(connection: &mut PgConnection, run: &NewRun) -> Result<(), Failure> {
@@ -333,54 +327,7 @@ fn is_conflict(error: &sqlx::Error) -> bool {
 }
 
 #[async_trait]
-impl JournalStore for PostgresStore {
-    async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
-        writes::accept(self, run).await
-    }
-
-    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
-        writes::begin(self, run, then).await
-    }
-
-    async fn claim(
-        &self,
-        which: Claim,
-        owner: &str,
-        lease: Duration,
-        now: Timestamp,
-    ) -> Result<Option<Lease>, Error> {
-        writes::claim(self, which, owner, lease, now).await
-    }
-
-    async fn renew(
-        &self,
-        lease: &Lease,
-        duration: Duration,
-        now: Timestamp,
-    ) -> Result<LeaseState, Error> {
-        writes::renew(self, lease, duration, now).await
-    }
-
-    async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error> {
-        writes::append(self, lease, at, events).await
-    }
-
-    async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
-        writes::annotate(self, run, at, event).await
-    }
-
-    async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error> {
-        writes::cancel(self, id).await
-    }
-
-    async fn announce(&self, runs: &[RunId]) -> Result<(), Error> {
-        news::announce(&self.announcer, &self.owner, runs).await
-    }
-
-    async fn news(&self) -> Result<BoxStream<'static, RunId>, Error> {
-        news::listen(&self.options, &self.owner).await
-    }
-
+impl BackendStore for PostgresStore {
     async fn ready(&self) -> Result<(), Error> {
         let deadline = Instant::now() + failover::MAX_CHECK;
         // A connection of the pool, because that is what a run needs.
@@ -397,29 +344,13 @@ impl JournalStore for PostgresStore {
             Err(_) => Err(Error::Unavailable("it does not answer".into())),
         }
     }
-}
 
-#[async_trait]
-impl AdminStore for PostgresStore {
-    async fn archive(&self, run: RunId) -> Result<Option<Archive>, Error> {
-        reads::archive(self, run).await
+    async fn announce(&self, runs: &[RunId]) -> Result<(), Error> {
+        news::announce(&self.announcer, &self.owner, runs).await
     }
 
-    async fn restore(&self, archived: &Archive) -> Result<Restored, Error> {
-        writes::restore(self, archived).await
-    }
-
-    async fn prunable(&self, before: Timestamp) -> Result<u64, Error> {
-        reads::prunable(self, before).await
-    }
-
-    async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error> {
-        writes::prune(self, before, most).await
-    }
-
-    async fn vacuum(&self) -> Result<(), Error> {
-        // The server vacuums by itself.
-        Ok(())
+    async fn news(&self) -> Result<BoxStream<'static, RunId>, Error> {
+        news::listen(&self.options, &self.owner).await
     }
 
     async fn backup(&self, _to: &Path) -> Result<(), Error> {

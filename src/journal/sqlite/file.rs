@@ -132,21 +132,16 @@ impl DatabaseFile {
         free.is_ok_and(|free| free < MIN_FREE_BYTES)
     }
 
-    /// Records whether an acceptance failed for lack of space although the disk has space: at a
-    /// quota, or at a limit on the size of files. A full disk shows by itself when it has space
-    /// again.
+    /// Records whether a write failed for lack of space although the disk has space: at a quota, or
+    /// at a limit on the size of files. A full disk shows by itself when it has space again.
     pub fn noted<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
-        if written.is_ok() {
-            *self.no_room.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        }
-        self.noted_failure(written)
-    }
-
-    /// As [`DatabaseFile::noted`], for a write that is small: its success does not show that there is
-    /// space for a run.
-    pub fn noted_failure<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
-        if matches!(&written, Err(error) if error.is_no_room() && !self.is_disk_full()) {
-            *self.no_room.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        let mut no_room = self.no_room.lock().unwrap_or_else(PoisonError::into_inner);
+        match &written {
+            Ok(_) => *no_room = None,
+            Err(error) if error.is_no_room() && !self.is_disk_full() => {
+                *no_room = Some(Instant::now())
+            }
+            Err(_) => {}
         }
         written
     }

@@ -26,12 +26,8 @@ use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlStr, Sqlite};
 use super::database::{
     Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, migrations, millis,
 };
-use super::store::{
-    Acceptance, ActionStart, AdminStore, AfterAction, Annotated, CancelOutcome, Claim, Error,
-    JournalStore, Lease, LeaseState, NewRun, Owner, Restored, RunFilter,
-};
-use super::{Archive, Event, reads, writes};
-use crate::domain::RunId;
+use super::store::{BackendStore, Error, NewRun, Owner, RunFilter};
+use super::{reads, writes};
 use connection::WriteConnection;
 use file::DatabaseFile;
 use owners::{LockFile, Owners};
@@ -198,6 +194,7 @@ impl Database for SqliteStore {
         "0011_fewer_indexes",
         "0012_step_diagnostics",
         "0013_packed_entries",
+        "0014_learned_words",
     );
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
@@ -227,6 +224,14 @@ impl Database for SqliteStore {
 
     fn in_place(&self) -> Result<(), Error> {
         self.file.in_place()
+    }
+
+    fn has_reserve(&self) -> Result<(), Error> {
+        self.file.has_reserve()
+    }
+
+    fn noted<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
+        self.file.noted(written)
     }
 
     // The one writing connection is the lock.
@@ -329,49 +334,12 @@ impl Connection for SqliteConnection {
 }
 
 #[async_trait]
-impl JournalStore for SqliteStore {
-    async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
+impl BackendStore for SqliteStore {
+    async fn ready(&self) -> Result<(), Error> {
         self.file.in_place()?;
-        self.file.has_reserve()?;
-        self.file.noted(writes::accept(self, run).await)
-    }
-
-    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
-        self.file.in_place()?;
-        self.file.has_reserve()?;
-        self.file.noted(writes::begin(self, run, then).await)
-    }
-
-    async fn claim(
-        &self,
-        which: Claim,
-        owner: &str,
-        lease: Duration,
-        now: Timestamp,
-    ) -> Result<Option<Lease>, Error> {
-        writes::claim(self, which, owner, lease, now).await
-    }
-
-    async fn renew(
-        &self,
-        lease: &Lease,
-        duration: Duration,
-        now: Timestamp,
-    ) -> Result<LeaseState, Error> {
-        writes::renew(self, lease, duration, now).await
-    }
-
-    async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error> {
-        self.file
-            .noted(writes::append(self, lease, at, events).await)
-    }
-
-    async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
-        writes::annotate(self, run, at, event).await
-    }
-
-    async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error> {
-        writes::cancel(self, id).await
+        self.file.has_room()?;
+        let mut reader = self.reader().await?;
+        reads::schema(&mut *reader, Self::latest()).await
     }
 
     async fn release_dead(&self) -> Result<(), Error> {
@@ -385,32 +353,6 @@ impl JournalStore for SqliteStore {
             self.owners.forget(&owner);
         }
         Ok(())
-    }
-
-    async fn ready(&self) -> Result<(), Error> {
-        self.file.in_place()?;
-        self.file.has_room()?;
-        let mut reader = self.reader().await?;
-        reads::schema(&mut *reader, Self::latest()).await
-    }
-}
-
-#[async_trait]
-impl AdminStore for SqliteStore {
-    async fn archive(&self, run: RunId) -> Result<Option<Archive>, Error> {
-        reads::archive(self, run).await
-    }
-
-    async fn restore(&self, archived: &Archive) -> Result<Restored, Error> {
-        writes::restore(self, archived).await
-    }
-
-    async fn prunable(&self, before: Timestamp) -> Result<u64, Error> {
-        reads::prunable(self, before).await
-    }
-
-    async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error> {
-        writes::prune(self, before, most).await
     }
 
     async fn vacuum(&self) -> Result<(), Error> {
@@ -436,7 +378,7 @@ mod tests {
 
     use super::super::database::Columns as _;
     use super::*;
-    use crate::domain::{Mode, RunKind};
+    use crate::domain::{Mode, RunId, RunKind};
     use crate::journal::RunState;
 
     /// Returns SQLite's query plan for a list.

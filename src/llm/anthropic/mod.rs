@@ -4,19 +4,19 @@ mod request;
 mod response;
 mod stream;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use super::http::{Call, HttpClient};
-use super::provider::ProviderSpec;
+use super::http::{Call, HttpClient, header};
 use super::{ChatModel, ChatReply, ChatRequest, Error};
-use crate::domain::StructuredOutput;
+use crate::domain::{Provider, StructuredOutput};
 
 /// Client for all models of one Anthropic-compatible server.
 pub(super) struct Anthropic {
     http: HttpClient,
-    url: Url,
     structured_output: StructuredOutput,
     stream: bool,
 }
@@ -26,15 +26,15 @@ impl Anthropic {
     ///
     /// # Errors
     /// As [`HttpClient::new`].
-    pub fn new(spec: &ProviderSpec) -> Result<Anthropic, Error> {
+    pub fn new(provider: &Provider, connect_timeout: Duration) -> Result<Anthropic, Error> {
         let name = HeaderName::from_static;
         let version = HeaderValue::from_static("2023-06-01");
         let fixed = HeaderMap::from_iter([(name("anthropic-version"), version)]);
+        let key = (name("x-api-key"), "");
         Ok(Anthropic {
-            http: HttpClient::new(spec, (name("x-api-key"), ""), fixed)?,
-            url: endpoint(&spec.base_url),
-            structured_output: spec.structured_output,
-            stream: spec.stream,
+            http: HttpClient::new(provider, connect_timeout, key, fixed, endpoint)?,
+            structured_output: provider.structured_output,
+            stream: provider.stream,
         })
     }
 }
@@ -44,15 +44,13 @@ impl ChatModel for Anthropic {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let body = request::to_wire(request, self.structured_output, self.stream);
         let call = Call {
-            url: &self.url,
             key: &request.key,
             body: &body,
             timeout: request.timeout,
             max_bytes: request.max_body_bytes(),
         };
-        let answer = self.http.post::<_, stream::Streamed>(call).await?;
-        let request_id = answer.header("request-id");
-        Ok(response::from_wire(answer.body, request_id))
+        let (headers, answer) = self.http.post::<_, stream::Streamed>(call).await?;
+        Ok(response::from_wire(answer, header(&headers, "request-id")))
     }
 }
 

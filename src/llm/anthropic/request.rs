@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::domain::{Effort, StructuredOutput};
 use crate::llm::schema_prompt::{ABOUT_TOOL, with_instruction};
@@ -9,7 +10,7 @@ use crate::llm::system_text::WireText;
 use crate::llm::{ChatRequest, Message, Part};
 
 /// The body of a call. It borrows the texts and the finished schema from the request.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Body<'a> {
     model: &'a str,
     max_tokens: u32,
@@ -17,9 +18,9 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<[Tool<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<ToolChoice<'a>>,
+    tool_choice: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<Thinking>,
+    thinking: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,19 +58,6 @@ struct Tool<'a> {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ToolChoice<'a> {
-    Tool { name: &'a str },
-    Auto,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Thinking {
-    Disabled,
-}
-
-#[derive(Debug, Default, Serialize)]
 struct OutputConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<Format<'a>>,
@@ -88,14 +76,8 @@ enum Format<'a> {
 enum SystemBlock<'a> {
     Text {
         text: WireText<'a>,
-        cache_control: CacheControl,
+        cache_control: Value,
     },
-}
-
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum CacheControl {
-    Ephemeral,
 }
 
 /// Builds the body of the call. Pure.
@@ -105,59 +87,53 @@ pub(super) fn to_wire(
     stream: bool,
 ) -> Body<'_> {
     let settings = request.settings;
-    let mut instructed = None;
-    let (mut tools, mut tool_choice) = (None, None);
-    let mut output = OutputConfig::default();
-    if let Some(schema) = &request.schema {
-        let (name, text) = (schema.name.as_str(), schema.value.for_vendor());
-        let takes_tool = match structured_output {
-            StructuredOutput::Auto | StructuredOutput::Native | StructuredOutput::Tool => true,
-            StructuredOutput::JsonObject | StructuredOutput::None => false,
-        };
-        let is_native = match structured_output {
-            StructuredOutput::Native => true,
-            StructuredOutput::Auto => settings.structured_output,
-            StructuredOutput::Tool | StructuredOutput::JsonObject | StructuredOutput::None => false,
-        };
-        if is_native {
-            output.format = Some(Format::JsonSchema { schema: text });
-        } else if takes_tool {
-            tools = Some([Tool {
-                name,
-                description: ABOUT_TOOL,
-                input_schema: text,
-            }]);
-            tool_choice = Some(if settings.forced_tool {
-                ToolChoice::Tool { name }
-            } else {
-                ToolChoice::Auto
-            });
-        }
-        let is_enforced = is_native || takes_tool && settings.forced_tool;
-        if !is_enforced {
-            instructed = Some(with_instruction(&request.system, &schema.value));
-        }
-    }
-    output.effort = settings.effort.filter(|effort| *effort != Effort::None);
-    let is_output_set = output.format.is_some() || output.effort.is_some();
-    Body {
+    let mut body = Body {
         model: &request.model,
         max_tokens: request.max_tokens,
         messages: request.messages.iter().map(turn).collect(),
-        tools,
-        tool_choice,
-        thinking: (settings.effort == Some(Effort::None)).then_some(Thinking::Disabled),
-        output_config: is_output_set.then_some(output),
-        system: WireText::of(&request.system, instructed).map(|text| {
-            let cache_control = CacheControl::Ephemeral;
-            [SystemBlock::Text {
-                text,
-                cache_control,
-            }]
-        }),
+        thinking: (settings.effort == Some(Effort::None)).then(|| json!({ "type": "disabled" })),
         temperature: settings.temperature,
         stream: stream.then_some(true),
+        ..Body::default()
+    };
+    let mut output = OutputConfig {
+        format: None,
+        effort: settings.effort.filter(|effort| *effort != Effort::None),
+    };
+    let mut is_enforced = true;
+    if let Some(schema) = &request.schema {
+        let (name, text) = (schema.name.as_str(), schema.value.for_vendor());
+        match (structured_output, settings.structured_output) {
+            (StructuredOutput::Native, _) | (StructuredOutput::Auto, true) => {
+                output.format = Some(Format::JsonSchema { schema: text });
+            }
+            (StructuredOutput::Tool, _) | (StructuredOutput::Auto, false) => {
+                is_enforced = settings.forced_tool;
+                body.tools = Some([Tool {
+                    name,
+                    description: ABOUT_TOOL,
+                    input_schema: text,
+                }]);
+                body.tool_choice = Some(match is_enforced {
+                    true => json!({ "type": "tool", "name": name }),
+                    false => json!({ "type": "auto" }),
+                });
+            }
+            (StructuredOutput::JsonObject | StructuredOutput::None, _) => is_enforced = false,
+        }
     }
+    let schema = request.schema.as_ref().filter(|_| !is_enforced);
+    let instructed = schema.map(|schema| with_instruction(&request.system, &schema.value));
+    body.system = WireText::of(&request.system, instructed).map(|text| {
+        let cache_control = json!({ "type": "ephemeral" });
+        [SystemBlock::Text {
+            text,
+            cache_control,
+        }]
+    });
+    let is_output_set = output.format.is_some() || output.effort.is_some();
+    body.output_config = is_output_set.then_some(output);
+    body
 }
 
 fn turn(message: &Message) -> Turn<'_> {
@@ -180,8 +156,6 @@ fn turn(message: &Message) -> Turn<'_> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
     use crate::domain::Settings;
     use crate::llm::{Author, Image, Schema};

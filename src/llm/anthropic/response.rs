@@ -32,23 +32,21 @@ pub(super) enum Content {
 }
 
 /// Converts an answer. Pure. `request_id` is the `request-id` header.
-pub(super) fn from_wire(response: Response, request_id: Option<String>) -> ChatReply {
-    let input = response.content.iter().find_map(|block| match block {
-        // The input of a stream that was cut off is not valid JSON. It is kept as text.
-        Content::ToolUse {
-            input: Value::String(text),
-        } => Some(text.clone()),
-        Content::ToolUse { input } => Some(input.to_string()),
-        Content::Text { .. } | Content::Other => None,
-    });
-    let text = || {
-        response.content.iter().filter_map(|block| match block {
-            Content::Text { text } => Some(text.as_str()),
-            Content::ToolUse { .. } | Content::Other => None,
-        })
-    };
+pub(super) fn from_wire(response: Response, request_id: Option<&str>) -> ChatReply {
+    let (mut text, mut input) = (String::new(), None);
+    for block in response.content {
+        match block {
+            Content::Text { text: more } => text.push_str(&more),
+            // The input of a stream that was cut off is not valid JSON. It is kept as text.
+            Content::ToolUse {
+                input: Value::String(cut),
+            } => input = input.or(Some(cut)),
+            Content::ToolUse { input: value } => input = input.or_else(|| Some(value.to_string())),
+            Content::Other => {}
+        }
+    }
     ChatReply {
-        text: input.unwrap_or_else(|| text().collect()),
+        text: input.unwrap_or(text),
         stop: match response.stop_reason.as_deref() {
             Some("end_turn" | "stop_sequence" | "tool_use") => CallStop::End,
             Some("max_tokens" | "model_context_window_exceeded") => CallStop::MaxTokens,
@@ -57,7 +55,7 @@ pub(super) fn from_wire(response: Response, request_id: Option<String>) -> ChatR
         },
         usage: read_usage(&response.usage),
         model: response.model,
-        provider_request_id: request_id.or(response.id),
+        provider_request_id: request_id.map(str::to_owned).or(response.id),
     }
 }
 
@@ -68,10 +66,7 @@ fn read_usage(value: &Value) -> Option<BilledTokens> {
         cache_read: usage::optional(value, "cache_read_input_tokens")?,
         cache_write: usage::optional(value, "cache_creation_input_tokens")?,
         output: usage::required(value, "output_tokens")?,
-        thinking: match value.get("output_tokens_details") {
-            None | Some(Value::Null) => 0,
-            Some(details) => usage::optional(details, "thinking_tokens")?,
-        },
+        thinking: usage::detail(value, "output_tokens_details", "thinking_tokens")?,
     })
 }
 
@@ -84,7 +79,7 @@ mod tests {
     fn read(cassette: &str) -> ChatReply {
         let path = format!("tests/cassettes/anthropic_{cassette}.json");
         let text = std::fs::read_to_string(path).unwrap();
-        from_wire(serde_json::from_str(&text).unwrap(), Some("req_1".into()))
+        from_wire(serde_json::from_str(&text).unwrap(), Some("req_1"))
     }
 
     #[test]

@@ -94,7 +94,7 @@ pub(super) struct Streamed {
 impl Collect for Streamed {
     type Reply = Response;
 
-    fn take(&mut self, _name: &str, data: &str) -> Result<bool, String> {
+    fn take(&mut self, data: &str) -> Result<bool, String> {
         match wire_json::read(data.as_bytes())
             .map_err(|error| format!("an event of the stream cannot be read: {error}"))?
         {

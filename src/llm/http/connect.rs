@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use http_body_util::Full;
 use hyper::Uri;
 use hyper::body::Bytes;
-use hyper::header::{HeaderValue, PROXY_AUTHORIZATION};
+use hyper::header::HeaderValue;
 use hyper::http::Extensions;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -43,68 +43,44 @@ const MAX_IDLE: Duration = Duration::from_secs(90);
 /// read no further.
 const MAX_READ_AHEAD: usize = 64 * 1024;
 
-/// The connections to a provider.
-pub(super) struct Route {
-    pub client: PooledClient,
-    /// Header for requests that a proxy forwards, which are those to an `http` address.
-    pub proxy_authorization: Option<HeaderValue>,
-}
-
-/// Prepares the connections to `base`, through `proxy` if given.
+/// Prepares the connections to `base`, through `proxy` if given. Also returns the
+/// `Proxy-Authorization` of requests that a proxy forwards, which are those to an `http` address.
 ///
 /// # Errors
 /// A sentence: there are no root certificates for an `https` address, or the proxy address is
 /// invalid.
-pub(super) fn route(base: &Uri, proxy: Option<&str>, timeout: Duration) -> Result<Route, String> {
-    let needs_tls = [Some(base.to_string()), proxy.map(str::to_owned)]
-        .iter()
-        .flatten()
-        .any(|uri| is_https(uri));
-    let tls = tls_config(needs_tls)?;
+pub(super) fn route(
+    base: &Uri,
+    proxy: Option<&str>,
+    timeout: Duration,
+) -> Result<(PooledClient, Option<HeaderValue>), String> {
+    let tls = tls_config(is_https(&base.to_string()) || proxy.is_some_and(is_https))?;
     let direct = https(&tls, tcp());
-    let intercept = match proxy {
-        None => None,
-        // The matcher takes user and password from the address, as curl does.
-        Some(proxy) => Some(
-            Matcher::builder()
-                .all(proxy)
-                .build()
-                .intercept(base)
-                .ok_or("the proxy of the config has no address that can be used")?,
-        ),
-    };
-    let authorization = intercept
-        .as_ref()
-        .and_then(|proxy| proxy.basic_auth().cloned());
-    let means = match intercept {
-        None => Means::Direct(direct),
-        Some(proxy) if base.scheme_str() == Some("https") => {
+    // The matcher takes user and password from the address, as curl does.
+    let intercept = proxy.map(|proxy| Matcher::builder().all(proxy).build().intercept(base));
+    let unusable = "the proxy of the config has no address that can be used";
+    let (means, proxy_authorization) = match intercept {
+        None => (Means::Direct(direct), None),
+        Some(None) => return Err(unusable.to_owned()),
+        Some(Some(proxy)) if base.scheme_str() == Some("https") => {
             let mut tunnel = Tunnel::new(proxy.uri().clone(), direct);
-            if let Some(authorization) = &authorization {
+            if let Some(authorization) = proxy.basic_auth() {
                 tunnel = tunnel.with_auth(authorization.clone());
             }
-            Means::Tunnel(https(&tls, tunnel))
+            (Means::Tunnel(https(&tls, tunnel)), None)
         }
-        Some(proxy) => Means::Forward(direct, proxy.uri().clone()),
-    };
-    let proxy_authorization = if matches!(means, Means::Forward(..)) {
-        authorization
-    } else {
-        None
+        Some(Some(proxy)) => {
+            let means = Means::Forward(direct, proxy.uri().clone());
+            (means, proxy.basic_auth().cloned())
+        }
     };
     let client = Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(MAX_IDLE)
         .http1_max_buf_size(MAX_READ_AHEAD)
         .build(Connector { means, timeout });
-    Ok(Route {
-        client,
-        proxy_authorization,
-    })
+    Ok((client, proxy_authorization))
 }
-
-/// The header for a forwarding proxy.
-pub(super) const FORWARD_AUTHORIZATION: hyper::header::HeaderName = PROXY_AUTHORIZATION;
 
 fn is_https(uri: &str) -> bool {
     uri.get(..6)
@@ -168,16 +144,10 @@ impl Service<Uri> for Connector {
         let Connector { means, timeout } = self.clone();
         Box::pin(async move {
             let stream = async {
-                Ok::<Stream, Failure>(match means {
-                    Means::Direct(mut connector) => {
-                        Stream::new(connector.call(target).await?, false)
-                    }
-                    Means::Tunnel(mut connector) => {
-                        Stream::new(connector.call(target).await?, false)
-                    }
-                    Means::Forward(mut connector, proxy) => {
-                        Stream::new(connector.call(proxy).await?, true)
-                    }
+                Ok::<_, Failure>(match means {
+                    Means::Direct(mut to) => Stream::new(to.call(target).await?, false),
+                    Means::Tunnel(mut to) => Stream::new(to.call(target).await?, false),
+                    Means::Forward(mut to, proxy) => Stream::new(to.call(proxy).await?, true),
                 })
             };
             tokio::time::timeout(timeout, stream)

@@ -13,7 +13,8 @@ use base64::Engine as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION,
+    USER_AGENT,
 };
 use hyper::{Request, Response, Uri};
 use hyper_util::client::legacy::connect::capture_connection;
@@ -22,9 +23,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::provider::ProviderSpec;
+use super::error_body::Rejection;
 use super::sse::StreamReader;
 use super::{Error, error_body, wire_json};
+use crate::domain::Provider;
 
 /// Maximum size of a stream as a multiple of the whole body's size, since a stream wraps every few
 /// bytes into an event.
@@ -44,6 +46,9 @@ const BODY_BYTES: usize = 16 * 1024;
 /// A client for all calls to one provider.
 pub(super) struct HttpClient {
     provider: String,
+    /// The address of all calls, without user and password. They are sent in a header, and hyper
+    /// logs addresses.
+    url: Url,
     client: connect::PooledClient,
     headers: HeaderMap,
     key: Option<SecretString>,
@@ -56,7 +61,6 @@ pub(super) type KeyHeader = (HeaderName, &'static str);
 
 /// The parameters of one call.
 pub(super) struct Call<'a, B> {
-    pub url: &'a Url,
     /// Sent as `Idempotency-Key`.
     pub key: &'a str,
     pub body: &'a B,
@@ -65,28 +69,18 @@ pub(super) struct Call<'a, B> {
     pub max_bytes: usize,
 }
 
-/// A 2xx answer, parsed from a JSON body or assembled from a stream of events.
-pub(super) struct Answer<R> {
-    headers: HeaderMap,
-    pub body: R,
-}
-
-impl<R> Answer<R> {
-    pub fn header(&self, name: &str) -> Option<String> {
-        let value = self.headers.get(name)?;
-        value.to_str().ok().map(str::to_owned)
-    }
-}
+/// A 2xx answer, parsed from a JSON body or assembled from a stream of events, with its headers.
+type Answer<R> = (HeaderMap, R);
 
 /// Assembles a reply from the events of a stream.
 pub(super) trait Collect: Default {
     type Reply: DeserializeOwned;
 
-    /// Adds one event. Returns true after the last one.
+    /// Adds the data of one event. Returns true after the last one.
     ///
     /// # Errors
     /// The provider's error in the middle of the stream, or why the event cannot be parsed.
-    fn take(&mut self, name: &str, data: &str) -> Result<bool, String>;
+    fn take(&mut self, data: &str) -> Result<bool, String>;
 
     /// Returns the reply, or `None` if the stream ended too early.
     fn finish(self) -> Option<Self::Reply>;
@@ -99,42 +93,43 @@ impl HttpClient {
     /// [`Error::Connect`] if no client can be built: there are no root certificates for an `https`
     /// address, or a key contains characters that no header allows.
     pub fn new(
-        spec: &ProviderSpec,
+        provider: &Provider,
+        connect_timeout: Duration,
         key_header: KeyHeader,
         fixed_headers: HeaderMap,
+        endpoint: fn(&Url) -> Url,
     ) -> Result<HttpClient, Error> {
         // An empty environment variable counts as no key.
-        let key = spec.api_key.clone();
+        let key = provider.api_key.clone();
         let key = key.filter(|key| !key.expose_secret().trim().is_empty());
         let fault = |detail: String| Error::Connect {
-            provider: spec.name.clone(),
+            provider: provider.name.clone(),
             detail,
         };
         // Fails only if a crypto provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut headers = headers(spec, key.as_ref(), key_header, fixed_headers).map_err(fault)?;
-        let base: Uri = spec
-            .base_url
+        let base = provider.base_url.clone();
+        let base = base.ok_or_else(|| fault("it has no address".to_owned()))?;
+        let mut headers =
+            headers(provider, &base, key.as_ref(), key_header, fixed_headers).map_err(fault)?;
+        let uri: Uri = base
             .as_str()
             .parse()
             .map_err(|error| fault(format!("the address cannot be used: {error}")))?;
-        let proxy = spec.proxy.as_ref().map(ExposeSecret::expose_secret);
-        let route = connect::route(&base, proxy, spec.connect_timeout).map_err(fault)?;
-        if let Some(value) = route.proxy_authorization {
-            headers.insert(connect::FORWARD_AUTHORIZATION, value);
+        let proxy = provider.proxy.as_ref().map(ExposeSecret::expose_secret);
+        let route = connect::route(&uri, proxy, connect_timeout);
+        let (client, proxy_authorization) = route.map_err(fault)?;
+        if let Some(value) = proxy_authorization {
+            headers.insert(PROXY_AUTHORIZATION, value);
         }
         Ok(HttpClient {
-            provider: spec.name.clone(),
-            client: route.client,
+            provider: provider.name.clone(),
+            url: without_password(endpoint(&base)),
+            client,
             headers,
             key,
             stall: STALL,
         })
-    }
-
-    /// The provider's name in errors.
-    pub fn provider(&self) -> &str {
-        &self.provider
     }
 
     /// Posts the body and reads the answer, whole or streamed.
@@ -163,13 +158,8 @@ impl HttpClient {
     ) -> Result<Answer<C::Reply>, Error> {
         let (head, mut body) = self.send(&call).await?.into_parts();
         if head.status.is_success() && is_stream(&head.headers) {
-            let body = self
-                .collect::<C>(body, call.timeout, call.max_bytes)
-                .await?;
-            return Ok(Answer {
-                headers: head.headers,
-                body,
-            });
+            let collected = self.collect::<C>(body, call.timeout, call.max_bytes);
+            return Ok((head.headers, collected.await?));
         }
         let mut bytes = Vec::new();
         while let Some(piece) = next(&mut body).await {
@@ -180,22 +170,19 @@ impl HttpClient {
                 Ok(chunk) => bytes.extend_from_slice(&chunk),
                 // The body of an error is optional; its status is enough.
                 Err(_) if !head.status.is_success() => break,
-                Err(error) => return Err(self.broken(&error)),
+                Err(error) => return Err(self.broken(&chain(&error))),
             }
         }
         let headers = head.headers;
         if !head.status.is_success() {
             let refusal = error_body::read(head.status.as_u16(), &headers, &bytes);
-            return Err(refusal.into_error(&self.provider, |text| self.clean(text)));
+            return Err(self.rejected(refusal));
         }
         let body = wire_json::read(&bytes).map_err(|error| {
-            let kind = headers
-                .get(CONTENT_TYPE)
-                .and_then(|value| value.to_str().ok())
-                .unwrap_or("no content type");
+            let kind = header(&headers, CONTENT_TYPE.as_str()).unwrap_or("no content type");
             self.unreadable(&format!("{error} ({} bytes, {kind})", bytes.len()))
         })?;
-        Ok(Answer { headers, body })
+        Ok((headers, body))
     }
 
     /// Sends the request and waits for the head of the answer.
@@ -207,7 +194,7 @@ impl HttpClient {
         };
         let mut body = Vec::with_capacity(BODY_BYTES);
         serde_json::to_writer(&mut body, call.body).map_err(|error| unfit(error.to_string()))?;
-        let mut request = Request::post(without_password(call.url).as_str())
+        let mut request = Request::post(self.url.as_str())
             .body(Full::new(Bytes::from(body)))
             .map_err(|error| unfit(error.to_string()))?;
         request.headers_mut().extend(self.headers.clone());
@@ -218,15 +205,14 @@ impl HttpClient {
         tokio::select! {
             // A flood also ends the connection. `biased` makes the error name the flood.
             biased;
-            () = flooded.notified() => Err(Error::Broken {
-                provider: provider(),
-                detail: format!("more than {MAX_INTERIM_RESPONSES} interim responses (1xx) before the answer"),
-            }),
+            () = flooded.notified() => Err(self.broken(&format!(
+                "more than {MAX_INTERIM_RESPONSES} interim responses (1xx) before the answer"
+            ))),
             response = self.client.request(request) => response.map_err(|error| {
                 if error.is_connect() {
                     return Error::Connect { provider: provider(), detail: self.clean(&chain(&error)) };
                 }
-                self.broken(&error)
+                self.broken(&chain(&error))
             }),
         }
     }
@@ -238,10 +224,6 @@ impl HttpClient {
         timeout: Duration,
         max_bytes: usize,
     ) -> Result<C::Reply, Error> {
-        let broke = |detail: &str| Error::Broken {
-            provider: self.provider.clone(),
-            detail: self.clean(detail),
-        };
         let (mut reader, mut reply, mut read, mut begun) =
             (StreamReader::default(), C::default(), 0, false);
         loop {
@@ -254,9 +236,9 @@ impl HttpClient {
             let piece = match tokio::time::timeout(patience, next(&mut body)).await {
                 Err(_) => {
                     let seconds = patience.as_secs_f64();
-                    return Err(broke(&format!("the stream fell silent for {seconds:.1} s")));
+                    return Err(self.broken(&format!("the stream fell silent for {seconds:.1} s")));
                 }
-                Ok(Some(Err(error))) => return Err(self.broken(&error)),
+                Ok(Some(Err(error))) => return Err(self.broken(&chain(&error))),
                 Ok(None) => break,
                 Ok(Some(Ok(piece))) => piece,
             };
@@ -271,7 +253,7 @@ impl HttpClient {
                 begun = true;
                 // The detail is the provider's own text: for the journal, and never for clients.
                 if reply
-                    .take(&event.name, &event.data)
+                    .take(&event.data)
                     .map_err(|detail| self.unreadable(&detail))?
                 {
                     return reply
@@ -282,7 +264,12 @@ impl HttpClient {
         }
         reply
             .finish()
-            .ok_or_else(|| broke("the stream ended early"))
+            .ok_or_else(|| self.broken("the stream ended early"))
+    }
+
+    /// Returns the error for a call that the provider refused.
+    pub fn rejected(&self, rejection: Rejection) -> Error {
+        rejection.into_error(&self.provider, |text| self.clean(text))
     }
 
     /// Returns the error for a 2xx answer that is not as documented.
@@ -294,22 +281,19 @@ impl HttpClient {
     }
 
     /// Returns the text as one short line, without anything that looks like a key.
-    pub fn clean(&self, text: &str) -> String {
+    fn clean(&self, text: &str) -> String {
         error_body::clean(text, self.key.as_ref())
     }
 
-    fn broken(&self, error: &dyn std::error::Error) -> Error {
+    fn broken(&self, detail: &str) -> Error {
         Error::Broken {
             provider: self.provider.clone(),
-            detail: self.clean(&chain(error)),
+            detail: self.clean(detail),
         }
     }
 }
 
-/// Returns the address without user and password. They are sent in a header, and hyper logs
-/// addresses.
-fn without_password(url: &Url) -> Url {
-    let mut url = url.clone();
+fn without_password(mut url: Url) -> Url {
     // Fails only for addresses without a host, which have no user or password.
     let _ = url.set_username("");
     let _ = url.set_password(None);
@@ -371,7 +355,7 @@ pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, St
         .read(stream.as_bytes())
         .map_err(|error| error.to_string())?
     {
-        if reply.take(&event.name, &event.data)? {
+        if reply.take(&event.data)? {
             break;
         }
     }
@@ -381,13 +365,14 @@ pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, St
 /// Returns the headers of every request. `fixed` are those that the API requires; those of the
 /// config, such as a gateway's own key, override them.
 fn headers(
-    spec: &ProviderSpec,
+    provider: &Provider,
+    base: &Url,
     key: Option<&SecretString>,
     (name, prefix): KeyHeader,
     fixed: HeaderMap,
 ) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
-    headers.extend(basic_authorization(&spec.base_url).map(|value| (AUTHORIZATION, value)));
+    headers.extend(basic_authorization(base).map(|value| (AUTHORIZATION, value)));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     headers.insert(
@@ -395,7 +380,7 @@ fn headers(
         HeaderValue::from_static(concat!("conclave/", env!("CARGO_PKG_VERSION"))),
     );
     headers.extend(fixed);
-    for (name, value) in &spec.headers {
+    for (name, value) in &provider.headers {
         let (Ok(name), Ok(mut value)) = (
             name.parse::<HeaderName>(),
             HeaderValue::from_str(value.expose_secret()),
@@ -414,27 +399,26 @@ fn headers(
     Ok(headers)
 }
 
+/// Returns the text of a header.
+pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
 fn is_stream(headers: &HeaderMap) -> bool {
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    kind.split(';')
-        .next()
-        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+    let kind = header(headers, CONTENT_TYPE.as_str()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case("text/event-stream")
 }
 
 /// Returns an error's text with its causes, because hyper puts the details there.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.contains(&next) {
+    let causes = std::iter::successors(error.source(), |&error| error.source());
+    for cause in causes.map(ToString::to_string) {
+        if !text.contains(&cause) {
             text.push_str(": ");
-            text.push_str(&next);
+            text.push_str(&cause);
         }
-        cause = error.source();
     }
     text
 }

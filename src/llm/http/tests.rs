@@ -8,43 +8,48 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use url::Url;
 
 use super::{Call, Collect, HttpClient};
-use crate::domain::{BilledTokens, StructuredOutput};
+use crate::domain::{BilledTokens, Provider, ProviderKind, StructuredOutput};
 use crate::llm::{
-    CallStop, ChatModel, ChatReply, ChatRequest, Error, ProviderKind, ProviderSpec, Registry,
-    Retry, Schema,
+    BreakerSettings, CallStop, ChatModel, ChatReply, ChatRequest, Error, Registry, Retry, Schema,
 };
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 const KEY: &str = "sk-test-0123456789abcdef";
 
-fn spec(base: &str) -> ProviderSpec {
-    ProviderSpec {
+fn provider(base: &str) -> Provider {
+    Provider {
         name: "upstream".into(),
-        kind: ProviderKind::OpenAi,
-        base_url: base.parse().unwrap(),
+        kind: ProviderKind::Openai,
+        base_url: base.parse().ok(),
         api_key: None,
         max_concurrent: 2,
-        connect_timeout: Duration::from_secs(2),
         structured_output: StructuredOutput::Auto,
         stream: false,
         headers: vec![],
         proxy: None,
+        secrets: vec![],
+        threads: None,
     }
 }
 
 fn model(base: &str, kind: ProviderKind, api_key: Option<&str>) -> Arc<dyn ChatModel> {
-    let spec = ProviderSpec {
+    let provider = Provider {
         kind,
         api_key: api_key.map(Into::into),
-        ..spec(base)
+        ..provider(base)
     };
-    Registry::new([spec]).unwrap().model("upstream").unwrap()
+    let registry = Registry::new([&provider], CONNECT_TIMEOUT, BreakerSettings::default());
+    registry.unwrap().model("upstream").unwrap()
 }
 
-fn client(spec: &ProviderSpec) -> HttpClient {
+fn client(provider: &Provider) -> HttpClient {
     let key = (hyper::header::AUTHORIZATION, "Bearer ");
-    HttpClient::new(spec, key, hyper::HeaderMap::new()).unwrap()
+    let fixed = hyper::HeaderMap::new();
+    HttpClient::new(provider, CONNECT_TIMEOUT, key, fixed, Url::clone).unwrap()
 }
 
 fn request() -> ChatRequest {
@@ -142,7 +147,7 @@ async fn openai_answers_with_and_without_a_key() {
     for key in [Some(KEY), None, Some(" ")] {
         let cassette = include_str!("../../../tests/cassettes/openai_structured.json");
         let (base, server) = answering(OK, cassette);
-        let reply = model(&base, ProviderKind::OpenAi, key)
+        let reply = model(&base, ProviderKind::Openai, key)
             .chat(&request())
             .await
             .unwrap();
@@ -211,7 +216,7 @@ async fn no_answer_in_time_is_a_timeout() {
         timeout: after,
         ..request()
     };
-    let error = model(&base, ProviderKind::OpenAi, None)
+    let error = model(&base, ProviderKind::Openai, None)
         .chat(&request)
         .await
         .unwrap_err();
@@ -297,7 +302,7 @@ async fn a_flood_of_interim_responses_ends_the_call_and_the_connection() {
         }
         sent
     });
-    let error = model(&base, ProviderKind::OpenAi, None)
+    let error = model(&base, ProviderKind::Openai, None)
         .chat(&request())
         .await
         .unwrap_err();
@@ -326,7 +331,7 @@ async fn an_answer_after_a_few_interim_responses_is_read() {
     );
     let bytes = [head.into_bytes(), answer.to_vec()].concat().leak();
     let base = raw(bytes, Then::KeepOpen);
-    model(&base, ProviderKind::OpenAi, None)
+    model(&base, ProviderKind::Openai, None)
         .chat(&request())
         .await
         .unwrap();
@@ -338,10 +343,9 @@ fn is_client_hello(bytes: &[u8]) -> bool {
 }
 
 /// Posts an empty object.
-async fn post(http: &HttpClient, url: &str) -> Result<(), Error> {
-    let (url, body) = (url.parse().unwrap(), json!({}));
+async fn post(http: &HttpClient) -> Result<(), Error> {
+    let body = json!({});
     let call = Call {
-        url: &url,
         key: "run/solver/1",
         body: &body,
         timeout: Duration::from_secs(30),
@@ -377,16 +381,16 @@ async fn an_https_address_is_spoken_to_in_tls_with_and_without_a_proxy() {
         assert!(is_client_hello(buffer.get(..read).unwrap()));
     });
     let direct = format!("https://{address}");
-    let error = post(&client(&spec(&direct)), &direct).await.unwrap_err();
+    let error = post(&client(&provider(&direct))).await.unwrap_err();
     assert!(matches!(error, Error::Connect { .. }), "{error:?}");
 
     let target = "https://model.invalid";
     let proxy = Some(format!("http://me:secret@{address}").into());
-    let http = client(&ProviderSpec {
+    let http = client(&Provider {
         proxy,
-        ..spec(target)
+        ..provider(target)
     });
-    let error = post(&http, target).await.unwrap_err();
+    let error = post(&http).await.unwrap_err();
     assert!(
         matches!(error, Error::Connect { .. }) && !format!("{error:?}").contains("secret"),
         "{error:?}"
@@ -402,7 +406,7 @@ async fn a_password_of_the_address_goes_into_a_header() {
     let ok = include_str!("../../../tests/cassettes/openai_structured.json");
     let (base, server) = answering(OK, ok);
     let base = base.replacen("http://", "http://me:sec%20ret@", 1);
-    model(&base, ProviderKind::OpenAi, None)
+    model(&base, ProviderKind::Openai, None)
         .chat(&request())
         .await
         .unwrap();
@@ -421,7 +425,7 @@ async fn a_closed_port_is_unreachable() {
         .unwrap()
         .port();
     let base = format!("http://127.0.0.1:{port}");
-    let error = model(&base, ProviderKind::OpenAi, None)
+    let error = model(&base, ProviderKind::Openai, None)
         .chat(&request())
         .await
         .unwrap_err();
@@ -470,7 +474,7 @@ struct Never;
 impl Collect for Never {
     type Reply = Value;
 
-    fn take(&mut self, _: &str, _: &str) -> Result<bool, String> {
+    fn take(&mut self, _: &str) -> Result<bool, String> {
         Ok(false)
     }
 
@@ -498,9 +502,9 @@ async fn a_stream_that_falls_silent_is_given_up_long_before_the_call_is() {
     };
     let http = HttpClient {
         stall: Duration::from_millis(100),
-        ..client(&spec(base_url.as_str()))
+        ..client(&provider(base_url.as_str()))
     };
-    let (answer, ()) = tokio::join!(post(&http, base_url.as_str()), silent);
+    let (answer, ()) = tokio::join!(post(&http), silent);
     let error = answer.err().unwrap();
     assert!(
         error.may_be_billed()
@@ -560,7 +564,7 @@ fn demanding() -> (String, JoinHandle<Vec<Value>>) {
 #[tokio::test]
 async fn what_a_server_does_not_support_is_left_out_and_not_sent_again() {
     let (base, server) = demanding();
-    let model = model(&base, ProviderKind::OpenAi, Some(KEY));
+    let model = model(&base, ProviderKind::Openai, Some(KEY));
     let schema = json!({ "type": "object", "properties": { "answer": { "type": "string" } } });
     let request = ChatRequest {
         schema: Some(Schema {

@@ -12,15 +12,14 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 use tokio::time::Instant;
 use url::Url;
 
-use super::http::{Call, HttpClient};
-use super::provider::ProviderSpec;
+use super::http::{Call, HttpClient, header};
 use super::{ChatModel, ChatReply, ChatRequest, Error};
-use unsupported::{Learned, Unsupported};
+use crate::domain::Provider;
+use unsupported::{Learned, Parameter, Unsupported, unsupported_by};
 
 /// Client for all models of one OpenAI-compatible server.
 pub(super) struct OpenAi {
     http: HttpClient,
-    url: Url,
     dialect: request::Dialect,
     learned: Learned,
 }
@@ -30,11 +29,12 @@ impl OpenAi {
     ///
     /// # Errors
     /// As [`HttpClient::new`].
-    pub fn new(spec: &ProviderSpec) -> Result<OpenAi, Error> {
+    pub fn new(provider: &Provider, connect_timeout: Duration) -> Result<OpenAi, Error> {
+        let key = (AUTHORIZATION, "Bearer ");
+        let fixed = HeaderMap::new();
         Ok(OpenAi {
-            http: HttpClient::new(spec, (AUTHORIZATION, "Bearer "), HeaderMap::new())?,
-            url: endpoint(&spec.base_url),
-            dialect: request::Dialect::of(spec),
+            http: HttpClient::new(provider, connect_timeout, key, fixed, endpoint)?,
+            dialect: request::Dialect::of(provider),
             learned: Learned::default(),
         })
     }
@@ -46,31 +46,28 @@ impl ChatModel for OpenAi {
     /// without it, within the same time. No provider bills for such a rejection.
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let until = Instant::now() + request.timeout;
-        let known = self.learned.of(&request.model);
+        let mut not = self.learned.of(&request.model);
         let usual = (request.key.as_str(), request.timeout);
-        let first = match self.attempt(request, usual, known).await {
+        let first = match self.attempt(request, usual, &not).await {
             Err(error) if error.is_about_the_body() => error,
             done => return done,
         };
-        let mut said = first.said().unwrap_or_default().to_owned();
-        let (mut tried, mut rejected) = (known, 0);
-        while let Some(next) = self.after(request, tried, &said) {
-            tried = next;
+        let (mut last, mut rejected) = (first.clone(), 0);
+        while let Some(parameter) = self.unsupported(request, &not, &last) {
+            not.insert(parameter);
             rejected += 1;
             // Another body needs another key.
             let key = format!("{}+{rejected}", request.key);
             let left = until.saturating_duration_since(Instant::now());
-            match self.attempt(request, (&key, left), tried).await {
+            match self.attempt(request, (&key, left), &not).await {
+                Err(error) if error.is_about_the_body() => last = error,
                 Ok(reply) => {
                     let model = &request.model;
-                    tracing::warn!(model, unsupported = ?tried, "the server does not support every parameter");
-                    self.learned.keep(model, tried);
+                    tracing::warn!(model, unsupported = ?not, "the server does not support every parameter");
+                    self.learned.keep(model, not);
                     return Ok(reply);
                 }
-                Err(error) if error.is_about_the_body() => {
-                    said = error.said().unwrap_or_default().to_owned();
-                }
-                Err(error) => return Err(error),
+                failed => return failed,
             }
         }
         Err(first)
@@ -82,29 +79,32 @@ impl OpenAi {
         &self,
         request: &ChatRequest,
         (key, timeout): (&str, Duration),
-        not: Unsupported,
+        not: &Unsupported,
     ) -> Result<ChatReply, Error> {
         let body = request::to_wire(request, self.dialect, not);
         let call = Call {
-            url: &self.url,
             key,
             body: &body,
             timeout,
             max_bytes: request.max_body_bytes(),
         };
-        let answer = self.http.post::<_, stream::Streamed>(call).await?;
-        let request_id = answer.header("x-request-id");
-        response::from_wire(answer.body, request_id).map_err(|fault| match fault {
-            response::Fault::Rejected(rejection) => {
-                rejection.into_error(self.http.provider(), |text| self.http.clean(text))
-            }
-            response::Fault::NoChoice => self.http.unreadable("no choices in the reply"),
+        let (headers, answer) = self.http.post::<_, stream::Streamed>(call).await?;
+        let reply = response::from_wire(answer, header(&headers, "x-request-id"));
+        reply.map_err(|rejection| match rejection {
+            Some(rejection) => self.http.rejected(rejection),
+            None => self.http.unreadable("no choices in the reply"),
         })
     }
 
-    fn after(&self, request: &ChatRequest, not: Unsupported, said: &str) -> Option<Unsupported> {
+    /// Returns a parameter of the rejected request that the server does not support.
+    fn unsupported(
+        &self,
+        request: &ChatRequest,
+        not: &Unsupported,
+        rejection: &Error,
+    ) -> Option<Parameter> {
         let body = serde_json::to_value(request::to_wire(request, self.dialect, not)).ok()?;
-        not.after(&body, said)
+        unsupported_by(not, &body, rejection.said()?)
     }
 }
 

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use url::Url;
 
-use super::unsupported::Unsupported;
-use crate::domain::{Effort, StructuredOutput};
-use crate::llm::provider::ProviderSpec;
+use super::unsupported::{Parameter, Unsupported};
+use crate::domain::{Effort, Provider, StructuredOutput};
 use crate::llm::schema_prompt::{ABOUT_TOOL, with_instruction};
 use crate::llm::system_text::WireText;
 use crate::llm::{ChatRequest, Message, Part};
@@ -33,22 +34,23 @@ pub(super) enum Server {
 }
 
 impl Dialect {
-    pub fn of(spec: &ProviderSpec) -> Dialect {
-        let server = match (spec.name.as_str(), spec.base_url.host_str()) {
+    pub fn of(provider: &Provider) -> Dialect {
+        let host = provider.base_url.as_ref().and_then(Url::host_str);
+        let server = match (provider.name.as_str(), host) {
             ("openrouter", _) | (_, Some("openrouter.ai")) => Server::OpenRouter,
             ("openai" | "xai", _) | (_, Some("api.openai.com" | "api.x.ai")) => Server::Vendor,
             _ => Server::Compatible,
         };
         Dialect {
             server,
-            structured_output: spec.structured_output,
-            stream: spec.stream,
+            structured_output: provider.structured_output,
+            stream: provider.stream,
         }
     }
 }
 
 /// The body of a call. It borrows the texts and the finished schema from the request.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Body<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +58,7 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<[Tool<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Tool<'a>>,
+    tool_choice: Option<Value>,
     messages: Vec<Turn<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
@@ -67,11 +69,11 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<Effort>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    provider: Option<Routing>,
+    provider: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stream_options: Option<StreamOptions>,
+    stream_options: Option<Value>,
 }
 
 #[derive(Debug, Serialize)]
@@ -88,22 +90,18 @@ struct NamedSchema<'a> {
     schema: &'a RawValue,
 }
 
-/// A tool, or the choice of one.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Tool<'a> {
     Function { function: Function<'a> },
 }
 
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Serialize)]
 struct Function<'a> {
     name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    strict: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parameters: Option<&'a RawValue>,
+    description: &'static str,
+    strict: bool,
+    parameters: &'a RawValue,
 }
 
 #[derive(Debug, Serialize)]
@@ -131,122 +129,81 @@ struct ImageUrl {
     url: String,
 }
 
-#[derive(Debug, Serialize)]
-struct Routing {
-    require_parameters: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-/// Where the body has the schema.
-#[derive(Default)]
-struct Structure<'a> {
-    response_format: Option<ResponseFormat<'a>>,
-    tools: Option<[Tool<'a>; 1]>,
-    tool_choice: Option<Tool<'a>>,
-    /// The system text, if it states the schema.
-    system: Option<String>,
-}
-
-fn structure(request: &ChatRequest, dialect: Dialect) -> Structure<'_> {
-    let settings = request.settings;
-    let Some(schema) = &request.schema else {
-        return Structure::default();
-    };
-    let (name, text) = (schema.name.as_str(), schema.value.for_vendor());
-    match dialect.structured_output {
-        StructuredOutput::Native | StructuredOutput::Auto if settings.structured_output => {
-            let json_schema = NamedSchema {
-                name,
-                strict: true,
-                schema: text,
-            };
-            Structure {
-                response_format: Some(ResponseFormat::JsonSchema { json_schema }),
-                ..Structure::default()
-            }
-        }
-        StructuredOutput::Tool if settings.forced_tool => {
-            let chosen = Function {
-                name,
-                description: None,
-                strict: None,
-                parameters: None,
-            };
-            let offered = Function {
-                description: Some(ABOUT_TOOL),
-                strict: Some(true),
-                parameters: Some(text),
-                ..chosen
-            };
-            Structure {
-                tools: Some([Tool::Function { function: offered }]),
-                tool_choice: Some(Tool::Function { function: chosen }),
-                ..Structure::default()
-            }
-        }
-        // GPT models since 5.6 accept tools only while they do not think, and some accept none.
-        StructuredOutput::Auto
-        | StructuredOutput::Native
-        | StructuredOutput::Tool
-        | StructuredOutput::JsonObject
-        | StructuredOutput::None => Structure {
-            response_format: (dialect.structured_output == StructuredOutput::JsonObject)
-                .then_some(ResponseFormat::JsonObject),
-            system: Some(with_instruction(&request.system, &schema.value)),
-            ..Structure::default()
-        },
-    }
-}
-
 /// Builds the body of the call. Pure.
-pub(super) fn to_wire(request: &ChatRequest, mut dialect: Dialect, not: Unsupported) -> Body<'_> {
-    if not.schema {
-        dialect.structured_output = StructuredOutput::None;
-    }
+pub(super) fn to_wire<'a>(
+    request: &'a ChatRequest,
+    dialect: Dialect,
+    not: &Unsupported,
+) -> Body<'a> {
     let settings = request.settings;
-    let Structure {
-        response_format,
-        tools,
-        tool_choice,
-        system,
-    } = structure(request, dialect);
-    let system = WireText::of(&request.system, system).map(|text| Turn {
-        role: "system",
-        content: Content::Text(text),
-    });
-    let has_new_name = (dialect.server == Server::Vendor) != not.limit_name;
-    let (max_tokens, max_completion_tokens) = match has_new_name {
-        false => (Some(request.max_tokens), None),
-        true => (None, Some(request.max_tokens)),
-    };
-    Body {
+    let takes = |parameter| !not.contains(&parameter);
+    let limit = Some(request.max_tokens);
+    let has_new_name = (dialect.server == Server::Vendor) == takes(Parameter::LimitName);
+    let mut body = Body {
         model: &request.model,
-        response_format,
-        tools,
-        tool_choice,
-        messages: system
-            .into_iter()
-            .chain(request.messages.iter().map(turn))
-            .collect(),
-        max_tokens,
-        max_completion_tokens,
-        temperature: settings.temperature.filter(|_| !not.temperature),
-        reasoning_effort: settings.effort.filter(|_| !not.effort),
+        max_tokens: limit.filter(|_| !has_new_name),
+        max_completion_tokens: limit.filter(|_| has_new_name),
+        temperature: settings
+            .temperature
+            .filter(|_| takes(Parameter::Temperature)),
+        reasoning_effort: settings.effort.filter(|_| takes(Parameter::Effort)),
         // Only hosts that support every parameter. Others silently ignore the schema.
-        provider: (dialect.server == Server::OpenRouter).then_some(Routing {
-            require_parameters: true,
-        }),
+        provider: (dialect.server == Server::OpenRouter)
+            .then(|| json!({ "require_parameters": true })),
         stream: dialect.stream.then_some(true),
         // Without this option a stream reports no usage, and the call would be settled at its
         // reservation.
-        stream_options: (dialect.stream && !not.stream_usage).then_some(StreamOptions {
-            include_usage: true,
-        }),
+        stream_options: (dialect.stream && takes(Parameter::StreamUsage))
+            .then(|| json!({ "include_usage": true })),
+        ..Body::default()
+    };
+    let form = match takes(Parameter::Schema) {
+        true => dialect.structured_output,
+        false => StructuredOutput::None,
+    };
+    let mut instructed = None;
+    if let Some(schema) = &request.schema {
+        let (name, text) = (schema.name.as_str(), schema.value.for_vendor());
+        match form {
+            StructuredOutput::Native | StructuredOutput::Auto if settings.structured_output => {
+                body.response_format = Some(ResponseFormat::JsonSchema {
+                    json_schema: NamedSchema {
+                        name,
+                        strict: true,
+                        schema: text,
+                    },
+                });
+            }
+            StructuredOutput::Tool if settings.forced_tool => {
+                let function = Function {
+                    name,
+                    description: ABOUT_TOOL,
+                    strict: true,
+                    parameters: text,
+                };
+                body.tools = Some([Tool::Function { function }]);
+                body.tool_choice =
+                    Some(json!({ "type": "function", "function": { "name": name } }));
+            }
+            // GPT models since 5.6 accept tools only while they do not think, and some accept none.
+            StructuredOutput::Auto
+            | StructuredOutput::Native
+            | StructuredOutput::Tool
+            | StructuredOutput::JsonObject
+            | StructuredOutput::None => {
+                body.response_format =
+                    (form == StructuredOutput::JsonObject).then_some(ResponseFormat::JsonObject);
+                instructed = Some(with_instruction(&request.system, &schema.value));
+            }
+        }
     }
+    let system = WireText::of(&request.system, instructed).map(|text| Turn {
+        role: "system",
+        content: Content::Text(text),
+    });
+    body.messages.extend(system);
+    body.messages.extend(request.messages.iter().map(turn));
+    body
 }
 
 fn turn(message: &Message) -> Turn<'_> {
@@ -280,8 +237,6 @@ fn piece(part: &Part) -> Piece<'_> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
     use crate::domain::Settings;
     use crate::llm::{Author, Image, Schema};
@@ -318,7 +273,7 @@ mod tests {
     }
 
     fn sent(request: &ChatRequest, dialect: Dialect) -> Value {
-        serde_json::to_value(to_wire(request, dialect, Unsupported::default())).unwrap()
+        serde_json::to_value(to_wire(request, dialect, &Unsupported::default())).unwrap()
     }
 
     fn schema() -> Value {

@@ -48,25 +48,19 @@ pub(super) struct Called {
     pub arguments: Value,
 }
 
-/// A status 200 without a reply.
-#[derive(Debug, PartialEq)]
-pub(super) enum Fault {
-    /// An error of the upstream provider, sent with status 200.
-    Rejected(Rejection),
-    NoChoice,
-}
-
 /// Converts an answer. Pure. `request_id` is the `x-request-id` header.
+///
+/// # Errors
+/// A status 200 without a reply: the error of the upstream provider, if it says one.
 pub(super) fn from_wire(
     response: Response,
-    request_id: Option<String>,
-) -> Result<ChatReply, Fault> {
+    request_id: Option<&str>,
+) -> Result<ChatReply, Option<Rejection>> {
     let Some(choice) = response.choices.into_iter().next() else {
         let code = response.error.get("code").and_then(Value::as_u64);
         let code = code.and_then(|code| u16::try_from(code).ok());
         let wrapped = json!({ "error": response.error });
-        let rejection = error_body::from_body(code.unwrap_or(502), &wrapped);
-        return Err(rejection.map_or(Fault::NoChoice, Fault::Rejected));
+        return Err(error_body::from_body(code.unwrap_or(502), &wrapped));
     };
     let refusal = choice.message.refusal.as_deref();
     let refused = refusal.is_some_and(|refusal| !refusal.is_empty());
@@ -82,7 +76,7 @@ pub(super) fn from_wire(
         stop,
         usage: read_usage(&response.usage),
         model: response.model,
-        provider_request_id: request_id.or(response.id),
+        provider_request_id: request_id.map(str::to_owned).or(response.id),
     })
 }
 
@@ -117,19 +111,16 @@ fn read_usage(value: &Value) -> Option<BilledTokens> {
     let prompt = usage::required(value, "prompt_tokens")?;
     let completion = usage::required(value, "completion_tokens")?;
     let total = usage::optional(value, "total_tokens")?;
-    let detail = |of: &str, name: &str| match value.get(of) {
-        None | Some(Value::Null) => Some(0),
-        Some(details) => usage::optional(details, name),
-    };
-    let cache_read = detail("prompt_tokens_details", "cached_tokens")?;
-    let cache_write = detail("prompt_tokens_details", "cache_write_tokens")?;
+    let cache_read = usage::detail(value, "prompt_tokens_details", "cached_tokens")?;
+    let cache_write = usage::detail(value, "prompt_tokens_details", "cache_write_tokens")?;
+    let thinking = usage::detail(value, "completion_tokens_details", "reasoning_tokens")?;
     let output = completion.max(total.saturating_sub(prompt));
     Some(BilledTokens {
         input: prompt.checked_sub(cache_read)?.checked_sub(cache_write)?,
         cache_read,
         cache_write,
         output,
-        thinking: detail("completion_tokens_details", "reasoning_tokens")?.min(output),
+        thinking: thinking.min(output),
     })
 }
 
@@ -137,7 +128,7 @@ fn read_usage(value: &Value) -> Option<BilledTokens> {
 mod tests {
     use super::*;
 
-    fn read(cassette: &str) -> Result<ChatReply, Fault> {
+    fn read(cassette: &str) -> Result<ChatReply, Option<Rejection>> {
         let path = format!("tests/cassettes/{cassette}.json");
         let text = std::fs::read_to_string(path).unwrap();
         from_wire(serde_json::from_str(&text).unwrap(), None)
@@ -214,13 +205,13 @@ mod tests {
 
     #[test]
     fn an_error_inside_a_200_is_a_status() {
-        let Err(Fault::Rejected(rejection)) = read("openrouter_error") else {
+        let Err(Some(rejection)) = read("openrouter_error") else {
             panic!("no rejection")
         };
         let error = rejection.into_error("openrouter", str::to_owned);
         let is_status = matches!(error, crate::llm::Error::Status { status: 429, .. });
         assert!(is_status, "{error:?}");
         let empty = from_wire(serde_json::from_str("{}").unwrap(), None);
-        assert_eq!(empty, Err(Fault::NoChoice));
+        assert_eq!(empty, Err(None));
     }
 }

@@ -67,7 +67,7 @@ pub(super) struct Streamed {
 impl Collect for Streamed {
     type Reply = Response;
 
-    fn take(&mut self, _name: &str, data: &str) -> Result<bool, String> {
+    fn take(&mut self, data: &str) -> Result<bool, String> {
         if data.trim() == DONE {
             return Ok(true);
         }

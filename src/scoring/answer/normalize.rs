@@ -53,8 +53,9 @@ impl Answer {
     /// g" and "500 kg".
     pub fn excludes(&self, other: &Answer) -> bool {
         match (self, other) {
+            // "3" and "3000" may both be a "3.000".
             (Answer::Number(a), Answer::Number(b)) => {
-                a.is_measured() && b.is_measured() && !a.same(b)
+                a.differs(b) || a.is_measured() && b.is_measured() && !a.same(b)
             }
             (Answer::Words(a), Answer::Words(b)) => a.excludes(b),
             _ => false,
@@ -82,7 +83,7 @@ impl Answer {
     /// with the first member of a group.
     pub fn same(&self, other: &Answer) -> bool {
         match (self, other) {
-            // "C" and "option C"
+            // "C", "c" and "option C"
             (Answer::Choice(letter), Answer::Words(phrase))
             | (Answer::Words(phrase), Answer::Choice(letter)) => phrase.is_choice(*letter),
             (Answer::Number(a), Answer::Number(b)) => a.same(b),

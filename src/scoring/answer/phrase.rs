@@ -266,11 +266,11 @@ impl Phrase {
         symbols.is_some_and(|(a, b)| a != b && !is_careless(a) && !is_careless(b))
     }
 
-    /// True if the phrase is a word and this letter: "option C".
+    /// True if the phrase is this letter, perhaps behind a word: "c", "option C".
     pub fn is_choice(&self, letter: char) -> bool {
         let letter = letter.to_string();
         !self.denied()
-            && matches!(self.words.as_slice(), [_, last] if last.eq_ignore_ascii_case(&letter))
+            && matches!(self.words.as_slice(), [last] | [_, last] if last.eq_ignore_ascii_case(&letter))
     }
 
     /// Notes which of its words a request has: they may be left out beside a number.

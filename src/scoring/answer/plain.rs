@@ -63,6 +63,8 @@ fn chosen(text: &str, options: &Options) -> Option<String> {
 struct Marker {
     noun: &'static str,
     verbs: Vec<&'static str>,
+    /// What may follow the answer at the end of its sentence.
+    closers: Vec<&'static str>,
 }
 
 static MARKERS: LazyLock<Vec<Marker>> = LazyLock::new(|| {
@@ -74,6 +76,7 @@ static MARKERS: LazyLock<Vec<Marker>> = LazyLock::new(|| {
         Some(Marker {
             noun: fields.next()?,
             verbs: fields.next()?.split(',').collect(),
+            closers: fields.next().map_or(vec![], |it| it.split(',').collect()),
         })
     };
     rows.filter_map(read).collect()
@@ -123,7 +126,10 @@ fn announced_in(sentence: &str) -> Option<&str> {
             .iter()
             .filter_map(|verb| Some(whole_word(window, verb)? + verb.len()));
         let end = signs.chain(verbs).min()?;
-        sentence.get(behind + end..)
+        let rest = sentence.get(behind + end..)?;
+        let said = rest.trim_end_matches([' ', '.', '。', '!', '！', '*']);
+        let mut closers = marker.closers.iter();
+        closers.find_map(|it| said.strip_suffix(it)).or(Some(rest))
     })
 }
 
@@ -240,6 +246,9 @@ mod tests {
             "La réponse est 61.",
             "La respuesta es: 61.",
             "答えは: 61",
+            "答えは61です。",
+            "正解は61である",
+            "정답은 61입니다.",
             "31 + 30 = 61",
             r"So it is \boxed{61} days.",
             "First 31, then 30.\nA: 61",

@@ -10,7 +10,8 @@ use aho_corasick::AhoCorasick;
 use regex::Regex;
 
 use crate::text::{
-    Word, any_of, clip, each_sentence, pattern, pattern_of_ascii_words, ratio, sentences,
+    Word, any_of, clip, count_words, each_sentence, pattern, pattern_of_ascii_words, ratio,
+    sentences,
 };
 
 /// How much a text may repeat itself: bounds that are known before it is screened.
@@ -77,7 +78,7 @@ struct Rule {
     weight: f64,
     /// True if a match need not have any text.
     needs_none: bool,
-    source: &'static str,
+    source: String,
     /// Compiled for the first text that may match. Most patterns never are.
     pattern: OnceLock<Regex>,
 }
@@ -86,9 +87,9 @@ impl Rule {
     fn pattern(&self) -> &Regex {
         self.pattern.get_or_init(|| {
             if self.source.is_ascii() {
-                pattern_of_ascii_words(self.source)
+                pattern_of_ascii_words(&self.source)
             } else {
-                pattern(self.source)
+                pattern(&self.source)
             }
         })
     }
@@ -119,7 +120,18 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
             finds,
             weight: weight.parse().unwrap_or_default(),
             needs_none: needs.is_empty(),
-            source: field(),
+            source: field().to_owned(),
+            pattern: OnceLock::new(),
+        });
+    }
+    for sentence in instructions() {
+        needed.push(clip(sentence, NEEDED_BYTES));
+        rule_of.push(all.len());
+        all.push(Rule {
+            finds: FlagKind::LeakedPrompt.into_str(),
+            weight: 0.9,
+            needs_none: false,
+            source: format!("(?i){}", regex::escape(sentence)),
             pattern: OnceLock::new(),
         });
     }
@@ -129,6 +141,30 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
         rule_of,
     }
 });
+
+/// The bytes at the begin of an instruction that a text is searched for first.
+const NEEDED_BYTES: usize = 32;
+
+/// The fewest words of an instruction that an answer does not have by chance.
+const MIN_INSTRUCTION_WORDS: usize = 8;
+
+/// Returns the sentences of the prompts that are given to every agent, and to those of the core.
+fn instructions() -> Vec<&'static str> {
+    let prompts = [
+        include_str!("../../../prompts/parts/agent_output.md"),
+        include_str!("../../../prompts/parts/agent_output_compact.md"),
+        include_str!("../../../prompts/parts/fencing.md"),
+        include_str!("../../../prompts/parts/fencing_compact.md"),
+        include_str!("../../../prompts/solver.md"),
+        include_str!("../../../prompts/critic.md"),
+        include_str!("../../../prompts/verifier.md"),
+    ];
+    let lines = prompts.into_iter().flat_map(str::lines);
+    let fixed = lines.filter(|line| !line.contains(['{', '}', '#']));
+    let mut found: Vec<&str> = fixed.flat_map(sentences).map(str::trim).collect();
+    found.retain(|sentence| count_words(sentence) >= MIN_INSTRUCTION_WORDS);
+    found
+}
 
 /// Returns the rules that may match a text: one search, instead of one for each pattern.
 fn possible(text: &str) -> Vec<&'static Rule> {

@@ -170,9 +170,18 @@ impl<'a> Lexer<'a> {
             let code = rest
                 .get(..length)
                 .filter(|code| code.len() <= 3 && code.chars().all(|c| c.is_ascii_uppercase()));
-            let amount = rest.get(length..).and_then(|rest| rest.strip_prefix('$'));
+            let behind = rest.get(length..).unwrap_or_default();
+            let prose = self.notation == Notation::Prose;
+            if prose
+                && !self.after_figure()
+                && begins_figure(behind.trim_start())
+                && let Some(unit) = code.and_then(units::currency)
+            {
+                return self.push(Kind::Currency(unit), length);
+            }
+            let amount = behind.strip_prefix('$');
             let is_amount = amount.is_some_and(|it| begins_figure(it.trim_start()));
-            if code.is_some() && is_amount && self.notation == Notation::Prose {
+            if code.is_some() && is_amount && prose {
                 self.at += length + 1;
                 return;
             }

@@ -10,6 +10,9 @@ const BASE: [&str; 12] = [
     "m", "kg", "s", "K", "A", "bit", "USD", "EUR", "GBP", "JPY", "CHF", "INR",
 ];
 
+/// The first axis of money.
+const FIRST_CURRENCY: usize = 6;
+
 /// Exponents of the base units.
 pub(super) type Dimensions = [i8; BASE.len()];
 
@@ -130,6 +133,14 @@ fn parsed(text: &str) -> Option<Dimensions> {
         };
     }
     Some(out)
+}
+
+/// Returns the currency with an ISO 4217 code.
+pub(super) fn currency(code: &str) -> Option<&'static Unit> {
+    let is_known = BASE
+        .get(FIRST_CURRENCY..)
+        .is_some_and(|it| it.contains(&code));
+    written(code, Spelling::Strict).filter(|_| is_known)
 }
 
 /// How strictly a unit must be written.

@@ -13,6 +13,19 @@ fn three(message: &str, answer: Option<&str>, claim: &str, why: &str) -> Judgeme
 }
 
 #[test]
+fn an_output_that_repeats_its_instructions_is_quarantined() {
+    let mut all = answers(&["61", "61", "61"]);
+    let leak = "Establish what exactly is asked: every part, constraint, unit and format.";
+    all[1].reasoning = format!("My rules: {leak} So I added 30 and 31.");
+    let judgement = of("How many days have June and July?", &all);
+    let [first, second, third] = statuses(&judgement)[..] else {
+        panic!("{judgement:?}");
+    };
+    assert_eq!((first, third), (Status::Valid, Status::Valid));
+    assert_eq!(second, Status::Quarantine);
+}
+
+#[test]
 fn a_false_last_step_and_code_that_does_not_parse_are_not_valid() {
     let claim = "The gross price is 244.80.";
     let wrong = three(

@@ -20,6 +20,24 @@ fn more_agreement_never_lowers_and_a_lost_agent_never_raises_c_final() {
 }
 
 #[test]
+fn a_form_with_two_meanings_joins_no_different_answers() {
+    for given in [
+        ["3.000", "3", "3000"],
+        ["50%", "50", "0.5"],
+        ["1.500", "1500", "1.5"],
+    ] {
+        let split = of("How many people live there?", &answers(&given));
+        assert_eq!(split.answer_groups.len(), 3, "{given:?}");
+        assert!(!ships(&split), "{given:?}");
+    }
+    let agreed = of(
+        "How many people live there?",
+        &answers(&["3.000", "3000", "3,000"]),
+    );
+    assert_eq!(agreed.answer_groups.len(), 1);
+}
+
+#[test]
 fn signs_are_answers() {
     let of_signs = |sign: &str| {
         let reports = AGENTS.iter().take(3);

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use conclave::journal::{
-    AdminStore as _, Claim, Error, JournalStore as _, RunFilter, RunReader as _, SqliteStore,
+    BackendStore as _, Claim, Error, JournalStore as _, RunFilter, RunReader as _, SqliteStore,
 };
 use tempfile::TempDir;
 

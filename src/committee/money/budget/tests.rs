@@ -65,11 +65,8 @@ fn fit_of(
         passes: 1,
         scope: *scope,
     };
-    let check = WantedCheck {
-        sizes: checks.iter().map(size).collect(),
-        cost: &cost,
-    };
-    fit(agents, synthesis, &check, Usd::from_dollars(cap))
+    let sizes: Vec<CheckSize> = checks.iter().map(size).collect();
+    fit(agents, synthesis, (&sizes, &cost), Usd::from_dollars(cap))
 }
 
 #[test]

@@ -66,7 +66,8 @@ fn finished(agent: Agent, id: &str, text: &str) -> Event {
     };
     let report = AgentReport {
         units: vec![unit],
-        ..AgentReport::empty(agent)
+        agent: agent.to_string(),
+        ..AgentReport::default()
     };
     let outcome = json!({ "type": "answered", "report": report, "obtained": "clean",
                           "truncated": false, "notes": [], "tokens": 1 });

@@ -1,7 +1,7 @@
 //! What is cut from a main answer and what stays.
 
 use super::*;
-use crate::domain::{Agent, AgentReport, Unit};
+use crate::domain::{AgentReport, Unit};
 
 /// Returns the main answer to a request, and the number of corrections.
 fn read(text: &str, request: &str) -> (String, usize) {
@@ -86,7 +86,7 @@ fn references_to_discarded_units_are_cut_and_open_code_is_closed() {
     };
     let report = AgentReport {
         units: vec![unit],
-        ..AgentReport::empty(Agent::Critic)
+        ..AgentReport::default()
     };
     let discarded = Redactor::new([("critic", Some(&report))]);
     let text = "It is 4 [critic:u1], see solver:u2 and critic:vim.\n\n```sh\nmake";

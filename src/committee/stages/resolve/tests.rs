@@ -19,7 +19,7 @@ fn earlier() -> AgentReport {
             unit("u2", "March has 30 days.", &[Tag::Key, Tag::Memory]),
             unit("u3", "2025 is no leap year.", &[Tag::Given]),
         ],
-        ..AgentReport::empty(Agent::Critic)
+        ..AgentReport::default()
     }
 }
 

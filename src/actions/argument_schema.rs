@@ -4,24 +4,22 @@ use serde_json::{Value, json};
 
 /// Returns the names of the types that a schema allows.
 pub(super) fn types(schema: &Value) -> Vec<&str> {
-    match schema.get("type") {
-        Some(Value::String(name)) => vec![name.as_str()],
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+    match &schema["type"] {
+        Value::String(name) => vec![name.as_str()],
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
         _ => entries(schema, "anyOf").flat_map(types).collect(),
     }
 }
 
 /// Returns the elements of an array in a schema.
 fn entries<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
-    let array = schema.get(key).and_then(Value::as_array);
-    array.into_iter().flatten()
+    schema[key].as_array().into_iter().flatten()
 }
 
 /// Returns true for a list or an object.
 pub(super) fn is_composed(schema: &Value) -> bool {
-    types(schema)
-        .iter()
-        .any(|name| matches!(*name, "object" | "array"))
+    let is_composed = |name: &&str| matches!(*name, "object" | "array");
+    types(schema).iter().any(is_composed)
 }
 
 /// Returns the allowed words of a value.
@@ -29,9 +27,8 @@ pub(super) fn choices(schema: &Value) -> Vec<String> {
     let constants = entries(schema, "oneOf").filter_map(|s| s.get("const"));
     let words = entries(schema, "enum").chain(constants);
     let words = words.filter_map(Value::as_str).map(str::to_owned);
-    words
-        .chain(entries(schema, "anyOf").flat_map(choices))
-        .collect()
+    let inner = entries(schema, "anyOf").flat_map(choices);
+    words.chain(inner).collect()
 }
 
 /// Returns what a value of this schema is, for people.
@@ -40,30 +37,26 @@ pub(super) fn expected(schema: &Value) -> String {
     if !words.is_empty() {
         return format!("one of {}", words.join(", "));
     }
-    let names: Vec<&str> = types(schema)
-        .into_iter()
-        .filter_map(|name| match name {
-            "integer" => Some("a whole number"),
-            "number" => Some("a number"),
-            "boolean" => Some("true or false"),
-            "string" => Some("a text"),
-            "array" => Some("a list"),
-            "object" => Some("an object"),
-            _ => None,
-        })
-        .collect();
-    if names.is_empty() {
-        "of another type".to_owned()
-    } else {
-        names.join(" or ")
+    let name = |name: &str| match name {
+        "integer" => Some("a whole number"),
+        "number" => Some("a number"),
+        "boolean" => Some("true or false"),
+        "string" => Some("a text"),
+        "array" => Some("a list"),
+        "object" => Some("an object"),
+        _ => None,
+    };
+    let names: Vec<&str> = types(schema).into_iter().filter_map(name).collect();
+    match names.is_empty() {
+        true => "of another type".to_owned(),
+        false => names.join(" or "),
     }
 }
 
 /// Returns a schema that also allows `null`.
 pub(super) fn nullable(schema: Value) -> Value {
-    if types(&schema).contains(&"null") {
-        schema
-    } else {
-        json!({ "anyOf": [schema, { "type": "null" }] })
+    match types(&schema).contains(&"null") {
+        true => schema,
+        false => json!({ "anyOf": [schema, { "type": "null" }] }),
     }
 }

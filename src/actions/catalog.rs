@@ -6,64 +6,52 @@ use conclave_lenient_json::strict;
 use serde_json::{Map, Value, json};
 
 use super::argument_schema::{choices, is_composed, nullable, types};
-use super::commands::{Command, registry};
+use super::commands::{Command, REGISTRY, schema_of};
 use crate::domain::CommandName;
 
 /// Returns the allowed commands with their arguments, for a model.
 pub fn for_model(allowed: &BTreeSet<CommandName>) -> String {
-    let commands: Vec<Value> = registry()
-        .iter()
-        .filter(|command| allowed.contains(&command.name))
-        .map(|command| {
-            let arguments: Map<String, Value> =
-                simple_arguments(command).into_iter().map(|(k, v)| (k, short(&v))).collect();
-            json!({ "action": command.name, "does": command.help, "args": arguments, "examples": command.examples })
-        })
-        .collect();
-    commands
-        .iter()
-        .map(Value::to_string)
-        .collect::<Vec<_>>()
-        .join("\n")
+    let commands = REGISTRY.iter();
+    let commands = commands.filter(|command| allowed.contains(&command.name));
+    let line = |command: &Command| {
+        let arguments = simple_arguments(command).into_iter();
+        let arguments: Map<_, _> = arguments.map(|(k, v)| (k, short(&v))).collect();
+        let line = json!({ "action": command.name, "does": command.help, "args": arguments, "examples": command.examples });
+        line.to_string()
+    };
+    commands.map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the arguments that are plain values. A model proposes no composed ones.
 pub fn simple_arguments(command: &Command) -> Vec<(String, Value)> {
-    let schema = strict::inlined(&(command.schema)());
-    let properties = schema
-        .get("properties")
-        .and_then(Value::as_object)
+    let schema = &strict::inlined(&schema_of(command.name));
+    let properties = schema["properties"]
+        .as_object()
         .cloned()
         .unwrap_or_default();
+    let properties = properties.into_iter();
     properties
-        .into_iter()
         .filter(|(_, schema)| !is_composed(schema))
         .collect()
 }
 
 fn short(schema: &Value) -> Value {
     let words = choices(schema);
-    let about = schema
-        .get("description")
-        .and_then(Value::as_str)
-        .unwrap_or("");
-    let what = if words.is_empty() {
-        types(schema).join("|")
-    } else {
-        words.join("|")
+    let what = match words.is_empty() {
+        true => types(schema).join("|"),
+        false => words.join("|"),
     };
-    json!(if about.is_empty() {
-        what
-    } else {
-        format!("{what}: {about}")
-    })
+    match schema["description"].as_str().unwrap_or_default() {
+        "" => json!(what),
+        about => json!(format!("{what}: {about}")),
+    }
 }
 
 /// Returns the schema of all arguments of all commands in one object, each nullable.
 pub fn merged_arguments() -> Value {
     let mut properties = Map::new();
-    for command in registry() {
-        for (name, schema) in simple_arguments(&command) {
+    for command in REGISTRY.iter() {
+        for (name, schema) in simple_arguments(command) {
             properties.entry(name).or_insert_with(|| nullable(schema));
         }
     }
@@ -73,13 +61,10 @@ pub fn merged_arguments() -> Value {
 /// Returns the registry as text for a terminal.
 pub fn for_people() -> String {
     let mut text = String::new();
-    for command in registry() {
-        text.push_str(&format!(
-            "{:<14} {}\n",
-            command.name.into_str(),
-            command.help
-        ));
-        for example in command.examples {
+    for command in REGISTRY.iter() {
+        let (name, help) = (command.name.into_str(), command.help);
+        text.push_str(&format!("{name:<14} {help}\n"));
+        for example in &command.examples {
             text.push_str(&format!("{:<14}   {example}\n", ""));
         }
     }
@@ -91,10 +76,10 @@ pub fn for_programs() -> Value {
     let command = |command: &Command| {
         json!({
             "name": command.name, "help": command.help, "permission": command.permission.into_str(), "effect": command.reach,
-            "examples": command.examples, "arguments": (command.schema)(),
+            "examples": command.examples, "arguments": schema_of(command.name),
         })
     };
-    json!(registry().iter().map(command).collect::<Vec<_>>())
+    json!(REGISTRY.iter().map(command).collect::<Vec<_>>())
 }
 
 /// Returns the registration for Discord (`PUT /applications/ID/commands`): `/act` with free text,
@@ -104,26 +89,16 @@ pub fn for_discord() -> Value {
     let mut all = vec![
         json!({ "type": 1, "name": "act", "description": "Say what you want to do.", "options": text }),
     ];
-    for command in registry() {
-        let (top, sub) = command
-            .name
-            .into_str()
-            .split_once('.')
-            .unwrap_or((command.name.into_str(), ""));
-        let named = |name: &str| json!({ "type": 1, "name": name, "description": command.help, "options": discord_options(&command) });
-        if sub.is_empty() {
-            all.push(named(top));
+    for command in REGISTRY.iter() {
+        let name = command.name.into_str();
+        let named = |name: &str| json!({ "type": 1, "name": name, "description": command.help, "options": discord_options(command) });
+        let Some((top, sub)) = name.split_once('.') else {
+            all.push(named(name));
             continue;
-        }
-        match all
-            .iter_mut()
-            .find(|known| known.get("name") == Some(&json!(top)))
-        {
-            Some(known) => {
-                if let Some(options) = known.get_mut("options").and_then(Value::as_array_mut) {
-                    options.push(named(sub));
-                }
-            }
+        };
+        let known = all.iter_mut().find(|known| known["name"] == top);
+        match known.and_then(|known| known["options"].as_array_mut()) {
+            Some(options) => options.push(named(sub)),
             None => {
                 all.push(json!({ "type": 1, "name": top, "description": format!("Your {top}."), "options": [named(sub)] }));
             }
@@ -134,14 +109,13 @@ pub fn for_discord() -> Value {
 
 /// Returns the options of a command. Discord requires that the required ones come first.
 fn discord_options(command: &Command) -> Vec<Value> {
-    let schema = (command.schema)();
-    let required = schema.get("required").and_then(Value::as_array);
-    let required = required.map_or(&[] as &[Value], Vec::as_slice);
-    let mut options: Vec<Value> = simple_arguments(command)
-        .into_iter()
+    let schema = &schema_of(command.name);
+    let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+    let arguments = simple_arguments(command).into_iter();
+    let mut options: Vec<Value> = arguments
         .map(|(name, schema)| discord_option(&name, &schema, required))
         .collect();
-    options.sort_by_key(|option| option.get("required") != Some(&json!(true)));
+    options.sort_by_key(|option| option["required"] != true);
     options
 }
 
@@ -151,7 +125,7 @@ fn discord_option(name: &str, schema: &Value, required: &[Value]) -> Value {
         Some("boolean") => 5,
         _ => 3,
     };
-    let about = schema.get("description").and_then(Value::as_str);
+    let about = schema["description"].as_str();
     let mut option = json!({
         "type": kind, "name": name.to_lowercase(),
         "description": super::sanitize::cut(about.unwrap_or(name), 100),
@@ -162,7 +136,7 @@ fn discord_option(name: &str, schema: &Value, required: &[Value]) -> Value {
     let choices: Vec<Value> = choices
         .map(|word| json!({ "name": word, "value": word }))
         .collect();
-    if let (Value::Object(option), false) = (&mut option, choices.is_empty()) {
+    if let (Some(option), false) = (option.as_object_mut(), choices.is_empty()) {
         option.insert("choices".into(), json!(choices));
     }
     option
@@ -176,20 +150,20 @@ mod tests {
 
     #[test]
     fn the_registry_has_every_name_once_and_every_example_is_understood() {
-        let names: Vec<CommandName> = registry().iter().map(|command| command.name).collect();
+        let names: Vec<CommandName> = REGISTRY.iter().map(|command| command.name).collect();
         assert_eq!(names.len(), CommandName::ALL.len());
         for name in CommandName::ALL {
             assert!(names.contains(&name), "{name}");
         }
-        for command in registry() {
-            for example in command.examples {
+        for command in REGISTRY.iter() {
+            for example in &command.examples {
                 assert!(
                     matches!(read(example), ParsedMessage::Clear(action) if action.name() == command.name),
                     "{example} is not {}",
                     command.name
                 );
             }
-            assert!(jsonschema::validator_for(&(command.schema)()).is_ok());
+            assert!(jsonschema::validator_for(&schema_of(command.name)).is_ok());
         }
     }
 
@@ -197,8 +171,8 @@ mod tests {
     fn arguments_of_one_name_mean_the_same_in_every_command() {
         let mut seen: std::collections::BTreeMap<String, Vec<String>> =
             std::collections::BTreeMap::new();
-        for command in registry() {
-            for (name, schema) in simple_arguments(&command) {
+        for command in REGISTRY.iter() {
+            for (name, schema) in simple_arguments(command) {
                 let kinds: Vec<String> = types(&schema)
                     .into_iter()
                     .filter(|kind| *kind != "null")

@@ -68,16 +68,12 @@ fn read(
     rules: &ActionRules,
     passed: &mut Vec<GateChecked>,
 ) -> Result<Action, (ActionGate, String)> {
-    let name = action
-        .parse::<CommandName>()
-        .ok()
-        .filter(|name| rules.proposer_commands.contains(name) && !name.is_deletion());
-    let name = name.ok_or_else(|| {
-        (
-            ActionGate::Allowlist,
-            "a model may not propose this command here".to_owned(),
-        )
-    })?;
+    let allowed =
+        |name: &CommandName| rules.proposer_commands.contains(name) && !name.is_deletion();
+    let Some(name) = action.parse::<CommandName>().ok().filter(allowed) else {
+        let why = "a model may not propose this command here";
+        return Err((ActionGate::Allowlist, why.to_owned()));
+    };
     passed.push(checked(ActionGate::Allowlist, None));
     let action = Action::read(name, args.clone()).map_err(|why| (ActionGate::Schema, why))?;
     passed.push(checked(ActionGate::Schema, None));
@@ -114,12 +110,11 @@ fn auto(action: &Action, confidence: f64, proposer: &ProposerPolicy) -> Result<(
         return Err(format!("{} needs a person's word", action.name()));
     }
     // Written so that NaN does not pass.
-    if confidence >= proposer.min_confidence {
-        Ok(())
-    } else {
-        Err(format!(
+    match confidence >= proposer.min_confidence {
+        true => Ok(()),
+        false => Err(format!(
             "the confidence is below {}",
             proposer.min_confidence
-        ))
+        )),
     }
 }

@@ -15,31 +15,24 @@ const MAX_NAMED: usize = 3;
 pub(super) fn misfit(arguments: &Value, schema: &Value) -> String {
     let mut inlined = strict::inlined(schema);
     without_null(&mut inlined);
-    let mut named: Vec<String> = jsonschema::validator_for(&inlined)
-        .map(|validator| {
-            validator
-                .iter_errors(arguments)
-                .take(MAX_NAMED)
-                .map(|error| sanitize(&difference(&error, &inlined)))
-                .collect()
-        })
-        .unwrap_or_default();
+    let validator = jsonschema::validator_for(&inlined).ok();
+    let errors = validator.iter().flat_map(|it| it.iter_errors(arguments));
+    let named = errors
+        .take(MAX_NAMED)
+        .map(|error| sanitize(&difference(&error, &inlined)));
+    let mut named: Vec<String> = named.collect();
     // A value of another type is not one of the choices either.
     named.dedup();
-    if named.is_empty() {
-        "the arguments do not have the form of this command".to_owned()
-    } else {
-        named.join("; ")
+    match named.is_empty() {
+        true => "the arguments do not have the form of this command".to_owned(),
+        false => named.join("; "),
     }
 }
 
 /// Replaces "X or null" by X, so that a difference is one from X.
 fn without_null(schema: &mut Value) {
-    let nullable = schema.get("anyOf").and_then(Value::as_array);
-    let only = nullable.and_then(|options| {
-        let mut real = options
-            .iter()
-            .filter(|option| option.get("type").is_none_or(|kind| kind != "null"));
+    let only = schema["anyOf"].as_array().and_then(|options| {
+        let mut real = options.iter().filter(|option| option["type"] != "null");
         real.next().filter(|_| real.next().is_none()).cloned()
     });
     if let Some(only) = only {

@@ -69,35 +69,34 @@ pub struct Alternative {
 pub fn schema() -> Value {
     let mut schema = strict::inlined(&schemars::schema_for!(Proposal).to_value());
     let mut alternative = strict::inlined(&schemars::schema_for!(Alternative).to_value());
-    if let Value::Object(alternative) = &mut alternative {
-        alternative.retain(|key, _| !matches!(key.as_str(), "$schema" | "title"));
+    if let Some(parts) = alternative.as_object_mut() {
+        parts.retain(|key, _| !matches!(key.as_str(), "$schema" | "title"));
     }
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         // Some models write `raw`. It is accepted, but the schema does not ask for it.
         properties.shift_remove("raw");
     }
-    if let Some(alternatives) = schema.pointer_mut("/properties/alternatives") {
-        let about = "If confidence is below 0.5, up to two other readings; else none.";
-        *alternatives = json!({ "description": about, "type": "array", "items": alternative });
-    }
-    for place in [
-        "/properties/args",
-        "/properties/alternatives/items/properties/args",
-    ] {
-        if let Some(args) = schema.pointer_mut(place) {
-            *args = catalog::merged_arguments();
+    let set = |schema: &mut Value, place: &str, value: Value| {
+        if let Some(old) = schema.pointer_mut(place) {
+            *old = value;
         }
-    }
+    };
+    set(
+        &mut alternative,
+        "/properties/args",
+        catalog::merged_arguments(),
+    );
+    let about = "If confidence is below 0.5, up to two other readings; else none.";
+    let alternatives = json!({ "description": about, "type": "array", "items": alternative });
+    set(&mut schema, "/properties/args", catalog::merged_arguments());
+    set(&mut schema, "/properties/alternatives", alternatives);
     schema
 }
 
 /// Returns the arguments that are not null.
 fn given(args: Map<String, Value>) -> Value {
-    Value::Object(
-        args.into_iter()
-            .filter(|(_, value)| !value.is_null())
-            .collect(),
-    )
+    let given = args.into_iter().filter(|(_, value)| !value.is_null());
+    Value::Object(given.collect())
 }
 
 impl Proposal {
@@ -124,16 +123,11 @@ impl Proposal {
 
 /// Reads an alternative. A malformed one gets an empty name, which the gates refuse.
 fn other_reading(written: Value) -> ProposedCommand {
-    match serde_json::from_value::<Alternative>(written.clone()) {
-        Ok(Alternative { action, args }) => ProposedCommand {
-            action: cut(&action, 100),
-            args: given(args),
-        },
-        Err(_) => ProposedCommand {
-            action: String::new(),
-            args: written,
-        },
-    }
+    let (action, args) = match serde_json::from_value::<Alternative>(written.clone()) {
+        Ok(Alternative { action, args }) => (cut(&action, 100), given(args)),
+        Err(_) => (String::new(), written),
+    };
+    ProposedCommand { action, args }
 }
 
 /// Returns true if the alternative was malformed.

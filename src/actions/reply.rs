@@ -306,10 +306,9 @@ pub struct Why<'a> {
 /// Builds a proposal that is not executed. The reason is empty for Discord.
 fn proposal(action: &Action, why: Why<'_>, source: Source) -> ProposalReply {
     let (command, args, confidence) = (action.name(), action.arguments(), why.confidence);
-    let reason = if source == Source::Discord {
-        String::new()
-    } else {
-        cut(why.reason, 120)
+    let reason = match source {
+        Source::Discord => String::new(),
+        _ => cut(why.reason, 120),
     };
     ProposalReply {
         intent: Intent {
@@ -369,27 +368,19 @@ pub fn shown(response: &Value) -> String {
     if let Some(text) = text("/actions/0/result/text") {
         return text.to_owned();
     }
-    let line =
-        |action: &Value, args: &Value| format!("{} {args}", action.as_str().unwrap_or_default());
-    let mut lines = vec![];
-    let proposed = response.get("proposed_action").cloned().unwrap_or_default();
-    let part = |name: &str| proposed.get(name).cloned().unwrap_or_default();
-    lines.push(format!(
+    let line = |it: &Value| {
+        format!(
+            "{} {}",
+            it["action"].as_str().unwrap_or_default(),
+            it["args"]
+        )
+    };
+    let mut lines = vec![format!(
         "Did you mean: {}",
-        line(&part("action"), &part("args"))
-    ));
-    for choice in response
-        .get("choices")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let part = |name: &str| choice.get(name).cloned().unwrap_or_default();
-        lines.push(format!(
-            "  {}  {}",
-            part("choice"),
-            line(&part("action"), &part("args"))
-        ));
+        line(&response["proposed_action"])
+    )];
+    for choice in response["choices"].as_array().into_iter().flatten() {
+        lines.push(format!("  {}  {}", choice["choice"], line(choice)));
     }
     if let Some(id) = text("/proposal/id") {
         lines.push(format!(

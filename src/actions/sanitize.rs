@@ -5,25 +5,20 @@ const MAX_CHARS: usize = 300;
 
 /// Returns the text without control characters and working mentions, cut to [`MAX_CHARS`].
 pub fn sanitize(text: &str) -> String {
-    let mut sanitized: String = text
-        .chars()
-        .filter(|c| is_shown(*c))
-        .take(MAX_CHARS)
-        .collect();
+    let mut kept: String = text.chars().filter(is_shown).take(MAX_CHARS).collect();
     if text.chars().count() > MAX_CHARS {
-        sanitized.push_str("...");
+        kept.push_str("...");
     }
-    without_mentions(&sanitized)
+    without_mentions(&kept)
 }
 
 /// Returns the text without control characters and working mentions, whatever its length.
 pub fn sanitize_uncut(text: &str) -> String {
-    let shown: String = text.chars().filter(|c| is_shown(*c)).collect();
-    without_mentions(&shown)
+    without_mentions(&text.chars().filter(is_shown).collect::<String>())
 }
 
-fn is_shown(c: char) -> bool {
-    !c.is_control() || c == '\n'
+fn is_shown(c: &char) -> bool {
+    !c.is_control() || *c == '\n'
 }
 
 /// Breaks the mentions of Discord, so that they notify no user.

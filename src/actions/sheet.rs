@@ -14,11 +14,9 @@ const MAX_ENTRIES: usize = 100;
 const MAX_ENTRY_CHARS: usize = 200;
 
 /// One of six abilities.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[derive(strum::IntoStaticStr)]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Ability {
     Str,
@@ -30,14 +28,7 @@ pub enum Ability {
 }
 
 impl Ability {
-    pub const ALL: [Ability; 6] = [
-        Ability::Str,
-        Ability::Dex,
-        Ability::Con,
-        Ability::Int,
-        Ability::Wis,
-        Ability::Cha,
-    ];
+    pub const ALL: &[Ability] = <Ability as strum::VariantArray>::VARIANTS;
 
     pub fn title(self) -> &'static str {
         match self {
@@ -52,19 +43,20 @@ impl Ability {
 
     /// Returns the ability with this short or full name, in lower case.
     pub fn named(word: &str) -> Option<Self> {
-        Ability::ALL
-            .into_iter()
-            .find(|ability| word == ability.into_str() || word == ability.title().to_lowercase())
+        let is_named =
+            |ability: &Self| word == ability.into_str() || word == ability.title().to_lowercase();
+        Ability::ALL.iter().copied().find(is_named)
     }
 }
 
-/// A skill, which belongs to an ability.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+/// A skill, which belongs to an ability. Its text is its name as people write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Skill {
     Acrobatics,
+    #[strum(serialize = "animal handling")]
     AnimalHandling,
     Arcana,
     Athletics,
@@ -79,47 +71,29 @@ pub enum Skill {
     Performance,
     Persuasion,
     Religion,
+    #[strum(serialize = "sleight of hand")]
     SleightOfHand,
     Stealth,
     Survival,
 }
 
 impl Skill {
-    /// Each with its name as people write it and its ability (fifth edition's rules, SRD 5.1).
-    pub const ALL: [(Skill, &'static str, Ability); 18] = [
-        (Skill::Acrobatics, "acrobatics", Ability::Dex),
-        (Skill::AnimalHandling, "animal handling", Ability::Wis),
-        (Skill::Arcana, "arcana", Ability::Int),
-        (Skill::Athletics, "athletics", Ability::Str),
-        (Skill::Deception, "deception", Ability::Cha),
-        (Skill::History, "history", Ability::Int),
-        (Skill::Insight, "insight", Ability::Wis),
-        (Skill::Intimidation, "intimidation", Ability::Cha),
-        (Skill::Investigation, "investigation", Ability::Int),
-        (Skill::Medicine, "medicine", Ability::Wis),
-        (Skill::Nature, "nature", Ability::Int),
-        (Skill::Perception, "perception", Ability::Wis),
-        (Skill::Performance, "performance", Ability::Cha),
-        (Skill::Persuasion, "persuasion", Ability::Cha),
-        (Skill::Religion, "religion", Ability::Int),
-        (Skill::SleightOfHand, "sleight of hand", Ability::Dex),
-        (Skill::Stealth, "stealth", Ability::Dex),
-        (Skill::Survival, "survival", Ability::Wis),
-    ];
+    pub const ALL: &[Skill] = <Skill as strum::VariantArray>::VARIANTS;
 
-    fn row(self) -> (Skill, &'static str, Ability) {
-        Skill::ALL
-            .into_iter()
-            .find(|(skill, ..)| *skill == self)
-            .unwrap_or((self, "", Ability::Dex))
-    }
-
-    pub fn title(self) -> &'static str {
-        self.row().1
-    }
-
+    /// Its ability (fifth edition's rules, SRD 5.1).
     pub fn ability(self) -> Ability {
-        self.row().2
+        use Skill::{
+            Acrobatics, AnimalHandling, Arcana, Athletics, Deception, History, Insight,
+            Intimidation, Investigation, Medicine, Nature, Perception, Performance, Persuasion,
+            Religion, SleightOfHand, Stealth, Survival,
+        };
+        match self {
+            Athletics => Ability::Str,
+            Acrobatics | SleightOfHand | Stealth => Ability::Dex,
+            Arcana | History | Investigation | Nature | Religion => Ability::Int,
+            AnimalHandling | Insight | Medicine | Perception | Survival => Ability::Wis,
+            Deception | Intimidation | Performance | Persuasion => Ability::Cha,
+        }
     }
 }
 
@@ -127,35 +101,29 @@ impl Skill {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Abilities {
-    #[serde(rename = "str")]
     #[schemars(range(min = 1, max = 30))]
-    pub strength: i64,
-    #[serde(rename = "dex")]
+    pub str: i64,
     #[schemars(range(min = 1, max = 30))]
-    pub dexterity: i64,
-    #[serde(rename = "con")]
+    pub dex: i64,
     #[schemars(range(min = 1, max = 30))]
-    pub constitution: i64,
-    #[serde(rename = "int")]
+    pub con: i64,
     #[schemars(range(min = 1, max = 30))]
-    pub intelligence: i64,
-    #[serde(rename = "wis")]
+    pub int: i64,
     #[schemars(range(min = 1, max = 30))]
-    pub wisdom: i64,
-    #[serde(rename = "cha")]
+    pub wis: i64,
     #[schemars(range(min = 1, max = 30))]
-    pub charisma: i64,
+    pub cha: i64,
 }
 
 impl Default for Abilities {
     fn default() -> Self {
         Self {
-            strength: 10,
-            dexterity: 10,
-            constitution: 10,
-            intelligence: 10,
-            wisdom: 10,
-            charisma: 10,
+            str: 10,
+            dex: 10,
+            con: 10,
+            int: 10,
+            wis: 10,
+            cha: 10,
         }
     }
 }
@@ -163,12 +131,12 @@ impl Default for Abilities {
 impl Abilities {
     pub fn score(&self, ability: Ability) -> i64 {
         match ability {
-            Ability::Str => self.strength,
-            Ability::Dex => self.dexterity,
-            Ability::Con => self.constitution,
-            Ability::Int => self.intelligence,
-            Ability::Wis => self.wisdom,
-            Ability::Cha => self.charisma,
+            Ability::Str => self.str,
+            Ability::Dex => self.dex,
+            Ability::Con => self.con,
+            Ability::Int => self.int,
+            Ability::Wis => self.wis,
+            Ability::Cha => self.cha,
         }
     }
 }
@@ -258,72 +226,69 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// Returns every problem of the sheet, one sentence each.
-    pub fn problems(&self) -> Vec<String> {
+    /// Checks the sheet.
+    ///
+    /// # Errors
+    /// Every problem of the sheet, for people.
+    pub fn check(&self) -> Result<(), String> {
         let mut problems = vec![];
+        let mut require = |holds: bool, problem: String| {
+            if !holds {
+                problems.push(problem);
+            }
+        };
+        let is_long = |text: &String| text.chars().count() > MAX_ENTRY_CHARS;
         let chars = self.name.trim().chars().count();
-        if chars == 0 || chars > MAX_NAME_CHARS || self.name.chars().any(char::is_control) {
-            problems.push(format!(
-                "the name has 1 to {MAX_NAME_CHARS} characters, and no line breaks"
-            ));
+        let is_name = (1..=MAX_NAME_CHARS).contains(&chars);
+        require(
+            is_name && !self.name.chars().any(char::is_control),
+            format!("the name has 1 to {MAX_NAME_CHARS} characters, and no line breaks"),
+        );
+        let is_level = self.level.is_none_or(|level| (1..=30).contains(&level));
+        require(is_level, "the level is from 1 to 30".into());
+        for ability in Ability::ALL {
+            let score = self.abilities.as_ref().map(|all| all.score(*ability));
+            require(
+                score.is_none_or(|score| (1..=30).contains(&score)),
+                format!("{} is from 1 to 30", ability.title()),
+            );
         }
-        if self.level.is_some_and(|level| !(1..=30).contains(&level)) {
-            problems.push("the level is from 1 to 30".into());
-        }
-        if let Some(abilities) = &self.abilities {
-            for ability in Ability::ALL {
-                if !(1..=30).contains(&abilities.score(ability)) {
-                    problems.push(format!("{} is from 1 to 30", ability.title()));
-                }
-            }
-        }
-        if self.hit_points.as_ref().is_some_and(|hp| {
-            !(0..=10_000).contains(&hp.max) || !(-1000..=10_000).contains(&hp.current)
-        }) {
-            problems.push("hit points are from 0 to 10000".into());
-        }
-        if self.armor_class.is_some_and(|ac| !(0..=100).contains(&ac)) {
-            problems.push("the armor class is from 0 to 100".into());
-        }
-        if self
-            .extra
-            .values()
-            .any(|value| !is_shallow(value, MAX_LEVELS))
-        {
-            problems.push(format!(
-                "extra is nested more than {MAX_LEVELS} levels deep"
-            ));
-        }
+        let are_points = self.hit_points.as_ref().is_none_or(|points| {
+            (0..=10_000).contains(&points.max) && (-1000..=10_000).contains(&points.current)
+        });
+        require(are_points, "hit points are from 0 to 10000".into());
+        let is_class = self.armor_class.is_none_or(|ac| (0..=100).contains(&ac));
+        require(is_class, "the armor class is from 0 to 100".into());
+        let is_shallow = self.extra.values().all(|it| is_shallow(it, MAX_LEVELS));
+        require(
+            is_shallow,
+            format!("extra is nested more than {MAX_LEVELS} levels deep"),
+        );
         for (name, text) in [("class", &self.class), ("ancestry", &self.ancestry)] {
-            if text
-                .as_ref()
-                .is_some_and(|text| text.chars().count() > MAX_ENTRY_CHARS)
-            {
-                problems.push(format!("{name} has at most {MAX_ENTRY_CHARS} characters"));
-            }
+            require(
+                !text.as_ref().is_some_and(is_long),
+                format!("{name} has at most {MAX_ENTRY_CHARS} characters"),
+            );
         }
         for (name, list) in [
             ("proficiencies", &self.proficiencies),
             ("expertise", &self.expertise),
             ("inventory", &self.inventory),
         ] {
-            if list.len() > MAX_ENTRIES
-                || list
-                    .iter()
-                    .any(|entry| entry.chars().count() > MAX_ENTRY_CHARS)
-            {
-                problems.push(format!(
-                    "{name} has at most {MAX_ENTRIES} entries of {MAX_ENTRY_CHARS} characters"
-                ));
-            }
+            require(
+                list.len() <= MAX_ENTRIES && !list.iter().any(is_long),
+                format!("{name} has at most {MAX_ENTRIES} entries of {MAX_ENTRY_CHARS} characters"),
+            );
         }
         let bytes = serde_json::to_string(self).map_or(usize::MAX, |text| text.len());
-        if bytes > MAX_SHEET_BYTES {
-            problems.push(format!(
-                "the sheet has {bytes} bytes; at most {MAX_SHEET_BYTES} are kept"
-            ));
+        require(
+            bytes <= MAX_SHEET_BYTES,
+            format!("the sheet has {bytes} bytes; at most {MAX_SHEET_BYTES} are kept"),
+        );
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(problems.join("; ")),
         }
-        problems
     }
 
     /// Checks that the hit points are at most their maximum. Sheets that were stored without this
@@ -343,9 +308,8 @@ impl Sheet {
 
     /// Returns (score - 10) / 2, rounded down.
     pub fn modifier(&self, ability: Ability) -> i64 {
-        self.abilities
-            .as_ref()
-            .map_or(0, |abilities| (abilities.score(ability) - 10).div_euclid(2))
+        let score = self.abilities.as_ref().map_or(10, |all| all.score(ability));
+        (score - 10).div_euclid(2)
     }
 
     /// Returns 2, plus one at every fourth level after the first.
@@ -355,14 +319,13 @@ impl Sheet {
 
     /// Returns how often the proficiency counts for a skill or a saving throw: 0, 1 or 2 times.
     pub fn times(&self, what: &str) -> i64 {
-        let has = |list: &[String]| {
-            list.iter()
-                .any(|entry| entry.trim().replace('_', " ").eq_ignore_ascii_case(what))
+        let is_meant = |entry: &String| {
+            let entry = entry.trim().replace('_', " ");
+            entry.eq_ignore_ascii_case(what)
         };
-        if has(&self.expertise) {
-            2
-        } else {
-            i64::from(has(&self.proficiencies))
+        match self.expertise.iter().any(is_meant) {
+            true => 2,
+            false => i64::from(self.proficiencies.iter().any(is_meant)),
         }
     }
 }

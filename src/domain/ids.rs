@@ -72,7 +72,8 @@ impl Fingerprint {
     }
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+/// Returns bytes as lower-case hex digits.
+pub fn hex(bytes: &[u8]) -> String {
     let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
     let mut hex = String::with_capacity(2 * bytes.len());
     for byte in bytes {

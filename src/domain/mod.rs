@@ -41,7 +41,7 @@ pub use direction::{changes_direction, without_controls};
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
 pub use evidence::*;
 pub use failure_cause::FailureCause;
-pub use ids::{Fingerprint, RunId, fingerprint};
+pub use ids::{Fingerprint, RunId, fingerprint, hex};
 pub use model::*;
 pub use money::Usd;
 pub use number_word::number_named;

@@ -46,9 +46,9 @@ fn guarded() -> [Routes; 5] {
     let questions = Routes::needing(Requirement::Scope(Scope::Chat))
         .post("/api/chat", chat::post)
         .post("/api/quote", quote::post)
-        .get("/api/runs", runs::list)
         .post("/api/runs/{id}/feedback", feedback::post);
     let runs_of_scope = Routes::needing(Requirement::AnyRunScope)
+        .get("/api/runs", runs::list)
         .delete("/api/runs/{id}", runs::cancel)
         .get("/api/runs/{id}", runs::show)
         .get("/api/runs/{id}/journal", runs::journal)

@@ -36,6 +36,12 @@ impl Toolbox {
         })
     }
 
+    /// Returns a call for file work that is no tool's.
+    pub(super) fn without_arguments(&self) -> Call {
+        let (arguments, toolbox) = (BTreeMap::new(), self.clone());
+        Call { arguments, toolbox }
+    }
+
     /// # Errors
     /// [`Failure`] if tools are off.
     pub(super) fn required(given: Option<&Self>) -> Result<&Self, Failure> {
@@ -66,22 +72,14 @@ pub enum Role {
 pub struct Parameter {
     pub name: &'static str,
     pub(super) role: Role,
-    /// What the planner is told about it.
-    pub(super) description: &'static str,
 }
 
-pub const fn parameter(name: &'static str, role: Role, description: &'static str) -> Parameter {
-    Parameter {
-        name,
-        role,
-        description,
-    }
+pub const fn parameter(name: &'static str, role: Role) -> Parameter {
+    Parameter { name, role }
 }
 
 /// A tool, in a file of its own.
 pub struct Spec {
-    /// What the tool does, for the planner's prompt.
-    pub description: &'static str,
     /// In the order in which problems are reported.
     pub parameters: &'static [Parameter],
     /// Whether the tool changes files of the workspace on purpose.
@@ -127,7 +125,7 @@ impl Call {
         let call = self.clone();
         let task = tokio::task::spawn_blocking(move || work(&call));
         match tokio::time::timeout(MAX_FILE_TIME, task).await {
-            Ok(result) => result.unwrap_or_else(|_| Err(ToolError::other("internal error"))),
+            Ok(result) => result.unwrap_or_else(|_| Err("internal error".to_owned().into())),
             Err(_) => {
                 let seconds = MAX_FILE_TIME.as_secs();
                 let why = format!("no result within {seconds} s; its effect is not known");

@@ -9,7 +9,7 @@ use super::call::Toolbox;
 use super::explain;
 use super::in_doubt::{before, doubted};
 use super::output::{Output, ToolError, Why, quoted};
-use super::record::{leaks, record};
+use super::record::{has_succeeded, leaks, record};
 use super::tool::Step;
 use super::undo::undo;
 use super::validate::parse;
@@ -17,7 +17,7 @@ use super::view;
 use crate::committee::{Deps, Failure};
 use crate::journal::{
     ActionOutcome, Authorized, Ending, Event, FileBefore, RunContext, StepFinished, StepStarted,
-    Stop, ToolIntake, step_finished_key, step_started_key,
+    Stop, ToolIntake, step_started_key,
 };
 
 /// Returns the ending of an execution.
@@ -79,11 +79,10 @@ async fn perform_all(
         named.map(|(_, paths)| paths.clone())
     };
     for step in steps {
-        if let Some(Event::StepFinished(finished)) = run.recall(&step_finished_key(&step.step_id)) {
-            if finished.ok {
-                continue;
-            }
-            return Ok(false);
+        match has_succeeded(run, &step.step_id) {
+            Some(true) => continue,
+            Some(false) => return Ok(false),
+            None => {}
         }
         let (before, finished) = match run.recall(&step_started_key(&step.step_id)) {
             Some(Event::StepStarted(started)) => doubted(step, started.before).await,
@@ -153,11 +152,10 @@ fn require_named(step: &Step, named: Option<Vec<String>>) -> Result<(), ToolErro
     let now = step.changes()?;
     match named {
         // A plan of an earlier version may have no names.
-        Some(named) if !named.is_empty() && named != now => Err(ToolError::other(format!(
-            "{} now names other files than were authorized: {}",
-            quoted(step.call.argument("file")),
-            now.join(", ")
-        ))),
+        Some(named) if !named.is_empty() && named != now => {
+            let (file, now) = (quoted(step.call.argument("file")), now.join(", "));
+            Err(format!("{file} now names other files than were authorized: {now}").into())
+        }
         _ => Ok(()),
     }
 }
@@ -204,14 +202,9 @@ pub async fn settle(run: &RunContext, deps: &Deps, toolbox: Option<&Toolbox>) ->
         Some(step) => doubted(&step, started.before.clone()).await,
         None => {
             let why = "The step was interrupted while it was under way; the state of its files is not known";
-            let ended = StepFinished::new(&started.step_id, &started.tool, Some(why.to_owned()));
-            (
-                vec![],
-                StepFinished {
-                    in_doubt: true,
-                    ..ended
-                },
-            )
+            let mut ended = StepFinished::new(&started.step_id, &started.tool, Some(why.into()));
+            ended.in_doubt = true;
+            (vec![], ended)
         }
     };
     record(run, deps, &before, finished).await.map(drop)

@@ -6,7 +6,6 @@ use super::output::quoted;
 use super::workspace::Before;
 
 pub const SPEC: Spec = Spec {
-    description: "Create a text file in an existing folder. The file must not exist.",
     parameters: PARAMETERS,
     is_mutating: true,
     check: |call| call.workspace().check_free(call.argument("path")),

@@ -14,22 +14,10 @@ use super::walk::walk;
 /// Upper bound of listed files.
 const MAX_FILES: usize = 5_000;
 
-pub const ROOT: Parameter = parameter(
-    "root",
-    Role::Path,
-    "Folder or file to look in; '.' is the whole workspace.",
-);
+pub const ROOT: Parameter = parameter("root", Role::Path);
 
 pub const SPEC: Spec = Spec {
-    description: "List files under a folder by a glob relative to that folder. '*' does not cross '/', '**' does. Files that .gitignore names and hidden files are left out.",
-    parameters: &[
-        parameter(
-            "pattern",
-            Role::Text,
-            "Glob relative to the root, such as '**/*.rs'.",
-        ),
-        ROOT,
-    ],
+    parameters: &[parameter("pattern", Role::Text), ROOT],
     is_mutating: false,
     check: root_exists,
     run: Run::Files(run),
@@ -41,10 +29,7 @@ pub fn root_exists(call: &Call) -> Result<(), ToolError> {
     match call.workspace().kind(root)? {
         Some(FileType::Directory | FileType::RegularFile) => Ok(()),
         Some(kind) => Err(not_text(root, kind)),
-        None => Err(ToolError::other(format!(
-            "root {} does not exist",
-            quoted(root)
-        ))),
+        None => Err(format!("root {} does not exist", quoted(root)).into()),
     }
 }
 
@@ -82,5 +67,5 @@ pub fn matcher(pattern: &str) -> Result<GlobMatcher, ToolError> {
 }
 
 pub fn invalid(pattern: &str, reason: &str) -> ToolError {
-    ToolError::other(format!("invalid pattern {}: {reason}", quoted(pattern)))
+    format!("invalid pattern {}: {reason}", quoted(pattern)).into()
 }

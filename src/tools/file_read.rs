@@ -7,12 +7,7 @@ use super::output::{Output, ToolError};
 use super::workspace::hash;
 
 pub const SPEC: Spec = Spec {
-    description: "Read a text file of at most 1 MiB.",
-    parameters: &[parameter(
-        "path",
-        Role::File,
-        "Path of the file, relative to the workspace.",
-    )],
+    parameters: &[parameter("path", Role::File)],
     is_mutating: false,
     check: |call| call.workspace().read(call.argument("path")).map(drop),
     run: Run::Files(run),

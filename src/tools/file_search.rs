@@ -24,15 +24,7 @@ const MAX_LINE_BYTES: usize = 400;
 const MAX_EXPRESSION_BYTES: usize = 1 << 20;
 
 pub const SPEC: Spec = Spec {
-    description: "Search the lines of files under a folder by a regular expression (Rust syntax). Files that .gitignore names, hidden files and binary files are left out.",
-    parameters: &[
-        parameter(
-            "pattern",
-            Role::Text,
-            "Regular expression, matched within one line.",
-        ),
-        ROOT,
-    ],
+    parameters: &[parameter("pattern", Role::Text), ROOT],
     is_mutating: false,
     check: root_exists,
     run: Run::Files(run),

@@ -7,20 +7,11 @@ use super::output::{Output, ToolError, quoted};
 use super::workspace::Before;
 
 pub const PARAMETERS: &[Parameter] = &[
-    parameter(
-        "path",
-        Role::Changed,
-        "Path of the file, relative to the workspace.",
-    ),
-    parameter(
-        "contents",
-        Role::Contents,
-        "The whole new content of the file, at most 1 MiB.",
-    ),
+    parameter("path", Role::Changed),
+    parameter("contents", Role::Contents),
 ];
 
 pub const SPEC: Spec = Spec {
-    description: "Replace the whole content of an existing text file.",
     parameters: PARAMETERS,
     is_mutating: true,
     check: |call| call.changeable_exists(call.argument("path")),

@@ -14,6 +14,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::output::{ToolError, quoted};
+use crate::domain::hex;
 
 /// How the name of the hidden file of a change begins and ends.
 const ASIDE: &str = ".conclave-";
@@ -58,10 +59,9 @@ impl Folder {
     pub fn read_text(&self, name: &str, path: &str) -> Result<TextFile, ToolError> {
         let failed = |error: io::Error| ToolError::io(path, "read", error);
         match self.kind(name).map_err(failed)? {
-            FileType::RegularFile => {}
-            kind => return Err(not_text(path, kind)),
+            FileType::RegularFile => read_text(&self.open_file(name).map_err(failed)?, path),
+            kind => Err(not_text(path, kind)),
         }
-        read_text(&self.open_file(name).map_err(failed)?, path)
     }
 
     /// Writes a new file and flushes it to disk. Without `mode` the umask decides. Returns the
@@ -141,10 +141,6 @@ pub fn name_aside() -> io::Result<String> {
     Ok(format!("{ASIDE}{}{ASIDE_END}", hex(&random)))
 }
 
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Reads an open file that must be a regular text file within the limit.
 pub fn read_text(file: &File, path: &str) -> Result<TextFile, ToolError> {
     let failed = |error: io::Error| ToolError::io(path, "read", error);
@@ -157,10 +153,9 @@ pub fn read_text(file: &File, path: &str) -> Result<TextFile, ToolError> {
     let read = file.take(limit + 1).read_to_end(&mut bytes);
     if read.map_err(failed)? > MAX_FILE_BYTES {
         let bytes = metadata.len().max(limit + 1);
-        return Err(ToolError::other(format!(
-            "file {} has {bytes} bytes, more than the limit of {limit}",
-            quoted(path)
-        )));
+        let path = quoted(path);
+        let why = format!("file {path} has {bytes} bytes, more than the limit of {limit}");
+        return Err(why.into());
     }
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(TextFile {
@@ -168,10 +163,7 @@ pub fn read_text(file: &File, path: &str) -> Result<TextFile, ToolError> {
             mode: metadata.mode(),
             links: metadata.nlink(),
         }),
-        _ => Err(ToolError::other(format!(
-            "file {} is not UTF-8 text",
-            quoted(path)
-        ))),
+        _ => Err(format!("file {} is not UTF-8 text", quoted(path)).into()),
     }
 }
 
@@ -184,5 +176,5 @@ pub fn not_text(path: &str, kind: FileType) -> ToolError {
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice | FileType::Unknown => "a device",
     };
-    ToolError::other(format!("{} is {kind}, not a text file", quoted(path)))
+    format!("{} is {kind}, not a text file", quoted(path)).into()
 }

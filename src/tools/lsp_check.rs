@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::call::{Call, Role, Run, Spec, parameter};
-use super::output::{Output, ToolError, Why, bounded, listing, one_line, quoted};
+use super::output::{Output, ToolError, Why, bounded, listing, one_line, quoted, with_changes};
 use super::path::{folders_above, join};
 use super::programs::Finished;
 use super::workspace::{Workspace, changed};
@@ -28,12 +28,7 @@ const MAX_DIAGNOSTICS: usize = 200;
 const MAX_DIAGNOSTIC_BYTES: usize = 8 << 10;
 
 pub const SPEC: Spec = Spec {
-    description: "Run 'cargo check' on a Cargo project and list its errors and warnings.",
-    parameters: &[parameter(
-        "path",
-        Role::Path,
-        "A folder or file of the Cargo project; '.' is the workspace.",
-    )],
+    parameters: &[parameter("path", Role::Path)],
     is_mutating: false,
     check,
     run: Run::Program(|call| Box::pin(run(call))),
@@ -55,7 +50,7 @@ fn check(call: &Call) -> Result<(), ToolError> {
     call.programs().installed("cargo")?;
     let path = call.argument("path");
     if call.workspace().kind(path)?.is_none() {
-        return Err(ToolError::other(format!("{} does not exist", quoted(path))));
+        return Err(format!("{} does not exist", quoted(path)).into());
     }
     manifest_of(call.workspace(), path).map(drop)
 }
@@ -72,16 +67,13 @@ pub fn manifest_of(workspace: &Workspace, path: &str) -> Result<String, ToolErro
             return Ok(manifest);
         }
     }
-    Err(ToolError::other(format!(
-        "{} is not in a Cargo project",
-        quoted(path)
-    )))
+    Err(format!("{} is not in a Cargo project", quoted(path)).into())
 }
 
 async fn run(call: Call) -> Result<Output, ToolError> {
     let path = call.argument("path").to_owned();
     let (manifest, inside) = cargo_workspace(&call, path).await?;
-    let project = call.workspace().root().join(&inside);
+    let project = call.workspace().root.join(&inside);
     let lock = join(&inside, "Cargo.lock");
     let read = || {
         let lock = lock.clone();
@@ -102,10 +94,7 @@ async fn run(call: Call) -> Result<Output, ToolError> {
         false => vec![changed(&lock, before, after.as_deref())],
     };
     let report = ended.and_then(|finished| report(&finished, &inside, &changed));
-    match report {
-        Ok(output) => Ok(Output { changed, ..output }),
-        Err(error) => Err(ToolError { changed, ..error }),
-    }
+    with_changes(report, changed)
 }
 
 /// Returns the real path of the manifest at or above `path`, and the folder of its Cargo workspace,
@@ -127,18 +116,13 @@ pub async fn cargo_workspace(call: &Call, path: String) -> Result<(PathBuf, Stri
     }
     let project = PathBuf::from(String::from_utf8_lossy(&found.stdout).trim());
     let project = project.parent().unwrap_or(Path::new("/"));
-    match project
-        .strip_prefix(call.workspace().root())
-        .ok()
-        .and_then(Path::to_str)
-    {
+    let inside = project.strip_prefix(&call.workspace().root).ok();
+    match inside.and_then(Path::to_str) {
         Some("") => Ok((manifest, ".".to_owned())),
         Some(inside) => Ok((manifest, inside.to_owned())),
         None => {
             let folder = quoted(&project.display().to_string());
-            Err(ToolError::other(format!(
-                "its Cargo workspace {folder} is outside of the workspace"
-            )))
+            Err(format!("its Cargo workspace {folder} is outside of the workspace").into())
         }
     }
 }
@@ -163,11 +147,8 @@ async fn cargo(
     target: Option<PathBuf>,
 ) -> Result<Finished, ToolError> {
     let mut all: Vec<OsString> = arguments.iter().map(OsString::from).collect();
-    all.extend([
-        "--color=never".into(),
-        "--manifest-path".into(),
-        manifest.into(),
-    ]);
+    all.extend(["--color=never", "--manifest-path"].map(OsString::from));
+    all.push(manifest.into());
     if let Some(target) = target {
         all.extend(["--target-dir".into(), target.into()]);
     }
@@ -177,10 +158,11 @@ async fn cargo(
 
 /// Returns what cargo said of its failure.
 fn failed(finished: &Finished) -> ToolError {
-    ToolError::other(match finished.stderr.as_str() {
-        "" => "'cargo' failed and said nothing".to_owned(),
-        said => said.to_owned(),
-    })
+    let said = match finished.stderr.as_str() {
+        "" => "'cargo' failed and said nothing",
+        said => said,
+    };
+    said.to_owned().into()
 }
 
 fn report(finished: &Finished, project: &str, changed: &[FileChange]) -> Result<Output, ToolError> {
@@ -191,10 +173,8 @@ fn report(finished: &Finished, project: &str, changed: &[FileChange]) -> Result<
         // Not the code is wrong but the manifest, the lock file, a build script or the machine.
         return Err(failed(finished));
     }
-    let notes = changed
-        .iter()
-        .map(|it| format!("cargo changed {}", one_line(&it.path)));
-    let mut notes: Vec<String> = notes.collect();
+    let note = |it: &FileChange| format!("cargo changed {}", one_line(&it.path));
+    let mut notes: Vec<String> = changed.iter().map(note).collect();
     if diagnostics.len() > MAX_DIAGNOSTICS {
         notes.push(format!(
             "only the first {MAX_DIAGNOSTICS} diagnostics are listed"
@@ -203,10 +183,12 @@ fn report(finished: &Finished, project: &str, changed: &[FileChange]) -> Result<
     }
     let errors_are = counted(errors, "error", "errors");
     let warnings_are = counted(warnings, "warning", "warnings");
-    let items = diagnostics
-        .iter()
-        .map(|it| it.rendered.trim_end().to_owned());
-    let items = std::iter::once(format!("{errors_are}, {warnings_are}.")).chain(items);
+    let mut items = vec![format!("{errors_are}, {warnings_are}.")];
+    items.extend(
+        diagnostics
+            .iter()
+            .map(|it| it.rendered.trim_end().to_owned()),
+    );
     let text = listing(items, "", &notes);
     let value = json!({ "errors": errors, "warnings": warnings, "diagnostics": diagnostics, "notes": notes });
     Ok(Output::new(text, value))
@@ -215,19 +197,15 @@ fn report(finished: &Finished, project: &str, changed: &[FileChange]) -> Result<
 /// The diagnostics of all crates, sorted and once each; cargo prints them as crates finish.
 fn diagnostics(stdout: &[u8], project: &str) -> Vec<Diagnostic> {
     let stdout = String::from_utf8_lossy(stdout);
-    let lines = stdout
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
-    let found = lines.filter_map(|line| diagnostic(&line, project));
+    let found = stdout.lines();
+    let found = found.filter_map(|line| diagnostic(&serde_json::from_str(line).ok()?, project));
     let found: BTreeSet<Diagnostic> = found.collect();
     found.into_iter().collect()
 }
 
 /// Reads a line of `cargo check --message-format=json`.
 fn diagnostic(line: &Value, project: &str) -> Option<Diagnostic> {
-    let line = line
-        .get("message")
-        .filter(|_| line["reason"] == "compiler-message")?;
+    let line = (line.get("message")).filter(|_| line["reason"] == "compiler-message")?;
     let text = |of: &Value, name: &str| of.get(name)?.as_str().map(str::to_owned);
     let (message, code) = (text(line, "message")?, text(&line["code"], "code"));
     let spans = line["spans"].as_array().map_or(&[][..], Vec::as_slice);

@@ -5,14 +5,12 @@
 //! not update it. `magellan refs` lists calls only; the export has every reference. References are
 //! indexed by name: symbols of the same name are not told apart.
 
-use std::collections::BTreeMap;
-
 use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::call::{Call, Parameter, Role, Toolbox, parameter};
-use super::output::{Output, ToolError, listing, one_line};
+use super::output::{Output, ToolError, listing, one_line, quoted};
 use super::path::normalise;
 
 /// The database of the index, in the workspace root.
@@ -20,7 +18,7 @@ pub const DATABASE: &str = "codegraph.db";
 /// Upper bound of listed rows.
 const MAX_ROWS: usize = 1_000;
 
-pub const SYMBOL_NAME: Parameter = parameter("name", Role::Text, "Name of the symbol.");
+pub const SYMBOL_NAME: Parameter = parameter("name", Role::Text);
 
 /// What is used of an export. Paths are relative to the workspace where they lie in it.
 #[derive(Debug, Deserialize)]
@@ -59,37 +57,29 @@ pub fn check(toolbox: &Toolbox) -> Result<(), ToolError> {
     toolbox.programs.installed("magellan")?;
     match toolbox.workspace.kind(DATABASE)? {
         Some(FileType::RegularFile) => Ok(()),
-        _ => Err(ToolError::other(format!(
-            "Structural data not available ({DATABASE} missing)"
-        ))),
+        _ => Err(format!("Structural data not available ({DATABASE} missing)").into()),
     }
 }
 
 /// Returns why the tools that read the index would fail; `None` if there is one.
 pub async fn no_index(toolbox: &Toolbox) -> Option<String> {
-    let call = Call {
-        arguments: BTreeMap::new(),
-        toolbox: toolbox.clone(),
-    };
+    let call = toolbox.without_arguments();
     let checked = call.blocking(|call| check(&call.toolbox)).await;
     checked.err().map(|error| error.message)
 }
 
 /// Exports the index, sorted.
 pub async fn index(call: &Call) -> Result<Index, ToolError> {
-    let database = call
-        .blocking(|call| call.workspace().real_path(DATABASE))
-        .await?;
-    let mut arguments = vec!["export".into(), "--db".into(), database.into()];
+    let database = call.blocking(|call| call.workspace().real_path(DATABASE));
+    let mut arguments = vec!["export".into(), "--db".into(), database.await?.into()];
     arguments.extend(["--format".into(), "json".into()]);
-    let root = call.workspace().root();
+    let root = &call.workspace().root;
     let finished = call.programs().run("magellan", arguments, root).await?;
     if !finished.success {
-        return Err(ToolError::other(finished.stderr));
+        return Err(finished.stderr.into());
     }
-    let mut index: Index = serde_json::from_slice(&finished.stdout).map_err(|error| {
-        ToolError::other(format!("unexpected output of 'magellan export': {error}"))
-    })?;
+    let mut index: Index = serde_json::from_slice(&finished.stdout)
+        .map_err(|error| format!("unexpected output of 'magellan export': {error}"))?;
     let files = index.files.iter_mut().map(|it| &mut it.path);
     let files = files.chain(index.symbols.iter_mut().map(|it| &mut it.file));
     for path in files.chain(index.references.iter_mut().map(|it| &mut it.file)) {
@@ -107,41 +97,45 @@ pub async fn index(call: &Call) -> Result<Index, ToolError> {
     Ok(index)
 }
 
+/// Returns the error that a file is not in the index.
+pub fn not_indexed(file: &str) -> ToolError {
+    format!("{} is not indexed in {DATABASE}", quoted(file)).into()
+}
+
 /// Rows as text and data, at most [`MAX_ROWS`]. `what` names them in the plural.
-pub fn rows<T>(
-    what: &str,
-    mut found: Vec<T>,
-    line: impl Fn(&T) -> String,
-    row: impl Fn(&T) -> Value,
-) -> Output {
+pub fn rows(what: &str, found: impl ExactSizeIterator<Item = (String, Value)>) -> Output {
     let (all, mut notes) = (found.len(), vec![]);
     if all > MAX_ROWS {
         notes.push(format!(
             "only the first {MAX_ROWS} of {all} {what} are listed"
         ));
-        found.truncate(MAX_ROWS);
     }
-    let lines = found.iter().map(|it| one_line(&line(it)));
+    let (lines, rows): (Vec<String>, Vec<Value>) = found.take(MAX_ROWS).unzip();
+    let lines = lines.iter().map(|line| one_line(line));
     let text = listing(lines, &format!("No {what}."), &notes);
-    let rows: Vec<Value> = found.iter().map(row).collect();
     let count = rows.len();
     Output::new(text, json!({ "count": count, what: rows, "notes": notes }))
 }
 
-/// The references as text and data.
-pub fn references(mut index: Index, is_meant: impl Fn(&Reference) -> bool) -> Output {
-    index.references.retain(is_meant);
-    let place = |it: &Reference| (it.start_line, it.start_col + 1);
-    rows(
-        "references",
-        index.references,
-        |it| {
-            let (line, column) = place(it);
-            format!("{}:{line}:{column}: {}", it.file, it.referenced_symbol)
-        },
-        |it| {
-            let (line, column) = place(it);
-            json!({ "file": it.file, "line": line, "column": column, "name": it.referenced_symbol })
-        },
-    )
+/// Returns the references to the name that a call has, and in its file if it has one.
+pub async fn references(call: Call) -> Result<Output, ToolError> {
+    let (file, name) = (call.arguments.get("file"), call.argument("name"));
+    let mut index = index(&call).await?;
+    if let Some(file) = file
+        && !index.files.iter().any(|it| it.path == *file)
+    {
+        return Err(not_indexed(file));
+    }
+    let is_there = |it: &Reference| file.is_none_or(|file| it.file == *file);
+    index
+        .references
+        .retain(|it| it.referenced_symbol == name && is_there(it));
+    let row = |it: Reference| {
+        let (file, line, column) = (it.file, it.start_line, it.start_col + 1);
+        let name = it.referenced_symbol;
+        let text = format!("{file}:{line}:{column}: {name}");
+        let row = json!({ "file": file, "line": line, "column": column, "name": name });
+        (text, row)
+    };
+    Ok(rows("references", index.references.into_iter().map(row)))
 }

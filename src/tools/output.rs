@@ -1,6 +1,5 @@
 //! What a tool returns, or why it failed. The words are shown to users as they are.
 
-use std::fmt::Write as _;
 use std::io;
 
 use serde_json::Value;
@@ -67,10 +66,6 @@ impl ToolError {
         }
     }
 
-    pub fn other(message: impl Into<String>) -> Self {
-        Self::new(Why::Other, message)
-    }
-
     /// Refuses a path: it `does` something that is not allowed.
     pub fn forbidden(path: &str, does: &str) -> Self {
         let message = format!("Operation not allowed: path {} {does}", quoted(path));
@@ -78,10 +73,8 @@ impl ToolError {
     }
 
     pub fn missing(path: &str) -> Self {
-        Self::new(
-            Why::Missing,
-            format!("file {} does not exist", quoted(path)),
-        )
+        let message = format!("file {} does not exist", quoted(path));
+        Self::new(Why::Missing, message)
     }
 
     pub fn exists(path: &str) -> Self {
@@ -98,7 +91,7 @@ impl ToolError {
             }
             io::ErrorKind::NotFound => Self::missing(path),
             io::ErrorKind::AlreadyExists => Self::exists(path),
-            _ => Self::other(format!("cannot {action} {}: {error}", quoted(path))),
+            _ => format!("cannot {action} {}: {error}", quoted(path)).into(),
         }
     }
 
@@ -108,6 +101,23 @@ impl ToolError {
             Why::Forbidden => self.message.clone(),
             _ => format!("{what}: {}", self.message),
         }
+    }
+}
+
+impl From<String> for ToolError {
+    fn from(message: String) -> Self {
+        Self::new(Why::Other, message)
+    }
+}
+
+/// Adds what changed to a result, be it an error.
+pub fn with_changes(
+    result: Result<Output, ToolError>,
+    changed: Vec<FileChange>,
+) -> Result<Output, ToolError> {
+    match result {
+        Ok(output) => Ok(Output { changed, ..output }),
+        Err(error) => Err(ToolError { changed, ..error }),
     }
 }
 
@@ -141,10 +151,9 @@ pub fn quoted(text: &str) -> String {
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() {
-            let _ = write!(line, "{}", character.escape_default());
-        } else {
-            line.push(character);
+        match character.is_control() {
+            true => line.extend(character.escape_default()),
+            false => line.push(character),
         }
     }
     line

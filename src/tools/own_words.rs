@@ -10,6 +10,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::text::pattern;
+
 /// Words copied from `verbatim` without quotation marks count as a quotation from this length on,
 /// or if they are a whole line. Shorter runs are grammar ("is caused by", "safe to merge").
 const MIN_COPIED_WORDS: usize = 6;
@@ -28,10 +30,8 @@ impl OwnWords {
         let lines: Vec<Vec<&str>> = lines.map(words).collect();
         let known = Known::of(&sources, &lines);
         let mut hidden = vec![false; text.len()];
-        for range in quotations(text, &known)
-            .into_iter()
-            .chain(names_and_copies(text, &known))
-        {
+        let quoted = quotations(text, &known).into_iter();
+        for range in quoted.chain(names_and_copies(text, &known)) {
             if let Some(part) = hidden.get_mut(range) {
                 part.fill(true);
             }
@@ -74,11 +74,11 @@ impl OwnWords {
 
     /// Start and end of every clause. A clause ends with its sentence or before "but" and the like.
     pub fn clauses(&self) -> Vec<(usize, usize)> {
-        static END: LazyLock<Option<Regex>> = LazyLock::new(|| {
-            Regex::new(r"[.!?;](?:[ )\x22']|$)|\b(?:but|however|although|though|yet)\b").ok()
+        static END: LazyLock<Regex> = LazyLock::new(|| {
+            pattern(r"[.!?;](?:[ )\x22']|$)|\b(?:but|however|although|though|yet)\b")
         });
         let all = self.plain.len();
-        let ends = END.iter().flat_map(|end| end.find_iter(&self.plain));
+        let ends = END.find_iter(&self.plain);
         let ends = ends.map(|end| (end.start(), end.end()));
         let (mut start, mut clauses) = (0, vec![]);
         for (end, next) in ends.chain([(all, all)]) {
@@ -118,9 +118,7 @@ struct Known<'v> {
 
 impl<'v> Known<'v> {
     fn of(sources: &'v [Vec<&'v str>], lines: &'v [Vec<&'v str>]) -> Self {
-        let runs = sources
-            .iter()
-            .flat_map(|it| (1..=3).flat_map(|n| it.windows(n)));
+        let runs = (1..=3).flat_map(|n| sources.iter().flat_map(move |it| it.windows(n)));
         let lines = lines.iter().filter(|line| line.len() >= MIN_LINE_WORDS);
         let lines = lines.map(Vec::as_slice);
         let copies = sources.iter().flat_map(|it| it.windows(MIN_COPIED_WORDS));
@@ -139,10 +137,10 @@ impl<'v> Known<'v> {
 
 /// Words without the punctuation around them, with their places.
 fn spans(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
-    static WORD: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"[\p{Alphabetic}\p{N}](?:\S*[\p{Alphabetic}\p{N}])?").ok());
-    let found = WORD.iter().flat_map(move |word| word.find_iter(text));
-    found.map(|word| (word.range(), word.as_str()))
+    static WORD: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"[\p{Alphabetic}\p{N}](?:\S*[\p{Alphabetic}\p{N}])?"));
+    WORD.find_iter(text)
+        .map(|word| (word.range(), word.as_str()))
 }
 
 fn words(text: &str) -> Vec<&str> {
@@ -151,17 +149,15 @@ fn words(text: &str) -> Vec<&str> {
 
 /// Fences, code spans and quotation marks whose content counts as a quotation.
 fn quotations(text: &str, known: &Known<'_>) -> Vec<Range<usize>> {
-    static MARKS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    static MARKS: LazyLock<Regex> = LazyLock::new(|| {
         let code = r"(?s:```(?P<fence>.*?)```)|``(?P<code2>[^`\n]+)``|`(?P<code>[^`\n]+)`";
         let double = r"\x22(?P<double>[^\x22\n]+)\x22|“(?P<curly>[^“”\n]+)”";
         let single = r"(?:^|[\s(\[:,])'(?P<single>[^'\n]+)'(?:$|[\s)\].,:;!?])";
-        Regex::new(&[code, double, single].join("|")).ok()
+        pattern(&[code, double, single].join("|"))
     });
     let mut ranges = vec![];
-    for found in MARKS.iter().flat_map(|marks| marks.captures_iter(text)) {
-        let is_code = found
-            .get(0)
-            .is_some_and(|all| all.as_str().starts_with('`'));
+    for found in MARKS.captures_iter(text) {
+        let is_code = (found.get(0)).is_some_and(|all| all.as_str().starts_with('`'));
         let Some(content) = found.iter().flatten().nth(1) else {
             continue;
         };
@@ -180,10 +176,9 @@ fn quotations(text: &str, known: &Known<'_>) -> Vec<Range<usize>> {
 /// has to occur there, or to be code. Parts cut out with an ellipsis are looked up one by one.
 fn is_quotation(content: &str, is_code: bool, known: &Known<'_>) -> bool {
     // The code of a diagnostic is part of the claim about it.
-    if let Some(digits) = content.strip_prefix('E')
-        && digits.len() == 4
-        && digits.bytes().all(|digit| digit.is_ascii_digit())
-    {
+    let is_number =
+        |digits: &str| digits.len() == 4 && digits.bytes().all(|it| it.is_ascii_digit());
+    if content.strip_prefix('E').is_some_and(is_number) {
         return false;
     }
     let signs = ['_', '(', '{', '[', '<', '=', ';', '/', ':'];
@@ -196,21 +191,14 @@ fn is_quotation(content: &str, is_code: bool, known: &Known<'_>) -> bool {
 
 /// Identifiers, paths and flags, and runs of words copied from `verbatim`.
 fn names_and_copies(text: &str, known: &Known<'_>) -> Vec<Range<usize>> {
-    static NAME: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"_|::|\w\.[a-z]|/\S*[/.]|[a-z][A-Z]").ok());
+    static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"_|::|\w\.[a-z]|/\S*[/.]|[a-z][A-Z]"));
     let (places, words): (Vec<_>, Vec<_>) = spans(text).unzip();
-    let mut hidden: Vec<bool> = words
-        .iter()
-        .map(|word| NAME.as_ref().is_some_and(|name| name.is_match(word)))
-        .collect();
+    let mut hidden: Vec<bool> = words.iter().map(|word| NAME.is_match(word)).collect();
     for length in MIN_LINE_WORDS..=MIN_COPIED_WORDS {
         for (start, run) in words.windows(length).enumerate() {
             if known.copies.contains(run) {
-                hidden
-                    .iter_mut()
-                    .skip(start)
-                    .take(length)
-                    .for_each(|it| *it = true);
+                let copied = hidden.iter_mut().skip(start).take(length);
+                copied.for_each(|it| *it = true);
             }
         }
     }

@@ -29,11 +29,10 @@ pub fn normalise(path: &str) -> Result<String, ToolError> {
     if has_parent {
         return Err(ToolError::forbidden(path, "contains '..'"));
     }
-    Ok(if parts.is_empty() {
-        ".".to_owned()
-    } else {
-        parts.join("/")
-    })
+    match parts.is_empty() {
+        true => Ok(".".to_owned()),
+        false => Ok(parts.join("/")),
+    }
 }
 
 /// As [`normalise`], for a path that is to be changed: hooks and settings in `.git` are programs
@@ -43,10 +42,8 @@ pub fn normalise(path: &str) -> Result<String, ToolError> {
 /// Also forbidden if a part of the path is `.git`.
 pub fn changeable(path: &str) -> Result<String, ToolError> {
     let path = normalise(path)?;
-    if path
-        .split('/')
-        .any(|part| part.eq_ignore_ascii_case(".git"))
-    {
+    let is_git = |part: &str| part.eq_ignore_ascii_case(".git");
+    if path.split('/').any(is_git) {
         return Err(ToolError::forbidden(&path, "is inside a '.git' folder"));
     }
     Ok(path)
@@ -82,31 +79,27 @@ mod tests {
 
     #[test]
     fn paths_are_normalised_or_forbidden_in_fixed_words() {
-        for (given, expected) in [
-            ("src/lib.rs", "src/lib.rs"),
-            ("./src//lib.rs", "src/lib.rs"),
-            ("src/", "src"),
-            (".", "."),
-            ("./", "."),
-            ("...", "..."),
-            ("a\\..\\b", "a\\..\\b"),
-            ("../x", "path '../x' leaves the workspace"),
-            ("a/../../x", "path 'a/../../x' leaves the workspace"),
-            ("/etc/passwd", "path '/etc/passwd' leaves the workspace"),
-            ("a/../b", "path 'a/../b' contains '..'"),
-            ("../a\nb", "path '../a\\nb' leaves the workspace"),
-            (
-                "a/.GIT/config",
-                "path 'a/.GIT/config' is inside a '.git' folder",
-            ),
-            (".gitignore", ".gitignore"),
-        ] {
+        let table = r"src/lib.rs -> src/lib.rs
+            ./src//lib.rs -> src/lib.rs
+            src/ -> src
+            . -> .
+            ./ -> .
+            ... -> ...
+            a\..\b -> a\..\b
+            .gitignore -> .gitignore
+            ../x -> path '../x' leaves the workspace
+            a/../../x -> path 'a/../../x' leaves the workspace
+            /etc/passwd -> path '/etc/passwd' leaves the workspace
+            a/../b -> path 'a/../b' contains '..'
+            a/.GIT/config -> path 'a/.GIT/config' is inside a '.git' folder";
+        for row in table.lines() {
+            let (given, expected) = row.trim().split_once(" -> ").unwrap();
             let found = changeable(given).unwrap_or_else(|error| error.message);
-            assert_eq!(
-                found.trim_start_matches("Operation not allowed: "),
-                expected
-            );
+            let found = found.trim_start_matches("Operation not allowed: ");
+            assert_eq!(found, expected);
         }
+        let refused = changeable("../a\nb").unwrap_err().message;
+        assert!(refused.contains("path '../a\\nb' leaves"), "{refused}");
         assert_eq!(folders_above("a/b/c"), ["a/b", "a", "."]);
         assert!(folders_above(".").is_empty());
     }

@@ -92,7 +92,7 @@ impl Programs {
     /// If it is not installed.
     pub fn installed(&self, name: &str) -> Result<&Path, ToolError> {
         let path = self.found.get(name).map(PathBuf::as_path);
-        path.ok_or_else(|| ToolError::other(format!("'{name}' is not installed")))
+        path.ok_or_else(|| format!("'{name}' is not installed").into())
     }
 
     /// Runs a program. Dropping the future kills it.
@@ -107,13 +107,10 @@ impl Programs {
         folder: &Path,
     ) -> Result<Finished, ToolError> {
         let program = self.installed(name)?;
-        let failed = |what: &str| ToolError::other(format!("'{name}' {what} and was stopped"));
-        let io = |action: &str, error: io::Error| {
-            ToolError::other(format!("cannot {action} '{name}': {error}"))
-        };
-        let mut child = self
-            .start(program, arguments, folder)
-            .map_err(|error| io("start", error))?;
+        let failed = |what: String| format!("'{name}' {what} and was stopped").into();
+        let io = |action: &str, error: io::Error| format!("cannot {action} '{name}': {error}");
+        let child = self.start(program, arguments, folder);
+        let mut child = child.map_err(|error| io("start", error))?;
         let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
         let (mut stdout, mut stderr) = (vec![], vec![]);
         let work = self.wait(&mut child, &group, (&mut stdout, &mut stderr));
@@ -123,20 +120,19 @@ impl Programs {
             Ok(Ok(status)) => status,
             Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
                 let limit = self.limits.output;
-                return Err(failed(&format!("wrote more than {limit} bytes")));
+                return Err(failed(format!("wrote more than {limit} bytes")));
             }
-            Ok(Err(error)) => return Err(io("run", error)),
+            Ok(Err(error)) => return Err(io("run", error).into()),
             Err(_) => {
                 let seconds = self.limits.time.as_secs_f64();
-                return Err(failed(&format!("did not end within {seconds} s")));
+                return Err(failed(format!("did not end within {seconds} s")));
             }
         };
         let stderr = String::from_utf8_lossy(&stderr).trim().to_owned();
         let stderr = bounded(stderr, MAX_TEXT_BYTES);
         if let Some(signal) = status.signal() {
             let said = if stderr.is_empty() { "" } else { ": " };
-            let message = format!("'{name}' was ended by signal {signal}{said}{stderr}");
-            return Err(ToolError::other(message));
+            return Err(format!("'{name}' was ended by signal {signal}{said}{stderr}").into());
         }
         Ok(Finished {
             success: status.success(),
@@ -236,11 +232,9 @@ async fn read(
 /// Only absolute folders count: a relative one would mean another program in each folder.
 fn executable(name: &str, path: &OsStr) -> Option<PathBuf> {
     let is_executable = |file: &PathBuf| {
-        file.metadata()
-            .is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+        let found = file.metadata();
+        found.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
     };
-    std::env::split_paths(path)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(name))
-        .find(is_executable)
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(name)).find(is_executable)
 }

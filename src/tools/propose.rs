@@ -121,12 +121,10 @@ pub fn consultation(question: &str, until: Instant) -> Consultation<'_> {
 /// name; without any for a step whose files stand in a plan file.
 pub fn named_changes(plan: &ToolPlan) -> Vec<StepChanges> {
     let changes = plan.steps.iter().filter_map(|step| {
-        let tool = step.tool.parse::<Tool>().ok()?;
-        let paths = tool.changed_by(&step.arguments);
-        let step_id = step.step_id.clone();
-        tool.spec()
-            .is_mutating
-            .then_some(StepChanges { step_id, paths })
+        let tool = step.tool.parse::<Tool>().ok();
+        let tool = tool.filter(|tool| tool.spec().is_mutating)?;
+        let (step_id, paths) = (step.step_id.clone(), tool.changed_by(&step.arguments));
+        Some(StepChanges { step_id, paths })
     });
     changes.collect()
 }
@@ -161,8 +159,8 @@ pub fn completed(mut plan: ToolPlan) -> ToolPlan {
 /// Returns the catalog of the tools, which ends the stable part of the prompt.
 fn tools() -> String {
     let line = |tool: &Tool| {
-        let (what, schema) = (tool.spec().description, tool.schema());
-        let properties = schema.get("properties").unwrap_or(&Value::Null);
+        let (what, schema) = (tool.described(""), &tool.schema());
+        let properties = &schema["properties"];
         format!("- {tool}: {what} Arguments: {properties}")
     };
     Tool::ALL.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -4,8 +4,18 @@ use serde_json::Value;
 
 use super::output::{MAX_TEXT_BYTES, bounded};
 use crate::committee::Deps;
-use crate::journal::{Event, FileBefore, FileChange, RunContext, StepFinished, Stop};
+use crate::journal::{
+    Event, FileBefore, FileChange, RunContext, StepFinished, Stop, step_finished_key,
+};
 use crate::llm::without_secrets;
+
+/// Returns whether a step succeeded; `None` if it has no recorded end.
+pub fn has_succeeded(run: &RunContext, step_id: &str) -> Option<bool> {
+    match run.recall(&step_finished_key(step_id))? {
+        Event::StepFinished(finished) => Some(finished.ok),
+        _ => None,
+    }
+}
 
 /// Records the end of a step without secrets of the service, and without NUL, which not every
 /// database can store. Old contents are left out if the start of the step has them. Returns true if

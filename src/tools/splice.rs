@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::call::Call;
 use super::lsp_check::{cargo_workspace, lock_files};
-use super::output::{MAX_TEXT_BYTES, Output, ToolError, bounded, quoted};
+use super::output::{MAX_TEXT_BYTES, Output, ToolError, bounded, quoted, with_changes};
 use super::path::{changeable, join, normalise, split};
 use super::programs::Finished;
 use super::workspace::changed;
@@ -45,12 +45,8 @@ struct Step {
 /// must not contain `..`.
 fn plan_of(call: &Call) -> Result<(&str, Plan), ToolError> {
     let plan_file = call.argument("file");
-    let plan = serde_json::from_str(&call.workspace().read(plan_file)?).map_err(|error| {
-        ToolError::other(format!(
-            "{} is not a splice plan: {error}",
-            quoted(plan_file)
-        ))
-    })?;
+    let plan = serde_json::from_str(&call.workspace().read(plan_file)?)
+        .map_err(|error| format!("{} is not a splice plan: {error}", quoted(plan_file)))?;
     Ok((split(plan_file).0, plan))
 }
 
@@ -66,9 +62,8 @@ pub fn files_of_plan(call: &Call) -> Result<Vec<String>, ToolError> {
     files.dedup();
     if files.len() > MAX_FILES {
         let (named, count) = (quoted(call.argument("file")), files.len());
-        return Err(ToolError::other(format!(
-            "{named} changes {count} files; at most {MAX_FILES} are allowed"
-        )));
+        let why = format!("{named} changes {count} files; at most {MAX_FILES} are allowed");
+        return Err(why.into());
     }
     Ok(files)
 }
@@ -82,11 +77,12 @@ pub fn check_replacements(call: &Call) -> Result<(), ToolError> {
     })
 }
 
-/// Runs splice with paths of files, and reports which of `files` it changed, also when it fails.
+/// Runs splice with the arguments that are paths of files, and reports which of `files` it changed,
+/// also when it fails.
 pub async fn run(
     call: &Call,
-    options: Vec<OsString>,
-    paths: &[(&'static str, &str)],
+    mut options: Vec<OsString>,
+    paths: &'static [&'static str],
     files: Vec<String>,
 ) -> Result<Output, ToolError> {
     // Splice runs cargo, where that is installed.
@@ -95,19 +91,15 @@ pub async fn run(
             cargo_workspace(call, file.clone()).await?;
         }
     }
-    let named: Vec<_> = paths
-        .iter()
-        .map(|(name, path)| (*name, (*path).to_owned()))
-        .collect();
     let prepared = call.blocking(move |call| {
-        let mut options = options;
-        for (name, path) in named {
-            options.extend([name.into(), call.workspace().real_path(&path)?.into()]);
+        for name in paths {
+            let path = call.workspace().real_path(call.argument(name))?;
+            options.extend([format!("--{name}").into(), path.into()]);
         }
         Ok((options, contents(call, files)?))
     });
     let (options, watched) = prepared.await?;
-    let root = call.workspace().root();
+    let root = &call.workspace().root;
     let ended = call.programs().run("splice", options, root).await;
     let compared = call.blocking(move |call| {
         let changes = watched.into_iter().filter_map(|(path, before)| {
@@ -120,10 +112,8 @@ pub async fn run(
     // A file may be half written also if splice was stopped: say so through the changes.
     let changed = compared.await?;
     let paths: Vec<&str> = changed.iter().map(|it| it.path.as_str()).collect();
-    match ended.and_then(|finished| report(&finished, &paths)) {
-        Ok(output) => Ok(Output { changed, ..output }),
-        Err(error) => Err(ToolError { changed, ..error }),
-    }
+    let report = ended.and_then(|finished| report(&finished, &paths));
+    with_changes(report, changed)
 }
 
 /// The contents before splice runs. Every file must be one that an undo can put back.
@@ -139,8 +129,7 @@ fn contents(
         // Splice 3.1.1 would write through a link of the name of its temporary file.
         if workspace.check_free(&temporary).is_err() {
             let temporary = quoted(&temporary);
-            let why = format!("{temporary} exists: splice would write through it");
-            return Err(ToolError::other(why));
+            return Err(format!("{temporary} exists: splice would write through it").into());
         }
         workspace.remove_siblings(&path, &GRAPH_FILES);
         workspace.real_path(&path)?;
@@ -161,7 +150,7 @@ fn report(finished: &Finished, paths: &[&str]) -> Result<Output, ToolError> {
     if !finished.success {
         let message = if stderr.is_empty() { &stdout } else { stderr };
         let words = bounded(words_of(message), MAX_TEXT_BYTES);
-        return Err(ToolError::other(words.trim()));
+        return Err(words.trim().to_owned().into());
     }
     let text = words_of(&stdout);
     let stdout = bounded(stdout, MAX_TEXT_BYTES);

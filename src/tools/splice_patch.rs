@@ -6,24 +6,11 @@ use super::output::{Output, ToolError, quoted};
 use super::splice;
 
 pub const SPEC: Spec = Spec {
-    description: "Replace one symbol of a source file by the content of another file.",
     parameters: &[
-        parameter(
-            "file",
-            Role::Changed,
-            "Path of the source file, relative to the workspace.",
-        ),
-        parameter("symbol", Role::Text, "Name of the symbol that is replaced."),
-        parameter(
-            "kind",
-            Role::Optional,
-            "Kind of the symbol, such as 'fn', 'struct' or 'enum'.",
-        ),
-        parameter(
-            "with",
-            Role::Path,
-            "Path of the file that holds the replacement.",
-        ),
+        parameter("file", Role::Changed),
+        parameter("symbol", Role::Text),
+        parameter("kind", Role::Optional),
+        parameter("with", Role::Path),
     ],
     is_mutating: true,
     check,
@@ -45,13 +32,10 @@ fn check(call: &Call) -> Result<(), ToolError> {
         return Ok(());
     }
     let (symbol, file) = (quoted(symbol), quoted(file));
-    Err(ToolError::other(format!(
-        "symbol {symbol} does not exist in {file}"
-    )))
+    Err(format!("symbol {symbol} does not exist in {file}").into())
 }
 
 async fn run(call: Call) -> Result<Output, ToolError> {
-    let (file, with) = (call.argument("file"), call.argument("with"));
     // `--name=value` keeps a symbol that begins with a dash from being read as an option.
     let symbol = format!("--symbol={}", call.argument("symbol"));
     let mut options = vec!["patch".into(), symbol.into()];
@@ -64,6 +48,6 @@ async fn run(call: Call) -> Result<Output, ToolError> {
         "type" => options.push("--kind=type-alias".into()),
         other => options.push(format!("--kind={other}").into()),
     }
-    let paths = [("--file", file), ("--with", with)];
-    splice::run(&call, options, &paths, vec![file.to_owned()]).await
+    let files = vec![call.argument("file").to_owned()];
+    splice::run(&call, options, &["file", "with"], files).await
 }

@@ -8,12 +8,7 @@ use super::output::{Output, ToolError};
 use super::splice;
 
 pub const SPEC: Spec = Spec {
-    description: "Perform the replacements of a splice plan file.",
-    parameters: &[parameter(
-        "file",
-        Role::File,
-        "Path of the splice plan file.",
-    )],
+    parameters: &[parameter("file", Role::File)],
     is_mutating: true,
     check,
     run: Run::Program(|call| Box::pin(run(call))),
@@ -26,9 +21,8 @@ fn check(call: &Call) -> Result<(), ToolError> {
     manifest_of(call.workspace(), file)?;
     let files = splice::files_of_plan(call)?;
     splice::check_replacements(call)?;
-    files
-        .iter()
-        .try_for_each(|changed| call.changeable_exists(changed))
+    let mut files = files.iter();
+    files.try_for_each(|changed| call.changeable_exists(changed))
 }
 
 async fn run(call: Call) -> Result<Output, ToolError> {
@@ -37,6 +31,5 @@ async fn run(call: Call) -> Result<Output, ToolError> {
         splice::files_of_plan(call)
     });
     let files = files.await?;
-    let paths = [("--file", call.argument("file"))];
-    splice::run(&call, vec!["plan".into()], &paths, files).await
+    splice::run(&call, vec!["plan".into()], &["file"], files).await
 }

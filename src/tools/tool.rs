@@ -1,6 +1,6 @@
 //! The catalog of the tools, and the steps that use them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -83,11 +83,19 @@ impl Tool {
         self.spec().parameters
     }
 
+    /// Returns what a planner is told of a parameter; of the tool itself without a name.
+    pub(super) fn described(self, parameter: &str) -> &'static str {
+        let begin = format!("{self}\t{parameter}\t");
+        let mut rows = include_str!("descriptions.tsv").lines();
+        let row = rows.find_map(|row| row.strip_prefix(&begin));
+        row.unwrap_or_default()
+    }
+
     /// The JSON schema of the arguments.
     #[must_use]
     pub fn schema(self) -> Value {
         let property = |parameter: &Parameter| {
-            let description = parameter.description;
+            let description = self.described(parameter.name);
             let schema = match parameter.role {
                 Role::Contents => json!({ "type": "string", "description": description }),
                 _ => json!({ "type": "string", "minLength": 1, "description": description }),
@@ -141,18 +149,11 @@ impl Tool {
             }
         }
         let is_known = |name: &str| self.parameters().iter().any(|it| it.name == name);
-        let mut unknown: Vec<&String> = given.keys().filter(|name| !is_known(name)).collect();
-        unknown.sort();
-        problems.extend(
-            unknown
-                .into_iter()
-                .map(|it| format!("unknown {}", quoted(it))),
-        );
+        let unknown: BTreeSet<&String> = given.keys().filter(|name| !is_known(name)).collect();
+        problems.extend(unknown.iter().map(|it| format!("unknown {}", quoted(it))));
         if !problems.is_empty() {
             let problems = problems.join("; ");
-            return Err(ToolError::other(format!(
-                "Invalid arguments for '{self}': {problems}"
-            )));
+            return Err(format!("Invalid arguments for '{self}': {problems}").into());
         }
         forbidden.map_or(Ok(arguments), Err)
     }
@@ -206,15 +207,11 @@ impl Step {
         given: &Map<String, Value>,
         toolbox: &Toolbox,
     ) -> Result<Self, ToolError> {
-        let call = Call {
-            arguments: tool.arguments(given)?,
-            toolbox: toolbox.clone(),
-        };
-        let step_id = step_id.to_owned();
+        let (arguments, toolbox) = (tool.arguments(given)?, toolbox.clone());
         Ok(Self {
-            step_id,
+            step_id: step_id.to_owned(),
             tool,
-            call,
+            call: Call { arguments, toolbox },
         })
     }
 
@@ -253,21 +250,17 @@ impl Step {
     /// Returns the paths that the step may write: those that it changes, and the lock files of cargo,
     /// which writes them by itself.
     pub fn written(&self) -> Vec<String> {
-        let mut paths = self.changes().unwrap_or_default();
-        let runs_cargo = [Tool::SplicePatch, Tool::SplicePlan, Tool::LspCheck];
-        if runs_cargo.contains(&self.tool) {
-            let of = match self.tool {
-                Tool::LspCheck => vec![self.call.argument("path").to_owned()],
-                _ => paths.clone(),
-            };
-            let locks = of
-                .iter()
-                .flat_map(|path| lsp_check::lock_files(self.call.workspace(), path));
-            paths.extend(locks);
-            paths.sort();
-            paths.dedup();
+        let changed = self.changes().unwrap_or_default();
+        let checked = match self.tool {
+            Tool::LspCheck => vec![self.call.argument("path").to_owned()],
+            Tool::SplicePatch | Tool::SplicePlan => changed.clone(),
+            _ => vec![],
+        };
+        let mut written = BTreeSet::from_iter(changed);
+        for path in checked {
+            written.extend(lsp_check::lock_files(self.call.workspace(), &path));
         }
-        paths
+        written.into_iter().collect()
     }
 
     /// Returns the end of the step, without an output.
@@ -286,9 +279,8 @@ impl Step {
     fn paths(&self, is_meant: impl Fn(Role) -> bool) -> Vec<String> {
         let parameters = self.tool.parameters().iter();
         let meant = parameters.filter(|parameter| is_meant(parameter.role));
-        meant
-            .map(|it| self.call.argument(it.name).to_owned())
-            .collect()
+        let value = |it: &Parameter| self.call.argument(it.name).to_owned();
+        meant.map(value).collect()
     }
 }
 
@@ -302,6 +294,11 @@ mod tests {
         for tool in Tool::ALL {
             assert_eq!(json!(tool), json!(tool.name()));
             assert_eq!(tool.name().parse(), Ok(*tool));
+            let mut described = tool.parameters().iter().map(|it| it.name).chain([""]);
+            assert!(
+                described.all(|name| !tool.described(name).is_empty()),
+                "{tool}"
+            );
             let names = tool.parameters().iter().map(|it| match it.role {
                 Role::Optional => format!("[{}]", it.name),
                 _ => it.name.to_owned(),
@@ -321,44 +318,28 @@ mod tests {
 
     #[test]
     fn every_problem_is_named_in_the_order_of_the_parameters() {
-        let (read, patch) = (Tool::FileRead, Tool::SplicePatch);
-        for (tool, given, expected) in [
-            (
-                patch,
-                json!({ "file": "a.rs", "with": "b" }),
-                "missing 'symbol'",
-            ),
-            (read, json!({ "path": "a", "foo": 1 }), "unknown 'foo'"),
-            (read, json!({ "path": 7 }), "'path' must be a string"),
-            (read, json!({ "path": null }), "'path' must be a string"),
-            (read, json!({ "path": "" }), "'path' must not be empty"),
-            (
-                read,
-                json!({ "path": "a\0b" }),
-                "'path' must not contain NUL",
-            ),
-            (
-                read,
-                json!({ "path": "x".repeat(4097) }),
-                "'path' must not be longer than 4096 bytes",
-            ),
-            (
-                patch,
-                json!({ "z\n": 1, "b": 2, "with": [], "symbol": "", "kind": "" }),
-                "missing 'file'; 'symbol' must not be empty; 'kind' must not be empty; 'with' must be a string; unknown 'b'; unknown 'z\\n'",
-            ),
-            (
-                read,
-                json!({ "path": "/etc/passwd", "x": 1 }),
-                "unknown 'x'",
-            ),
-        ] {
-            let error = tool.arguments(given.as_object().unwrap()).unwrap_err();
-            let expected = format!("Invalid arguments for '{tool}': {expected}");
+        let table = r#"splice_patch | { "file": "a.rs", "with": "b" } | missing 'symbol'
+            file_read | { "path": "a", "foo": 1 } | unknown 'foo'
+            file_read | { "path": 7 } | 'path' must be a string
+            file_read | { "path": null } | 'path' must be a string
+            file_read | { "path": "" } | 'path' must not be empty
+            file_read | { "path": "a\u0000b" } | 'path' must not contain NUL
+            file_read | { "path": "/etc/passwd", "x": 1 } | unknown 'x'
+            splice_patch | { "z\n": 1, "b": 2, "with": [], "symbol": "", "kind": "" } | missing 'file'; 'symbol' must not be empty; 'kind' must not be empty; 'with' must be a string; unknown 'b'; unknown 'z\n'"#;
+        let long = json!({ "path": "x".repeat(4097) });
+        let long = format!("file_read | {long} | 'path' must not be longer than 4096 bytes");
+        for row in table.lines().chain([long.as_str()]) {
+            let cells: Vec<&str> = row.split(" | ").map(str::trim).collect();
+            let tool: Tool = cells[0].parse().unwrap();
+            let given = serde_json::from_str(cells[1]).unwrap();
+            let error = tool.arguments(&given).unwrap_err();
+            let expected = format!("Invalid arguments for '{tool}': {}", cells[2]);
             assert_eq!(error.message, expected);
         }
         let given = json!({ "file": "./a//b.rs", "symbol": "f", "kind": null, "with": "p" });
-        let arguments = patch.arguments(given.as_object().unwrap()).unwrap();
+        let arguments = Tool::SplicePatch
+            .arguments(given.as_object().unwrap())
+            .unwrap();
         assert_eq!(arguments["file"], "a/b.rs");
         assert_eq!(arguments.get("kind"), None);
     }

@@ -1,16 +1,13 @@
 //! Puts the files of an execution back.
 
-use std::collections::BTreeMap;
-
-use super::call::{Call, Toolbox};
+use super::call::Toolbox;
 use super::output::ToolError;
-use super::record::record;
+use super::record::{has_succeeded, record};
 use super::view;
 use super::workspace::{Workspace, changed, hash};
 use crate::committee::{Deps, Failure};
 use crate::journal::{
     Authorized, Event, FileChange, Restore, RunContext, StepFinished, StepStarted,
-    step_finished_key,
 };
 
 /// The name of a step that puts a file back.
@@ -58,11 +55,10 @@ pub async fn undo(
 ) -> Result<bool, Failure> {
     for (number, restore) in authorized.restores.iter().enumerate() {
         let step_id = format!("undo_{}", number + 1);
-        if let Some(Event::StepFinished(finished)) = run.recall(&step_finished_key(&step_id)) {
-            if finished.ok {
-                continue;
-            }
-            return Ok(false);
+        match has_succeeded(run, &step_id) {
+            Some(true) => continue,
+            Some(false) => return Ok(false),
+            None => {}
         }
         let started = StepStarted {
             step_id: step_id.clone(),
@@ -71,10 +67,7 @@ pub async fn undo(
         };
         run.store(Event::StepStarted(started)).await?;
         let left: Vec<Restore> = authorized.restores.iter().skip(number).cloned().collect();
-        let call = Call {
-            arguments: BTreeMap::new(),
-            toolbox: toolbox.clone(),
-        };
+        let call = toolbox.without_arguments();
         let restored = call.blocking(move |call| put_back(call.workspace(), &left));
         let (changed, error) = match restored.await {
             Ok(change) => (vec![change], None),
@@ -100,7 +93,7 @@ pub async fn undo(
 /// Puts the first file back, if all of them are as the execution left them, or back already.
 fn put_back(workspace: &Workspace, left: &[Restore]) -> Result<FileChange, ToolError> {
     let Some(first) = left.first() else {
-        return Err(ToolError::other("nothing is left to put back"));
+        return Err("nothing is left to put back".to_owned().into());
     };
     // A file that several steps changed is compared with its last change, which comes first.
     for (number, restore) in left.iter().enumerate() {
@@ -110,8 +103,7 @@ fn put_back(workspace: &Workspace, left: &[Restore]) -> Result<FileChange, ToolE
         }
         let now = workspace.content_before(&restore.path)?;
         if now != restore.old && now.as_deref().map(hash) != restore.expected {
-            let why = format!("'{}' was changed since", restore.path);
-            return Err(ToolError::other(why));
+            return Err(format!("'{}' was changed since", restore.path).into());
         }
     }
     let old = first.old.as_deref();

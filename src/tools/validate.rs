@@ -31,18 +31,14 @@ pub fn validate(
 ) -> Result<Vec<(String, Vec<String>)>, Box<Rejection>> {
     let steps = parse(plan, toolbox)?;
     for query in &plan.evidence_referenced {
-        let (kind, message) = match QUERIES.iter().find(|(name, _)| name == query) {
-            None => (
-                RejectionKind::InvalidPlan,
-                format!("Evidence query '{query}' does not exist"),
-            ),
-            Some((name, what)) if is_empty(evidence, name) => (
-                RejectionKind::InsufficientEvidence,
-                format!("Plan references '{what}' but {name} returns empty results"),
-            ),
-            Some(_) => continue,
+        let Some((name, what)) = QUERIES.iter().find(|(name, _)| name == query) else {
+            return Err(invalid(format!("Evidence query '{query}' does not exist")));
         };
-        return Err(rejection(kind, message, None, Value::Null));
+        if is_empty(evidence, name) {
+            let kind = RejectionKind::InsufficientEvidence;
+            let message = format!("Plan references '{what}' but {name} returns empty results");
+            return Err(rejection(kind, message, None, Value::Null));
+        }
     }
     for step in &plan.steps {
         let named = citations::queries_of(&step.precondition);
@@ -89,15 +85,13 @@ pub fn validate(
 /// # Errors
 /// The first [`Rejection`].
 pub fn parse(plan: &ToolPlan, toolbox: &Toolbox) -> Result<Vec<Step>, Box<Rejection>> {
-    let invalid = |message| rejection(RejectionKind::InvalidPlan, message, None, Value::Null);
     let count = plan.steps.len();
     if count == 0 {
         return Err(invalid("Plan has no steps".to_owned()));
     }
     if count > MAX_STEPS {
-        return Err(invalid(format!(
-            "Plan has {count} steps; at most {MAX_STEPS} are allowed"
-        )));
+        let message = format!("Plan has {count} steps; at most {MAX_STEPS} are allowed");
+        return Err(invalid(message));
     }
     let mut ids = BTreeSet::new();
     for step in &plan.steps {
@@ -113,9 +107,8 @@ pub fn parse(plan: &ToolPlan, toolbox: &Toolbox) -> Result<Vec<Step>, Box<Reject
         }
     }
     let steps = plan.steps.iter();
-    steps
-        .map(|step| checked(step, plan.intent, toolbox))
-        .collect()
+    let steps = steps.map(|step| checked(step, plan.intent, toolbox));
+    steps.collect()
 }
 
 fn checked(step: &PlanStep, intent: PlanIntent, toolbox: &Toolbox) -> Result<Step, Box<Rejection>> {
@@ -126,12 +119,9 @@ fn checked(step: &PlanStep, intent: PlanIntent, toolbox: &Toolbox) -> Result<Ste
         return Err(refused(RejectionKind::UnknownTool, message, help));
     };
     let checked = Step::new(&step.step_id, tool, &step.arguments, toolbox);
+    let forbidden = RejectionKind::ForbiddenOperation;
     let checked = checked.map_err(|error| match error.why {
-        Why::Forbidden => refused(
-            RejectionKind::ForbiddenOperation,
-            error.message,
-            Value::Null,
-        ),
+        Why::Forbidden => refused(forbidden, error.message, Value::Null),
         _ => {
             let help = json!({ "schema": tool.schema() });
             refused(RejectionKind::InvalidArguments, error.message, help)
@@ -142,10 +132,13 @@ fn checked(step: &PlanStep, intent: PlanIntent, toolbox: &Toolbox) -> Result<Ste
         let message = format!(
             "Operation not allowed: '{tool}' changes files, and the intent of the plan is {intent}"
         );
-        let kind = RejectionKind::ForbiddenOperation;
-        return Err(refused(kind, message, Value::Null));
+        return Err(refused(forbidden, message, Value::Null));
     }
     Ok(checked)
+}
+
+fn invalid(message: String) -> Box<Rejection> {
+    rejection(RejectionKind::InvalidPlan, message, None, Value::Null)
 }
 
 fn rejection(

@@ -7,15 +7,19 @@ use super::answers::{
     ModifiedPlan, PlanState, PlanView, PromptView, StepChanges,
 };
 use super::planner_input;
-use crate::domain::{RunId, ToolPlan, Usd, User};
+use crate::domain::{RunId, Usd, User};
 use crate::journal::{
-    Accepted, AuthorizationMode, Authorized, CallView, Ending, Event, FileChange, RunRow, RunState,
+    Accepted, AuthorizationMode, Authorized, CallView, Ending, Event, RunRow, RunState,
     StepFinished, StepStarted, ToolIntake, ToolPlanned, Transcript,
 };
 
 fn accepted(events: &[Event]) -> Option<&Accepted> {
+    Transcript::of(events).accepted
+}
+
+fn planned(events: &[Event]) -> Option<&ToolPlanned> {
     events.iter().find_map(|event| match event {
-        Event::Accepted(accepted) => Some(&**accepted),
+        Event::ToolPlanned(planned) => Some(&**planned),
         _ => None,
     })
 }
@@ -53,22 +57,32 @@ pub fn plan_view(
     events: &[Event],
     executions: &[(RunRow, Vec<Event>)],
 ) -> Option<PlanView> {
-    let planned = events.iter().find_map(|event| match event {
-        Event::ToolPlanned(planned) => Some(&**planned),
-        _ => None,
-    });
     let ToolPlanned {
         plan,
         changes,
         rejection,
-    } = planned?;
+    } = planned(events)?;
     let accepted = accepted(events)?;
-    let Progress {
-        done,
-        has_begun,
-        has_failed,
-        modified,
-    } = progress(executions);
+    // Those that took changes back do not count.
+    let counted = executions.iter().filter_map(|(row, events)| {
+        let authorized = authorized(events).filter(|it| it.undoes.is_none())?;
+        Some((row, events.as_slice(), authorized))
+    });
+    let counted: Vec<_> = counted.collect();
+    let done = counted
+        .iter()
+        .flat_map(|(_, events, _)| finished_steps(events));
+    let done: Vec<&StepFinished> = done.collect();
+    let has_failed = done.iter().any(|step| !step.ok)
+        || (counted.iter())
+            .any(|(row, ..)| matches!(row.state, RunState::Failed | RunState::Cancelled));
+    let mut changed = counted.iter().rev();
+    let changed = changed.find(|(.., it)| it.mode == AuthorizationMode::Modified);
+    let modified = changed.map(|(_, events, authorized)| ModifiedPlan {
+        by: by(events),
+        plan: authorized.content.clone(),
+        changes: step_changes(&authorized.changes),
+    });
     // What the user changed counts from then on.
     let content = modified.as_ref().map_or(plan, |modified| &modified.plan);
     let mut ids = content.steps.iter().map(|step| &step.step_id);
@@ -77,7 +91,7 @@ pub fn plan_view(
         (Some(_), _) => PlanState::Rejected,
         _ if has_failed => PlanState::Halted,
         (_, None) => PlanState::Completed,
-        _ if !has_begun => PlanState::Proposed,
+        _ if counted.is_empty() => PlanState::Proposed,
         _ => PlanState::Underway,
     };
     let is_open = matches!(state, PlanState::Proposed | PlanState::Underway);
@@ -105,42 +119,10 @@ pub fn plan_view(
     })
 }
 
-/// What the executions of a plan did, without those that took changes back.
-#[derive(Default)]
-struct Progress<'a> {
-    done: Vec<&'a StepFinished>,
-    has_begun: bool,
-    has_failed: bool,
-    modified: Option<ModifiedPlan>,
-}
-
-fn progress(executions: &[(RunRow, Vec<Event>)]) -> Progress<'_> {
-    let mut progress = Progress::default();
-    for (row, events) in executions {
-        let Some(authorized) = authorized(events).filter(|it| it.undoes.is_none()) else {
-            continue;
-        };
-        progress.has_begun = true;
-        progress.has_failed |= matches!(row.state, RunState::Failed | RunState::Cancelled);
-        progress.done.extend(finished_steps(events));
-        if authorized.mode == AuthorizationMode::Modified {
-            progress.modified = Some(ModifiedPlan {
-                by: by(events),
-                plan: authorized.content.clone(),
-                changes: step_changes(&authorized.changes),
-            });
-        }
-    }
-    progress.has_failed |= progress.done.iter().any(|step| !step.ok);
-    progress
-}
-
 fn budget(accepted: &Accepted, events: &[Event]) -> BudgetView {
     let calls = Transcript::of(events).calls;
-    let spent: Usd = calls
-        .iter()
-        .filter_map(|call| Some(call.settled?.cost))
-        .sum();
+    let costs = calls.iter().filter_map(|call| Some(call.settled?.cost));
+    let spent: Usd = costs.sum();
     let line = |call: &CallView<'_>| {
         let settled = call.settled;
         let usage = settled.and_then(|settled| settled.usage);
@@ -180,10 +162,8 @@ fn by(events: &[Event]) -> String {
 
 /// Returns how far an execution is.
 pub fn execution_state(events: &[Event]) -> ExecutionState {
-    let ending = Transcript::of(events)
-        .finished
-        .map(|finished| &finished.ending);
-    match ending {
+    let finished = Transcript::of(events).finished;
+    match finished.map(|finished| &finished.ending) {
         _ if finished_steps(events).iter().any(|step| !step.ok) => ExecutionState::Halted,
         None => ExecutionState::Running,
         Some(Ending::Acted { .. }) => ExecutionState::Completed,
@@ -215,10 +195,9 @@ pub fn execution_view(
         Event::Explained(explained) => Some(explained.clone()),
         _ => None,
     });
-    let model = plan_events.iter().find_map(|event| match event {
-        Event::CallSent(sent) => Some(sent.model.clone()),
-        _ => None,
-    });
+    let calls = Transcript::of(plan_events).calls;
+    let is_modified = authorized.mode == AuthorizationMode::Modified;
+    let proposed = planned(plan_events).filter(|_| is_modified);
     Some(ExecutionView {
         execution_id: run.to_string(),
         plan_id: authorized.plan.to_string(),
@@ -227,13 +206,11 @@ pub fn execution_view(
         prompt: PromptView {
             input: planner_input::input(&of_plan.question.message, focus, evidence),
             prompts_hash: of_plan.prompts_hash.clone(),
-            model,
+            model: calls.first().map(|call| call.sent.model.clone()),
         },
         evidence: evidence.clone(),
         plan: authorized.content.clone(),
-        proposed: (authorized.mode == AuthorizationMode::Modified)
-            .then(|| proposed(plan_events))
-            .flatten(),
+        proposed: proposed.map(|planned| planned.plan.clone()),
         authorization: AuthorizationView {
             mode: authorized.mode.into_str().to_owned(),
             by: by(events),
@@ -246,24 +223,16 @@ pub fn execution_view(
     })
 }
 
-fn proposed(plan_events: &[Event]) -> Option<ToolPlan> {
-    plan_events.iter().find_map(|event| match event {
-        Event::ToolPlanned(planned) => Some(planned.plan.clone()),
-        _ => None,
-    })
-}
-
 /// Returns a step without what only the journal needs.
 fn shown(step: &StepFinished) -> StepFinished {
-    let changed = step.changed.iter().cloned();
-    let changed = changed.map(|change| FileChange {
-        old: None,
-        ..change
-    });
-    StepFinished {
-        changed: changed.collect(),
+    let mut shown = StepFinished {
         files: vec![],
         codes: vec![],
         ..step.clone()
-    }
+    };
+    shown
+        .changed
+        .iter_mut()
+        .for_each(|change| change.old = None);
+    shown
 }

@@ -18,15 +18,17 @@ use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::{FileType, OFlags, RenameFlags};
 use sha2::{Digest as _, Sha256};
 
-use super::folder::{Folder, TextFile, hex, name_aside, not_text, read_text};
+use super::folder::{Folder, TextFile, name_aside, not_text, read_text};
 use super::output::{ToolError, Why, quoted};
 use super::path::{changeable, join, normalise, split};
+use crate::domain::hex;
 use crate::journal::FileChange;
 
 /// The workspace. A clone is the same workspace.
 #[derive(Debug, Clone)]
 pub struct Workspace {
-    root: Arc<Path>,
+    /// The real path of the root.
+    pub root: Arc<Path>,
     dir: Arc<Dir>,
 }
 
@@ -48,11 +50,6 @@ impl Workspace {
             root: root.into(),
             dir: Arc::new(dir),
         })
-    }
-
-    /// The real path of the root.
-    pub fn root(&self) -> &Path {
-        &self.root
     }
 
     /// The real path of a file for another program, which resolves it again by itself. No part of
@@ -258,12 +255,14 @@ fn checked(
     let (links, found) = (file.links, hash(&file.text));
     let path = quoted(path);
     match before {
-        _ if links > 1 => Err(ToolError::other(format!(
-            "file {path} has {links} hard links; a write would separate them"
-        ))),
-        Before::Hash(expected) if found != expected => Err(ToolError::other(format!(
-            "file {path} changed since: expected {expected}, found {found}"
-        ))),
+        _ if links > 1 => {
+            let why = format!("file {path} has {links} hard links; a write would separate them");
+            Err(why.into())
+        }
+        Before::Hash(expected) if found != expected => {
+            let why = format!("file {path} changed since: expected {expected}, found {found}");
+            Err(why.into())
+        }
         _ => Ok(file),
     }
 }
@@ -283,5 +282,5 @@ fn no_folder(path: &str, error: io::Error) -> ToolError {
 
 fn through_link(path: &str, link: &str) -> ToolError {
     let (path, link) = (quoted(path), quoted(link));
-    ToolError::other(format!("{path} goes through the symbolic link {link}"))
+    format!("{path} goes through the symbolic link {link}").into()
 }

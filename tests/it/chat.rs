@@ -231,7 +231,9 @@ async fn a_vague_request_is_asked_about_before_any_agent_runs() {
     assert_eq!(provider.calls().len(), 1);
     let corrections = &got.body["audit"]["synthesis"]["corrections"];
     assert!(
-        corrections.to_string().contains("before waking any agent"),
+        corrections
+            .to_string()
+            .contains("no report of an agent was used"),
         "the audit says so: {corrections}"
     );
     let answered = app.ask("audit", "a)").await;

@@ -30,10 +30,8 @@ pub const MAX_NUMBER: f64 = 1e9;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
     root: Node,
-    /// The expression as written, trimmed and without its comment.
+    /// The expression as written, trimmed.
     text: String,
-    /// The text after `#`, trimmed and not empty.
-    comment: Option<String>,
 }
 
 /// The reason why a text is not a valid expression.
@@ -43,6 +41,13 @@ pub struct ParseError {
     /// Position in characters, starting at 1.
     pub at: usize,
     pub detail: String,
+}
+
+impl ParseError {
+    fn new(at: usize, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        Self { at, detail }
+    }
 }
 
 impl Expression {
@@ -56,10 +61,6 @@ impl Expression {
 
     pub fn text(&self) -> &str {
         &self.text
-    }
-
-    pub fn comment(&self) -> Option<&str> {
-        self.comment.as_deref()
     }
 
     /// Returns the number of dice before rerolls and explosions.
@@ -126,37 +127,44 @@ enum Sides {
 }
 
 impl Sides {
-    fn lowest(self) -> i64 {
+    /// The faces, from the lowest to the highest.
+    fn faces(self) -> std::ops::RangeInclusive<i64> {
         match self {
-            Sides::Number(_) => 1,
-            Sides::Fate | Sides::BlankFate => -1,
-        }
-    }
-
-    fn highest(self) -> i64 {
-        match self {
-            Sides::Number(sides) => sides,
-            Sides::Fate | Sides::BlankFate => 1,
+            Sides::Number(sides) => 1..=sides,
+            Sides::Fate | Sides::BlankFate => -1..=1,
         }
     }
 }
 
+/// An operation, with the selectors that say to which dice it applies.
 #[derive(Debug, Clone, PartialEq)]
-enum Operation {
-    Keep(Vec<Selector>),
-    Drop(Vec<Selector>),
-    Reroll(Again, Vec<Selector>),
+struct Operation {
+    kind: Kind,
+    selectors: Vec<Selector>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Keep,
+    Drop,
+    Reroll(Again),
     /// Rolls one more die, once, if any die is selected. Marks the first selected die as exploded.
-    Add(Vec<Selector>),
-    Explode(Explosion, Vec<Selector>),
+    Add,
+    /// Rolls another die for each selected die, repeatedly.
+    Explode,
+    /// Adds the values of the further rolls to the die.
+    Compound,
+    /// Rolls further dice and subtracts one from each.
+    Penetrate,
     AtLeast(f64),
     AtMost(f64),
     /// Rerolls a die whose value an earlier die already shows.
     Unique(Again),
     /// Sorts the dice in the output. The total stays the same.
-    Sort(Order),
+    SortUp,
+    SortDown,
     /// Marks dice in the output. The total stays the same.
-    Mark(Vec<Selector>),
+    Mark,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,122 +173,85 @@ enum Again {
     UntilNot,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Explosion {
-    /// Rolls another die for each selected die, repeatedly.
-    Another,
-    /// Adds the values of the further rolls to the die.
-    Compound,
-    /// Rolls further dice and subtracts one from each.
-    Penetrating,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
-    Up,
-    Down,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Selector {
     Highest(usize),
     Lowest(usize),
-    Is(i64),
-    IsNot(i64),
-    Above(i64),
-    Below(i64),
-    AtLeast(i64),
-    AtMost(i64),
+    /// The values for which a comparison with this number holds.
+    Compared(Operator, f64),
 }
 
 impl Selector {
-    /// Returns true if the selector selects the value. Returns `None` for selectors by rank, which
-    /// also depend on the other values.
-    fn takes(self, value: f64) -> Option<bool> {
-        let than = |n: i64| n as f64;
-        Some(match self {
-            Selector::Highest(_) | Selector::Lowest(_) => return None,
-            Selector::Is(n) => (value - than(n)).abs() < f64::EPSILON,
-            Selector::IsNot(n) => (value - than(n)).abs() >= f64::EPSILON,
-            Selector::Above(n) => value > than(n),
-            Selector::Below(n) => value < than(n),
-            Selector::AtLeast(n) => value >= than(n),
-            Selector::AtMost(n) => value <= than(n),
-        })
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Function {
-    Floor,
-    Ceil,
-    Round,
-    Abs,
-    Least,
-    Most,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
-    Add,
-    Subtract,
-    Times,
-    Divide,
-    /// Rounded down.
-    DivideWhole,
-    /// The result has the sign of the divisor.
-    Modulo,
-    Equal,
-    Unequal,
-    Less,
-    AtMost,
-    Greater,
-    AtLeast,
-}
-
-impl Operator {
-    fn sign(self) -> &'static str {
+    /// Returns true if the selector selects the value. A selector by rank, which also depends on the
+    /// other values, selects none.
+    fn takes(self, value: f64) -> bool {
         match self {
-            Operator::Add => "+",
-            Operator::Subtract => "-",
-            Operator::Times => "*",
-            Operator::Divide => "/",
-            Operator::DivideWhole => "//",
-            Operator::Modulo => "%",
-            Operator::Equal => "==",
-            Operator::Unequal => "!=",
-            Operator::Less => "<",
-            Operator::AtMost => "<=",
-            Operator::Greater => ">",
-            Operator::AtLeast => ">=",
+            Selector::Highest(_) | Selector::Lowest(_) => false,
+            Selector::Compared(Named(_, holds), number) => holds(value, number) == Some(1.0),
         }
     }
+}
 
-    fn compares(self) -> bool {
-        use Operator::{AtLeast, AtMost, Equal, Greater, Less, Unequal};
-        matches!(self, Equal | Unequal | Less | AtMost | Greater | AtLeast)
-    }
+/// An operator or a function, by its notation. Those with the same notation are equal.
+#[derive(Debug, Clone, Copy)]
+struct Named<F>(&'static str, F);
 
-    /// Applies the operator. A comparison gives 1 or 0. Returns `None` for a division by zero.
-    fn of(self, left: f64, right: f64) -> Option<f64> {
-        let truth = |holds: bool| if holds { 1.0 } else { 0.0 };
-        let zero = right == 0.0;
-        Some(match self {
-            Operator::Add => left + right,
-            Operator::Subtract => left - right,
-            Operator::Times => left * right,
-            Operator::Divide | Operator::DivideWhole | Operator::Modulo if zero => return None,
-            Operator::Divide => left / right,
-            Operator::DivideWhole => (left / right).floor(),
-            Operator::Modulo => left - right * (left / right).floor(),
-            Operator::Equal => truth((left - right).abs() < f64::EPSILON),
-            Operator::Unequal => truth((left - right).abs() >= f64::EPSILON),
-            Operator::Less => truth(left < right),
-            Operator::AtMost => truth(left <= right),
-            Operator::Greater => truth(left > right),
-            Operator::AtLeast => truth(left >= right),
-        })
+impl<F> PartialEq for Named<F> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
     }
+}
+
+/// Returns `None` for a division by zero.
+type Operator = Named<fn(f64, f64) -> Option<f64>>;
+
+const EQUAL: Operator = Named("==", |l, r| truth((l - r).abs() < f64::EPSILON));
+
+const COMPARISONS: [Operator; 6] = [
+    EQUAL,
+    Named(">=", |l, r| truth(l >= r)),
+    Named("<=", |l, r| truth(l <= r)),
+    Named("!=", |l, r| truth((l - r).abs() >= f64::EPSILON)),
+    Named("<", |l, r| truth(l < r)),
+    Named(">", |l, r| truth(l > r)),
+];
+
+const SUMS: [Operator; 2] = [
+    Named("+", |l, r| Some(l + r)),
+    Named("-", |l, r| Some(l - r)),
+];
+
+/// `//` rounds down. The result of `%` has the sign of the divisor.
+const PRODUCTS: [Operator; 4] = [
+    Named("*", |l, r| Some(l * r)),
+    Named("//", |l, r| (r != 0.0).then(|| (l / r).floor())),
+    Named("/", |l, r| (r != 0.0).then(|| l / r)),
+    Named("%", |l, r| (r != 0.0).then(|| l - r * (l / r).floor())),
+];
+
+/// The result of a comparison.
+fn truth(holds: bool) -> Option<f64> {
+    Some(f64::from(u8::from(holds)))
+}
+
+/// The first two take any number of values, but not none, and the others one.
+type Function = Named<fn(&[f64]) -> f64>;
+
+const FUNCTIONS: [Function; 6] = [
+    Named("min(", |all| {
+        all.iter().copied().fold(f64::INFINITY, f64::min)
+    }),
+    Named("max(", |all| {
+        all.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }),
+    Named("floor(", |all| first(all).floor()),
+    Named("ceil(", |all| first(all).ceil()),
+    Named("round(", |all| first(all).round()),
+    Named("abs(", |all| first(all).abs()),
+];
+
+fn first(values: &[f64]) -> f64 {
+    values.first().copied().unwrap_or(0.0)
 }
 
 /// Formats a number with at most two decimals, without trailing zeros and without a negative zero.

@@ -3,8 +3,8 @@
 
 use crate::reader::{Reader, Result, Term};
 use crate::{
-    Again, Dice, Explosion, Expression, Function, MAX_DEPTH, MAX_DICE, MAX_NUMBER, Node, Operation,
-    Operator, Order, ParseError, Selector, Set, Sides,
+    Again, COMPARISONS, Dice, EQUAL, Expression, FUNCTIONS, Kind, MAX_DEPTH, MAX_DICE, MAX_NUMBER,
+    Named, Node, Operation, Operator, PRODUCTS, ParseError, SUMS, Selector, Set, Sides,
 };
 
 /// Implements [`Expression::parse`].
@@ -12,30 +12,18 @@ pub(super) fn expression(text: &str) -> Result<Expression> {
     let mut reader = Reader::of(text)?;
     reader.spaces();
     let root = reader.comparison()?;
-    let end = reader.at;
-    let comment = if reader.eat("#") {
-        let rest: String = reader.chars.iter().skip(reader.at).collect();
-        reader.at = reader.chars.len();
-        Some(rest.trim().to_owned()).filter(|comment| !comment.is_empty())
-    } else {
-        None
-    };
     if let Some(error) = reader.unexpected() {
         return Err(error);
     }
     if root.dice() > MAX_DICE {
-        return Err(ParseError {
-            at: 1,
-            detail: format!("at most {MAX_DICE} dice are thrown at once"),
-        });
+        return Err(too_many_dice(1));
     }
-    let text: String = reader.chars.iter().take(end).collect();
-    let expression = Expression {
-        root,
-        text: text.trim().to_owned(),
-        comment,
-    };
-    Ok(expression)
+    let text = reader.since(0).trim().to_owned();
+    Ok(Expression { root, text })
+}
+
+fn too_many_dice(at: usize) -> ParseError {
+    ParseError::new(at, format!("at most {MAX_DICE} dice are thrown at once"))
 }
 
 impl Reader {
@@ -54,44 +42,27 @@ impl Reader {
     }
 
     pub fn comparison(&mut self) -> Result<Node> {
-        let signs = [
-            ("==", Operator::Equal),
-            (">=", Operator::AtLeast),
-            ("<=", Operator::AtMost),
-            ("!=", Operator::Unequal),
-            ("<", Operator::Less),
-            (">", Operator::Greater),
-        ];
-        self.chain(&signs, Self::sum)
+        self.chain(&COMPARISONS, Self::sum)
     }
 
     fn sum(&mut self) -> Result<Node> {
-        self.chain(
-            &[("+", Operator::Add), ("-", Operator::Subtract)],
-            Self::product,
-        )
+        self.chain(&SUMS, Self::product)
     }
 
     fn product(&mut self) -> Result<Node> {
-        let signs = [
-            ("*", Operator::Times),
-            ("//", Operator::DivideWhole),
-            ("/", Operator::Divide),
-            ("%", Operator::Modulo),
-        ];
-        self.chain(&signs, Self::unary)
+        self.chain(&PRODUCTS, Self::unary)
     }
 
     /// Reads operands joined by left-associative operators of the same precedence.
     fn chain(
         &mut self,
-        signs: &[(&str, Operator)],
+        operators: &[Operator],
         operand: fn(&mut Self) -> Result<Node>,
     ) -> Result<Node> {
         let mut left = operand(self)?;
         loop {
             self.spaces();
-            let Some((_, operator)) = signs.iter().find(|(sign, _)| self.eat(sign)) else {
+            let Some(operator) = operators.iter().find(|it| self.eat(it.0)) else {
                 return Ok(left);
             };
             self.spaces();
@@ -112,11 +83,7 @@ impl Reader {
         let mut node = self.value()?;
         self.spaces();
         while self.eat("[") {
-            let from = self.at;
-            while self.peek().is_some_and(|c| c != ']') {
-                self.at += 1;
-            }
-            let label: String = self.chars.iter().skip(from).take(self.at - from).collect();
+            let label = self.read_while(|c| c != ']');
             if !self.eat("]") {
                 return Err(self.wrong("the label has no end: ] is missing"));
             }
@@ -132,24 +99,18 @@ impl Reader {
             Some('(') => self.set(),
             Some(c) if c.is_ascii_digit() || c == '.' => {
                 let number = self.number()?;
-                let whole = number.fract() == 0.0
-                    && !self
-                        .chars
-                        .iter()
-                        .skip(from)
-                        .take(self.at - from)
-                        .any(|c| *c == '.');
-                if whole && !self.at_die() && matches!(self.peek(), Some('d')) {
-                    self.at += 1;
+                if self.since(from).contains('.') {
+                    return Ok(Node::Number(number));
+                }
+                if self.at_die() {
+                    return self.dice(from, number);
+                }
+                if self.eat("d") {
                     return Err(self.wrong("how many sides has the die?"));
                 }
-                if whole && self.at_die() {
-                    self.dice(from, Some(number))
-                } else {
-                    Ok(Node::Number(number))
-                }
+                Ok(Node::Number(number))
             }
-            Some(_) if self.at_die() => self.dice(from, None),
+            Some(_) if self.at_die() => self.dice(from, 1.0),
             Some(c) if c.is_ascii_alphabetic() => self.call(),
             Some(c) => Err(self.wrong(format!("{c:?} was not expected here"))),
             None => Err(self.wrong("a number or dice were expected here")),
@@ -162,26 +123,17 @@ impl Reader {
     /// If there is no number, or if it exceeds [`MAX_NUMBER`].
     fn number(&mut self) -> Result<f64> {
         let from = self.at;
-        while self.peek().is_some_and(|c| c.is_ascii_digit()) {
-            self.at += 1;
+        self.read_while(|c| c.is_ascii_digit());
+        if self.eat(".") {
+            self.read_while(|c| c.is_ascii_digit());
         }
-        if self.peek() == Some('.') {
-            self.at += 1;
-            while self.peek().is_some_and(|c| c.is_ascii_digit()) {
-                self.at += 1;
-            }
-        }
-        let text: String = self.chars.iter().skip(from).take(self.at - from).collect();
-        match text.parse::<f64>() {
+        match self.since(from).parse::<f64>() {
             Ok(number) if number <= MAX_NUMBER => Ok(number),
-            Ok(_) => Err(ParseError {
-                at: from + 1,
-                detail: format!("a number is at most {MAX_NUMBER:.0}"),
-            }),
-            Err(_) => Err(ParseError {
-                at: from + 1,
-                detail: "a number was expected here".into(),
-            }),
+            Ok(_) => {
+                let detail = format!("a number is at most {MAX_NUMBER:.0}");
+                Err(ParseError::new(from + 1, detail))
+            }
+            Err(_) => Err(ParseError::new(from + 1, "a number was expected here")),
         }
     }
 
@@ -190,16 +142,14 @@ impl Reader {
     /// # Errors
     /// If the number is not whole or exceeds [`MAX_NUMBER`].
     fn whole(&mut self) -> Result<Option<i64>> {
-        if !self.peek().is_some_and(|c| c.is_ascii_digit()) {
+        if !self.at_digit() {
             return Ok(None);
         }
         let from = self.at;
         let number = self.number()?;
         if number.fract() != 0.0 {
-            return Err(ParseError {
-                at: from + 1,
-                detail: "a whole number was expected here".into(),
-            });
+            let detail = "a whole number was expected here";
+            return Err(ParseError::new(from + 1, detail));
         }
         Ok(Some(number as i64))
     }
@@ -215,22 +165,18 @@ impl Reader {
         }
     }
 
-    fn dice(&mut self, from: usize, count: Option<f64>) -> Result<Node> {
-        let is_german = matches!(self.peek(), Some('w'));
-        self.at += 1;
-        if is_german {
+    fn dice(&mut self, from: usize, count: f64) -> Result<Node> {
+        if self.eat("w") {
             self.edit(self.at - 1, "d");
+        } else {
+            self.at += 1;
         }
-        let count = count.unwrap_or(1.0);
         if count > MAX_DICE as f64 {
-            return Err(ParseError {
-                at: from + 1,
-                detail: format!("at most {MAX_DICE} dice are thrown at once"),
-            });
+            return Err(too_many_dice(from + 1));
         }
         let sides = self.sides()?;
         let operations = self.operations(Self::dice_operation, sides)?;
-        let text = self.chars.iter().skip(from).take(self.at - from).collect();
+        let text = self.since(from);
         self.behind_dice(Term {
             place: from..self.at,
             count: count as usize,
@@ -268,8 +214,8 @@ impl Reader {
         }
     }
 
-    /// Reads all operations that follow. Merges adjacent operations that keep, drop, add, reroll or
-    /// explode dice in the same way, so `k1k2` keeps ones and twos.
+    /// Reads all operations that follow. Merges adjacent operations that do the same to selected dice,
+    /// so `k1k2` keeps ones and twos.
     fn operations(
         &mut self,
         read: fn(&mut Self, Sides) -> Result<Option<Operation>>,
@@ -277,143 +223,110 @@ impl Reader {
     ) -> Result<Vec<Operation>> {
         let mut all: Vec<Operation> = vec![];
         while let Some(next) = read(self, sides)? {
-            match (all.last_mut(), next) {
-                (Some(Operation::Keep(known)), Operation::Keep(more))
-                | (Some(Operation::Drop(known)), Operation::Drop(more))
-                | (Some(Operation::Add(known)), Operation::Add(more)) => known.extend(more),
-                (Some(Operation::Reroll(how, known)), Operation::Reroll(again, more))
-                    if *how == again =>
-                {
-                    known.extend(more);
+            match all.last_mut() {
+                Some(last) if last.kind == next.kind && !next.selectors.is_empty() => {
+                    last.selectors.extend(next.selectors);
                 }
-                (Some(Operation::Explode(how, known)), Operation::Explode(again, more))
-                    if *how == again =>
-                {
-                    known.extend(more);
-                }
-                (_, next) => all.push(next),
+                _ => all.push(next),
             }
         }
         Ok(all)
     }
 
     fn set_operation(&mut self, _: Sides) -> Result<Option<Operation>> {
-        if self.eat("k") {
-            return Ok(Some(Operation::Keep(self.keep_selector()?)));
-        }
-        if self.eat("p") {
-            return Ok(Some(Operation::Drop(vec![self.selector()?])));
-        }
-        Ok(None)
+        let (kind, selector) = if self.eat("k") {
+            (Kind::Keep, self.keep_selector()?)
+        } else if self.eat("p") {
+            (Kind::Drop, self.selector()?)
+        } else {
+            return Ok(None);
+        };
+        let selectors = vec![selector];
+        Ok(Some(Operation { kind, selectors }))
     }
 
     pub fn dice_operation(&mut self, sides: Sides) -> Result<Option<Operation>> {
-        let (low, high) = (Selector::Is(sides.lowest()), Selector::Is(sides.highest()));
-        Ok(Some(if self.eat("rr") {
-            Operation::Reroll(Again::UntilNot, vec![self.selector()?])
-        } else if self.eat("ro") {
-            Operation::Reroll(Again::Once, vec![self.selector_or(low)?])
-        } else if self.eat("ra") {
-            Operation::Add(vec![self.selector()?])
-        } else if self.eat("r") {
-            Operation::Reroll(Again::UntilNot, vec![self.selector_or(low)?])
-        } else if self.eat("e") {
-            Operation::Explode(Explosion::Another, vec![self.selector()?])
-        } else if self.eat("!!") {
-            Operation::Explode(Explosion::Compound, vec![self.compared_or(high)?])
-        } else if self.eat("!p") {
-            Operation::Explode(Explosion::Penetrating, vec![self.compared_or(high)?])
-        } else if self.starts("!") && !self.starts("!=") {
-            self.at += 1;
-            Operation::Explode(Explosion::Another, vec![self.compared_or(high)?])
-        } else if self.eat("min") || self.eat("mi") {
-            Operation::AtLeast(self.signed()?)
-        } else if self.eat("max") || self.eat("ma") {
-            Operation::AtMost(self.signed()?)
-        } else if self.eat("uo") {
-            Operation::Unique(Again::Once)
-        } else if self.eat("u") {
-            Operation::Unique(Again::UntilNot)
-        } else if self.eat("sd") {
-            Operation::Sort(Order::Down)
-        } else if self.eat("sa") || self.eat("s") {
-            Operation::Sort(Order::Up)
-        } else if self.eat("cs") {
-            Operation::Mark(vec![self.compared_or(high)?])
-        } else if self.eat("cf") {
-            Operation::Mark(vec![self.compared_or(low)?])
-        } else if self.eat("dl") {
-            Operation::Drop(vec![Selector::Lowest(self.how_many()?)])
-        } else if self.eat("dh") {
-            Operation::Drop(vec![Selector::Highest(self.how_many()?)])
-        } else if self.starts("d")
-            && self
-                .chars
-                .get(self.at + 1)
-                .is_some_and(char::is_ascii_digit)
-        {
-            self.at += 1;
-            Operation::Drop(vec![Selector::Lowest(self.how_many()?)])
-        } else {
+        let low = Selector::Compared(EQUAL, *sides.faces().start() as f64);
+        let high = Selector::Compared(EQUAL, *sides.faces().end() as f64);
+        let names = [
+            "rr", "ro", "ra", "r", "e", "!!", "!p", "!", "min", "mi", "max", "ma", "uo", "u", "sd",
+            "sa", "s", "cs", "cf", "dl", "dh", "d",
+        ];
+        let start = self.at;
+        let name = names.into_iter().find(|name| self.eat(name));
+        let name = name.filter(|name| match *name {
+            "!" => !self.starts("="),
+            "d" => self.at_digit(),
+            _ => true,
+        });
+        let Some(name) = name else {
+            self.at = start;
             return self.set_operation(sides);
-        }))
+        };
+        let (kind, selector) = match name {
+            "rr" => (Kind::Reroll(Again::UntilNot), Some(self.selector()?)),
+            "ro" => (Kind::Reroll(Again::Once), Some(self.selector_or(low)?)),
+            "ra" => (Kind::Add, Some(self.selector()?)),
+            "r" => (Kind::Reroll(Again::UntilNot), Some(self.selector_or(low)?)),
+            "e" => (Kind::Explode, Some(self.selector()?)),
+            "!!" => (Kind::Compound, Some(self.compared_or(high)?)),
+            "!p" => (Kind::Penetrate, Some(self.compared_or(high)?)),
+            "!" => (Kind::Explode, Some(self.compared_or(high)?)),
+            "min" | "mi" => (Kind::AtLeast(self.signed()?), None),
+            "max" | "ma" => (Kind::AtMost(self.signed()?), None),
+            "uo" => (Kind::Unique(Again::Once), None),
+            "u" => (Kind::Unique(Again::UntilNot), None),
+            "sd" => (Kind::SortDown, None),
+            "sa" | "s" => (Kind::SortUp, None),
+            "cs" => (Kind::Mark, Some(self.compared_or(high)?)),
+            "cf" => (Kind::Mark, Some(self.compared_or(low)?)),
+            "dh" => (Kind::Drop, Some(Selector::Highest(self.how_many()?))),
+            _ => (Kind::Drop, Some(Selector::Lowest(self.how_many()?))),
+        };
+        let selectors = selector.into_iter().collect();
+        Ok(Some(Operation { kind, selectors }))
     }
 
     /// Reads what follows `k`: a selector, or nothing. `kh`, `kl` and `k` alone mean one die.
-    fn keep_selector(&mut self) -> Result<Vec<Selector>> {
-        let more = matches!(self.peek(), Some('h' | 'l' | '<' | '>'))
-            || self.peek().is_some_and(|c| c.is_ascii_digit());
-        if !more {
-            return Ok(vec![Selector::Highest(1)]);
-        }
+    fn keep_selector(&mut self) -> Result<Selector> {
         if self.eat("h") {
-            return Ok(vec![Selector::Highest(self.how_many()?)]);
+            Ok(Selector::Highest(self.how_many()?))
+        } else if self.eat("l") {
+            Ok(Selector::Lowest(self.how_many()?))
+        } else if self.at_digit() || matches!(self.peek(), Some('<' | '>')) {
+            self.selector()
+        } else {
+            Ok(Selector::Highest(1))
         }
-        if self.eat("l") {
-            return Ok(vec![Selector::Lowest(self.how_many()?)]);
-        }
-        Ok(vec![self.selector()?])
     }
 
     fn how_many(&mut self) -> Result<usize> {
-        Ok(self
-            .whole()?
-            .map_or(1, |n| usize::try_from(n).unwrap_or(usize::MAX)))
+        Ok(self.whole()?.map_or(1, |number| number as usize))
     }
 
     /// Reads a selector: `l2`, `h1`, `<3`, `>4`, `<=3`, `>=4`, `<>5`, `5` or `=5`.
     fn selector(&mut self) -> Result<Selector> {
-        let read: fn(i64) -> Selector = if self.eat("l") {
-            |n| Selector::Lowest(usize::try_from(n).unwrap_or(0))
-        } else if self.eat("h") {
-            |n| Selector::Highest(usize::try_from(n).unwrap_or(0))
-        } else if self.eat("<>") {
-            Selector::IsNot
-        } else if self.eat("<=") {
-            Selector::AtMost
-        } else if self.eat(">=") {
-            Selector::AtLeast
-        } else if self.eat("<") {
-            Selector::Below
-        } else if self.eat(">") {
-            Selector::Above
-        } else {
-            let _ = self.eat("=");
-            Selector::Is
+        let signs = ["l", "h", "<>", "<=", ">=", "<", ">", "="];
+        let sign = signs.into_iter().find(|sign| self.eat(sign));
+        let Some(number) = self.whole()? else {
+            return Err(self.wrong("which dice? A number is missing"));
         };
-        match self.whole()? {
-            Some(number) => Ok(read(number)),
-            None => Err(self.wrong("which dice? A number is missing")),
-        }
+        let sign = match sign {
+            Some("l") => return Ok(Selector::Lowest(number as usize)),
+            Some("h") => return Ok(Selector::Highest(number as usize)),
+            Some("<>") => "!=",
+            sign => sign.unwrap_or_default(),
+        };
+        let operator = COMPARISONS.into_iter().find(|it| it.0 == sign);
+        let operator = operator.unwrap_or(EQUAL);
+        Ok(Selector::Compared(operator, number as f64))
     }
 
     fn selector_or(&mut self, otherwise: Selector) -> Result<Selector> {
-        let comes = matches!(self.peek(), Some('l' | 'h' | '<' | '>' | '='))
-            || self.peek().is_some_and(|c| c.is_ascii_digit());
-        if comes {
+        if self.at_digit() || matches!(self.peek(), Some('l' | 'h')) {
             self.selector()
         } else {
-            Ok(otherwise)
+            self.compared_or(otherwise)
         }
     }
 
@@ -434,23 +347,15 @@ impl Reader {
     }
 
     fn call(&mut self) -> Result<Node> {
-        let functions = [
-            ("floor(", Function::Floor),
-            ("ceil(", Function::Ceil),
-            ("round(", Function::Round),
-            ("abs(", Function::Abs),
-            ("min(", Function::Least),
-            ("max(", Function::Most),
-        ];
-        let Some((_, function)) = functions.iter().find(|(name, _)| self.eat(name)) else {
+        let Some(function) = FUNCTIONS.into_iter().find(|it| self.eat(it.0)) else {
             return Err(self.wrong("dice or a number were expected here"));
         };
         let (arguments, _) = self.inside(Self::list)?;
-        let several = matches!(function, Function::Least | Function::Most);
+        let several = matches!(function, Named("min(" | "max(", _));
         if arguments.is_empty() || (arguments.len() > 1 && !several) {
             return Err(self.wrong("the function is given the wrong number of values"));
         }
-        Ok(Node::Call(*function, arguments))
+        Ok(Node::Call(function, arguments))
     }
 
     fn set(&mut self) -> Result<Node> {
@@ -459,11 +364,7 @@ impl Reader {
         let operations = self.operations(Self::set_operation, Sides::Fate)?;
         // If brackets contain only one item, their operations apply to the dice or values of that
         // item.
-        let alone = if listed || items.len() != 1 {
-            None
-        } else {
-            items.pop()
-        };
+        let alone = items.pop_if(|_| !listed);
         Ok(match alone {
             None => Node::Set(Set { items, operations }),
             Some(Node::Dice(mut dice)) if !operations.is_empty() => {
@@ -489,16 +390,11 @@ impl Reader {
             if self.eat(")") {
                 return Ok((items, comma));
             }
-            if !items.is_empty() && !comma {
-                return Err(self.wrong(") is missing"));
-            }
             items.push(self.comparison()?);
             self.spaces();
             if self.eat(",") {
                 comma = true;
-            } else if self.eat(")") {
-                return Ok((items, comma));
-            } else {
+            } else if !self.starts(")") {
                 return Err(self.wrong(") is missing"));
             }
         }

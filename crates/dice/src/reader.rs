@@ -19,12 +19,6 @@ pub enum Place {
     Bare,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Edge {
-    Advantage,
-    Disadvantage,
-}
-
 /// A term of dice, at its place without further operations.
 pub(super) struct Term {
     pub place: Range<usize>,
@@ -36,25 +30,14 @@ pub(super) struct Term {
 
 /// What a reader of [`crate::written()`] has found besides the grammar. Ranges are of characters.
 pub(super) struct Extras {
-    place: Place,
+    pub place: Place,
     /// Reads what may follow a term of dice.
-    behind_dice: fn(&mut Reader, Term) -> Result<()>,
+    pub behind_dice: fn(&mut Reader, Term) -> Result<()>,
     /// Parts of the text that the grammar writes in another way.
     pub edits: Vec<(Range<usize>, String)>,
     pub dice: Vec<Term>,
-    pub edge: Option<Edge>,
-}
-
-impl Extras {
-    pub fn new(place: Place, behind_dice: fn(&mut Reader, Term) -> Result<()>) -> Self {
-        Self {
-            place,
-            behind_dice,
-            edits: vec![],
-            dice: vec![],
-            edge: None,
-        }
-    }
+    /// What an advantage makes of its d20.
+    pub edge: Option<&'static str>,
 }
 
 pub(super) struct Reader {
@@ -83,10 +66,7 @@ impl Reader {
         let chars: Vec<char> = text.chars().map(plain).collect();
         if chars.len() > MAX_CHARS {
             let detail = format!("an expression has at most {MAX_CHARS} characters");
-            return Err(ParseError {
-                at: MAX_CHARS,
-                detail,
-            });
+            return Err(ParseError::new(MAX_CHARS, detail));
         }
         Ok(Self::new(chars))
     }
@@ -121,17 +101,31 @@ impl Reader {
         found
     }
 
-    pub fn spaces(&mut self) {
-        while self.peek().is_some_and(char::is_whitespace) {
+    /// Reads characters up to the first of another kind, and returns them.
+    pub fn read_while(&mut self, is_meant: impl Fn(char) -> bool) -> String {
+        let from = self.at;
+        while self.peek().is_some_and(&is_meant) {
             self.at += 1;
         }
+        self.since(from)
+    }
+
+    pub fn spaces(&mut self) {
+        self.read_while(char::is_whitespace);
+    }
+
+    pub fn at_digit(&self) -> bool {
+        self.peek().is_some_and(|c| c.is_ascii_digit())
+    }
+
+    /// Returns the characters from `from` up to here.
+    pub fn since(&self, from: usize) -> String {
+        let read = self.chars.get(from..self.at).unwrap_or_default();
+        read.iter().collect()
     }
 
     pub fn wrong(&self, detail: impl Into<String>) -> ParseError {
-        ParseError {
-            at: self.at + 1,
-            detail: detail.into(),
-        }
+        ParseError::new(self.at + 1, detail)
     }
 
     /// Returns true if a `w` stands for the `d` of dice here.

@@ -1,11 +1,10 @@
 //! Rolls an expression with the caller's random source, and reports every die.
 
 use serde::{Serialize, Serializer};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
-    Again, Dice, Explosion, Expression, Function, MAX_DICE, Node, Operation, Operator, Order,
-    Selector, Set, Sides, shown,
+    Again, Dice, Expression, Kind, MAX_DICE, Named, Node, Operation, Selector, Set, Sides, shown,
 };
 
 /// Maximum absolute value of a total. Beyond it, doubles are not exact.
@@ -52,24 +51,20 @@ pub struct Die {
     pub marked: bool,
 }
 
-/// Serializes a whole number as an integer.
 fn plain<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    if value.fract() == 0.0 {
-        serializer.serialize_i64(*value as i64)
-    } else {
-        serializer.serialize_f64(*value)
-    }
+    whole(value).serialize(serializer)
 }
 
 fn all_plain<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
-    let whole = |value: &f64| {
-        if value.fract() == 0.0 {
-            json!(*value as i64)
-        } else {
-            json!(value)
-        }
-    };
     serializer.collect_seq(values.iter().map(whole))
+}
+
+/// Returns a whole number as an integer.
+fn whole(value: &f64) -> Value {
+    match value.fract() {
+        0.0 => json!(*value as i64),
+        _ => json!(value),
+    }
 }
 
 impl Die {
@@ -112,12 +107,7 @@ impl Expression {
     /// If a divisor is zero, dice explode without an end, more than [`MAX_DICE`] dice are rolled, or
     /// the total is too large.
     pub fn roll(&self, die: &mut dyn FnMut(i64) -> i64) -> Result<Rolled, RollError> {
-        self.at(&mut Roller {
-            die,
-            thrown: 0,
-            groups: vec![],
-            written: 0,
-        })
+        self.at(&mut Roller::new(die))
     }
 
     /// Rolls the expression several times. The limits on dice rolled and dice listed in texts apply
@@ -130,12 +120,7 @@ impl Expression {
         times: u32,
         die: &mut dyn FnMut(i64) -> i64,
     ) -> Result<Vec<Rolled>, RollError> {
-        let mut table = Roller {
-            die,
-            thrown: 0,
-            groups: vec![],
-            written: 0,
-        };
+        let mut table = Roller::new(die);
         (0..times).map(|_| self.at(&mut table)).collect()
     }
 
@@ -155,24 +140,16 @@ impl Expression {
 }
 
 fn sum(dice: &[Die]) -> f64 {
-    dice.iter()
-        .filter(|die| die.kept)
-        .map(|die| die.value)
-        .sum()
+    let kept = dice.iter().filter(|die| die.kept);
+    kept.map(|die| die.value).sum()
 }
 
-/// Applies a keep or drop operation. Other operations have no effect.
+/// Keeps only the selected dice, or drops them.
 fn keep_or_drop(dice: &mut [Die], operation: &Operation) {
-    let (selectors, keep) = match operation {
-        Operation::Keep(selectors) => (selectors, true),
-        Operation::Drop(selectors) => (selectors, false),
-        _ => return,
-    };
-    let chosen = selected(dice, selectors);
+    let chosen = selected(dice, &operation.selectors);
+    let keeps = operation.kind == Kind::Keep;
     for (index, die) in dice.iter_mut().enumerate() {
-        if die.kept && chosen.binary_search(&index).is_ok() != keep {
-            die.kept = false;
-        }
+        die.kept &= chosen.binary_search(&index).is_ok() == keeps;
     }
 }
 
@@ -196,9 +173,7 @@ fn selected(dice: &[Die], selectors: &[Selector]) -> Vec<usize> {
                 chosen.extend(kept.iter().take(*most).map(|(index, _)| *index));
             }
             valued => {
-                let taken = kept
-                    .iter()
-                    .filter(|(_, value)| valued.takes(*value).unwrap_or(false));
+                let taken = kept.iter().filter(|(_, value)| valued.takes(*value));
                 chosen.extend(taken.map(|(index, _)| *index));
             }
         }
@@ -216,7 +191,16 @@ struct Roller<'a> {
     written: usize,
 }
 
-impl Roller<'_> {
+impl<'a> Roller<'a> {
+    fn new(die: &'a mut dyn FnMut(i64) -> i64) -> Self {
+        Self {
+            die,
+            thrown: 0,
+            groups: vec![],
+            written: 0,
+        }
+    }
+
     fn throw(&mut self, sides: Sides) -> Result<f64, RollError> {
         self.thrown += 1;
         if self.thrown > MAX_DICE {
@@ -244,51 +228,24 @@ impl Roller<'_> {
             }
             Node::Negative(inner) => {
                 let (value, text) = self.value(inner)?;
-                (
-                    -value,
-                    if text == "0" {
-                        text
-                    } else {
-                        format!("-{text}")
-                    },
-                )
+                let sign = if text == "0" { "" } else { "-" };
+                (-value, format!("{sign}{text}"))
             }
-            Node::Binary(left, operator, right) => {
+            Node::Binary(left, Named(sign, result), right) => {
                 let (left, before) = self.value(left)?;
                 let (right, after) = self.value(right)?;
-                let value = operator.of(left, right).ok_or(RollError::DivisionByZero)?;
-                (
-                    value,
-                    format!("{before} {} {after}", Operator::sign(*operator)),
-                )
+                let value = result(left, right).ok_or(RollError::DivisionByZero)?;
+                (value, format!("{before} {sign} {after}"))
             }
-            Node::Call(function, arguments) => self.called(*function, arguments)?,
+            Node::Call(Named(name, result), arguments) => {
+                let parts = arguments.iter().map(|node| self.value(node));
+                let parts = parts.collect::<Result<Vec<_>, _>>()?;
+                let (values, texts): (Vec<f64>, Vec<String>) = parts.into_iter().unzip();
+                (result(&values), format!("{name}{})", texts.join(", ")))
+            }
             Node::Set(set) => self.set(set)?,
             Node::Dice(dice) => self.dice(dice)?,
         })
-    }
-
-    fn called(
-        &mut self,
-        function: Function,
-        arguments: &[Node],
-    ) -> Result<(f64, String), RollError> {
-        let parts = arguments
-            .iter()
-            .map(|node| self.value(node))
-            .collect::<Result<Vec<_>, _>>()?;
-        let values = || parts.iter().map(|(value, _)| *value);
-        let first = values().next().unwrap_or(0.0);
-        let (name, value) = match function {
-            Function::Floor => ("floor", first.floor()),
-            Function::Ceil => ("ceil", first.ceil()),
-            Function::Round => ("round", first.round()),
-            Function::Abs => ("abs", first.abs()),
-            Function::Least => ("min", values().fold(f64::INFINITY, f64::min)),
-            Function::Most => ("max", values().fold(f64::NEG_INFINITY, f64::max)),
-        };
-        let texts: Vec<&str> = parts.iter().map(|(_, text)| text.as_str()).collect();
-        Ok((value, format!("{name}({})", texts.join(", "))))
     }
 
     fn set(&mut self, set: &Set) -> Result<(f64, String), RollError> {
@@ -339,9 +296,10 @@ impl Roller<'_> {
         operation: &Operation,
         sides: Sides,
     ) -> Result<(), RollError> {
-        match operation {
-            Operation::Keep(_) | Operation::Drop(_) => keep_or_drop(rolls, operation),
-            Operation::Reroll(again, selectors) => loop {
+        let selectors = &operation.selectors;
+        match operation.kind {
+            Kind::Keep | Kind::Drop => keep_or_drop(rolls, operation),
+            Kind::Reroll(again) => loop {
                 let chosen = selected(rolls, selectors);
                 for index in &chosen {
                     let value = self.throw(sides)?;
@@ -349,38 +307,31 @@ impl Roller<'_> {
                         die.becomes(value);
                     }
                 }
-                if chosen.is_empty() || *again == Again::Once {
+                if chosen.is_empty() || again == Again::Once {
                     break;
                 }
             },
-            Operation::Add(selectors) => {
-                if let Some(die) = selected(rolls, selectors)
-                    .first()
-                    .and_then(|index| rolls.get_mut(*index))
-                {
+            Kind::Add => {
+                let chosen = selected(rolls, selectors);
+                if let Some(die) = chosen.first().and_then(|index| rolls.get_mut(*index)) {
                     die.exploded = true;
                     rolls.push(Die::new(self.throw(sides)?));
                 }
             }
-            Operation::Explode(how, selectors) => self.explode(rolls, *how, selectors, sides)?,
-            Operation::AtLeast(least) => {
-                rolls
-                    .iter_mut()
-                    .filter(|die| die.kept && die.value < *least)
-                    .for_each(|die| die.becomes(*least));
+            Kind::Explode => self.explode(rolls, selectors, sides)?,
+            Kind::Compound | Kind::Penetrate => self.explode_in_place(rolls, operation, sides)?,
+            Kind::AtLeast(least) => {
+                let low = rolls.iter_mut().filter(|die| die.kept && die.value < least);
+                low.for_each(|die| die.becomes(least));
             }
-            Operation::AtMost(most) => {
-                rolls
-                    .iter_mut()
-                    .filter(|die| die.kept && die.value > *most)
-                    .for_each(|die| die.becomes(*most));
+            Kind::AtMost(most) => {
+                let high = rolls.iter_mut().filter(|die| die.kept && die.value > most);
+                high.for_each(|die| die.becomes(most));
             }
-            Operation::Unique(again) => self.unique(rolls, *again, sides)?,
-            Operation::Sort(order) => rolls.sort_by(|a, b| match order {
-                Order::Up => a.value.total_cmp(&b.value),
-                Order::Down => b.value.total_cmp(&a.value),
-            }),
-            Operation::Mark(selectors) => {
+            Kind::Unique(again) => self.unique(rolls, again, sides)?,
+            Kind::SortUp => rolls.sort_by(|a, b| a.value.total_cmp(&b.value)),
+            Kind::SortDown => rolls.sort_by(|a, b| b.value.total_cmp(&a.value)),
+            Kind::Mark => {
                 for index in selected(rolls, selectors) {
                     if let Some(die) = rolls.get_mut(index) {
                         die.marked = true;
@@ -394,27 +345,19 @@ impl Roller<'_> {
     fn explode(
         &mut self,
         rolls: &mut Vec<Die>,
-        how: Explosion,
         selectors: &[Selector],
         sides: Sides,
     ) -> Result<(), RollError> {
-        if how != Explosion::Another {
-            return self.explode_in_place(rolls, how, selectors, sides);
-        }
         for _ in 0..MAX_EXPLOSIONS {
-            let chosen = selected(rolls, selectors);
-            let mut more = 0;
-            for index in chosen {
+            let before = rolls.len();
+            for index in selected(rolls, selectors) {
                 if let Some(die) = rolls.get_mut(index).filter(|die| !die.exploded) {
                     die.exploded = true;
-                    more += 1;
+                    rolls.push(Die::new(self.throw(sides)?));
                 }
             }
-            if more == 0 {
+            if rolls.len() == before {
                 return Ok(());
-            }
-            for _ in 0..more {
-                rolls.push(Die::new(self.throw(sides)?));
             }
         }
         Err(RollError::Endless)
@@ -425,10 +368,10 @@ impl Roller<'_> {
     fn explode_in_place(
         &mut self,
         rolls: &mut Vec<Die>,
-        how: Explosion,
-        selectors: &[Selector],
+        operation: &Operation,
         sides: Sides,
     ) -> Result<(), RollError> {
+        let selectors = &operation.selectors;
         let first = selected(rolls, selectors);
         let mut done = vec![];
         for (index, mut die) in std::mem::take(rolls).into_iter().enumerate() {
@@ -437,16 +380,12 @@ impl Roller<'_> {
             while bursts {
                 let face = self.throw(sides)?;
                 die.exploded = true;
-                match how {
-                    Explosion::Compound => {
-                        let value = die.value + face;
-                        die.becomes(value);
-                    }
-                    Explosion::Penetrating | Explosion::Another => {
-                        further.push(Die::new(face - 1.0));
-                    }
+                if operation.kind == Kind::Compound {
+                    die.becomes(die.value + face);
+                } else {
+                    further.push(Die::new(face - 1.0));
                 }
-                bursts = selectors.iter().any(|s| s.takes(face).unwrap_or(false));
+                bursts = selectors.iter().any(|it| it.takes(face));
             }
             done.push(die);
             done.extend(further);
@@ -484,21 +423,11 @@ impl Roller<'_> {
 }
 
 fn in_text(die: &Die) -> String {
-    let mut text = String::new();
-    for before in &die.before {
-        text.push_str(&shown(*before));
-        text.push('>');
-    }
-    text.push_str(&shown(die.value));
-    if die.exploded {
-        text.push('!');
-    }
-    if die.marked {
-        text.push('*');
-    }
-    if die.kept {
-        text
-    } else {
-        format!("~~{text}~~")
-    }
+    let before = die.before.iter().map(|before| shown(*before) + ">");
+    let before: String = before.collect();
+    let exploded = if die.exploded { "!" } else { "" };
+    let marked = if die.marked { "*" } else { "" };
+    let struck = if die.kept { "" } else { "~~" };
+    let value = shown(die.value);
+    format!("{struck}{before}{value}{exploded}{marked}{struck}")
 }

@@ -197,12 +197,9 @@ fn with_faces_err(text: &str) -> RollError {
 }
 
 #[test]
-fn a_comment_is_kept_apart_and_a_label_stays() {
-    let expression = Expression::parse(" 2d6 [cold] + 3 # for the dragon ").unwrap();
-    assert_eq!(
-        (expression.text(), expression.comment()),
-        ("2d6 [cold] + 3", Some("for the dragon"))
-    );
+fn a_label_stays() {
+    let expression = Expression::parse(" 2d6 [cold] + 3 ").unwrap();
+    assert_eq!(expression.text(), "2d6 [cold] + 3");
     assert!(expression.has_dice() && !Expression::parse("1+2").unwrap().has_dice());
 }
 

@@ -13,8 +13,8 @@
 
 use std::ops::Range;
 
-use crate::reader::{Edge, Extras, Place, Reader, Result, Term};
-use crate::{Expression, Node, Operation, ParseError, Sides};
+use crate::reader::{Extras, Place, Reader, Result, Term};
+use crate::{COMPARISONS, Expression, Kind, Node, ParseError, Sides};
 
 /// Dice as a player wrote them.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +58,13 @@ impl Written {
 /// [`Expression`], or if an advantage has no d20, or more than one, to apply to.
 pub fn written(text: &str, place: Place) -> Result<Written> {
     let mut reader = Reader::of(text)?;
-    reader.extras = Some(Extras::new(place, Reader::extra_operations));
+    reader.extras = Some(Extras {
+        place,
+        behind_dice: Reader::extra_operations,
+        edits: vec![],
+        dice: vec![],
+        edge: None,
+    });
     reader.spaces();
     while reader.edge()? {
         reader.spaces();
@@ -135,13 +141,12 @@ fn compares_several_dice(root: &Node) -> bool {
     let Node::Binary(left, operator, _) = root else {
         return false;
     };
-    let reduces =
-        |operation: &Operation| matches!(operation, Operation::Keep(_) | Operation::Drop(_));
-    let several = match &**left {
-        Node::Dice(dice) => dice.count > 1 && !dice.operations.iter().any(reduces),
-        _ => false,
+    let Node::Dice(dice) = &**left else {
+        return false;
     };
-    several && operator.compares()
+    let mut kinds = dice.operations.iter().map(|operation| operation.kind);
+    let reduces = kinds.any(|kind| matches!(kind, Kind::Keep | Kind::Drop));
+    dice.count > 1 && !reduces && COMPARISONS.contains(operator)
 }
 
 /// Finds the dice inside a text, in order. Only its first [`crate::MAX_CHARS`] characters are read.
@@ -158,10 +163,8 @@ pub fn inside(text: &str) -> Vec<Written> {
         let behind = from.get(word.len()..).unwrap_or_default();
         let alone = word.trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
         // "At level 6 2d8" has no repetitions.
-        let is_other = alone.parse::<u32>().is_ok()
-            && behind
-                .trim_start()
-                .starts_with(|c: char| c.is_ascii_digit());
+        let begins_with_digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+        let is_other = alone.parse::<u32>().is_ok() && begins_with_digit(behind.trim_start());
         let dice = if is_other || word.starts_with(signs) {
             None
         } else {
@@ -223,9 +226,8 @@ impl Reader {
         let times = self.digits();
         let apart = self.peek().is_some_and(char::is_whitespace);
         self.spaces();
-        let is_set = apart
-            && self.takes_german_dice()
-            && self.peek().is_some_and(|c| c.is_ascii_digit() || c == '(');
+        let is_set =
+            apart && self.takes_german_dice() && (self.at_digit() || self.peek() == Some('('));
         if times.is_some() && (is_set || self.eat_one_of(&['#', 'x', '×'])) {
             self.spaces();
             return times;
@@ -252,7 +254,7 @@ impl Reader {
 
     /// True before the `x` of `5d10x10`: bots read it as exploding dice or as several rolls.
     fn explodes_or_repeats(&self) -> bool {
-        let before: String = self.chars.iter().take(self.at).collect();
+        let before = self.since(0);
         let sides = before.trim_end_matches(|c: char| c.is_ascii_digit());
         sides.len() < before.len()
             && sides.ends_with(['d', 'D', 'w', 'W'])
@@ -274,11 +276,7 @@ impl Reader {
     }
 
     fn digits(&mut self) -> Option<u32> {
-        let from = self.at;
-        while self.peek().is_some_and(|c| c.is_ascii_digit()) {
-            self.at += 1;
-        }
-        let digits: String = self.chars.get(from..self.at)?.iter().collect();
+        let digits = self.read_while(|c| c.is_ascii_digit());
         digits.parse().ok()
     }
 
@@ -290,15 +288,11 @@ impl Reader {
 
     /// Reads a word of letters. Empty if there is none, or if a digit follows.
     fn word(&mut self) -> String {
-        let mut word = String::new();
-        while let Some(c) = self.peek().filter(|c| c.is_alphabetic()) {
-            word.push(c);
-            self.at += 1;
+        let word = self.read_while(char::is_alphabetic);
+        match self.peek().is_some_and(char::is_alphanumeric) {
+            true => String::new(),
+            false => word.to_ascii_lowercase(),
         }
-        if self.peek().is_some_and(char::is_alphanumeric) {
-            word.clear();
-        }
-        word
     }
 
     /// Reads an advantage, if one follows.
@@ -316,8 +310,8 @@ impl Reader {
             word = self.word();
         }
         let edge = match word.as_str() {
-            "adv" | "advantage" => Edge::Advantage,
-            "dis" | "disadv" | "disadvantage" => Edge::Disadvantage,
+            "adv" | "advantage" => "2d20kh1",
+            "dis" | "disadv" | "disadvantage" => "2d20kl1",
             _ => {
                 self.at = start;
                 return Ok(false);
@@ -333,8 +327,7 @@ impl Reader {
     /// Reads what may follow dice beyond the grammar: operations behind a space, and an advantage.
     fn extra_operations(&mut self, mut dice: Term) -> Result<()> {
         if let Some(keep) = self.lone_keep(dice.place.start) {
-            let number: String = self.chars.iter().take(self.at).skip(keep + 1).collect();
-            self.edit(keep, format!("kh{number}"));
+            self.edit(keep, format!("kh{}", self.since(keep + 1)));
         }
         loop {
             let start = self.at;
@@ -377,11 +370,10 @@ impl Reader {
             return false;
         };
         let (at, count, sides) = (it.place.end, it.count, it.sides);
-        let operation = if is_apart && it.is_plain {
-            self.spaced_operation(count, sides)
-        } else {
-            None
-        };
+        if !is_apart || !it.is_plain {
+            return false;
+        }
+        let operation = self.spaced_operation(count, sides);
         let (Some(operation), Some(extras)) = (operation, &mut self.extras) else {
             self.at = start;
             return false;
@@ -414,7 +406,7 @@ impl Reader {
     /// Returns the place of the `k` of `4d6k3`, if it is the only operation of the dice that began at
     /// `from`. All bots but one keep the highest then.
     fn lone_keep(&self, from: usize) -> Option<usize> {
-        let dice: String = self.chars.get(from..self.at)?.iter().collect();
+        let dice = self.since(from);
         let before = dice.trim_end_matches(|c: char| c.is_ascii_digit());
         let plain = before.strip_suffix(['k', 'K'])?;
         let is_plain = |c: char| c.is_ascii_digit() || "dDwW%".contains(c);
@@ -426,13 +418,8 @@ impl Reader {
     /// none, because bots differ in what it rerolls. For some bots "!" begins a comment, so before
     /// other words it is none either.
     fn spaced_operation(&mut self, count: usize, sides: Sides) -> Option<String> {
-        let start = self.at;
         let ends = |c: char| c.is_whitespace() || "+-*/),#".contains(c);
-        while self.peek().is_some_and(|c| !ends(c)) {
-            self.at += 1;
-        }
-        let word: String = self.chars.get(start..self.at)?.iter().collect();
-        let word = word.to_ascii_lowercase();
+        let word = self.read_while(|c| !ends(c)).to_ascii_lowercase();
         let mut behind = self.chars.iter().skip(self.at);
         let next = behind.find(|c| !c.is_whitespace());
         if word == "!" && next.is_some_and(|c| !"+-*/),]#\\".contains(*c)) {
@@ -443,7 +430,7 @@ impl Reader {
             ("k", number) if number.is_empty() || is_number(number) => format!("kh{number}"),
             ("d", number) if is_number(number) => format!("dl{number}"),
             ("r", number) if is_number(number) => return None,
-            ("i", most) if *most == format!("e{}", sides.highest()) => most.to_owned(),
+            ("i", most) if *most == format!("e{}", sides.faces().end()) => most.to_owned(),
             _ => word,
         };
         let symbol = operation.starts_with('!');
@@ -473,14 +460,10 @@ impl Reader {
             let (Some(Term { place: d20, .. }), None) = (d20s.next(), d20s.next()) else {
                 return Err(self.wrong("an advantage needs exactly one d20, as in 1d20 adv"));
             };
-            let keep = match edge {
-                Edge::Advantage => "2d20kh1",
-                Edge::Disadvantage => "2d20kl1",
-            };
             extras
                 .edits
                 .retain(|(range, _)| !d20.contains(&range.start));
-            extras.edits.push((d20.clone(), keep.to_owned()));
+            extras.edits.push((d20.clone(), edge.to_owned()));
         }
         extras.edits.sort_by_key(|(range, _)| range.start);
         let (mut text, mut at) = (String::new(), part.start);

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, roll, schema};
+use super::{Action, CommandOutcome, Inputs, Refusal, read, roll};
 use crate::actions::sanitize::sanitize;
 use crate::actions::sheet::{Ability, Sheet, Skill};
-use crate::domain::{CommandName, Scope};
+use crate::domain::CommandName;
 use crate::journal::SheetRow;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,39 +49,19 @@ pub struct CheckArguments {
     pub character: Option<String>,
 }
 
-pub(super) fn command() -> Command {
-    Command {
-        name: CommandName::Check,
-        help: "Make an ability check or a saving throw with the values of your sheet.",
-        permission: Scope::Act,
-        reach: SideEffect::ReadsOwn,
-        examples: &[
-            "make a dexterity check against DC 15",
-            "/check dex 15",
-            "stealth check with advantage",
-            "con save dc 12",
-        ],
-        schema: schema::<CheckArguments>,
-        read: |arguments| {
-            let read: CheckArguments = read(in_small_letters(arguments))?;
-            if read.ability.is_none() && read.skill.is_none() {
-                return Err(
-                    "name an ability (str, dex, con, int, wis, cha) or a skill, such as stealth"
-                        .into(),
-                );
-            }
-            if read.dc.is_some_and(|dc| !(1..=100).contains(&dc)) {
-                return Err("the DC is from 1 to 100".into());
-            }
-            if read
-                .modifier
-                .is_some_and(|modifier| !(-100..=100).contains(&modifier))
-            {
-                return Err("the modifier is from -100 to 100".into());
-            }
-            Ok(Action::Check(read))
-        },
+pub(super) fn parse(arguments: Value) -> Result<Action, String> {
+    let read: CheckArguments = read(in_small_letters(arguments))?;
+    if read.ability.is_none() && read.skill.is_none() {
+        let problem = "name an ability (str, dex, con, int, wis, cha) or a skill, such as stealth";
+        return Err(problem.into());
     }
+    if read.dc.is_some_and(|dc| !(1..=100).contains(&dc)) {
+        return Err("the DC is from 1 to 100".into());
+    }
+    if read.modifier.is_some_and(|it| !(-100..=100).contains(&it)) {
+        return Err("the modifier is from -100 to 100".into());
+    }
+    Ok(Action::Check(read))
 }
 
 /// Normalizes names such as "DEX", "Dexterity" and "Sleight of Hand" to those of the schema.
@@ -116,10 +96,8 @@ pub(super) fn sheet_of(facts: &Inputs, name: Option<&str>) -> Result<Option<Shee
 /// If no sheet has this name.
 pub(super) fn row_of<'a>(facts: &'a Inputs, name: &str) -> Result<&'a SheetRow, Refusal> {
     let wanted = name.trim().to_lowercase();
-    let found = facts
-        .sheets
-        .iter()
-        .find(|row| row.name.to_lowercase() == wanted);
+    let mut rows = facts.sheets.iter();
+    let found = rows.find(|row| row.name.to_lowercase() == wanted);
     found.ok_or_else(|| no_sheet_of(facts, name, ""))
 }
 
@@ -148,51 +126,40 @@ pub(super) fn execute(
     seed: u64,
 ) -> Result<CommandOutcome, Refusal> {
     let sheet = sheet_of(facts, arguments.character.as_deref())?;
-    let ability = arguments
-        .skill
-        .map(Skill::ability)
-        .or(arguments.ability)
-        .unwrap_or(Ability::Dex);
     // An explicit ability replaces the skill's own ability: Strength (Intimidation).
-    let ability = arguments.ability.unwrap_or(ability);
-    let save = arguments.save.unwrap_or(false);
-    let what = match (arguments.skill, save) {
-        (Some(skill), _) => format!("{} ({})", ability.title(), skill.title()),
-        (None, true) => format!("{} saving throw", ability.title()),
-        (None, false) => ability.title().to_owned(),
+    let of_skill = arguments.skill.map(Skill::ability);
+    let ability = arguments.ability.or(of_skill).unwrap_or(Ability::Dex);
+    let is_save = arguments.save.unwrap_or(false);
+    let (what, times) = described(sheet.as_ref(), ability, arguments.skill, is_save);
+    let throw = Throw {
+        what,
+        ability,
+        times: arguments.proficient.map_or(times, i64::from),
+        dc: arguments.dc,
+        modifier: arguments.modifier.unwrap_or(0),
+        advantage: arguments.advantage,
     };
-    let from_sheet = |sheet: &Sheet| match arguments.skill {
-        Some(skill) => sheet.times(skill.title()),
-        None if save => save_proficiency(sheet, ability),
-        None => 0,
-    };
-    let times = match arguments.proficient {
-        Some(proficient) => i64::from(proficient),
-        None => sheet.as_ref().map_or(0, from_sheet),
-    };
-    let (dc, modifier, advantage) = (
-        arguments.dc,
-        arguments.modifier.unwrap_or(0),
-        arguments.advantage,
-    );
-    Ok(CommandOutcome::saying(thrown(
-        sheet.as_ref(),
-        Throw {
-            what,
-            ability,
-            times,
-            dc,
-            modifier,
-            advantage,
-        },
-        seed,
-    )))
+    let thrown = thrown(sheet.as_ref(), throw, seed);
+    Ok(CommandOutcome::saying(thrown))
 }
 
-/// Returns how often the proficiency bonus counts for a saving throw: 0, 1 or 2 times.
-pub(super) fn save_proficiency(sheet: &Sheet, ability: Ability) -> i64 {
-    let long = ability.title().to_lowercase();
-    sheet.times(ability.into_str()).max(sheet.times(&long))
+/// Returns the title of a check, and how often the proficiency bonus counts for it.
+pub(super) fn described(
+    sheet: Option<&Sheet>,
+    ability: Ability,
+    skill: Option<Skill>,
+    is_save: bool,
+) -> (String, i64) {
+    let title = ability.title();
+    let times = |name: &str| sheet.map_or(0, |sheet| sheet.times(name));
+    match skill.map(|skill| skill.into_str()) {
+        Some(skill) => (format!("{title} ({skill})"), times(skill)),
+        None if is_save => {
+            let times = times(ability.into_str()).max(times(title));
+            (format!("{title} saving throw"), times)
+        }
+        None => (title.to_owned(), 0),
+    }
 }
 
 /// Rolls the d20 and returns the result. Without a sheet, the ability modifier is 0 and the
@@ -220,26 +187,21 @@ pub(super) fn thrown(sheet: Option<&Sheet>, throw: Throw, seed: u64) -> Value {
     };
     let kept = kept.copied().unwrap_or(1);
     let total = kept + from_ability + proficiency + modifier;
-    let success = dc.map(|dc| total >= dc);
-
     let who = sheet.map(|sheet| sanitize(&sheet.name));
     let modifiers = [
         ("ability", from_ability),
         ("proficiency", proficiency),
         ("modifier", modifier),
     ];
+    let name = who.as_ref().map(|who| format!("{who}: "));
     let mut text = format!(
         "{}{what}{} = {total}",
-        who.as_ref()
-            .map(|who| format!("{who}: "))
-            .unwrap_or_default(),
+        name.unwrap_or_default(),
         shown(&rolls, advantage, modifiers)
     );
-    if let (Some(dc), Some(success)) = (dc, success) {
-        text.push_str(&format!(
-            " against DC {dc}: {}",
-            if success { "success" } else { "failure" }
-        ));
+    if let Some(dc) = dc {
+        let word = if total >= dc { "success" } else { "failure" };
+        text.push_str(&format!(" against DC {dc}: {word}"));
     }
     json!({
         "text": text,
@@ -250,18 +212,15 @@ pub(super) fn thrown(sheet: Option<&Sheet>, throw: Throw, seed: u64) -> Value {
         "modifiers": { "ability": from_ability, "proficiency": proficiency, "other": modifier },
         "total": total,
         "dc": dc,
-        "success": success,
+        "success": dc.map(|dc| total >= dc),
     })
 }
 
 /// Returns the dice and the modifiers that are not 0, such as ` with advantage: d20 (3, 17) + 2
 /// [ability]`.
 fn shown(rolls: &[i64], advantage: Option<Advantage>, modifiers: [(&str, i64); 3]) -> String {
-    let shown = rolls
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(", ");
+    let shown: Vec<String> = rolls.iter().map(ToString::to_string).collect();
+    let shown = shown.join(", ");
     let how = match advantage {
         Some(Advantage::Advantage) => " with advantage",
         Some(Advantage::Disadvantage) => " with disadvantage",
@@ -270,11 +229,8 @@ fn shown(rolls: &[i64], advantage: Option<Advantage>, modifiers: [(&str, i64); 3
     let mut text = format!("{how}: d20 ({shown})");
     for (name, value) in modifiers {
         if value != 0 {
-            text.push_str(&format!(
-                " {} {} [{name}]",
-                if value < 0 { '-' } else { '+' },
-                value.abs()
-            ));
+            let sign = if value < 0 { '-' } else { '+' };
+            text.push_str(&format!(" {sign} {} [{name}]", value.abs()));
         }
     }
     text

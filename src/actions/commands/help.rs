@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, registry, schema};
+use super::{Command, CommandOutcome, Inputs, REGISTRY, Refusal};
 use crate::actions::sanitize::sanitize;
-use crate::domain::{CommandName, Scope};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -18,67 +17,33 @@ pub struct HelpArguments {
     pub command: Option<String>,
 }
 
-pub(super) fn command() -> Command {
-    Command {
-        name: CommandName::Help,
-        help: "Say what can be done here.",
-        permission: Scope::Act,
-        reach: SideEffect::Nothing,
-        examples: &["help", "/help roll", "what can you do?"],
-        schema: schema::<HelpArguments>,
-        read: |arguments| Ok(Action::Help(read(arguments)?)),
-    }
-}
-
 pub(super) fn execute(
     arguments: &HelpArguments,
     facts: &Inputs,
 ) -> Result<CommandOutcome, Refusal> {
-    let here: Vec<Command> = registry()
-        .into_iter()
-        .filter(|command| facts.allowed.contains(&command.name))
-        .collect();
-    let wanted = arguments
-        .command
-        .as_deref()
-        .map(|name| name.trim().trim_start_matches('/').replace(' ', "."));
-    let listed: Vec<&Command> = match &wanted {
-        None => here.iter().collect(),
-        Some(name) => here
-            .iter()
-            .filter(|command| command.name.into_str() == name)
-            .collect(),
+    let wanted = arguments.command.as_deref();
+    let wanted = wanted.map(|name| name.trim().trim_start_matches('/').replace(' ', "."));
+    let is_listed = |command: &&Command| {
+        let is_wanted = wanted
+            .as_ref()
+            .is_none_or(|name| command.name.into_str() == name);
+        is_wanted && facts.allowed.contains(&command.name)
     };
+    let listed: Vec<&Command> = REGISTRY.iter().filter(is_listed).collect();
     if listed.is_empty() {
-        let message = format!(
-            "There is no command \"{}\" here. Say \"help\" to see all that there are.",
-            sanitize(wanted.as_deref().unwrap_or(""))
-        );
-        return Err(Refusal::not_found(message));
+        let name = sanitize(wanted.as_deref().unwrap_or(""));
+        return Err(Refusal::not_found(format!(
+            "There is no command \"{name}\" here. Say \"help\" to see all that there are."
+        )));
     }
-    let text = listed
-        .iter()
-        .map(|command| {
-            let examples = if wanted.is_some() {
-                command.examples.len()
-            } else {
-                1
-            };
-            let examples: Vec<String> = command
-                .examples
-                .iter()
-                .take(examples)
-                .map(|e| format!("`{e}`"))
-                .collect();
-            format!(
-                "**{}** {} {}",
-                command.name,
-                command.help,
-                examples.join(" ")
-            )
-        })
-        .collect::<Vec<_>>()
-        .join("\n");
+    let line = |command: &&Command| {
+        let count = wanted.as_ref().map_or(1, |_| command.examples.len());
+        let examples = command.examples.iter().take(count);
+        let examples: Vec<String> = examples.map(|it| format!("`{it}`")).collect();
+        let (name, help) = (command.name, command.help);
+        format!("**{name}** {help} {}", examples.join(" "))
+    };
+    let text = listed.iter().map(line).collect::<Vec<_>>().join("\n");
     let commands: Vec<Value> = listed
         .iter()
         .map(|command| json!({ "name": command.name, "help": command.help, "examples": command.examples }))

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Action, Command, CommandOutcome, Inputs, SideEffect, read, schema};
+use super::{CommandOutcome, Inputs, read};
 use crate::actions::sanitize::sanitize;
-use crate::domain::{CommandName, Scope};
+use crate::domain::CommandName;
+use crate::journal::SheetRow;
 
 /// The most entries of a page.
 pub const PAGE_SIZE: usize = 10;
@@ -25,17 +26,17 @@ pub struct PageArguments {
     pub page: Option<u32>,
 }
 
-impl PageArguments {
-    fn read(arguments: Value) -> Result<Self, String> {
-        let read: Self = read(arguments)?;
-        match read.page {
-            Some(page) if !(1..=MAX_PAGE).contains(&page) => {
-                Err(format!("the page is from 1 to {MAX_PAGE}"))
-            }
-            _ => Ok(read),
+pub(super) fn parse(arguments: Value) -> Result<PageArguments, String> {
+    let read: PageArguments = read(arguments)?;
+    match read.page {
+        Some(page) if !(1..=MAX_PAGE).contains(&page) => {
+            Err(format!("the page is from 1 to {MAX_PAGE}"))
         }
+        _ => Ok(read),
     }
+}
 
+impl PageArguments {
     /// Returns how many entries are on earlier pages.
     pub(super) fn skipped(self) -> usize {
         (self.page.unwrap_or(1) as usize).saturating_sub(1) * PAGE_SIZE
@@ -52,40 +53,24 @@ impl PageArguments {
         if page > pages {
             return Some(format!("There is no page {page}; the last is {pages}."));
         }
-        let next = if page < pages {
-            format!(" Next: {command} {}", page + 1)
-        } else {
-            String::new()
+        let next = match page < pages {
+            true => format!(" Next: {command} {}", page + 1),
+            false => String::new(),
         };
         Some(format!("Page {page} of {pages}.{next}"))
     }
 }
 
-pub(super) fn sheets() -> Command {
-    Command {
-        name: CommandName::SheetList,
-        help: "List your characters; the first one is active.",
-        permission: Scope::Act,
-        reach: SideEffect::ReadsOwn,
-        examples: &["/sheet list", "/sheet list 2"],
-        schema: schema::<PageArguments>,
-        read: |arguments| Ok(Action::SheetList(PageArguments::read(arguments)?)),
-    }
-}
-
 pub(super) fn list_sheets(page: PageArguments, facts: &Inputs) -> CommandOutcome {
     let all = facts.sheets.len();
-    let shown: Vec<Value> = facts
-        .sheets
-        .iter()
-        .enumerate()
-        .skip(page.skipped())
-        .take(PAGE_SIZE)
-        .map(|(i, row)| {
-            let of = |key: &str| row.sheet.get(key).cloned().unwrap_or_default();
-            json!({ "name": sanitize(&row.name), "class": of("class"), "level": of("level"), "active": i == 0 })
-        })
-        .collect();
+    let rows = facts.sheets.iter().enumerate();
+    let rows = rows.skip(page.skipped()).take(PAGE_SIZE);
+    let sheet = |(i, row): (usize, &SheetRow)| {
+        let sheet = &row.sheet;
+        let (class, level) = (&sheet["class"], &sheet["level"]);
+        json!({ "name": sanitize(&row.name), "class": class, "level": level, "active": i == 0 })
+    };
+    let shown: Vec<Value> = rows.map(sheet).collect();
     let mut lines: Vec<String> = shown.iter().map(line).collect();
     if all == 0 {
         lines.push(facts.no_sheet());
@@ -95,49 +80,27 @@ pub(super) fn list_sheets(page: PageArguments, facts: &Inputs) -> CommandOutcome
 }
 
 fn line(sheet: &Value) -> String {
-    let text = |key: &str| sheet.get(key).and_then(Value::as_str);
-    let mut line = format!("- {}", text("name").unwrap_or_default());
-    if let Some(level) = sheet.get("level").and_then(Value::as_i64) {
+    let mut line = format!("- {}", sheet["name"].as_str().unwrap_or_default());
+    if let Some(level) = sheet["level"].as_i64() {
         line.push_str(&format!(", level {level}"));
     }
-    if let Some(class) = text("class") {
+    if let Some(class) = sheet["class"].as_str() {
         line.push_str(&format!(" {}", sanitize(class)));
     }
-    if sheet.get("active") == Some(&json!(true)) {
+    if sheet["active"] == true {
         line.push_str(" (active)");
     }
     line
 }
 
-pub(super) fn memories() -> Command {
-    Command {
-        name: CommandName::MemoryList,
-        help: "List what is remembered for you, the newest first.",
-        permission: Scope::Act,
-        reach: SideEffect::ReadsOwn,
-        examples: &["/memory list", "/memory list 2"],
-        schema: schema::<PageArguments>,
-        read: |arguments| Ok(Action::MemoryList(PageArguments::read(arguments)?)),
-    }
-}
-
 /// `facts` has the memories of this page, and the number of all.
 pub(super) fn list_memories(page: PageArguments, facts: &Inputs) -> CommandOutcome {
     let all = usize::try_from(facts.memory_count).unwrap_or(usize::MAX);
-    let numbered = facts
-        .memories
-        .iter()
-        .enumerate()
-        .map(|(i, row)| (page.skipped() + i + 1, row));
-    let shown: Vec<Value> = numbered
-        .clone()
-        .map(|(number, row)| {
-            json!({ "number": number, "id": row.run.to_string(), "content": row.content, "at": row.at.to_string() })
-        })
-        .collect();
-    let mut lines: Vec<String> = numbered
-        .map(|(number, row)| format!("{number}. {}", sanitize(&row.content)))
-        .collect();
+    let (mut shown, mut lines) = (vec![], vec![]);
+    for (number, row) in (page.skipped() + 1..).zip(&facts.memories) {
+        shown.push(json!({ "number": number, "id": row.run.to_string(), "content": row.content, "at": row.at.to_string() }));
+        lines.push(format!("{number}. {}", sanitize(&row.content)));
+    }
     if all == 0 {
         let how = facts.advice(CommandName::MemoryAdd, "Say: remember that ...");
         lines.push(format!("Nothing is remembered for you yet.{how}"));

@@ -2,12 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::sheet_create::check_bytes;
-use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema, text_of};
+use super::{Action, CommandOutcome, Inputs, Refusal, read, trim_text};
 use crate::actions::sanitize::sanitize;
-use crate::domain::{CommandName, Scope};
 use crate::journal::Effect;
 
 /// The most memories of a user in one guild.
@@ -22,29 +21,11 @@ pub struct MemoryAddArguments {
     pub content: String,
 }
 
-pub(super) fn command() -> Command {
-    Command {
-        name: CommandName::MemoryAdd,
-        help: "Remember something for you.",
-        permission: Scope::Act,
-        reach: SideEffect::WritesOwn,
-        examples: &[
-            "remember that the duke hates dogs",
-            "/memory add the password is swordfish",
-        ],
-        schema: schema::<MemoryAddArguments>,
-        read: |arguments| {
-            let read: MemoryAddArguments = read(arguments)?;
-            Ok(Action::MemoryAdd(MemoryAddArguments {
-                content: text_of(
-                    "a memory",
-                    &read.content,
-                    2000,
-                    "/memory add the duke hates dogs",
-                )?,
-            }))
-        },
-    }
+pub(super) fn parse(arguments: Value) -> Result<Action, String> {
+    let mut read: MemoryAddArguments = read(arguments)?;
+    let example = "/memory add the duke hates dogs";
+    trim_text(&mut read.content, "a memory", 2000, example)?;
+    Ok(Action::MemoryAdd(read))
 }
 
 pub(super) fn execute(

@@ -2,14 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    Action, Command, CommandOutcome, Inputs, MemorySearchArguments, Refusal, Requirements,
-    SideEffect, read, schema, text_of,
+    Action, CommandOutcome, Inputs, Refusal, Requirements, memory_search, read, trim_text,
 };
 use crate::actions::sanitize::sanitize;
-use crate::domain::{CommandName, RunId, Scope};
+use crate::domain::{CommandName, RunId};
 use crate::journal::{Effect, MemoryRow};
 
 /// One more than the one that may match.
@@ -40,34 +39,18 @@ impl MemoryDeleteArguments {
                 most: u32::from(number > 0),
             },
             Err(_) => Requirements::Memories {
-                terms: MemorySearchArguments::terms_of(&self.memory),
+                terms: memory_search::terms_of(&self.memory),
                 most: MAX_MATCHES,
             },
         }
     }
 }
 
-pub(super) fn command() -> Command {
-    Command {
-        name: CommandName::MemoryDelete,
-        help: "Delete something that is remembered for you; asks you to confirm.",
-        permission: Scope::Act,
-        reach: SideEffect::WritesOwn,
-        examples: &["/memory delete 3", "/memory delete swordfish"],
-        schema: schema::<MemoryDeleteArguments>,
-        read: |arguments| {
-            let read: MemoryDeleteArguments = read(arguments)?;
-            Ok(Action::MemoryDelete(MemoryDeleteArguments {
-                memory: text_of(
-                    "this",
-                    &read.memory,
-                    500,
-                    "/memory delete 3, /memory delete swordfish",
-                )?,
-                content: read.content,
-            }))
-        },
-    }
+pub(super) fn parse(arguments: Value) -> Result<Action, String> {
+    let mut read: MemoryDeleteArguments = read(arguments)?;
+    let example = "/memory delete 3, /memory delete swordfish";
+    trim_text(&mut read.memory, "this", 500, example)?;
+    Ok(Action::MemoryDelete(read))
 }
 
 /// Returns the deletion of one memory, by its id and with its content.
@@ -102,25 +85,19 @@ fn found<'a>(
 ) -> Result<&'a MemoryRow, Refusal> {
     match &facts.memories[..] {
         [row] => Ok(row),
-        [] => Err(Refusal::not_found(format!(
-            "Nothing is remembered under \"{}\".{}",
-            sanitize(&arguments.memory),
-            facts.advice(CommandName::MemoryList, "See: /memory list")
-        ))),
+        [] => {
+            let named = sanitize(&arguments.memory);
+            let see = facts.advice(CommandName::MemoryList, "See: /memory list");
+            let message = format!("Nothing is remembered under \"{named}\".{see}");
+            Err(Refusal::not_found(message))
+        }
         several => {
-            let lines: Vec<String> = several
-                .iter()
-                .map(|row| format!("- {}", sanitize(&row.content)))
-                .collect();
-            let number = facts.advice(
-                CommandName::MemoryList,
-                "Or name it by its number in /memory list.",
-            );
-            let message = format!(
-                "Several memories fit, such as:\n{}\nName one by a word that only it has.{number}",
-                lines.join("\n")
-            );
-            Err(Refusal::invalid(message))
+            let listed = memory_search::listed(several);
+            let how = "Or name it by its number in /memory list.";
+            let number = facts.advice(CommandName::MemoryList, how);
+            Err(Refusal::invalid(format!(
+                "Several memories fit, such as:\n{listed}\nName one by a word that only it has.{number}"
+            )))
         }
     }
 }

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Action, Command, CommandOutcome, Inputs, SideEffect, read, schema, text_of};
+use super::{Action, CommandOutcome, Inputs, read, trim_text};
 use crate::actions::sanitize::sanitize;
-use crate::domain::{CommandName, Scope, search_terms};
+use crate::domain::search_terms;
+use crate::journal::MemoryRow;
 
 /// The most memories that are shown.
 pub(super) const MAX_FOUND: u32 = 10;
@@ -30,58 +31,38 @@ pub struct MemorySearchArguments {
     pub query: String,
 }
 
-impl MemorySearchArguments {
-    /// Returns the search terms, each once.
-    pub fn terms(&self) -> Vec<String> {
-        Self::terms_of(&self.query)
-    }
-
-    /// Returns the terms that find a text in the index, without stop words, unless it has no others.
-    pub(super) fn terms_of(text: &str) -> Vec<String> {
-        let lower = text.to_lowercase();
-        let words: Vec<&str> = lower
-            .split(|c: char| !c.is_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .collect();
-        let telling: Vec<&str> = words
-            .iter()
-            .copied()
-            .filter(|word| !EMPTY.contains(word))
-            .collect();
-        let chosen = if telling.is_empty() { words } else { telling };
-        let mut terms: Vec<String> = vec![];
+/// Returns the terms that find a text in the index, each once, without stop words, unless it has no
+/// others.
+pub(super) fn terms_of(text: &str) -> Vec<String> {
+    let lower = text.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let is_telling = |word: &&str| !EMPTY.contains(word);
+    let telling: Vec<&str> = words.iter().copied().filter(is_telling).collect();
+    let chosen = if telling.is_empty() { words } else { telling };
+    let mut terms: Vec<String> = vec![];
+    for word in chosen {
         // A memory that an older version stored has its words as they were written.
-        for term in chosen.into_iter().flat_map(|word| {
-            let mut terms = search_terms(word);
-            terms.push(word.to_owned());
-            terms
-        }) {
+        for term in search_terms(word).into_iter().chain([word.to_owned()]) {
             if terms.len() < MAX_TERMS && !terms.contains(&term) {
                 terms.push(term);
             }
         }
-        terms
     }
+    terms
 }
 
-pub(super) fn command() -> Command {
-    Command {
-        name: CommandName::MemorySearch,
-        help: "Search what was remembered for you.",
-        permission: Scope::Act,
-        reach: SideEffect::ReadsOwn,
-        examples: &[
-            "what do you remember about the duke?",
-            "/memory search duke",
-        ],
-        schema: schema::<MemorySearchArguments>,
-        read: |arguments| {
-            let read: MemorySearchArguments = read(arguments)?;
-            Ok(Action::MemorySearch(MemorySearchArguments {
-                query: text_of("a search", &read.query, 500, "/memory search duke")?,
-            }))
-        },
-    }
+/// Returns the contents of memories, a line each.
+pub(super) fn listed(memories: &[MemoryRow]) -> String {
+    let lines = memories.iter();
+    let lines = lines.map(|row| format!("- {}", sanitize(&row.content)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+pub(super) fn parse(arguments: Value) -> Result<Action, String> {
+    let mut read: MemorySearchArguments = read(arguments)?;
+    trim_text(&mut read.query, "a search", 500, "/memory search duke")?;
+    Ok(Action::MemorySearch(read))
 }
 
 pub(super) fn execute(arguments: &MemorySearchArguments, facts: &Inputs) -> CommandOutcome {
@@ -90,20 +71,10 @@ pub(super) fn execute(arguments: &MemorySearchArguments, facts: &Inputs) -> Comm
         .iter()
         .map(|row| json!({ "id": row.run.to_string(), "content": row.content, "at": row.at.to_string() }))
         .collect();
-    let text = if found.is_empty() {
-        format!(
-            "Nothing is remembered about {}.",
-            sanitize(&arguments.query)
-        )
-    } else {
-        facts
-            .memories
-            .iter()
-            .map(|row| format!("- {}", sanitize(&row.content)))
-            .collect::<Vec<_>>()
-            .join("\n")
+    let query = sanitize(&arguments.query);
+    let text = match found.is_empty() {
+        true => format!("Nothing is remembered about {query}."),
+        false => listed(&facts.memories),
     };
-    CommandOutcome::saying(
-        json!({ "text": text, "query": sanitize(&arguments.query), "memories": found }),
-    )
+    CommandOutcome::saying(json!({ "text": text, "query": query, "memories": found }))
 }

@@ -23,56 +23,28 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::sheet::Sheet;
 use crate::domain::{CommandName, RunId, Scope};
 use crate::journal::{Effect, MemoryRow, SheetRow};
 use crate::text::pattern;
 
-pub use check::CheckArguments;
-pub use help::HelpArguments;
-pub use lists::PageArguments;
-pub use memory_add::MemoryAddArguments;
-pub use memory_delete::MemoryDeleteArguments;
-pub use memory_search::MemorySearchArguments;
-pub use narrate::{DoArguments, narration};
-pub use ooc::OocArguments;
+pub use narrate::narration;
 pub use roll::RollArguments;
-pub use sheet_create::SheetCreateArguments;
-pub use sheet_named::SheetNamedArguments;
-pub use sheet_show::SheetShowArguments;
-pub use sheet_update::SheetUpdateArguments;
 
-/// Spellings of commands that bots and virtual tables document, or that the phrasings suggest.
-pub const SPELLINGS: [(&str, CommandName); 20] = [
-    ("r", CommandName::Roll),
-    ("rr", CommandName::Roll),
-    ("multiroll", CommandName::Roll),
-    ("c", CommandName::Check),
-    ("s", CommandName::Check),
-    ("save", CommandName::Check),
-    ("me", CommandName::Do),
-    ("em", CommandName::Do),
-    ("emote", CommandName::Do),
-    ("action", CommandName::Do),
-    ("sheet", CommandName::SheetShow),
-    ("char", CommandName::SheetUse),
-    ("character", CommandName::SheetUse),
-    ("remember", CommandName::MemoryAdd),
-    ("note", CommandName::MemoryAdd),
-    ("notes", CommandName::MemoryList),
-    ("memory", CommandName::MemoryList),
-    ("memories", CommandName::MemoryList),
-    ("recall", CommandName::MemorySearch),
-    ("forget", CommandName::MemoryDelete),
-];
+/// Returns the spellings of commands that bots and virtual tables document, or that the phrasings
+/// suggest.
+pub fn spellings() -> impl Iterator<Item = (&'static str, CommandName)> {
+    let rows = include_str!("spellings.tsv").lines();
+    let rows = rows.filter_map(|row| row.split_once('\t'));
+    rows.filter_map(|(spelling, name)| Some((spelling, name.parse().ok()?)))
+}
 
 /// Returns the command that a word or a full name stands for.
 pub fn named(name: &str) -> Option<CommandName> {
-    let spelling = SPELLINGS.iter().find(|(spelling, _)| *spelling == name);
-    spelling
-        .map(|(_, command)| *command)
-        .or_else(|| name.parse().ok())
+    let spelling = spellings().find(|(spelling, _)| *spelling == name);
+    spelling.map_or_else(|| name.parse().ok(), |(_, command)| Some(command))
 }
 
 static INSIDE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)(?:^|\s)([/!]([a-z]+))\b"));
@@ -90,8 +62,9 @@ pub fn command_inside(text: &str) -> Option<(CommandName, &str)> {
 }
 
 /// The side effect of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum SideEffect {
     /// Changes and reads nothing.
     Nothing,
@@ -106,38 +79,54 @@ pub enum SideEffect {
 /// One command. Its permission and its side effect have no default.
 pub struct Command {
     pub name: CommandName,
-    /// One sentence.
-    pub help: &'static str,
     /// The scope that a token needs.
     pub permission: Scope,
     pub reach: SideEffect,
+    /// One sentence.
+    pub help: &'static str,
     /// Examples of its use.
-    pub examples: &'static [&'static str],
-    /// The JSON schema of its arguments.
-    pub schema: fn() -> Value,
-    /// Reads its arguments.
-    read: fn(Value) -> Result<Action, String>,
+    pub examples: Vec<&'static str>,
 }
 
-/// Returns every command, in the order of the listings.
-pub fn registry() -> [Command; 15] {
-    [
-        roll::command(),
-        check::command(),
-        narrate::command(),
-        sheet_create::command(),
-        sheet_show::command(),
-        lists::sheets(),
-        sheet_update::command(),
-        sheet_named::switch(),
-        sheet_named::deletion(),
-        memory_add::command(),
-        memory_search::command(),
-        lists::memories(),
-        memory_delete::command(),
-        ooc::command(),
-        help::command(),
-    ]
+/// Every command, in the order of the listings. A test holds that the table has each of them.
+pub static REGISTRY: LazyLock<Vec<Command>> = LazyLock::new(|| {
+    let rows = include_str!("registry.tsv").lines();
+    rows.filter_map(Command::of).collect()
+});
+
+impl Command {
+    /// Reads a row of the table.
+    fn of(row: &'static str) -> Option<Self> {
+        let mut fields = row.split('\t');
+        Some(Self {
+            name: fields.next()?.parse().ok()?,
+            permission: fields.next()?.parse().ok()?,
+            reach: fields.next()?.parse().ok()?,
+            help: fields.next()?,
+            examples: fields.next()?.split(" | ").collect(),
+        })
+    }
+}
+
+/// Returns the JSON schema of a command's arguments.
+pub fn schema_of(name: CommandName) -> Value {
+    match name {
+        CommandName::Roll => schema::<RollArguments>(),
+        CommandName::Check => schema::<check::CheckArguments>(),
+        CommandName::Do => schema::<narrate::DoArguments>(),
+        CommandName::SheetCreate => schema::<Sheet>(),
+        CommandName::SheetShow => schema::<sheet_show::SheetShowArguments>(),
+        CommandName::SheetUpdate => sheet_update::partial_schema(),
+        CommandName::SheetUse | CommandName::SheetDelete => {
+            schema::<sheet_named::SheetNamedArguments>()
+        }
+        CommandName::SheetList | CommandName::MemoryList => schema::<lists::PageArguments>(),
+        CommandName::MemoryAdd => schema::<memory_add::MemoryAddArguments>(),
+        CommandName::MemorySearch => schema::<memory_search::MemorySearchArguments>(),
+        CommandName::MemoryDelete => schema::<memory_delete::MemoryDeleteArguments>(),
+        CommandName::Ooc => schema::<ooc::OocArguments>(),
+        CommandName::Help => schema::<help::HelpArguments>(),
+    }
 }
 
 /// A command with valid arguments.
@@ -145,20 +134,22 @@ pub fn registry() -> [Command; 15] {
 #[serde(untagged)]
 pub enum Action {
     Roll(RollArguments),
-    Check(CheckArguments),
-    Do(DoArguments),
-    SheetCreate(Box<SheetCreateArguments>),
-    SheetShow(SheetShowArguments),
-    SheetList(PageArguments),
-    SheetUpdate(SheetUpdateArguments),
-    SheetUse(SheetNamedArguments),
-    SheetDelete(SheetNamedArguments),
-    MemoryAdd(MemoryAddArguments),
-    MemorySearch(MemorySearchArguments),
-    MemoryList(PageArguments),
-    MemoryDelete(MemoryDeleteArguments),
-    Ooc(OocArguments),
-    Help(HelpArguments),
+    Check(check::CheckArguments),
+    Do(narrate::DoArguments),
+    SheetCreate(Box<Sheet>),
+    SheetShow(sheet_show::SheetShowArguments),
+    SheetList(lists::PageArguments),
+    /// The changed parts, in the form of the sheet. `name` says which sheet it is; default: the active
+    /// one. `null` removes a part.
+    SheetUpdate(Map<String, Value>),
+    SheetUse(sheet_named::SheetNamedArguments),
+    SheetDelete(sheet_named::SheetNamedArguments),
+    MemoryAdd(memory_add::MemoryAddArguments),
+    MemorySearch(memory_search::MemorySearchArguments),
+    MemoryList(lists::PageArguments),
+    MemoryDelete(memory_delete::MemoryDeleteArguments),
+    Ooc(ooc::OocArguments),
+    Help(help::HelpArguments),
 }
 
 impl Action {
@@ -167,9 +158,26 @@ impl Action {
     /// # Errors
     /// What is wrong with them, for people.
     pub fn read(name: CommandName, arguments: Value) -> Result<Self, String> {
-        match registry().into_iter().find(|command| command.name == name) {
-            Some(command) => (command.read)(arguments),
-            None => Err(format!("there is no command {name}")),
+        match name {
+            CommandName::Roll => roll::parse(arguments),
+            CommandName::Check => check::parse(arguments),
+            CommandName::Do => narrate::parse(arguments),
+            CommandName::SheetCreate => sheet_create::parse(arguments),
+            CommandName::SheetShow => sheet_show::parse(arguments),
+            CommandName::SheetList => lists::parse(arguments).map(Action::SheetList),
+            CommandName::SheetUpdate => sheet_update::parse(arguments),
+            CommandName::SheetUse => {
+                sheet_named::parse(arguments, "/sheet use Aria").map(Action::SheetUse)
+            }
+            CommandName::SheetDelete => {
+                sheet_named::parse(arguments, "/sheet delete Aria").map(Action::SheetDelete)
+            }
+            CommandName::MemoryAdd => memory_add::parse(arguments),
+            CommandName::MemorySearch => memory_search::parse(arguments),
+            CommandName::MemoryList => lists::parse(arguments).map(Action::MemoryList),
+            CommandName::MemoryDelete => memory_delete::parse(arguments),
+            CommandName::Ooc => ooc::parse(arguments),
+            CommandName::Help => read(arguments).map(Action::Help),
         }
     }
 
@@ -200,9 +208,8 @@ impl Action {
 
     /// Returns the names of a command's arguments.
     pub fn argument_names(name: CommandName) -> Vec<String> {
-        let command = registry().into_iter().find(|command| command.name == name);
-        let schema = command.map_or(Value::Null, |command| (command.schema)());
-        let properties = schema.get("properties").and_then(Value::as_object);
+        let schema = &schema_of(name);
+        let properties = schema["properties"].as_object();
         properties.map_or(vec![], |all| all.keys().cloned().collect())
     }
 
@@ -232,7 +239,7 @@ impl Action {
             | Action::SheetDelete(_) => Requirements::Sheets,
             Action::MemoryAdd(_) => Requirements::MemoryCount,
             Action::MemorySearch(a) => Requirements::Memories {
-                terms: a.terms(),
+                terms: memory_search::terms_of(&a.query),
                 most: memory_search::MAX_FOUND,
             },
             Action::MemoryList(page) => Requirements::MemoryPage {
@@ -284,20 +291,17 @@ impl Inputs {
     /// Returns a sentence that names a command, behind a space, or nothing if the command is not
     /// allowed.
     fn advice(&self, command: CommandName, sentence: &str) -> String {
-        if self.allowed.contains(&command) {
-            format!(" {sentence}")
-        } else {
-            String::new()
+        match self.allowed.contains(&command) {
+            true => format!(" {sentence}"),
+            false => String::new(),
         }
     }
 
     /// Returns what a user without a sheet is told.
     fn no_sheet(&self) -> String {
         let how = "Say: create a character named Aria the rogue";
-        format!(
-            "You have no sheet yet.{}",
-            self.advice(CommandName::SheetCreate, how)
-        )
+        let how = self.advice(CommandName::SheetCreate, how);
+        format!("You have no sheet yet.{how}")
     }
 }
 
@@ -311,17 +315,13 @@ pub struct CommandOutcome {
 
 impl CommandOutcome {
     fn saying(result: Value) -> Self {
-        Self {
-            result,
-            effect: None,
-        }
+        let effect = None;
+        Self { result, effect }
     }
 
     fn changing(result: Value, effect: Effect) -> Self {
-        Self {
-            result,
-            effect: Some(effect),
-        }
+        let effect = Some(effect);
+        Self { result, effect }
     }
 }
 
@@ -335,25 +335,21 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    fn new(error: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { error, message }
+    }
+
     fn invalid(message: impl Into<String>) -> Self {
-        Self {
-            error: "invalid_arguments",
-            message: message.into(),
-        }
+        Self::new("invalid_arguments", message)
     }
 
     fn not_found(message: impl Into<String>) -> Self {
-        Self {
-            error: "not_found",
-            message: message.into(),
-        }
+        Self::new("not_found", message)
     }
 
     fn too_many(message: impl Into<String>) -> Self {
-        Self {
-            error: "too_many",
-            message: message.into(),
-        }
+        Self::new("too_many", message)
     }
 }
 
@@ -409,12 +405,12 @@ fn schema<T: JsonSchema>() -> Value {
     schemars::schema_for!(T).to_value()
 }
 
-/// Returns the trimmed text.
+/// Trims a text.
 ///
 /// # Errors
 /// If it is empty: `example` says how to write it. If it is longer than `most` characters.
-fn text_of(name: &str, text: &str, most: usize, example: &str) -> Result<String, String> {
-    let text = text.trim();
+fn trim_text(text: &mut String, name: &str, most: usize, example: &str) -> Result<(), String> {
+    *text = text.trim().to_owned();
     if text.is_empty() {
         return Err(format!("say it like this: {example}"));
     }
@@ -423,5 +419,5 @@ fn text_of(name: &str, text: &str, most: usize, example: &str) -> Result<String,
             "{name} has at most {most} characters, and no null character"
         ));
     }
-    Ok(text.to_owned())
+    Ok(())
 }

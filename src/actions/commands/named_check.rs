@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
+use regex::{Captures, Match, Regex};
 
 use super::check::{self, Advantage};
 use crate::actions::sheet::{Ability, Sheet, Skill};
@@ -33,18 +33,17 @@ pub(super) fn named_checks(text: &str) -> Vec<NamedCheck> {
     let lower = text.to_lowercase().replace("_of_", " of ");
     let mut checks = vec![];
     for part in lower.split(PUNCTUATION) {
-        let words: Vec<&str> = part
-            .split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}')))
-            .filter(|word| !word.is_empty())
-            .collect();
+        let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}');
+        let words = part.split(|c: char| !is_of_word(c));
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         for (at, words) in words.split(|word| *word == "and").enumerate() {
-            let opening = words
-                .iter()
-                .take_while(|word| OPENING.contains(word))
-                .count();
+            let is_opening = |word: &&&str| OPENING.contains(*word);
+            let opening = words.iter().take_while(is_opening).count();
             let named = match words.get(opening..).unwrap_or_default() {
-                [kind @ ("melee" | "ranged" | "spell"), rest @ ..] => check_at(&[*kind], rest),
-                words => check_at(&[], words),
+                ["melee", rest @ ..] => check_at(Attack::Melee, rest),
+                ["ranged", rest @ ..] => check_at(Attack::Ranged, rest),
+                ["spell", rest @ ..] => check_at(Attack::Spell, rest),
+                words => check_at(Attack::Unspecified, words),
             };
             match named {
                 Some(check) if !checks.contains(&check) => checks.push(check),
@@ -64,26 +63,21 @@ const OPENING: [&str; 10] = [
     "i", "then", "make", "makes", "roll", "rolls", "a", "an", "with", "using",
 ];
 
-/// Returns the check whose name begins with the first of `words`.
-fn check_at(before: &[&str], words: &[&str]) -> Option<NamedCheck> {
-    let skill = Skill::ALL.into_iter().find(|(_, name, _)| {
-        let mut name = name.split(' ').enumerate();
+/// Returns the check whose name begins with the first of `words`. An attack is one of this kind.
+fn check_at(attack: Attack, words: &[&str]) -> Option<NamedCheck> {
+    let skill = Skill::ALL.iter().find(|skill| {
+        let mut name = skill.into_str().split(' ').enumerate();
         name.all(|(at, part)| words.get(at) == Some(&part))
     });
-    if let Some((skill, ..)) = skill {
-        return Some(NamedCheck::Skill(skill));
+    if let Some(skill) = skill {
+        return Some(NamedCheck::Skill(*skill));
     }
     match words {
         [name, "save" | "saves", ..] | [name, "saving", "throw" | "throws", ..] => {
             Ability::named(name).map(NamedCheck::Save)
         }
         [name, "check", ..] => Ability::named(name).map(NamedCheck::Ability),
-        ["attack" | "attacks", ..] => Some(NamedCheck::Attack(match before.last() {
-            Some(&"melee") => Attack::Melee,
-            Some(&"ranged") => Attack::Ranged,
-            Some(&"spell") => Attack::Spell,
-            _ => Attack::Unspecified,
-        })),
+        ["attack" | "attacks", ..] => Some(NamedCheck::Attack(attack)),
         _ => None,
     }
 }
@@ -98,48 +92,33 @@ impl Attack {
             Attack::Ranged => ("ranged attack", &[Ability::Dex]),
             Attack::Spell => ("spell attack", &[Ability::Int, Ability::Wis, Ability::Cha]),
         };
-        let modifier = |ability: Ability| sheet.map_or(0, |sheet| sheet.modifier(ability));
-        let best = abilities
-            .iter()
-            .copied()
-            .rev()
-            .max_by_key(|ability| modifier(*ability))
-            .unwrap_or(Ability::Str);
-        (name, best)
+        let modifier = |ability: &Ability| sheet.map_or(0, |sheet| sheet.modifier(*ability));
+        let best = abilities.iter().copied().rev().max_by_key(modifier);
+        (name, best.unwrap_or(Ability::Str))
     }
 }
 
 impl NamedCheck {
     /// Returns its title, its ability, and how often the proficiency counts.
     pub(super) fn with(self, sheet: Option<&Sheet>) -> (String, Ability, i64) {
-        let times = |name: &str| sheet.map_or(0, |sheet| sheet.times(name));
-        match self {
-            NamedCheck::Skill(skill) => (
-                format!("{} ({})", skill.ability().title(), skill.title()),
-                skill.ability(),
-                times(skill.title()),
-            ),
-            NamedCheck::Ability(ability) => (ability.title().to_owned(), ability, 0),
-            NamedCheck::Save(ability) => (
-                format!("{} saving throw", ability.title()),
-                ability,
-                sheet.map_or(0, |sheet| check::save_proficiency(sheet, ability)),
-            ),
+        let (ability, skill, is_save) = match self {
+            NamedCheck::Skill(skill) => (skill.ability(), Some(skill), false),
+            NamedCheck::Ability(ability) => (ability, None, false),
+            NamedCheck::Save(ability) => (ability, None, true),
             NamedCheck::Attack(attack) => {
                 let (name, ability) = attack.with(sheet);
-                (
-                    format!("{} ({name})", ability.title()),
-                    ability,
-                    times("attack"),
-                )
+                let times = sheet.map_or(0, |sheet| sheet.times("attack"));
+                return (format!("{} ({name})", ability.title()), ability, times);
             }
-        }
+        };
+        let (title, times) = check::described(sheet, ability, skill, is_save);
+        (title, ability, times)
     }
 
     /// Returns how a text names it.
     pub(super) fn name(self) -> String {
         match self {
-            NamedCheck::Skill(skill) => skill.title().to_owned(),
+            NamedCheck::Skill(skill) => skill.into_str().to_owned(),
             NamedCheck::Ability(ability) => format!("{} check", ability.into_str()),
             NamedCheck::Save(ability) => format!("{} save", ability.into_str()),
             NamedCheck::Attack(attack) => attack.with(None).0.to_owned(),
@@ -192,12 +171,10 @@ static EDGE: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) fn difficulties(text: &str) -> BTreeSet<i64> {
     let parts = parts_of_checks(text);
     let versus = parts.iter().flat_map(|part| VERSUS.captures_iter(part));
-    DIFFICULTY
-        .captures_iter(text)
-        .chain(versus)
-        .filter_map(|captures| captures.get(1))
-        .map(|number| number.as_str().parse().unwrap_or(i64::MAX))
-        .collect()
+    let found = DIFFICULTY.captures_iter(text).chain(versus);
+    let numbers = found.filter_map(|captures| captures.get(1));
+    let value = |number: Match<'_>| number.as_str().parse().unwrap_or(i64::MAX);
+    numbers.map(value).collect()
 }
 
 /// Returns the parts of a text that name a check.
@@ -211,10 +188,9 @@ fn parts_of_checks(text: &str) -> Vec<String> {
 
 /// Returns the advantage that a text claims. Both kinds together cancel out.
 pub(super) fn advantage(text: &str) -> Option<Advantage> {
-    let claimed: BTreeSet<bool> = EDGE
-        .captures_iter(text)
-        .map(|captures| captures.iter().skip(1).flatten().next().is_none())
-        .collect();
+    // Every group is "dis".
+    let is_advantage = |captures: Captures<'_>| captures.iter().flatten().count() == 1;
+    let claimed: Vec<bool> = EDGE.captures_iter(text).map(is_advantage).collect();
     match (claimed.contains(&true), claimed.contains(&false)) {
         (true, false) => Some(Advantage::Advantage),
         (false, true) => Some(Advantage::Disadvantage),
@@ -227,9 +203,8 @@ pub(super) fn not_counted(text: &str) -> Vec<String> {
     let text = DIFFICULTY.replace_all(text, "");
     let dice = conclave_dice::inside(&text);
     let parts = parts_of_checks(&text).into_iter();
-    let parts: Vec<_> = parts
-        .map(|part| VERSUS.replace_all(&part, "").into_owned())
-        .collect();
+    let parts = parts.map(|part| VERSUS.replace_all(&part, "").into_owned());
+    let parts: Vec<String> = parts.collect();
     let parts = parts.iter().filter(|_| dice.is_empty());
     let numbers = parts.flat_map(|part| NUMBER.captures_iter(part));
     let note = |captures: Captures<'_>| {

@@ -10,11 +10,9 @@ use serde_json::{Value, json};
 
 use super::check::{self, Throw};
 use super::named_check::{NamedCheck, advantage, difficulties, named_checks, not_counted};
-use super::{
-    Action, Command, CommandOutcome, Inputs, SideEffect, command_inside, read, schema, text_of,
-};
+use super::{Action, CommandOutcome, Inputs, command_inside, read, trim_text};
 use crate::actions::sanitize::sanitize;
-use crate::domain::{CommandName, Scope};
+use crate::domain::CommandName;
 use crate::text::one_line;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,37 +25,18 @@ pub struct DoArguments {
     pub text: String,
 }
 
-pub(super) fn command() -> Command {
-    Command {
-        name: CommandName::Do,
-        help: "Do something in the scene: a check that you name is rolled, and the committee may tell what happens.",
-        permission: Scope::Act,
-        reach: SideEffect::Narrates,
-        examples: &[
-            "/do climb the tower, athletics DC 12",
-            "/me slips behind the altar, stealth with advantage",
-            "*draws a dagger and waits*",
-        ],
-        schema: schema::<DoArguments>,
-        read: |arguments| {
-            let read: DoArguments = read(arguments)?;
-            let named = difficulties(&read.text);
-            if named.iter().any(|dc| !(1..=100).contains(dc)) {
-                return Err("the DC or AC is from 1 to 100".into());
-            }
-            if named.len() > 1 {
-                return Err("name one DC or AC, not several".into());
-            }
-            Ok(Action::Do(DoArguments {
-                text: text_of(
-                    "the text",
-                    &read.text,
-                    2000,
-                    "/do climb the tower, athletics DC 12",
-                )?,
-            }))
-        },
+pub(super) fn parse(arguments: Value) -> Result<Action, String> {
+    let mut read: DoArguments = read(arguments)?;
+    let named = difficulties(&read.text);
+    if named.iter().any(|dc| !(1..=100).contains(dc)) {
+        return Err("the DC or AC is from 1 to 100".into());
     }
+    if named.len() > 1 {
+        return Err("name one DC or AC, not several".into());
+    }
+    let example = "/do climb the tower, athletics DC 12";
+    trim_text(&mut read.text, "the text", 2000, example)?;
+    Ok(Action::Do(read))
 }
 
 /// Returns what the text asks for and this command does not do, one sentence each.
@@ -69,36 +48,30 @@ fn not_done(text: &str, checks: &[NamedCheck], facts: &Inputs) -> Vec<String> {
             notes.push("The advantage or disadvantage counts for nothing.".to_owned());
         }
     }
-    if let [first, others @ ..] = checks
+    let names: Vec<String> = checks.iter().map(|check| check.name()).collect();
+    if let [first, others @ ..] = &names[..]
         && !others.is_empty()
     {
-        let others: Vec<String> = others.iter().map(|check| check.name()).collect();
-        let first = first.name();
+        let others = others.join(", ");
         notes.push(format!(
-            "One check is rolled, {first}; not rolled: {}.",
-            others.join(", ")
+            "One check is rolled, {first}; not rolled: {others}."
         ));
     }
+    let how = |command, how: String| match facts.allowed.contains(&command) {
+        true => how,
+        false => ".".to_owned(),
+    };
     if let Some((command, written)) = command_inside(text) {
-        let how = if facts.allowed.contains(&command) {
-            format!("; send it alone: {}", sanitize(written))
-        } else {
-            ".".to_owned()
-        };
+        let how = how(command, format!("; send it alone: {}", sanitize(written)));
         notes.push(format!("A command in a narrated action is not run{how}"));
         return notes;
     }
     notes.extend(not_counted(text));
-    let dice: Vec<String> = conclave_dice::inside(text)
-        .iter()
-        .map(|dice| format!("/roll {}", dice.notation()))
-        .collect();
+    let dice = conclave_dice::inside(text).into_iter();
+    let dice: Vec<String> = dice.map(|it| format!("/roll {}", it.notation())).collect();
     if !dice.is_empty() {
-        let how = if facts.allowed.contains(&CommandName::Roll) {
-            format!(": {}", sanitize(&dice.join("; ")))
-        } else {
-            ".".to_owned()
-        };
+        let dice = format!(": {}", sanitize(&dice.join("; ")));
+        let how = how(CommandName::Roll, dice);
         notes.push(format!("Dice in a narrated action are not rolled{how}"));
     }
     notes
@@ -109,7 +82,10 @@ pub(super) fn execute(arguments: &DoArguments, facts: &Inputs, seed: u64) -> Com
     let sheet = check::sheet_of(facts, None).ok().flatten();
     let dc = difficulties(text).first().copied();
     let checks = named_checks(text);
-    let rolled = checks.first().map(|named| {
+    let quoted = sanitize(text);
+    let mut lines = vec![format!("> {}", quoted.replace('\n', "\n> "))];
+    let (mut mechanics, mut outcome) = (Value::Null, None);
+    if let Some(named) = checks.first() {
         let (what, ability, times) = named.with(sheet.as_ref());
         let throw = Throw {
             what,
@@ -119,26 +95,16 @@ pub(super) fn execute(arguments: &DoArguments, facts: &Inputs, seed: u64) -> Com
             modifier: 0,
             advantage: advantage(text),
         };
-        let mechanics = check::thrown(sheet.as_ref(), throw, seed);
-        let total = mechanics.get("total").and_then(Value::as_i64).unwrap_or(0);
-        (named.outcome(total, dc), mechanics)
-    });
-    let quoted = sanitize(text);
-    let mut lines = vec![format!("> {}", quoted.replace('\n', "\n> "))];
-    if let Some((outcome, mechanics)) = &rolled {
-        let line = mechanics
-            .get("text")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let thrown = &check::thrown(sheet.as_ref(), throw, seed);
+        outcome = named.outcome(thrown["total"].as_i64().unwrap_or(0), dc);
+        let line = thrown["text"].as_str().unwrap_or_default();
         lines.push(match (dc, outcome) {
             (None, Some(outcome)) => format!("{line}: {outcome}"),
             _ => line.to_owned(),
         });
+        mechanics = thrown.clone();
     }
     lines.extend(not_done(text, &checks, facts));
-    let (outcome, mechanics) = rolled.map_or((None, Value::Null), |(outcome, mechanics)| {
-        (outcome, mechanics)
-    });
     CommandOutcome::saying(json!({
         "text": lines.join("\n"), "deed": quoted, "mechanics": mechanics, "outcome": outcome,
     }))
@@ -152,11 +118,9 @@ fn quoted(text: &str) -> String {
 /// Builds the question to the committee. It states the result of the dice, which is not to be
 /// changed. All text of users, with the names of characters, is in quoted lines.
 pub fn narration(text: &str, result: &Value, scene: &[String]) -> String {
-    let mechanics = result
-        .pointer("/mechanics/text")
-        .and_then(Value::as_str)
-        .map(quoted);
-    let decided = match (mechanics, result.get("outcome").and_then(Value::as_str)) {
+    let mechanics = result.pointer("/mechanics/text").and_then(Value::as_str);
+    let mechanics = mechanics.map(quoted);
+    let decided = match (mechanics, result["outcome"].as_str()) {
         (Some(line), Some(outcome)) => {
             format!(
                 "The dice have decided, and nothing may change it: this is {outcome}.\n\nThe dice:\n{line}"
@@ -172,10 +136,8 @@ pub fn narration(text: &str, result: &Value, scene: &[String]) -> String {
         String::new()
     } else {
         let lines: Vec<String> = scene.iter().map(|line| quoted(line)).collect();
-        format!(
-            "\n\nWhat was said in the scene before:\n{}",
-            lines.join("\n")
-        )
+        let lines = lines.join("\n");
+        format!("\n\nWhat was said in the scene before:\n{lines}")
     };
     format!(
         "Tell in at most five sentences, in the present tense and in the second person, what happens in a tabletop game. \

@@ -2,11 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Action, Command, CommandOutcome, SideEffect, read, schema, text_of};
+use super::{Action, CommandOutcome, read, trim_text};
 use crate::actions::sanitize::sanitize;
-use crate::domain::{CommandName, Scope};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -18,21 +17,15 @@ pub struct OocArguments {
     pub remark: String,
 }
 
-pub(super) fn command() -> Command {
-    Command {
-        name: CommandName::Ooc,
-        help: "Say something out of character: it is kept in the scene and nothing comes of it.",
-        permission: Scope::Act,
-        reach: SideEffect::Nothing,
-        examples: &["(( back in five minutes ))", "/ooc who brings snacks?"],
-        schema: schema::<OocArguments>,
-        read: |arguments| {
-            let read: OocArguments = read(arguments)?;
-            Ok(Action::Ooc(OocArguments {
-                remark: text_of("a remark", &read.remark, 2000, "/ooc who brings snacks?")?,
-            }))
-        },
-    }
+pub(super) fn parse(arguments: Value) -> Result<Action, String> {
+    let mut read: OocArguments = read(arguments)?;
+    trim_text(
+        &mut read.remark,
+        "a remark",
+        2000,
+        "/ooc who brings snacks?",
+    )?;
+    Ok(Action::Ooc(read))
 }
 
 pub(super) fn execute(arguments: &OocArguments) -> CommandOutcome {

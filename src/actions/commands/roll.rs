@@ -6,9 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Action, Command, CommandOutcome, Refusal, SideEffect, read, schema};
+use super::{Action, CommandOutcome, Refusal, read};
 use crate::actions::sanitize::{sanitize, sanitize_uncut};
-use crate::domain::{CommandName, Scope};
 use conclave_dice::{Expression, Group, MAX_DICE, MAX_TIMES, Place, Rolled, Written, written};
 
 /// The most repetitions whose dice are written out in the text.
@@ -35,52 +34,33 @@ pub struct RollArguments {
     pub label: Option<String>,
 }
 
-pub(super) fn command() -> Command {
-    Command {
-        name: CommandName::Roll,
-        help: "Roll dice and show every one of them.",
-        permission: Scope::Act,
-        reach: SideEffect::Nothing,
-        examples: &[
-            "roll 2d6+3 for damage",
-            "/roll 4d6kh3",
-            "roll a d20 with advantage",
-            "3d8!",
-            "6#4d6kh3",
-        ],
-        schema: schema::<RollArguments>,
-        read: |arguments| {
-            let mut read: RollArguments = read(arguments)?;
-            let dice = written(&read.expression, Place::Explicit).and_then(Written::complete);
-            let dice = dice.map_err(|error| error.to_string())?;
-            if dice.times.is_some() && read.times.is_some() {
-                return Err("how many times is said twice".into());
-            }
-            read.times = read.times.or(dice.times);
-            let times = read.times.unwrap_or(1);
-            if !(1..=MAX_TIMES).contains(&times) {
-                return Err(format!("dice are rolled 1 to {MAX_TIMES} times"));
-            }
-            if dice.expression.dice().saturating_mul(times as usize) > MAX_DICE {
-                return Err(format!(
-                    "at most {MAX_DICE} dice are thrown at once, all repetitions together"
-                ));
-            }
-            read.times = read.times.filter(|times| *times > 1);
-            let label = read
-                .label
-                .as_deref()
-                .or(dice.comment.as_deref())
-                .map(str::trim)
-                .filter(|label| !label.is_empty());
-            if label.is_some_and(|label| label.chars().count() > 200) {
-                return Err("the label has at most 200 characters".into());
-            }
-            (read.label, read.expression) =
-                (label.map(str::to_owned), dice.expression.text().to_owned());
-            Ok(Action::Roll(read))
-        },
+pub(super) fn parse(arguments: Value) -> Result<Action, String> {
+    let mut read: RollArguments = read(arguments)?;
+    let dice = written(&read.expression, Place::Explicit).and_then(Written::complete);
+    let dice = dice.map_err(|error| error.to_string())?;
+    if dice.times.is_some() && read.times.is_some() {
+        return Err("how many times is said twice".into());
     }
+    read.times = read.times.or(dice.times);
+    let times = read.times.unwrap_or(1);
+    if !(1..=MAX_TIMES).contains(&times) {
+        return Err(format!("dice are rolled 1 to {MAX_TIMES} times"));
+    }
+    if dice.expression.dice().saturating_mul(times as usize) > MAX_DICE {
+        return Err(format!(
+            "at most {MAX_DICE} dice are thrown at once, all repetitions together"
+        ));
+    }
+    read.times = read.times.filter(|times| *times > 1);
+    let label = read.label.or(dice.comment);
+    let label = label.map(|label| label.trim().to_owned());
+    read.label = label.filter(|label| !label.is_empty());
+    let label = read.label.as_deref().unwrap_or_default();
+    if label.chars().count() > 200 {
+        return Err("the label has at most 200 characters".into());
+    }
+    read.expression = dice.expression.text().to_owned();
+    Ok(Action::Roll(read))
 }
 
 /// Returns a source of die faces. The same seed gives the same faces in the same order.
@@ -90,41 +70,35 @@ pub(super) fn chance(seed: u64) -> impl FnMut(i64) -> i64 {
 }
 
 pub(super) fn execute(arguments: &RollArguments, seed: u64) -> Result<CommandOutcome, Refusal> {
-    let expression = Expression::parse(&arguments.expression)
-        .map_err(|error| Refusal::invalid(error.to_string()))?;
+    let expression = Expression::parse(&arguments.expression);
+    let expression = expression.map_err(|error| Refusal::invalid(error.to_string()))?;
     let times = arguments.times.unwrap_or(1);
-    let rolled = expression
-        .roll_times(times, &mut chance(seed))
-        .map_err(|error| Refusal::invalid(error.to_string()))?;
+    let rolled = expression.roll_times(times, &mut chance(seed));
+    let rolled = rolled.map_err(|error| Refusal::invalid(error.to_string()))?;
     let label = arguments.label.as_deref().map(sanitize);
     let totals: Vec<i64> = rolled.iter().map(|rolled| rolled.total).collect();
+    let lines = shown(&rolled);
     let text = match (&label, times) {
-        (None, 1) => shown(&rolled),
-        (Some(label), 1) => format!("{label}: {}", shown(&rolled)),
+        (None, 1) => lines,
+        (Some(label), 1) => format!("{label}: {lines}"),
         _ => {
-            let all = totals
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", ");
-            let heading = label
-                .as_ref()
-                .map(|label| format!("{label}:\n"))
-                .unwrap_or_default();
-            format!("{heading}{}\n{times} rolls: {all}", shown(&rolled))
+            let all: Vec<String> = totals.iter().map(ToString::to_string).collect();
+            let heading = label.as_ref().map(|label| format!("{label}:\n"));
+            let heading = heading.unwrap_or_default();
+            format!("{heading}{lines}\n{times} rolls: {}", all.join(", "))
         }
     };
     let (dice, left_out) = first_dice(&rolled);
-    let mut result: Value =
-        json!({ "text": text, "total": totals.iter().sum::<i64>(), "dice": dice });
-    if let (true, Value::Object(result)) = (left_out > 0, &mut result) {
-        result.insert("diceLeftOut".into(), json!(left_out));
-    }
-    if let (true, Value::Object(result)) = (times > 1, &mut result) {
-        result.insert("totals".into(), json!(totals));
-    }
-    if let (Some(label), Value::Object(result)) = (label, &mut result) {
-        result.insert("label".into(), json!(label));
+    let mut result = json!({ "text": text, "total": totals.iter().sum::<i64>(), "dice": dice });
+    let optional = [
+        ("diceLeftOut", (left_out > 0).then(|| json!(left_out))),
+        ("totals", (times > 1).then(|| json!(totals))),
+        ("label", label.map(Value::from)),
+    ];
+    let given = optional.into_iter();
+    let given = given.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    if let Some(result) = result.as_object_mut() {
+        result.extend(given);
     }
     Ok(CommandOutcome::saying(result))
 }
@@ -147,12 +121,9 @@ fn first_dice(rolled: &[Rolled]) -> (Vec<Group>, usize) {
 
 /// Returns the rolls for people, a line each. Labels in them are the user's text.
 fn shown(rolled: &[Rolled]) -> String {
-    let lines: Vec<String> = rolled
-        .iter()
-        .take(MAX_LINES)
-        .map(|rolled| sanitize_uncut(&rolled.text))
-        .collect();
-    lines.join("\n")
+    let lines = rolled.iter().take(MAX_LINES);
+    let lines = lines.map(|rolled| sanitize_uncut(&rolled.text));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::check::row_of;
-use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema, text_of};
+use super::{CommandOutcome, Inputs, Refusal, read, trim_text};
 use crate::actions::sanitize::sanitize;
 use crate::actions::sheet::MAX_NAME_CHARS;
-use crate::domain::{CommandName, Scope};
 use crate::journal::Effect;
 
 /// One of the user's sheets, by its name.
@@ -22,22 +21,10 @@ pub struct SheetNamedArguments {
     pub name: String,
 }
 
-fn named(arguments: Value, example: &str) -> Result<SheetNamedArguments, String> {
-    let read: SheetNamedArguments = read(arguments)?;
-    let name = text_of("a name", &read.name, MAX_NAME_CHARS, example)?;
-    Ok(SheetNamedArguments { name })
-}
-
-pub(super) fn switch() -> Command {
-    Command {
-        name: CommandName::SheetUse,
-        help: "Switch to another of your characters.",
-        permission: Scope::Act,
-        reach: SideEffect::WritesOwn,
-        examples: &["/sheet use Aria"],
-        schema: schema::<SheetNamedArguments>,
-        read: |arguments| Ok(Action::SheetUse(named(arguments, "/sheet use Aria")?)),
-    }
+pub(super) fn parse(arguments: Value, example: &str) -> Result<SheetNamedArguments, String> {
+    let mut read: SheetNamedArguments = read(arguments)?;
+    trim_text(&mut read.name, "a name", MAX_NAME_CHARS, example)?;
+    Ok(read)
 }
 
 /// The active sheet is the one that was written last, so the sheet is written again.
@@ -54,18 +41,6 @@ pub(super) fn switched(
             sheet: row.sheet.clone(),
         },
     ))
-}
-
-pub(super) fn deletion() -> Command {
-    Command {
-        name: CommandName::SheetDelete,
-        help: "Delete one of your sheets; asks you to confirm.",
-        permission: Scope::Act,
-        reach: SideEffect::WritesOwn,
-        examples: &["/sheet delete Aria"],
-        schema: schema::<SheetNamedArguments>,
-        read: |arguments| Ok(Action::SheetDelete(named(arguments, "/sheet delete Aria")?)),
-    }
 }
 
 /// Returns the deletion of a sheet that exists, with its name as it is stored.

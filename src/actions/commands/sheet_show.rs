@@ -2,13 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::check::{no_sheet_of, sheet_of};
-use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, read, schema, text_of};
+use super::{Action, CommandOutcome, Inputs, Refusal, read, trim_text};
 use crate::actions::sanitize::sanitize;
 use crate::actions::sheet::{Ability, MAX_NAME_CHARS, Sheet};
-use crate::domain::{CommandName, Scope};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -20,22 +19,12 @@ pub struct SheetShowArguments {
     pub name: Option<String>,
 }
 
-pub(super) fn command() -> Command {
-    Command {
-        name: CommandName::SheetShow,
-        help: "Show your character's sheet.",
-        permission: Scope::Act,
-        reach: SideEffect::ReadsOwn,
-        examples: &["show my sheet", "/sheet show Aria"],
-        schema: schema::<SheetShowArguments>,
-        read: |arguments| {
-            let mut read: SheetShowArguments = read(arguments)?;
-            if let Some(name) = &mut read.name {
-                *name = text_of("a name", name, MAX_NAME_CHARS, "/sheet show Aria")?;
-            }
-            Ok(Action::SheetShow(read))
-        },
+pub(super) fn parse(arguments: Value) -> Result<Action, String> {
+    let mut read: SheetShowArguments = read(arguments)?;
+    if let Some(name) = &mut read.name {
+        trim_text(name, "a name", MAX_NAME_CHARS, "/sheet show Aria")?;
     }
+    Ok(Action::SheetShow(read))
 }
 
 pub(super) fn execute(
@@ -71,25 +60,19 @@ fn written(sheet: &Sheet) -> String {
     }
     let mut lines = vec![first];
     if let Some(abilities) = &sheet.abilities {
-        let scores = Ability::ALL.map(|ability| {
-            format!(
-                "{} {} ({:+})",
-                ability.into_str().to_uppercase(),
-                abilities.score(ability),
-                sheet.modifier(ability)
-            )
+        let scores = Ability::ALL.iter().map(|ability| {
+            let name = ability.into_str().to_uppercase();
+            let (score, modifier) = (abilities.score(*ability), sheet.modifier(*ability));
+            format!("{name} {score} ({modifier:+})")
         });
-        lines.push(scores.join("  "));
+        lines.push(scores.collect::<Vec<_>>().join("  "));
     }
-    let body = [
-        sheet
-            .hit_points
-            .as_ref()
-            .map(|hp| format!("Hit points {}/{}", hp.current, hp.max)),
-        sheet.armor_class.map(|ac| format!("Armor class {ac}")),
-        Some(format!("Proficiency {:+}", sheet.proficiency())),
-    ];
-    lines.push(body.into_iter().flatten().collect::<Vec<_>>().join("  "));
+    let hit_points = sheet.hit_points.as_ref();
+    let mut body: Vec<String> = vec![];
+    body.extend(hit_points.map(|hp| format!("Hit points {}/{}", hp.current, hp.max)));
+    body.extend(sheet.armor_class.map(|ac| format!("Armor class {ac}")));
+    body.push(format!("Proficiency {:+}", sheet.proficiency()));
+    lines.push(body.join("  "));
     for (title, list) in [
         ("Proficient", &sheet.proficiencies),
         ("Expert", &sheet.expertise),

@@ -1,69 +1,43 @@
 //! `sheet.update`: changes parts of a sheet; the other parts stay.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::sheet_create::check_room;
-use super::{Action, Command, CommandOutcome, Inputs, Refusal, SideEffect, check, read};
+use super::{Action, CommandOutcome, Inputs, Refusal, check, read};
 use crate::actions::sanitize::sanitize;
 use crate::actions::sheet::Sheet;
-use crate::domain::{CommandName, Scope};
 use crate::journal::Effect;
 
-/// The changed parts, in the form of the sheet. `name` says which sheet it is; default: the active
-/// one. `null` removes a part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-#[schemars(rename = "SheetUpdate")]
-pub struct SheetUpdateArguments(pub Map<String, Value>);
-
-pub(super) fn command() -> Command {
-    Command {
-        name: CommandName::SheetUpdate,
-        help: "Change parts of a sheet; the other parts stay.",
-        permission: Scope::Act,
-        reach: SideEffect::WritesOwn,
-        examples: &[
-            r#"/sheet update {"level": 4, "abilities": {"dex": 18}}"#,
-            "/sheet update --level 4 --dex 18 --hp 21",
-        ],
-        schema: partial_schema,
-        read: |arguments| {
-            let update: SheetUpdateArguments = read(arguments)?;
-            match (update.0.len(), update.0.get("name")) {
-                (0, _) => return Err("say what changes: /sheet update --level 4 --hp 21".into()),
-                (1, Some(name)) => {
-                    let name = sanitize(name.as_str().unwrap_or("Aria"));
-                    return Err(format!(
-                        "the name of a sheet cannot change, it only says which sheet changes: /sheet update --name {name} \
-                         --level 4. For another name, create a sheet with it and delete the old one"
-                    ));
-                }
-                _ => {}
-            }
-            // The parts are checked on a sheet that has nothing else.
-            let mut blank = json!({ "name": "-", "hitPoints": { "current": 0, "max": 0 } });
-            merge(&mut blank, &Value::Object(update.0.clone()));
-            let problems = read::<Sheet>(blank)?.problems();
-            if problems.is_empty() {
-                Ok(Action::SheetUpdate(update))
-            } else {
-                Err(problems.join("; "))
-            }
-        },
+pub(super) fn parse(arguments: Value) -> Result<Action, String> {
+    let update: Map<String, Value> = read(arguments)?;
+    match (update.len(), update.get("name")) {
+        (0, _) => return Err("say what changes: /sheet update --level 4 --hp 21".into()),
+        (1, Some(name)) => {
+            let name = sanitize(name.as_str().unwrap_or("Aria"));
+            return Err(format!(
+                "the name of a sheet cannot change, it only says which sheet changes: /sheet update --name {name} \
+                 --level 4. For another name, create a sheet with it and delete the old one"
+            ));
+        }
+        _ => {}
     }
+    // The parts are checked on a sheet that has nothing else.
+    let mut blank = json!({ "name": "-", "hitPoints": { "current": 0, "max": 0 } });
+    merge(&mut blank, &Value::Object(update.clone()));
+    read::<Sheet>(blank)?.check()?;
+    Ok(Action::SheetUpdate(update))
 }
 
-/// Returns the schema of a sheet in which no part is required and each may be null.
-fn partial_schema() -> Value {
+/// Returns the schema of the changed parts: that of a sheet in which no part is required and each
+/// may be null.
+pub(super) fn partial_schema() -> Value {
     let mut schema = super::schema::<Sheet>();
     optional(&mut schema);
-    if let Some(schema) = schema.as_object_mut() {
-        schema.insert("title".into(), json!("SheetUpdate"));
-        let about = "The changed parts of a sheet. `name` says which sheet it is; default: the active one. `null` removes a part.";
-        schema.insert("description".into(), json!(about));
-    }
+    let about = "The changed parts of a sheet. `name` says which sheet it is; default: the active one. `null` removes a part.";
+    merge(
+        &mut schema,
+        &json!({ "title": "SheetUpdate", "description": about }),
+    );
     schema
 }
 
@@ -100,10 +74,10 @@ fn merge(target: &mut Value, patch: &Value) {
 }
 
 pub(super) fn execute(
-    arguments: &SheetUpdateArguments,
+    changes: &Map<String, Value>,
     facts: &Inputs,
 ) -> Result<CommandOutcome, Refusal> {
-    let named = arguments.0.get("name").and_then(Value::as_str);
+    let named = changes.get("name").and_then(Value::as_str);
     let row = match named {
         Some(name) => check::row_of(facts, name)?,
         None => facts
@@ -112,27 +86,18 @@ pub(super) fn execute(
             .ok_or_else(|| Refusal::not_found(facts.no_sheet()))?,
     };
     let mut merged = row.sheet.clone();
-    merge(&mut merged, &Value::Object(arguments.0.clone()));
-    if let Some(sheet) = merged.as_object_mut() {
-        sheet.insert("name".into(), json!(row.name));
-    }
+    merge(&mut merged, &Value::Object(changes.clone()));
+    merge(&mut merged, &json!({ "name": row.name }));
     let sheet: Sheet = read(merged).map_err(Refusal::invalid)?;
-    let problems = sheet.problems();
-    if !problems.is_empty() {
-        return Err(Refusal::invalid(problems.join("; ")));
-    }
-    if arguments.0.contains_key("hitPoints") {
+    sheet.check().map_err(Refusal::invalid)?;
+    if changes.contains_key("hitPoints") {
         sheet.check_hit_points().map_err(Refusal::invalid)?;
     }
     let stored = json!(sheet);
     check_room(&stored, Some(&row.sheet), facts)?;
     let name = sanitize(&row.name);
-    let parts: Vec<String> = arguments
-        .0
-        .keys()
-        .filter(|key| *key != "name")
-        .map(|key| sanitize(key))
-        .collect();
+    let parts = changes.keys().filter(|key| *key != "name");
+    let parts: Vec<String> = parts.map(|key| sanitize(key)).collect();
     let text = format!("The sheet of {name} is changed: {}.", parts.join(", "));
     Ok(CommandOutcome::changing(
         json!({ "text": text, "name": name, "changed": parts, "sheet": stored }),
@@ -146,6 +111,7 @@ pub(super) fn execute(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::CommandName;
     use crate::journal::SheetRow;
     use jiff::Timestamp;
 

@@ -2,15 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Found, nearest, regex};
+use super::{Found, capture, nearest, regex};
 use crate::actions::sheet::{Ability, Skill};
 use crate::domain::CommandName;
 
-/// How a check is written.
-pub(super) const USAGE: &str = "/check dex 15, /check stealth with advantage";
-
-/// How a saving throw is written.
-pub(super) const SAVE_USAGE: &str = "/save dex 15, /save wis with advantage";
+/// Returns how a check, or a saving throw, is written.
+pub(super) fn usage(is_save: bool) -> &'static str {
+    match is_save {
+        true => "/save dex 15, /save wis with advantage",
+        false => "/check dex 15, /check stealth with advantage",
+    }
+}
 
 /// Names of several words, and the one word that stands for them here.
 const ONE_WORD: [(&str, &str); 4] = [
@@ -33,11 +35,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
     let question = lower.trim().ends_with('?') && !lower.split_whitespace().any(is_polite);
     let plain = lower.trim_end_matches(['.', '!', '?']).trim();
     let captures = regex("check.order").captures(plain);
-    let part = |name: &str| {
-        captures
-            .as_ref()
-            .and_then(|captures| Some(captures.name(name)?.as_str()))
-    };
+    let part = |name: &str| Some(captures.as_ref()?.name(name)?.as_str());
     let ordered = part("what");
     // "dex check dc 15" is an order too, but "dex check?" is a question.
     if ordered.is_none() && question {
@@ -107,12 +105,11 @@ pub(super) fn words(text: &str, explicit: bool) -> Result<Value, String> {
             ("dc", json!(number))
         } else if matches!(token, "plus" | "minus" | "+" | "-" | "-b") {
             let number = number(token, tokens.next())?;
-            let sign = if matches!(token, "minus" | "-") {
-                -1
-            } else {
-                1
-            };
-            ("modifier", json!(sign * number))
+            let is_negative = matches!(token, "minus" | "-");
+            (
+                "modifier",
+                json!(if is_negative { -number } else { number }),
+            )
         } else if let Some(number) = signed(token) {
             ("modifier", json!(number))
         } else if let Some(number) = token.parse::<i64>().ok().filter(|_| against) {
@@ -131,10 +128,9 @@ pub(super) fn words(text: &str, explicit: bool) -> Result<Value, String> {
             return Err(format!("{token:?} says the {key} twice"));
         }
     }
-    if named && (check.contains_key("ability") || check.contains_key("skill")) {
-        Ok(Value::Object(check))
-    } else {
-        Err("name an ability or a skill".to_owned())
+    match named && (check.contains_key("ability") || check.contains_key("skill")) {
+        true => Ok(Value::Object(check)),
+        false => Err("name an ability or a skill".to_owned()),
     }
 }
 
@@ -159,12 +155,8 @@ pub(super) fn advantage_named(word: &str) -> Option<&'static str> {
 /// Reads the number behind a word.
 fn number(token: &str, next: Option<&str>) -> Result<i64, String> {
     let number = next.and_then(|next| next.parse::<i64>().ok().filter(|n| *n >= 0));
-    number.ok_or_else(|| {
-        format!(
-            "{token:?} needs a number, not {:?}",
-            next.unwrap_or_default()
-        )
-    })
+    let given = next.unwrap_or_default();
+    number.ok_or_else(|| format!("{token:?} needs a number, not {given:?}"))
 }
 
 /// Reads `+5` or `-2`.
@@ -175,12 +167,11 @@ fn signed(token: &str) -> Option<i64> {
 /// Says that a word is not understood, and what may be meant: the skills that begin with it, or a word
 /// of which few letters differ.
 fn unknown(token: &str, explicit: bool) -> String {
-    let skills = || Skill::ALL.into_iter().map(|(_, name, _)| name);
-    let mut meant: Vec<&str> = skills()
-        .filter(|name| explicit && token.len() >= 3 && name.starts_with(token))
-        .collect();
+    let skills = || Skill::ALL.iter().map(Skill::into_str);
+    let is_meant = |name: &&str| explicit && token.len() >= 3 && name.starts_with(token);
+    let mut meant: Vec<&str> = skills().filter(is_meant).collect();
     if meant.is_empty() {
-        let abilities = Ability::ALL.map(|ability| ability.into_str());
+        let abilities = Ability::ALL.iter().map(Ability::into_str);
         let options = ["advantage", "disadvantage", "save"];
         let known = skills().flat_map(|name| name.split(' '));
         let near = nearest(token, known.chain(abilities).chain(options));
@@ -216,48 +207,37 @@ pub(super) fn mentioned(text: &str) -> Option<String> {
     let text = text.to_lowercase();
     let words = || text.split(|c: char| !c.is_alphanumeric());
     let has = |wanted: &str| words().any(|word| word == wanted);
-    let skills = Skill::ALL.into_iter().map(|(_, name, _)| name);
-    let skill = skills.into_iter().find(|name| text.contains(name));
+    let mut skills = Skill::ALL.iter().map(Skill::into_str);
+    let skill = skills.find(|name| text.contains(name));
     // Short names are also words of other languages: "con ventaja".
     let is_check = has("check") || has("save");
     let mut abilities = words().filter(|word| is_check || word.len() > 3);
     let ability = abilities.find_map(Ability::named).map(|it| it.into_str());
-    let edge =
-        words().find_map(|word| advantage_named(word).filter(|_| word.len() > 3 || word == "adv"));
-    let command = if skill.is_none() && (has("save") || has("saving")) {
-        "save"
-    } else {
-        "check"
+    let mut edges = words().filter(|word| word.len() > 3 || *word == "adv");
+    let edge = edges.find_map(advantage_named);
+    let command = match skill.is_none() && (has("save") || has("saving")) {
+        true => "save",
+        false => "check",
     };
-    let edge = edge.map(|edge| format!(" with {edge}")).unwrap_or_default();
-    let number = |pattern| {
-        let number = super::capture(pattern, &text)?;
-        Some(format!(" {number}"))
-    };
-    let modifier = number("check.modifier").unwrap_or_default();
-    let dc = number("check.dc").map(|dc| format!(" dc{dc}"));
-    Some(format!(
-        "/{command} {}{modifier}{edge}{}",
-        skill.or(ability)?,
-        dc.unwrap_or_default()
-    ))
+    let mut written = format!("/{command} {}", skill.or(ability)?);
+    for (before, part) in [
+        (" ", capture("check.modifier", &text)),
+        (" with ", edge.map(str::to_owned)),
+        (" dc ", capture("check.dc", &text)),
+    ] {
+        written.extend(part.map(|part| format!("{before}{part}")));
+    }
+    Some(written)
 }
 
 /// Returns the skill of this name. An explicit command also takes the first letters of a name,
 /// three or more, if only one skill begins with them: "perc" is perception, "per" is ambiguous.
 fn skill_named(token: &str, explicit: bool) -> Option<Skill> {
-    let names = || {
-        Skill::ALL
-            .into_iter()
-            .map(|(skill, name, _)| (skill, name.replace(' ', "_")))
-    };
-    let whole = names().find(|(_, name)| name == token);
-    let begun = || {
-        let mut begun = names().filter(|(_, name)| name.starts_with(token));
-        begun.next().filter(|_| begun.next().is_none())
-    };
-    let short = explicit && token.chars().count() >= 3;
-    whole
-        .or_else(|| if short { begun() } else { None })
-        .map(|(skill, _)| skill)
+    let is_named = |name: &str| name.replace(' ', "_") == token;
+    let is_begun = |name: &str| name.replace(' ', "_").starts_with(token);
+    let whole = Skill::ALL.iter().find(|it| is_named(it.into_str()));
+    let mut begun = Skill::ALL.iter().filter(|it| is_begun(it.into_str()));
+    let only = begun.next().filter(|_| begun.next().is_none());
+    let only = only.filter(|_| explicit && token.chars().count() >= 3);
+    whole.or(only).copied()
 }

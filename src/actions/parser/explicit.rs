@@ -6,52 +6,21 @@ use conclave_lenient_json::Unambiguous;
 use serde_json::{Map, Value, json};
 
 use super::{ParsedMessage, character, checks, nearest, phrasing, reading, regex, rolls, wrong};
-use crate::actions::commands::{Action, SPELLINGS, named};
+use crate::actions::commands::{Action, named, spellings};
 use crate::actions::sheet::Ability;
 use crate::domain::CommandName;
 
-/// Other names of arguments. A command takes the first that it has.
-const ARGUMENTS: [(&str, &str); 18] = [
-    ("expr", "expression"),
-    ("dice", "expression"),
-    ("comment", "label"),
-    ("text", "content"),
-    ("text", "deed"),
-    ("text", "remark"),
-    ("text", "query"),
-    ("message", "content"),
-    ("message", "deed"),
-    ("message", "remark"),
-    ("note", "content"),
-    ("term", "query"),
-    ("search", "query"),
-    ("race", "ancestry"),
-    ("mode", "advantage"),
-    ("bonus", "modifier"),
-    ("id", "memory"),
-    ("character", "name"),
-];
-
-/// Other words for the parts of a name such as `sheet.update`.
-const PARTS: [(&str, &str); 10] = [
-    ("char", "sheet"),
-    ("character", "sheet"),
-    ("note", "memory"),
-    ("notes", "memory"),
-    ("memories", "memory"),
-    ("set", "update"),
-    ("change", "update"),
-    ("switch", "use"),
-    ("remove", "delete"),
-    ("find", "search"),
-];
+/// Returns what a word stands for: an `argument`, or a `part` of the name of a command.
+fn meant<'a>(kind: &str, word: &'a str) -> impl Iterator<Item = &'a str> {
+    let begin = format!("{kind}\t{word}\t");
+    let rows = include_str!("words.tsv").lines();
+    rows.filter_map(move |row| row.strip_prefix(&begin))
+}
 
 /// Returns the name or spelling of an allowed command that is nearest to a misspelt one.
 pub(super) fn nearest_name(name: &str, allowed: &BTreeSet<CommandName>) -> Option<&'static str> {
-    let names = CommandName::ALL
-        .into_iter()
-        .map(|name| (name.into_str(), name));
-    let known = names.chain(SPELLINGS);
+    let names = CommandName::ALL.map(|name| (name.into_str(), name));
+    let known = names.into_iter().chain(spellings());
     let here = known.filter(|(_, command)| allowed.contains(command));
     nearest(name, here.map(|(spelling, _)| spelling))
 }
@@ -69,10 +38,7 @@ pub(super) fn read(text: &str) -> ParsedMessage {
     let (first, rest) = first_word(text);
     let first = first.trim_end_matches(':').replace(':', ".");
     let (second, after) = first_word(rest);
-    let part = |word: &str| {
-        let found = PARTS.iter().find(|(other, _)| *other == word);
-        found.map_or(word.to_owned(), |(_, part)| (*part).to_owned())
-    };
+    let part = |word: &str| meant("part", word).next().unwrap_or(word).to_owned();
     if let Ok(command) = format!("{}.{}", part(&first), part(&second)).parse() {
         return arguments(command, after);
     }
@@ -93,10 +59,10 @@ fn repeated_roll(text: &str) -> ParsedMessage {
     let parts = text.split_once(char::is_whitespace);
     match parts.filter(|(times, _)| times.parse::<u32>().is_ok()) {
         Some((times, dice)) => roll(&format!("{times}#{dice}")),
-        None => wrong(
-            CommandName::Roll,
-            "say how many times, and what: /rr 6 4d6kh3",
-        ),
+        None => {
+            let problem = "say how many times, and what: /rr 6 4d6kh3";
+            wrong(CommandName::Roll, problem)
+        }
     }
 }
 
@@ -114,12 +80,7 @@ fn roll(text: &str) -> ParsedMessage {
 /// `dex 15`, `perc adv`: the arguments of a check, or of a saving throw.
 fn check(text: &str, save: bool) -> ParsedMessage {
     let command = CommandName::Check;
-    let usage = if save {
-        checks::SAVE_USAGE
-    } else {
-        checks::USAGE
-    };
-    let usage = format!("say it like this: {usage}");
+    let usage = format!("say it like this: {}", checks::usage(save));
     let mut arguments = match checks::words(text, true) {
         Ok(arguments) => arguments,
         Err(_) if text.is_empty() => return wrong(command, usage),
@@ -198,16 +159,11 @@ const CREATE_USAGE: &str = "say it like this: /sheet create name: Aria class: ro
 
 /// Returns options as on a command line: `--expr 2d6+3`, `--ability DEX --dc 15`.
 fn dashed(text: &str) -> Vec<(&str, &str)> {
-    let parts = text
-        .split("--")
-        .map(str::trim)
-        .filter(|part| !part.is_empty());
-    parts
-        .map(|part| {
-            let ends = |c: char| c == '=' || c.is_whitespace();
-            part.split_once(ends).unwrap_or((part, ""))
-        })
-        .collect()
+    let parts = text.split("--").map(str::trim);
+    let ends = |c: char| c == '=' || c.is_whitespace();
+    let option = |part| str::split_once(part, ends).unwrap_or((part, ""));
+    let parts = parts.filter(|part| !part.is_empty());
+    parts.map(option).collect()
 }
 
 /// Returns options as Discord shows them, `name: Aria class: rogue` or `name=Aria`, with the text
@@ -215,10 +171,9 @@ fn dashed(text: &str) -> Vec<(&str, &str)> {
 /// command with one text takes one key, at the beginning.
 fn keyed(command: CommandName, text: &str) -> Option<(&str, Vec<(&str, &str)>)> {
     use CommandName::{Check, Roll, SheetCreate, SheetUpdate};
-    let keys: Vec<_> = regex("explicit.option")
-        .captures_iter(text)
-        .filter_map(|captures| Some((captures.get(0)?, captures.get(1)?.as_str())))
-        .collect();
+    let keys = regex("explicit.option").captures_iter(text);
+    let keys = keys.filter_map(|key| Some((key.get(0)?, key.get(1)?.as_str())));
+    let keys: Vec<_> = keys.collect();
     let is_sheet = matches!(command, SheetCreate | SheetUpdate);
     let is_known =
         |key: &str| argument(command, key).is_some() || is_sheet && sheet_key(&key.to_lowercase());
@@ -245,11 +200,10 @@ fn keyed(command: CommandName, text: &str) -> Option<(&str, Vec<(&str, &str)>)> 
 fn argument(command: CommandName, option: &str) -> Option<String> {
     let option = option.to_lowercase();
     let names = Action::argument_names(command);
-    let others = ARGUMENTS.iter().filter(|(other, _)| *other == option);
-    std::iter::once(option.as_str())
-        .chain(others.map(|(_, name)| *name))
-        .find_map(|wanted| names.iter().find(|name| name.to_lowercase() == wanted))
-        .cloned()
+    let others = meant("argument", &option);
+    let mut wanted = std::iter::once(option.as_str()).chain(others);
+    let named = |wanted: &str| names.iter().find(|name| name.to_lowercase() == wanted);
+    wanted.find_map(named).cloned()
 }
 
 /// Reads options, and the text before them as the command without options.
@@ -303,9 +257,7 @@ fn option_value(name: &str, value: &str) -> Value {
     match (name, lower.parse::<i64>(), lower.parse::<bool>()) {
         ("dc" | "modifier" | "times" | "page", Ok(number), _) => json!(number),
         ("save" | "proficient", _, Ok(flag)) => json!(flag),
-        ("advantage", ..) => {
-            checks::advantage_named(&lower).map_or(json!(lower), |kind| json!(kind))
-        }
+        ("advantage", ..) => json!(checks::advantage_named(&lower).unwrap_or(&lower)),
         ("ability" | "skill", ..) => json!(lower),
         _ => json!(value.trim_matches('"')),
     }
@@ -361,9 +313,8 @@ fn insert_part(sheet: &mut Map<String, Value>, part: &str, value: Value) -> bool
         return sheet.insert(outer.to_owned(), value).is_none();
     };
     let parts = sheet.entry(outer).or_insert_with(|| json!({}));
-    parts
-        .as_object_mut()
-        .is_some_and(|parts| parts.insert(inner.to_owned(), value).is_none())
+    let parts = parts.as_object_mut();
+    parts.is_some_and(|parts| parts.insert(inner.to_owned(), value).is_none())
 }
 
 /// Reads parts of a sheet with their numbers: `hp 24`, `level 4, dex 18`. Only behind "to" may a

@@ -16,42 +16,6 @@ type Allowed = BTreeSet<CommandName>;
 /// The most dice that a hint lists.
 const MAX_LISTED: usize = 10;
 
-/// What a text may be about: the pattern that finds it, and how its commands are written.
-const FORMS: [(&str, &[(CommandName, &str)]); 3] = [
-    (
-        "hint.memory",
-        &[
-            (
-                CommandName::MemorySearch,
-                "To find what is stored: /memory search duke.",
-            ),
-            (
-                CommandName::MemoryAdd,
-                "To store: /memory add the duke hates dogs.",
-            ),
-            (CommandName::MemoryList, "To see all: /memory list"),
-        ],
-    ),
-    (
-        "hint.create",
-        &[(
-            CommandName::SheetCreate,
-            "To create a sheet: /sheet create Aria, a level 3 rogue. A name of several words stands in quotation marks",
-        )],
-    ),
-    (
-        "hint.sheet",
-        &[
-            (CommandName::SheetShow, "To see your sheet: /sheet show."),
-            (
-                CommandName::SheetUpdate,
-                "To change it: /sheet update level: 4 dex: 18.",
-            ),
-            (CommandName::SheetUse, "To switch: /sheet use Bo"),
-        ],
-    ),
-];
-
 /// Returns a hint at what was not understood, if the text has a part of an allowed command: its
 /// prefix, dice, another command's name, or words of what a command is about.
 pub fn hint(message: &str, allowed: &Allowed) -> Option<String> {
@@ -68,23 +32,20 @@ pub fn hint(message: &str, allowed: &Allowed) -> Option<String> {
 
 fn unknown_command(text: &str, allowed: &Allowed) -> Option<String> {
     let (name, _) = first_word(text);
-    let is_name = name.starts_with(char::is_alphabetic)
-        && name
-            .chars()
-            .all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-'));
+    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let is_name = name.starts_with(char::is_alphabetic) && name.chars().all(is_of_name);
     if !is_name || named(&name).is_some() {
         return None;
     }
     let near = nearest_name(&name, allowed).map(|near| format!(" Did you mean /{near}?"));
     let help = allowed.contains(&CommandName::Help);
-    let help = help.then_some(" Say \"help\" to see what I can do.");
+    let help = help.then(|| " Say \"help\" to see what I can do.".to_owned());
     let form = form(&name, allowed).filter(|_| near.is_none());
+    let form = form.map(|form| format!(" {form}"));
+    let hints: String = [near, help, form].into_iter().flatten().collect();
+    let name = sanitize(&name);
     Some(format!(
-        "There is no command \"{}\" here, and nothing was done.{}{}{}",
-        sanitize(&name),
-        near.unwrap_or_default(),
-        help.unwrap_or_default(),
-        form.map(|form| format!(" {form}")).unwrap_or_default()
+        "There is no command \"{name}\" here, and nothing was done.{hints}"
     ))
 }
 
@@ -133,15 +94,8 @@ fn misread_dice(text: &str, allowed: &Allowed) -> Option<String> {
 /// Says what is wrong with a check, and how to write one.
 fn unknown_check(text: &str, allowed: &Allowed) -> Option<String> {
     let problem = checks::problem(text).filter(|_| allowed.contains(&CommandName::Check))?;
-    let usage = checks::mentioned(text).unwrap_or_else(|| {
-        let is_save = text.to_lowercase().contains("sav");
-        let usage = if is_save {
-            checks::SAVE_USAGE
-        } else {
-            checks::USAGE
-        };
-        usage.to_owned()
-    });
+    let usage = checks::mentioned(text)
+        .unwrap_or_else(|| checks::usage(text.to_lowercase().contains("sav")).to_owned());
     Some(format!(
         "{}, so nothing was rolled. To make a check: {usage}",
         sanitize(&problem)
@@ -161,10 +115,9 @@ fn inside(text: &str, allowed: &Allowed) -> Option<String> {
 fn about(text: &str, allowed: &Allowed) -> Option<String> {
     let form = form(text, allowed)?;
     let is_deed = regex("text.first_person").is_match(text) && allowed.contains(&CommandName::Do);
-    let narrated = if is_deed {
-        "Write /do before what your character does. "
-    } else {
-        ""
+    let narrated = match is_deed {
+        true => "Write /do before what your character does. ",
+        false => "",
     };
     Some(format!(
         "I do not understand all of this, and nothing was done; I read commands and English. {narrated}{form}"
@@ -173,31 +126,29 @@ fn about(text: &str, allowed: &Allowed) -> Option<String> {
 
 /// Returns the form of the allowed command that a text is about.
 fn form(text: &str, allowed: &Allowed) -> Option<String> {
-    let if_allowed = |command, form: String| allowed.contains(&command).then_some(form);
-    let listed = |(pattern, forms): (&str, &[(CommandName, &str)])| {
-        let here = forms
-            .iter()
-            .filter(|(command, _)| allowed.contains(command));
-        let here: Vec<&str> = here.map(|(_, form)| *form).collect();
+    let listed = |pattern: &str| {
+        let rows = include_str!("hints.tsv").lines();
+        let rows = rows.filter_map(|row| row.strip_prefix(pattern)?.strip_prefix('\t'));
+        let rows = rows.filter_map(|row| row.split_once('\t'));
+        let is_here = |command: &str| command.parse().is_ok_and(|it| allowed.contains(&it));
+        let here = rows.filter(|(command, _)| is_here(command));
+        let here: Vec<&str> = here.map(|(_, form)| form).collect();
         (!here.is_empty() && regex(pattern).is_match(text)).then(|| here.join(" "))
     };
-    let has = |name, command, form: &str| {
-        if_allowed(command, form.to_owned()).filter(|_| regex(name).is_match(text))
+    let about = ["hint.memory", "hint.create", "hint.sheet"];
+    let others = ["hint.attack", "hint.dice"];
+    let has = |command: CommandName| allowed.contains(&command).then_some(());
+    let store = || {
+        has(CommandName::MemoryAdd)?;
+        let content = sanitize(&capture("hint.store", text)?);
+        Some(format!("To store it: /memory add {content}"))
     };
-    capture("hint.store", text)
-        .map(|content| format!("To store it: /memory add {}", sanitize(&content)))
-        .and_then(|form| if_allowed(CommandName::MemoryAdd, form))
-        .or_else(|| FORMS.into_iter().find_map(listed))
-        .or_else(|| {
-            let check = checks::mentioned(text)?;
-            if_allowed(CommandName::Check, format!("To make a check: {check}"))
-        })
-        .or_else(|| {
-            let form = "To attack: /do attack the goblin, AC 15";
-            has("hint.attack", CommandName::Do, form)
-        })
-        .or_else(|| {
-            let form = "To roll dice: /roll 4d6kh3, /roll 1d20+5 adv";
-            has("hint.dice", CommandName::Roll, form)
-        })
+    let check = || {
+        has(CommandName::Check)?;
+        Some(format!("To make a check: {}", checks::mentioned(text)?))
+    };
+    store()
+        .or_else(|| about.into_iter().find_map(listed))
+        .or_else(check)
+        .or_else(|| others.into_iter().find_map(listed))
 }

@@ -88,10 +88,9 @@ fn phrasing(text: &str) -> Option<Found> {
         return None;
     }
     let asked = text.get(regex("text.courtesy").find(text)?.end()..)?;
-    let plain = regex("text.thanks")
-        .find(asked)
-        .and_then(|thanks| asked.get(..thanks.start()))
-        .unwrap_or(asked);
+    let thanks = regex("text.thanks").find(asked);
+    let plain = thanks.and_then(|thanks| asked.get(..thanks.start()));
+    let plain = plain.unwrap_or(asked);
     rolls::read(plain)
         .or_else(|| checks::read(plain))
         .or_else(|| remarks(text))
@@ -134,9 +133,8 @@ fn regex(name: &str) -> &'static Regex {
         rows.map(|(name, _)| (name, listed(PATTERNS, name)))
             .collect()
     });
-    COMPILED
-        .get(name)
-        .expect("the table has a pattern of this name")
+    let found = COMPILED.get(name);
+    found.expect("the table has a pattern of this name")
 }
 
 /// Returns the trimmed first group of a pattern of this name.
@@ -176,13 +174,13 @@ fn is_shared(content: &str) -> bool {
         "starts", "begins", "ends", "runs", "flies", "opens", "closes", "owes", "hates", "likes",
         "wants", "needs",
     ];
-    regex("text.shared")
-        .captures(content)
-        .is_some_and(|captures| {
-            captures
-                .name("next")
-                .is_none_or(|next| !verbs.contains(&next.as_str().to_lowercase().as_str()))
-        })
+    let captures = regex("text.shared").captures(content);
+    captures.is_some_and(|captures| {
+        let next = captures
+            .name("next")
+            .map(|next| next.as_str().to_lowercase());
+        next.is_none_or(|next| !verbs.contains(&next.as_str()))
+    })
 }
 
 fn sheets(text: &str) -> Option<Found> {
@@ -195,10 +193,8 @@ fn sheets(text: &str) -> Option<Found> {
     if let Some(captures) = regex("text.set").captures(text) {
         let part = |name: &str| captures.name(name).map_or("", |part| part.as_str());
         let changed = format!("{}{} to {}", part("part"), part("ability"), part("value"));
-        return Some((
-            CommandName::SheetUpdate,
-            explicit::sheet_parts(&changed).ok()?,
-        ));
+        let parts = explicit::sheet_parts(&changed).ok()?;
+        return Some((CommandName::SheetUpdate, parts));
     }
     for (pattern, command) in [
         ("text.switch", CommandName::SheetUse),
@@ -209,16 +205,13 @@ fn sheets(text: &str) -> Option<Found> {
         }
     }
     if let Some(captures) = regex("text.show_named").captures(text) {
-        let name = captures
-            .name("of")
-            .or(captures.name("own"))?
-            .as_str()
-            .trim();
+        let name = captures.name("of").or(captures.name("own"))?;
+        let name = name.as_str().trim();
         let pronouns = [
             "my", "your", "the", "this", "that", "his", "her", "their", "it", "what", "who", "here",
         ];
-        return (!pronouns.contains(&name.to_lowercase().as_str()))
-            .then(|| (CommandName::SheetShow, json!({ "name": name })));
+        let is_name = !pronouns.contains(&name.to_lowercase().as_str());
+        return is_name.then(|| (CommandName::SheetShow, json!({ "name": name })));
     }
     let captures = regex("text.create").captures(text)?;
     let (how, who) = (captures.name("how"), captures.name("who")?.as_str().trim());
@@ -240,10 +233,8 @@ fn character(text: &str) -> Option<Value> {
         let name = captures.name("name");
         name.is_some_and(|name| name.as_str().contains(char::is_alphabetic))
     };
-    let captures = regex("text.character")
-        .captures(text)
-        .filter(is_name)
-        .or_else(|| regex("text.quoted").captures(text))?;
+    let plain = regex("text.character").captures(text).filter(is_name);
+    let captures = plain.or_else(|| regex("text.quoted").captures(text))?;
     let level = captures.name("level").or(captures.name("after"));
     // "Aria, please" names no class.
     let has = |name: &str| captures.name(name).is_some();
@@ -253,11 +244,9 @@ fn character(text: &str) -> Option<Value> {
     let mut sheet = Map::new();
     for key in ["name", "ancestry", "class"] {
         if let Some(part) = captures.name(key) {
-            let part = part.as_str();
-            let value = if key == "name" {
-                part.to_owned()
-            } else {
-                part.to_lowercase()
+            let value = match key {
+                "name" => part.as_str().to_owned(),
+                _ => part.as_str().to_lowercase(),
             };
             sheet.insert(key.into(), json!(value));
         }
@@ -272,10 +261,8 @@ fn help(text: &str) -> Option<Found> {
     if regex("text.help").is_match(text) {
         return Some((CommandName::Help, json!({})));
     }
-    let command = capture("text.help_with", text)?
-        .to_lowercase()
-        .replace(' ', ".");
-    let command: CommandName = command.parse().ok()?;
+    let command = capture("text.help_with", text)?.to_lowercase();
+    let command: CommandName = command.replace(' ', ".").parse().ok()?;
     Some((CommandName::Help, json!({ "command": command.into_str() })))
 }
 

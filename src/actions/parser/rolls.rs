@@ -53,8 +53,7 @@ pub(super) fn with_words(text: &str) -> Option<Found> {
     let dice = written(text, Place::Bare).ok()?;
     let words = dice.words.to_lowercase();
     let mut skills = Skill::ALL.iter();
-    let is_named =
-        Ability::named(&words).is_some() || skills.any(|(_, name, _)| *name == words.as_str());
+    let is_named = Ability::named(&words).is_some() || skills.any(|it| it.into_str() == words);
     let is_label = match dice.times {
         Some(_) => is_comment(&words),
         None => is_named && dice.expression.dice() > 1,
@@ -110,17 +109,13 @@ fn arguments(dice: &Written, label: Option<&str>) -> Value {
 fn is_comment(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut words = lower.split_whitespace();
-    let plain = |word: &str| {
-        word.starts_with(char::is_alphabetic)
-            && word.chars().filter(|c| c.is_alphabetic()).count() >= 2
-    };
-    let Some(first) = words.next().filter(|word| plain(word)) else {
-        return false;
-    };
-    !is_misspelt(first, &["adv", "dis", "disadv"], 1)
-        && !lower
-            .split_whitespace()
-            .any(|word| is_misspelt(word, &["advantage", "disadvantage"], 2))
+    let letters = |word: &str| word.chars().filter(|c| c.is_alphabetic()).count();
+    let is_plain = |word: &str| word.starts_with(char::is_alphabetic) && letters(word) >= 2;
+    let is_edge = |word: &str| is_misspelt(word, &["advantage", "disadvantage"], 2);
+    let first = words.clone().next().unwrap_or_default();
+    is_plain(first)
+        && !is_misspelt(first, &["adv", "dis", "disadv"], 1)
+        && !words.any(is_edge)
         && !may_change_a_roll(&lower.replace(',', " ").replace(" and ", " "))
 }
 
@@ -149,20 +144,15 @@ fn in_words(text: &str) -> Option<Value> {
         let dice = understood(dice).filter(|_| !may_change_a_roll(label))?;
         Some(arguments(&dice, Some(label.trim())))
     };
-    let reordered = || {
-        let captures = regex("roll.afterwards").captures(text)?;
-        let part = |name: &str| captures.name(name).map_or("", |m| m.as_str());
-        with_label(&format!("{} {}", part("dice"), part("more")), part("label"))
-    };
-    reordered().or_else(|| {
-        let names = ["roll.harm", "roll.purpose", "roll.named"];
-        names.into_iter().find_map(|name| {
-            let captures = regex(name).captures(text)?;
-            with_label(
-                captures.name("dice")?.as_str(),
-                captures.name("label").or(captures.name("front"))?.as_str(),
-            )
-        })
+    let forms = ["roll.afterwards", "roll.harm", "roll.purpose", "roll.named"];
+    forms.into_iter().find_map(|form| {
+        let captures = regex(form).captures(text)?;
+        let part = |name: &str| captures.name(name).map(|part| part.as_str());
+        let (dice, label) = (part("dice")?, part("label").or(part("front"))?);
+        match part("more") {
+            Some(more) => with_label(&format!("{dice} {more}"), label),
+            None => with_label(dice, label),
+        }
     })
 }
 
@@ -197,10 +187,8 @@ fn in_notation(text: &str) -> Option<String> {
     if text.ends_with(" !") {
         return None;
     }
-    let mut text = text
-        .to_lowercase()
-        .replace("twice", "2 times")
-        .replace("thrice", "3 times");
+    let lower = text.to_lowercase().replace("twice", "2 times");
+    let mut text = lower.replace("thrice", "3 times");
     // "Twenty-one" is one number, which this parser does not know.
     if regex("roll.hyphened").is_match(&text) {
         return None;
@@ -212,10 +200,10 @@ fn in_notation(text: &str) -> Option<String> {
     replace("roll.dozen", &|_| "12".into());
     replace("roll.number", &|c| many(c, "n"));
     replace("roll.times_before", &|c| {
-        format!("{}x{}", part(c, "n"), part(c, "dice"))
+        part(c, "n") + "x" + &part(c, "dice")
     });
     replace("roll.times_behind", &|c| {
-        format!("{} x{}", part(c, "dice"), part(c, "n"))
+        part(c, "dice") + " x" + &part(c, "n")
     });
     replace("roll.percentile", &|_| "1d100".into());
     replace("roll.sided", &sided);

@@ -98,7 +98,7 @@ async fn buy(input: &SynthesisInput<'_>) -> Result<(Option<Clarification>, Obtai
 /// choice to stop.
 pub fn without_agents(request: &RequestContext, plan: &Plan) -> Option<(Synthesized, Gate)> {
     let (draft, question, why, gate) = if let Some(question) = &plan.clarification_question {
-        let why = "the master asked before waking any agent";
+        let why = "the master asked at once: no report of an agent was used";
         (None, question.clone(), why, Gate::Ask)
     } else if request.choice() == Some(Choice::Stop) {
         let stopped = &request.rule_texts().stopped;

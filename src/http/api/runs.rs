@@ -46,9 +46,17 @@ pub(in crate::http) async fn list(
     let wrong = "has a parameter that is unknown or stands twice";
     let Query(query) = query.map_err(|_| Problem::wrong_parameter("query", wrong))?;
     let filter = filter(query)?;
-    let reads_tools = caller.is_none_or(|caller| caller.permits(Scope::Tools));
-    if filter.kind.is_some_and(is_of_tools) && !reads_tools {
-        return Err(Problem::lacks_scope(Scope::Tools));
+    let permits = |scope| caller.as_ref().is_none_or(|caller| caller.permits(scope));
+    let (chat, tools) = (permits(Scope::Chat), permits(Scope::Tools));
+    match filter.kind {
+        Some(kind) if is_of_tools(kind) && !tools => {
+            return Err(Problem::lacks_scope(Scope::Tools));
+        }
+        Some(kind) if !is_of_tools(kind) && !chat => {
+            return Err(Problem::lacks_scope(Scope::Chat));
+        }
+        None if !chat && !tools => return Err(Problem::lacks_scope(Scope::Chat)),
+        _ => {}
     }
     let mut rows = match (filter.mode, filter.kind) {
         (None, _) | (Some(_), Some(RunKind::Chat)) => app.runs(&filter).await?,
@@ -59,7 +67,7 @@ pub(in crate::http) async fn list(
     rows.truncate(size);
     let last = rows.last().filter(|_| more);
     let next_cursor = last.map(|row| row.id.to_string());
-    rows.retain(|row| reads_tools || !is_of_tools(row.kind));
+    rows.retain(|row| if is_of_tools(row.kind) { tools } else { chat });
     Ok(Json(RunPage {
         next_cursor,
         runs: rows.iter().map(summary).collect(),

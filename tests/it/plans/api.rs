@@ -222,13 +222,16 @@ async fn only_the_scope_tools_reads_the_runs_of_plans() {
         .bearer_auth(&chat)
         .json(&json!({ "positive": false }));
     assert_eq!(feedback.send().await.unwrap().status(), 409);
-    for (query, of_chat, of_both) in [
+    assert_eq!(read("/api/runs", &tools).await.0, 403);
+    for (query, of_chat, of_tools) in [
         ("kind=plan", (403, None), (200, Some(1))),
         ("kind=execution", (403, None), (200, Some(1))),
         ("kind=all", (200, Some(0)), (200, Some(2))),
     ] {
         let path = format!("/api/runs?{query}");
         assert_eq!(read(&path, &chat).await, of_chat, "{query}");
-        assert_eq!(read(&path, &both).await, of_both, "{query}");
+        for token in [&tools, &both] {
+            assert_eq!(read(&path, token).await, of_tools, "{query}");
+        }
     }
 }

@@ -67,8 +67,6 @@ fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
         let mut whole = ends.filter_map(|end| Some((end, values(lines.get(at..end)?)?)));
         let Some((end, read)) = whole.next() else {
             problem(at + 1, why_unread(line));
-            // It is set, so it is not reported as missing too.
-            variables.extend(as_written(line));
             at += 1;
             continue;
         };
@@ -95,17 +93,6 @@ fn why_unread(line: &str) -> &'static str {
     } else {
         "has a value that cannot be read: put it in single quotes"
     }
-}
-
-/// Returns the variable of a line whose value cannot be read, with the value as it is written.
-fn as_written(line: &str) -> Option<(String, String)> {
-    let line = line.trim_start();
-    let (name, value) = line
-        .strip_prefix("export ")
-        .unwrap_or(line)
-        .split_once('=')?;
-    let value = value.trim().trim_matches(['"', '\'']);
-    is_assignment(line).then(|| (name.trim().to_owned(), value.to_owned()))
 }
 
 /// Parses the variables of some lines. Returns `None` if they cannot be parsed as a whole.
@@ -192,7 +179,7 @@ mod tests {
     fn a_broken_line_is_named_and_hides_no_other() {
         let text = "A=1\nno assignment here\nB=\"open\nC=3\nD=two words\nA=2\nE=x\ry\n";
         let (variables, problems) = read(text);
-        let expected = ["A=1", "B=open", "C=3", "D=two words", "A=2", "E=x\ry"];
+        let expected = ["A=1", "C=3", "A=2", "E=x\ry"];
         assert_eq!(variables, expected);
         let expected = [
             ".env:2: is not of the form NAME=value",

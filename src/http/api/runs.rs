@@ -46,17 +46,21 @@ pub(in crate::http) async fn list(
     let wrong = "has a parameter that is unknown or stands twice";
     let Query(query) = query.map_err(|_| Problem::wrong_parameter("query", wrong))?;
     let filter = filter(query)?;
-    let permits = |scope| caller.as_ref().is_none_or(|caller| caller.permits(scope));
-    let (chat, tools) = (permits(Scope::Chat), permits(Scope::Tools));
-    match filter.kind {
-        Some(kind) if is_of_tools(kind) && !tools => {
-            return Err(Problem::lacks_scope(Scope::Tools));
+    let may_read = |kind| {
+        let permits = |scope| caller.as_ref().is_none_or(|caller| caller.permits(scope));
+        match kind {
+            RunKind::Chat => permits(Scope::Chat),
+            RunKind::Action => permits(Scope::Chat) || permits(Scope::Act),
+            RunKind::Plan | RunKind::Execution => permits(Scope::Tools),
         }
-        Some(kind) if !is_of_tools(kind) && !chat => {
-            return Err(Problem::lacks_scope(Scope::Chat));
-        }
-        None if !chat && !tools => return Err(Problem::lacks_scope(Scope::Chat)),
-        _ => {}
+    };
+    if let Some(kind) = filter.kind.filter(|kind| !may_read(*kind)) {
+        let needed = if is_of_tools(kind) {
+            Scope::Tools
+        } else {
+            Scope::Chat
+        };
+        return Err(Problem::lacks_scope(needed));
     }
     let mut rows = match (filter.mode, filter.kind) {
         (None, _) | (Some(_), Some(RunKind::Chat)) => app.runs(&filter).await?,
@@ -67,7 +71,7 @@ pub(in crate::http) async fn list(
     rows.truncate(size);
     let last = rows.last().filter(|_| more);
     let next_cursor = last.map(|row| row.id.to_string());
-    rows.retain(|row| if is_of_tools(row.kind) { tools } else { chat });
+    rows.retain(|row| may_read(row.kind));
     Ok(Json(RunPage {
         next_cursor,
         runs: rows.iter().map(summary).collect(),

@@ -11,10 +11,11 @@ use crate::journal::Continuation;
 use crate::text::pattern;
 
 /// Matches a letter that stands alone, perhaps in quotes or brackets and after "option", or that
-/// punctuation and a space set off from more text. An "A-frame" is not option A.
+/// punctuation and a space set off from more text. An "A-frame" is not option A. Keyboards for
+/// Japanese and Chinese write "Ｂ".
 static CHOICE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?is)^\W*(?:option\s+\W*)?(?<letter>[abc])(?:\W*|[^\w\s]*(?:[,;:)]|\s*[-–—])\s+(?<more>.*))$",
+        r"(?is)^\W*(?:option\s+\W*)?(?<letter>[abcａｂｃ])(?:\W*|[^\w\s]*(?:(?:[,;:)]|\s*[-–—])\s+|[，；：、）]\s*)(?<more>.*))$",
     )
 });
 
@@ -22,9 +23,7 @@ static CHOICE: LazyLock<Regex> = LazyLock::new(|| {
 /// text.
 pub fn read_answer(asked: &Clarification, message: &str) -> Continuation {
     let question = asked.question.clone();
-    // Keyboards for Japanese and Chinese write "Ｂ".
-    let compatible: String = message.nfkc().collect();
-    if let Some((letter, option, more)) = chosen(asked, &compatible) {
+    if let Some((letter, option, more)) = chosen(asked, message) {
         let repeats = more.is_empty() || plain(more) == plain(option);
         return Continuation::Answer {
             question,
@@ -62,7 +61,7 @@ fn chosen<'a>(asked: &'a Clarification, message: &'a str) -> Option<(char, &'a s
         return Some((letter, option, ""));
     }
     let captures = CHOICE.captures(message)?;
-    let named = captures.name("letter")?.as_str();
+    let named: String = captures.name("letter")?.as_str().nfkc().collect();
     let more = captures
         .name("more")
         .map_or("", |more| more.as_str().trim());
@@ -127,6 +126,7 @@ mod tests {
         let with = "Bare metal (but only two machines)";
         for message in [
             "C, but only two machines",
+            "Ｃ：but only two machines",
             "c) but only two machines",
             "C - but only two machines",
             "C– but only two machines",
@@ -148,6 +148,7 @@ mod tests {
             "not B",
             "B or C",
             "B, C",
+            "Ｂ、Ｃ",
             "B is wrong because we have no cluster",
             "the second one",
             "2",

@@ -320,7 +320,7 @@ impl App {
         };
         // A learned answer costs nothing, so no limit keeps it from its reader.
         let slot = self.runner.slot();
-        let (policy, memory) = (&self.config.policy, &self.memory);
+        let (policy, memory) = (&self.config.policy, (&self.memory, &self.compute));
         match slot {
             Some(slot) if strategies::is_free(id, &accepted, policy, memory).await? => {
                 let free = Accepted {

@@ -39,10 +39,16 @@ pub use decision::{AskedFirst, DecisionPath, ShownAnswer};
 pub use demand::{Counted, Demand, MAX_DEMANDS};
 pub use direction::{changes_direction, without_controls};
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
-pub use evidence::*;
+pub use evidence::{
+    Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Decision, Holds, PartAnswered,
+    Resolution, Tag, UnitRef,
+};
 pub use failure_cause::FailureCause;
 pub use ids::{Fingerprint, RunId, fingerprint, hex};
-pub use model::*;
+pub use model::{
+    BilledTokens, CallStop, Effort, LongContext, Price, Rate, Settings, StructuredOutput, Takes,
+    Traits, is_same_model, undated,
+};
 pub use money::Usd;
 pub use number_word::number_named;
 pub use panel::{Agent, CORE_AGENTS, Role};
@@ -53,7 +59,10 @@ pub use question::{Attachment, Context, Mode, Question, Salience, Source, User, 
 pub use reply::{BudgetMeta, Invalidation, Meta, Outcome, Reply};
 pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, Unit};
 pub use scope::Scope;
-pub use score::*;
+pub use score::{
+    AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status,
+    Thresholds,
+};
 pub use search_index::{search_terms, search_words};
 pub use token::{BearerToken, same_secret};
 pub use tool_plan::{EvidenceFocus, PlanIntent, PlanStep, ToolPlan};

@@ -15,6 +15,7 @@ use super::strategy::{Candidate, DecisionContext, DecisionStrategy, How, Llm};
 use crate::committee::{
     CallError, Consultation, Deps, Failure, Length, consult, consultation_price, convene, recalled,
 };
+use crate::compute::ComputePool;
 use crate::config::{Policy, Strategy};
 use crate::domain::{
     Agent, AskedFirst, DecisionPath, Mode, Question, Reply, Role, RunId, fingerprint,
@@ -67,11 +68,15 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
     if strategy == Strategy::CommitteeFirst && arm.is_none() {
         return convene(run, deps).await;
     }
-    let strategy = strategy_of(strategy, run.accepted().seed, &deps.policy);
     let question = &run.accepted().question;
-    let found = memory.found(question).await.map_err(Stop::from)?;
-    let ranked = || memory.ranked(found, &question.message);
-    let candidates = run.compute("comparing questions", ranked).await?;
+    let candidates = if strategy == Strategy::HeuristicFirst {
+        let found = memory.found(question).await.map_err(Stop::from)?;
+        let ranked = || memory.ranked(found, &question.message);
+        run.compute("comparing questions", ranked).await?
+    } else {
+        vec![]
+    };
+    let strategy = strategy_of(strategy, run.accepted().seed, &deps.policy);
     let context = context(run.id(), question, candidates, &deps.policy);
     let committee = Committee {
         run,
@@ -99,7 +104,7 @@ pub async fn is_free(
     run: RunId,
     accepted: &Accepted,
     policy: &Policy,
-    memory: &Memory,
+    (memory, compute): (&Memory, &ComputePool),
 ) -> Result<bool, journal::Error> {
     let (Strategy::HeuristicFirst, _) = chosen(accepted, policy) else {
         return Ok(false);
@@ -107,7 +112,8 @@ pub async fn is_free(
     let question = &accepted.question;
     // Only a question in the same words needs no call, so the meanings need not be compared.
     let found = memory.found(question).await?;
-    let candidates = memory.ranked_by_characters(found, &question.message);
+    let ranked = || memory.ranked_by_characters(found, &question.message);
+    let candidates = compute.run(ranked).await;
     let context = context(run, question, candidates, policy);
     let strategy = strategy_of(Strategy::HeuristicFirst, accepted.seed, policy);
     let decided = strategy.decide(&context, None).await;
@@ -191,9 +197,10 @@ fn chosen(accepted: &Accepted, policy: &Policy) -> (Strategy, Option<&'static st
     let user = format!("{}/{}", question.source.into_str(), question.user.id);
     let user = fingerprint(&[user.as_bytes()]);
     let (strategy, arm) = policy.decisions.strategy_for(&user);
-    match wants_committee(accepted) {
-        true => (Strategy::CommitteeFirst, arm),
-        false => (strategy, arm),
+    if wants_committee(accepted) {
+        (Strategy::CommitteeFirst, arm)
+    } else {
+        (strategy, arm)
     }
 }
 

@@ -41,7 +41,7 @@ pub struct HeuristicFirst {
 
 impl HeuristicFirst {
     /// Returns what a model is shown: the best candidates without their order, and without those
-    /// that readers found wrong rather than right.
+    /// whose confidence has fallen below that of a new answer.
     fn shown(&self, context: &DecisionContext) -> Vec<ShownAnswer> {
         if context.text.len() > MAX_REQUEST_BYTES {
             return vec![];
@@ -98,7 +98,6 @@ impl DecisionStrategy for HeuristicFirst {
     ) -> Result<DecisionResult, Failure> {
         let threshold = self.threshold(context);
         if let Some(best) = context.candidates.first()
-            && !context.is_grave()
             && threshold.is_some_and(|least| best.confidence >= least)
             && fits(best, context, llm).await?
         {
@@ -140,7 +139,7 @@ impl DecisionStrategy for HeuristicFirst {
         let bias = named(&context.personality_biases, "confidence_threshold");
         let urgency = named(&context.salience, Salience::URGENCY).clamp(0.0, 1.0);
         let shifted = self.confidence_threshold + bias - urgency * URGENT;
-        Some(shifted.clamp(THRESHOLD.0, THRESHOLD.1))
+        (!context.is_grave()).then(|| shifted.clamp(THRESHOLD.0, THRESHOLD.1))
     }
 
     fn config(&self) -> Value {

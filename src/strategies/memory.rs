@@ -124,10 +124,10 @@ fn rank(
     question: &str,
     now: Timestamp,
 ) -> Vec<Candidate> {
-    let asked = trigrams(question);
+    let asked = (wording(question), trigrams(question));
     let mut candidates: Vec<Candidate> = found
         .into_iter()
-        .filter_map(|row| candidate(row, (question, &asked), now))
+        .filter_map(|row| candidate(row, &asked, now))
         .collect();
     sort(&mut candidates);
     let is_same = candidates.first().is_some_and(|best| best.is_same);
@@ -170,11 +170,11 @@ fn sort(candidates: &mut [Candidate]) {
 
 fn candidate(
     row: LearnedRow,
-    (question, asked): (&str, &BTreeSet<[char; 3]>),
+    (asked_words, asked): &(Vec<String>, BTreeSet<[char; 3]>),
     now: Timestamp,
 ) -> Option<Candidate> {
     let confidence = learning::confidence_at(&row, now)?;
-    let is_same = wording(&row.condition).eq(wording(question));
+    let is_same = wording(&row.condition) == *asked_words;
     let similarity = if is_same {
         1.0
     } else {
@@ -194,26 +194,24 @@ fn candidate(
     })
 }
 
-/// Returns the words of a question in composed characters, with the first letter of a longer first
-/// word in lower case and without the mark that ends it. Other signs and capitals stay: "5!" is not
-/// "5", "8 Mb" not "8 MB", "mW" not "MW", "Polish" not "polish".
-fn wording(question: &str) -> impl Iterator<Item = String> {
+/// Returns the words of a question in composed characters and without the mark that ends it. The
+/// first letter is in lower case if its word is longer and has no other capital. Other signs and
+/// capitals stay: "5!" is not "5", "8 Mb" not "8 MB", "mHz" not "MHz", "Polish" not "polish".
+fn wording(question: &str) -> Vec<String> {
     let question: String = question.nfc().collect();
     let question = question.trim();
     let question = question
         .strip_suffix(['?', '.', '？', '。', '؟', ';'])
         .unwrap_or(question);
-    let words: Vec<String> = question.split_whitespace().map(str::to_owned).collect();
-    words.into_iter().enumerate().map(|(at, word)| {
-        let mut chars = word.chars();
-        match chars.next() {
-            // A short word may be a unit or an abbreviation, whose case has a meaning.
-            Some(first) if at == 0 && word.chars().count() > 2 => {
-                first.to_lowercase().chain(chars).collect()
-            }
-            _ => word,
+    let mut words: Vec<String> = question.split_whitespace().map(str::to_owned).collect();
+    if let Some(first) = words.first_mut() {
+        let mut rest = first.chars().skip(1);
+        // A short word may be a unit or an abbreviation, whose case has a meaning.
+        if first.chars().count() > 2 && !rest.any(char::is_uppercase) {
+            *first = first.to_lowercase();
         }
-    })
+    }
+    words
 }
 
 /// Returns how much two texts resemble each other, 0 to 1: the share of common trigrams of
@@ -336,7 +334,7 @@ mod tests {
 
     #[test]
     fn only_the_first_letter_and_the_last_mark_may_differ_in_the_same_question() {
-        let same = |a: &str, b: &str| wording(a).eq(wording(b));
+        let same = |a: &str, b: &str| wording(a) == wording(b);
         assert!(same("What is C++?", "what is  C++"));
         assert!(same("フランスの首都は？", "フランスの首都は"));
         assert!(same("Cafe\u{301} auf?", "café auf"));
@@ -350,6 +348,7 @@ mod tests {
             ("How long do 8 Mb take?", "How long do 8 MB take?"),
             ("Who speaks Polish?", "Who speaks polish?"),
             ("MW in kW?", "mW in kW?"),
+            ("MHz in kHz?", "mHz in kHz?"),
             ("What does $? mean in bash?", "What does $ mean in bash?"),
         ] {
             assert!(!same(a, b), "{a} {b}");

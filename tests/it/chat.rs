@@ -177,6 +177,34 @@ async fn an_answer_to_the_gate_continues_the_run_without_repeated_calls() {
 }
 
 #[tokio::test]
+async fn a_question_that_fits_any_request_gives_way_to_the_contested_positions() {
+    let scenario = Scenario::disagreeing();
+    let generic = json!({
+        "question": "How would you like the answer?",
+        "options": ["A The short version", "B The long version with examples", "C Another angle"],
+    });
+    let mut synthesis = scenario.synthesis.clone();
+    synthesis["audit"]["fallbackQuestion"] = generic.clone();
+    let provider = MockProvider::playing(scenario.clone()).await;
+    for step in ["synthesis", "synthesis#2"] {
+        provider.reply_with(step, synthesis.clone());
+    }
+    for step in [
+        "question",
+        "question#2",
+        "question/repair",
+        "synthesis/repair",
+    ] {
+        provider.reply_with(step, generic.clone());
+    }
+    let app = TestApp::start(&provider).await;
+    let asked = app.ask("audit", &scenario.message).await;
+    assert_eq!(asked.outcome, "clarification");
+    assert!(!asked.text().contains("angle"), "{}", asked.text());
+    assert!(asked.text().contains("\nB) "), "{}", asked.text());
+}
+
+#[tokio::test]
 async fn an_answer_that_names_none_of_the_final_answers_reopens_them_all() {
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();

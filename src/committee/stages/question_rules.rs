@@ -6,7 +6,9 @@ use crate::committee::output_shapes::QuestionOut;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::ScoredReport;
 use crate::committee::stages::synthesis_input::SynthesisInput;
-use crate::domain::{AnswerGroup, Choice, Clarification, is_question_mark, search_terms};
+use crate::domain::{
+    AgentReport, AnswerGroup, Choice, Clarification, is_question_mark, search_terms,
+};
 use crate::text::{MAX_BYTES, clip, excerpt};
 
 /// Returns the model's question without references to discarded outputs; `None` if it is malformed,
@@ -20,36 +22,51 @@ pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Opti
     is_own.then_some(asked)
 }
 
-/// True if an option has a word that tells it from the others and that the request or a report has.
+/// True if an option has a word that tells it from the others, and that the request or some of the
+/// reports have. A word of all reports, such as "with", says nothing about this request.
 fn name_content(input: &SynthesisInput<'_>, options: &[String]) -> bool {
-    let mut content: BTreeSet<String> = BTreeSet::new();
-    let mut add = |text: &str| content.extend(search_terms(clip(text, MAX_BYTES)));
-    add(&input.request.question.message);
-    for (_, report) in input.reports() {
-        let lists = [
-            &report.answer_summary,
-            &report.assumptions,
-            &report.steps_or_deliverables,
-            &report.failure_modes,
-        ];
-        lists.into_iter().flatten().for_each(|text| add(text));
-        add(&report.reasoning);
-        for unit in &report.units {
-            add(&unit.topic);
-            add(&unit.text);
-        }
-    }
-    let terms: Vec<BTreeSet<String>> = options
-        .iter()
-        .map(|option| search_terms(option).into_iter().collect())
+    let terms_of = |text: &str| -> BTreeSet<String> {
+        search_terms(clip(text, MAX_BYTES)).into_iter().collect()
+    };
+    let request = terms_of(&input.request.question.message);
+    let reports = input.reports().into_iter();
+    let reports: Vec<BTreeSet<String>> = reports
+        .map(|(_, report)| terms_of(&text_of(report)))
         .collect();
-    let is_telling = |term: &str| term.len() > 2 || term.contains(char::is_numeric);
-    terms.iter().enumerate().any(|(at, own)| {
-        own.iter().any(|term| {
-            let mut others = terms.iter().enumerate().filter(|(other, _)| *other != at);
-            is_telling(term) && content.contains(term) && others.all(|(_, it)| !it.contains(term))
-        })
-    })
+    let options: Vec<BTreeSet<String>> = options.iter().map(|option| terms_of(option)).collect();
+    let is_telling = |term: &String| {
+        let is_long = term.len() > 2 || term.contains(char::is_numeric);
+        let shared = options
+            .iter()
+            .filter(|option| option.contains(term))
+            .count()
+            > 1;
+        let having = reports
+            .iter()
+            .filter(|report| report.contains(term))
+            .count();
+        let is_known = having > 0 || request.contains(term);
+        is_long && !shared && is_known && (reports.len() < 2 || having < reports.len())
+    };
+    options.iter().flatten().any(is_telling)
+}
+
+/// Returns all texts of a report.
+fn text_of(report: &AgentReport) -> String {
+    let units = report.units.iter();
+    let units = units.flat_map(|unit| [unit.topic.as_str(), &unit.text]);
+    let lists = [
+        &report.answer_summary,
+        &report.assumptions,
+        &report.steps_or_deliverables,
+        &report.failure_modes,
+    ];
+    let lists = lists.into_iter().flatten().map(String::as_str);
+    let texts: Vec<&str> = lists
+        .chain([report.reasoning.as_str()])
+        .chain(units)
+        .collect();
+    texts.join("\n")
 }
 
 /// Builds a question from the master's plain text. The question is the text up to the first

@@ -112,7 +112,7 @@ pub async fn restore(
 fn standalone(backup: &Path, database: &Path) -> Result<(), RestoreError> {
     let one = std::fs::metadata(backup).map_err(at(backup))?;
     if !one.is_file() {
-        return Err(RestoreError::NotABackup("it is no file"));
+        return Err(RestoreError::NotABackup("it is not a regular file"));
     }
     if std::fs::metadata(database)
         .is_ok_and(|other| (one.dev(), one.ino()) == (other.dev(), other.ino()))

@@ -70,6 +70,10 @@ impl Answer {
             (Answer::Choice(a), Answer::Choice(b)) => a != b,
             (Answer::Number(a), Answer::Number(b)) => a.differs(b),
             (Answer::Date(a, around), Answer::Date(b, other)) => around == other && !a.same(b),
+            (Answer::Choice(letter), Answer::Words(phrase))
+            | (Answer::Words(phrase), Answer::Choice(letter)) => phrase
+                .letter()
+                .is_some_and(|it| !it.eq_ignore_ascii_case(&letter.to_string())),
             // The letters of options in any alphabet.
             (Answer::Words(a), Answer::Words(b)) => {
                 let letters = a.letter().zip(b.letter());

@@ -270,6 +270,7 @@ impl Phrase {
     pub fn is_choice(&self, letter: char) -> bool {
         let letter = letter.to_string();
         !self.denied()
+            && self.numbers.is_empty()
             && matches!(self.words.as_slice(), [last] | [_, last] if last.eq_ignore_ascii_case(&letter))
     }
 

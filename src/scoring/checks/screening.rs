@@ -3,10 +3,11 @@
 
 use std::borrow::Cow;
 use std::cmp::min;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{LazyLock, OnceLock};
 
 use aho_corasick::AhoCorasick;
+use include_dir::{Dir, File, include_dir};
 use regex::Regex;
 
 use crate::text::{
@@ -142,28 +143,24 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
     }
 });
 
-/// The bytes at the begin of an instruction that a text is searched for first.
+/// The bytes at the beginning of an instruction that a text is searched for first.
 const NEEDED_BYTES: usize = 32;
 
 /// The fewest words of an instruction that an answer does not have by chance.
 const MIN_INSTRUCTION_WORDS: usize = 8;
 
-/// Returns the sentences of the prompts that are given to every agent, and to those of the core.
-fn instructions() -> Vec<&'static str> {
-    let prompts = [
-        include_str!("../../../prompts/parts/agent_output.md"),
-        include_str!("../../../prompts/parts/agent_output_compact.md"),
-        include_str!("../../../prompts/parts/fencing.md"),
-        include_str!("../../../prompts/parts/fencing_compact.md"),
-        include_str!("../../../prompts/solver.md"),
-        include_str!("../../../prompts/critic.md"),
-        include_str!("../../../prompts/verifier.md"),
-    ];
-    let lines = prompts.into_iter().flat_map(str::lines);
-    let fixed = lines.filter(|line| !line.contains(['{', '}', '#']));
-    let mut found: Vec<&str> = fixed.flat_map(sentences).map(str::trim).collect();
-    found.retain(|sentence| count_words(sentence) >= MIN_INSTRUCTION_WORDS);
-    found
+/// The prompts that agents are given, in all forms.
+static PROMPTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/prompts");
+
+/// Returns the longer sentences of the prompts, without those that are filled in.
+fn instructions() -> BTreeSet<&'static str> {
+    let folders = PROMPTS.dirs().chain([&PROMPTS]);
+    let texts = folders.flat_map(Dir::files).filter_map(File::contents_utf8);
+    let sentences = texts.flat_map(str::lines).flat_map(sentences);
+    let fixed = sentences
+        .map(str::trim)
+        .filter(|it| !it.contains(['{', '}', '#']) && count_words(it) >= MIN_INSTRUCTION_WORDS);
+    fixed.collect()
 }
 
 /// Returns the rules that may match a text: one search, instead of one for each pattern.
@@ -237,7 +234,7 @@ pub(in crate::scoring) fn screen_answer(
     (text, said): (&str, &[Word]),
     repeats: &Repeats,
 ) -> Screening {
-    use FlagKind::{Echo, Injection, JudgeAttack, PartialRefusal, Refusal};
+    use FlagKind::{Echo, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal};
     static QUOTED: LazyLock<Regex> =
         LazyLock::new(|| pattern(&format!(r"(?s)```.*?```|`[^`\n]+`|{QUOTATIONS}")));
     let mut out = screen(text, said, repeats);
@@ -253,6 +250,12 @@ pub(in crate::scoring) fn screen_answer(
     let refusals = [Refusal, PartialRefusal];
     if refusals.iter().any(|kind| out.0.contains_key(kind)) && is_about_refusals() {
         out.0.retain(|kind, _| !refusals.contains(kind));
+    }
+    // The request is about such instructions.
+    if out.0.contains_key(&LeakedPrompt)
+        && strongest(&possible(message), LeakedPrompt.into_str(), message).is_some()
+    {
+        out.0.remove(&LeakedPrompt);
     }
     let attacks_found = [JudgeAttack, Injection]
         .iter()

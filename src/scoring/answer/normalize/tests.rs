@@ -112,6 +112,8 @@ fn panels_of_one_meaning_are_one_group() {
 #[test]
 fn different_answers_stay_apart() {
     for (a, b) in [
+        ("B 12", "B"),
+        ("b", "C"),
         ("12", "13"),
         ("5 km", "5 miles"),
         ("5 km", "50 m"),

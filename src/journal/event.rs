@@ -174,7 +174,7 @@ pub struct Accepted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrates: Option<RunId>,
     /// True if the user wants no earlier answer: the message began with `new:`.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_anew: bool,
     /// The run that this one continues, and how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -525,10 +525,6 @@ impl AgentOutcome {
 pub struct Scored {
     pub round: u8,
     pub judgement: Arc<Judgement>,
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 /// The gate's decision.

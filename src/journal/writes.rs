@@ -10,7 +10,7 @@ use super::database::{Bound, Columns as _, Connection, Database, Durability, Fai
 use super::packed::Batch;
 use super::reads::{BY_KEY, STAMP, exposure, stamp_values};
 use super::rows;
-use super::unlinked::{self, Change, Line, Unlinked};
+use super::unlinked::{self, Change, End, Unlinked};
 use super::{
     Acceptance, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Claimed, Effect, Error,
     Event, JournalStore, Learned, LearnedChange, Lease, LeaseState, NewRun, Told, chain,
@@ -19,11 +19,6 @@ use crate::domain::{RunId, search_words};
 
 /// The sequence number and the hash of a run's last entry.
 type Head = (i64, String);
-
-/// Returns the head of a run without entries.
-fn genesis() -> Head {
-    (0, chain::GENESIS.to_owned())
-}
 
 /// Returns why a run is not accepted, or `None` if it is.
 async fn refusal<C: Connection>(
@@ -299,7 +294,8 @@ async fn insert<C: Connection>(
     batch: &Batch,
 ) -> Result<(), Failure> {
     connection.change(insert_run(run)).await?;
-    link(connection, run.id, run.at, batch, genesis()).await?;
+    let head = (0, chain::GENESIS.to_owned());
+    link(connection, run.id, run.at, batch, head).await?;
     Ok(())
 }
 
@@ -337,18 +333,19 @@ pub(super) fn insert_run(run: &NewRun) -> Statement {
 /// entries that are written with it has `packed` bodies.
 pub(super) fn insert_entry(
     run: &str,
-    line: &Line<'_>,
-    hash: &str,
+    (seq, at_ms): (i64, i64),
+    key: &str,
     (body, packed): (&str, Option<Vec<u8>>),
+    hash: &str,
 ) -> Statement {
     let statement = "
         INSERT INTO entries (run, seq, at_ms, key, body, prev, hash, packed) VALUES ($1, $2, $3, $4, $5, '', $6, $7)
         ON CONFLICT (run, key) DO NOTHING";
     let values = vec![
         run.into(),
-        line.seq.into(),
-        line.at_ms.into(),
-        line.key.into(),
+        seq.into(),
+        at_ms.into(),
+        key.into(),
         body.into(),
         hash.into(),
         packed.into(),
@@ -368,11 +365,11 @@ pub(super) fn set_head(run: &str, (seq, hash): Head, spent: i64) -> Statement {
 pub(super) fn project(run: &str, at: Timestamp, change: Change) -> Statement {
     let at_ms: Bound = at.as_millisecond().into();
     match change {
-        Change::Ended {
+        Change::Ended(End {
             state,
             cause,
             c_final,
-        } => (
+        }) => (
             "UPDATE runs SET state = $1, cause = $2, c_final = $3, finished_ms = $4, owner = NULL WHERE id = $5",
             vec![
                 state.into_str().into(),
@@ -486,11 +483,12 @@ async fn link<C: Connection>(
     let (id, mut spent) = (run.to_string(), 0_i64);
     let mut written = Vec::with_capacity(batch.entries.len());
     for (index, entry) in batch.entries.iter().enumerate() {
-        let (line, hash) = entry.link(run, (seq + 1, at), &prev);
+        let place = (seq + 1, at.as_millisecond());
+        let hash = chain::link(run, place, &entry.key, &entry.body, &prev);
         let stored = batch.stored(index, written.len() == index);
-        let inserted = insert_entry(&id, &line, &hash, stored);
+        let inserted = insert_entry(&id, place, &entry.key, stored, &hash);
         if connection.change(inserted).await? > 0 {
-            (seq, prev) = (line.seq, hash);
+            (seq, prev) = (place.0, hash);
             written.push(entry);
             spent = entry.spent.saturating_add(spent);
             if let Some(change) = entry.change.clone() {

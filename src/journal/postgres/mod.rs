@@ -16,9 +16,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use jiff::Timestamp;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{
-    PgArguments, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow,
-};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Postgres, SqlStr};
 use tokio::time::{Instant, timeout_at};

@@ -79,32 +79,17 @@ pub(super) fn change<'a, D: Database>(
 impl<D: Database> JournalStore for D {
     /// Writes a run that is worked on later.
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
-        self.in_place()?;
-        self.has_reserve()?;
-        let accepted = [Event::Accepted(Box::new(run.accepted.clone()))];
-        let input = (Batch::plain(Unlinked::all(&accepted)?), run);
-        let written = self
-            .write(Durability::Machine, input, |tx, (accepted, run)| {
-                Box::pin(async move {
-                    D::lock(tx, run).await?;
-                    if let Some(not) = refusal(tx, run).await? {
-                        return Ok(not);
-                    }
-                    insert(tx, run, accepted).await?;
-                    Ok(Acceptance::New)
-                })
-            })
-            .await;
-        self.noted(written)
+        let started = start(self, run, Durability::Machine, Beginning::default()).await?;
+        Ok(match started {
+            ActionStart::Not(why) => why,
+            ActionStart::Ended | ActionStart::Held(_) | ActionStart::Changed => Acceptance::New,
+        })
     }
 
     /// Writes an action that has ended, or accepts and claims a run.
     async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
-        self.in_place()?;
-        self.has_reserve()?;
-        let accepted = Event::Accepted(Box::new(run.accepted.clone()));
         let mut stamp = None;
-        let (durability, more, held) = match then {
+        let (durability, events, held) = match then {
             AfterAction::End(events) => (Durability::Process, events, None),
             AfterAction::EndUnchanged(events, read) => {
                 stamp = Some(read);
@@ -120,46 +105,16 @@ impl<D: Database> JournalStore for D {
                     Told::AtOnce => Durability::Machine,
                     Told::WithReply => Durability::Process,
                 };
-                (
-                    durability,
-                    vec![Event::Claimed(held.claimed())],
-                    Some((held, lease)),
-                )
+                let claimed = vec![Event::Claimed(held.claimed())];
+                (durability, claimed, Some((held, lease)))
             }
         };
-        // A statement reads the body of the first.
-        let batch = Batch::plain(Unlinked::all(std::iter::once(&accepted).chain(&more))?);
-        let written = self
-            .write(
-                durability,
-                (run, batch, held, stamp),
-                |tx, (run, batch, held, stamp)| {
-                    Box::pin(async move {
-                        D::lock(tx, run).await?;
-                        if let Some(not) = refusal(tx, run).await? {
-                            return Ok(ActionStart::Not(not));
-                        }
-                        if let Some(read) = stamp {
-                            let question = &run.accepted.question;
-                            let values = stamp_values(question.source, &question.user.id);
-                            let now = tx.row(STAMP, values).await?;
-                            let now = now.map(|row| row.text("stamp")).transpose()?;
-                            if now.as_ref() != Some(read) {
-                                return Ok(ActionStart::Changed);
-                            }
-                        }
-                        insert(tx, run, batch).await?;
-                        let Some((held, duration)) = held else {
-                            return Ok(ActionStart::Ended);
-                        };
-                        let values = held.values(D::lease(run.at, *duration));
-                        tx.change((D::HOLD, values)).await?;
-                        Ok(ActionStart::Held(held.clone()))
-                    })
-                },
-            )
-            .await;
-        self.noted(written)
+        let beginning = Beginning {
+            events,
+            stamp,
+            held,
+        };
+        start(self, run, durability, beginning).await
     }
 
     async fn claim(
@@ -287,16 +242,66 @@ impl<D: Database> JournalStore for D {
     }
 }
 
-/// Inserts a run with its first entries.
-async fn insert<C: Connection>(
-    connection: &mut C,
-    run: &NewRun,
-    batch: &Batch,
-) -> Result<(), Failure> {
-    connection.change(insert_run(run)).await?;
-    let head = (0, chain::GENESIS.to_owned());
-    link(connection, run.id, run.at, batch, head).await?;
-    Ok(())
+/// What is written together with the acceptance of a run.
+#[derive(Default)]
+struct Beginning {
+    events: Vec<Event>,
+    /// Nothing is written unless the user's sheets and memories still have this stamp.
+    stamp: Option<String>,
+    /// The lease of the first claim, with its duration.
+    held: Option<(Lease, Duration)>,
+}
+
+/// Accepts a run, in one transaction with all of its beginning.
+async fn start<D: Database>(
+    database: &D,
+    run: NewRun,
+    durability: Durability,
+    beginning: Beginning,
+) -> Result<ActionStart, Error> {
+    database.in_place()?;
+    database.has_reserve()?;
+    let accepted = Event::Accepted(Box::new(run.accepted.clone()));
+    let Beginning {
+        events,
+        stamp,
+        held,
+    } = beginning;
+    // A statement reads the body of the first.
+    let batch = Batch::plain(Unlinked::all(std::iter::once(&accepted).chain(&events))?);
+    let written = database
+        .write(
+            durability,
+            (run, batch, held, stamp),
+            |tx, (run, batch, held, stamp)| {
+                Box::pin(async move {
+                    D::lock(tx, run).await?;
+                    if let Some(not) = refusal(tx, run).await? {
+                        return Ok(ActionStart::Not(not));
+                    }
+                    if let Some(read) = stamp {
+                        let question = &run.accepted.question;
+                        let values = stamp_values(question.source, &question.user.id);
+                        let now = tx.row(STAMP, values).await?;
+                        let now = now.map(|row| row.text("stamp")).transpose()?;
+                        if now.as_ref() != Some(read) {
+                            return Ok(ActionStart::Changed);
+                        }
+                    }
+                    tx.change(insert_run(run)).await?;
+                    let head = (0, chain::GENESIS.to_owned());
+                    link(tx, run.id, run.at, batch, head).await?;
+                    let Some((held, duration)) = held else {
+                        return Ok(ActionStart::Ended);
+                    };
+                    let values = held.values(D::lease(run.at, *duration));
+                    tx.change((D::HOLD, values)).await?;
+                    Ok(ActionStart::Held(held.clone()))
+                })
+            },
+        )
+        .await;
+    database.noted(written)
 }
 
 /// Inserts the row of a run that has no entries yet.

@@ -399,6 +399,13 @@ pub struct CallSent {
     pub prompt_hash: String,
 }
 
+impl CallSent {
+    /// Returns the reserved amount; nothing for the in-process model.
+    pub fn reserved_amount(&self) -> Usd {
+        self.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount)
+    }
+}
+
 /// The end of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -106,9 +106,7 @@ impl Event {
             Event::Learned(e) => format!("learned/{}", e.number),
         }
     }
-}
 
-impl Event {
     /// True if an effect follows the event's write, or is a part of it. It may not be written while
     /// its run is being cancelled.
     pub fn is_intent(&self) -> bool {

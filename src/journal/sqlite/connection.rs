@@ -10,27 +10,13 @@ use sqlx::SqlStr;
 use crate::journal::Error;
 use crate::journal::database::{Bound, Columns, Connection, Failure, Statement, unexpected};
 
-pub struct WriteConnection(rusqlite::Connection);
+pub struct WriteConnection(pub rusqlite::Connection);
 
 impl WriteConnection {
-    pub fn new(connection: rusqlite::Connection) -> Self {
-        Self(connection)
-    }
-
     /// Executes a statement without parameters.
     pub fn execute(&self, statement: &str) -> rusqlite::Result<()> {
         self.0.prepare_cached(statement)?.raw_execute()?;
         Ok(())
-    }
-
-    /// Returns how many rows all statements so far have changed, also those that were rolled back.
-    pub fn total_changes(&self) -> u64 {
-        self.0.total_changes()
-    }
-
-    /// True if no transaction is open.
-    pub fn is_autocommit(&self) -> bool {
-        self.0.is_autocommit()
     }
 
     pub fn query_now(&self, statement: &str, values: &[Bound]) -> rusqlite::Result<Vec<OwnedRow>> {
@@ -52,12 +38,6 @@ impl WriteConnection {
             });
         }
         Ok(rows)
-    }
-
-    fn change_now(&self, (statement, values): Statement) -> rusqlite::Result<u64> {
-        let mut statement = self.0.prepare_cached(statement)?;
-        bind(&mut statement, &values)?;
-        Ok(statement.raw_execute()?.try_into().unwrap_or(u64::MAX))
     }
 }
 
@@ -92,8 +72,10 @@ impl Connection for WriteConnection {
         Ok(self.query_now(statement.as_str(), &values)?)
     }
 
-    async fn change(&mut self, statement: Statement) -> Result<u64, Failure> {
-        Ok(self.change_now(statement)?)
+    async fn change(&mut self, (statement, values): Statement) -> Result<u64, Failure> {
+        let mut statement = self.0.prepare_cached(statement)?;
+        bind(&mut statement, &values)?;
+        Ok(statement.raw_execute()?.try_into().unwrap_or(u64::MAX))
     }
 }
 

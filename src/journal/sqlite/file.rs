@@ -144,7 +144,7 @@ impl DatabaseFile {
         match &written {
             Ok(_) => *no_room = None,
             Err(error) if error.is_no_room() && !self.is_disk_full() => {
-                *no_room = Some(Instant::now())
+                *no_room = Some(Instant::now());
             }
             Err(_) => {}
         }

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::chain::{ChainFault, GENESIS, link};
-use super::unlinked::Line;
 use super::{Error, Event, NewRun};
 use crate::domain::RunId;
 
@@ -31,18 +30,6 @@ pub struct ArchivedEntry {
     pub body: String,
     pub prev: String,
     pub hash: String,
-}
-
-impl ArchivedEntry {
-    /// Returns its columns without the hashes.
-    pub(super) fn line(&self) -> Line<'_> {
-        Line {
-            seq: self.seq,
-            at_ms: self.at_ms,
-            key: &self.key,
-            body: &self.body,
-        }
-    }
 }
 
 /// The content of an archive that passed its check, ready for a store to write.

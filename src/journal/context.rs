@@ -14,11 +14,10 @@ use super::event::{sent_key, settled_key};
 use super::observe::Observer;
 use super::resumed::Deaths;
 use super::step::Step;
-use super::unlinked;
 use super::wake::Wake;
 use super::{
     Accepted, CallResult, CallSent, CallSettled, ChainFault, Ending, Entry, Error, Event, Finished,
-    Lease, Store, verify,
+    Lease, Store, rows, unlinked, verify,
 };
 use crate::clock::Clock;
 use crate::compute::ComputePool;
@@ -158,11 +157,7 @@ impl RunContext {
             _ => None,
         });
         let Some(accepted) = accepted else {
-            return Err(Stop::Store(Error::Corrupt {
-                table: "entries",
-                column: "body",
-                id: lease.run.to_string(),
-            }));
+            return Err(corrupt(&lease).into());
         };
         let chain_fault = if lease.epoch > 1 {
             let row = store.run(lease.run).await?;
@@ -348,12 +343,7 @@ impl RunContext {
     }
 
     fn output<S: Step, E: From<Stop>>(&self, event: Event) -> Result<S::Output, E> {
-        let corrupt = || Error::Corrupt {
-            table: "entries",
-            column: "body",
-            id: self.lease.run.to_string(),
-        };
-        Ok(S::output(event).ok_or_else(|| Stop::Store(corrupt()))?)
+        Ok(S::output(event).ok_or_else(|| Stop::Store(corrupt(&self.lease)))?)
     }
 
     /// Returns the recorded output of a step.
@@ -375,7 +365,7 @@ impl RunContext {
             return Ok(settled);
         }
         let key = sent.call.clone();
-        let worst = sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount);
+        let worst = sent.reserved_amount();
         let reserved;
         {
             let alone = self.enter().await;
@@ -527,4 +517,9 @@ impl RunContext {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The error of a journal that lacks an event, or has another in its place.
+fn corrupt(lease: &Lease) -> Error {
+    rows::corrupt("entries", "body", &lease.run.to_string())
 }

@@ -60,8 +60,9 @@ impl<D: Database> AdminStore for D {
                     tx.change(insert_run(&run)).await?;
                     let mut spent = 0;
                     for (entry, (at, cost, change)) in archive.entries.iter().zip(changes) {
-                        let (line, hash) = (entry.line(), &entry.hash);
-                        tx.change(insert_entry(&id, &line, hash, (line.body, None)))
+                        let place = (entry.seq, entry.at_ms);
+                        let body = (entry.body.as_str(), None);
+                        tx.change(insert_entry(&id, place, &entry.key, body, &entry.hash))
                             .await?;
                         spent = cost.saturating_add(spent);
                         if let Some(change) = change.clone() {

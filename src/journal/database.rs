@@ -253,13 +253,27 @@ impl From<Option<Vec<u8>>> for Bound {
 
 /// Reads the columns of a row by name.
 pub(super) trait Columns {
-    fn text(&self, column: &str) -> Result<String, Error>;
     fn text_or_null(&self, column: &str) -> Result<Option<String>, Error>;
-    fn whole(&self, column: &str) -> Result<i64, Error>;
     fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error>;
-    fn real(&self, column: &str) -> Result<f64, Error>;
     fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error>;
     fn bytes_or_null(&self, column: &str) -> Result<Option<Vec<u8>>, Error>;
+
+    fn text(&self, column: &str) -> Result<String, Error> {
+        self.text_or_null(column)?.ok_or_else(unexpected)
+    }
+
+    fn whole(&self, column: &str) -> Result<i64, Error> {
+        self.whole_or_null(column)?.ok_or_else(unexpected)
+    }
+
+    fn real(&self, column: &str) -> Result<f64, Error> {
+        self.real_or_null(column)?.ok_or_else(unexpected)
+    }
+}
+
+/// The error of a column that has no value of its type.
+pub(super) fn unexpected() -> Error {
+    Error::Unavailable("an unexpected answer".into())
 }
 
 impl<R: Row> Columns for R
@@ -270,23 +284,11 @@ where
     for<'r> f64: Decode<'r, R::Database> + Type<R::Database>,
     for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
 {
-    fn text(&self, column: &str) -> Result<String, Error> {
-        Ok(self.try_get(column)?)
-    }
-
     fn text_or_null(&self, column: &str) -> Result<Option<String>, Error> {
         Ok(self.try_get(column)?)
     }
 
-    fn whole(&self, column: &str) -> Result<i64, Error> {
-        Ok(self.try_get(column)?)
-    }
-
     fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error> {
-        Ok(self.try_get(column)?)
-    }
-
-    fn real(&self, column: &str) -> Result<f64, Error> {
         Ok(self.try_get(column)?)
     }
 

@@ -40,7 +40,7 @@ impl Synthesized {
 }
 
 /// The parts of an answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Draft {
     pub task_type: TaskType,
@@ -76,20 +76,8 @@ impl Draft {
     pub fn new(task_type: TaskType, main: String) -> Self {
         Self {
             task_type,
-            tldr: vec![],
             main,
-            acceptance_tests: vec![],
-            assumptions: vec![],
-            assumptions_left_out: 0,
-            estimate: None,
-            cut: None,
-            units_used: vec![],
-            disagreements: vec![],
-            quarantine_justifications: vec![],
-            conflict_penalty: None,
-            coverage_bonus: None,
-            final_answer: None,
-            answer_justification: None,
+            ..Self::default()
         }
     }
 

@@ -106,9 +106,7 @@ impl Event {
             Event::Learned(e) => format!("learned/{}", e.number),
         }
     }
-}
 
-impl Event {
     /// True if an effect follows the event's write, or is a part of it. It may not be written while
     /// its run is being cancelled.
     pub fn is_intent(&self) -> bool {
@@ -174,7 +172,7 @@ pub struct Accepted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrates: Option<RunId>,
     /// True if the user wants no earlier answer: the message began with `new:`.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_anew: bool,
     /// The run that this one continues, and how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -399,6 +397,13 @@ pub struct CallSent {
     pub prompt_hash: String,
 }
 
+impl CallSent {
+    /// Returns the reserved amount; nothing for the in-process model.
+    pub fn reserved_amount(&self) -> Usd {
+        self.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount)
+    }
+}
+
 /// The end of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -525,10 +530,6 @@ impl AgentOutcome {
 pub struct Scored {
     pub round: u8,
     pub judgement: Arc<Judgement>,
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 /// The gate's decision.

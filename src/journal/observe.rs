@@ -14,7 +14,7 @@ use super::{
     Accepted, AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, Converged,
     CrossChecked, Ending, Event, Finished, Gated, Planned, Scored, Synthesized,
 };
-use crate::domain::{RunKind, Usd};
+use crate::domain::RunKind;
 
 /// The metrics and log lines of one run in one process.
 pub(super) struct Observer {
@@ -203,7 +203,7 @@ impl Observer {
         if sent.call.contains('#') {
             counter!("conclave_retries_total", "provider" => provider.clone(), "model" => model.clone()).increment(1);
         }
-        let reserved = sent.reserved.as_ref().map_or(0.0, |r| r.amount.dollars());
+        let reserved = sent.reserved_amount().dollars();
         tracing::info!(call = %sent.call, provider, model, reserved_usd = reserved, "step: a call is made");
     }
 
@@ -229,10 +229,7 @@ impl Observer {
             return;
         };
         settle(sent, settled);
-        let reserved = sent
-            .reserved
-            .as_ref()
-            .map_or(Usd::ZERO, |reservation| reservation.amount);
+        let reserved = sent.reserved_amount();
         if settled.cost > reserved {
             counter!("conclave_cap_exceeded_total", "mode" => self.mode).increment(1);
             let (call, cost_usd, reserved_usd) =

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::unlinked::{Change, change, listed_message, spent as spent_by};
+use super::unlinked::{Change, End, change, listed_message, spent as spent_by};
 use super::{ChainFault, Entry, Event, RunRow, RunState, verify};
 use crate::domain::Usd;
 
@@ -57,12 +57,12 @@ fn projected(row: &RunRow, entries: &[Entry]) -> Option<&'static str> {
         ),
     ];
     let finished_ms = row.finished_at.map(Timestamp::as_millisecond);
-    if let Some((at, state, cause, c_final)) = end {
-        let (shown, cause) = (row.cause.as_deref(), cause.unwrap_or_default());
+    if let Some((at, end)) = end {
+        let (shown, cause) = (row.cause.as_deref(), end.cause.unwrap_or_default());
         columns.extend([
-            ("state", row.state == state),
+            ("state", row.state == end.state),
             ("cause", same(shown.unwrap_or_default(), &cause)),
-            ("c_final", row.c_final == c_final),
+            ("c_final", row.c_final == end.c_final),
             ("finished_ms", finished_ms == Some(at.as_millisecond())),
         ]);
     } else {
@@ -79,20 +79,13 @@ fn projected(row: &RunRow, entries: &[Entry]) -> Option<&'static str> {
         .map(|(column, _)| column)
 }
 
-/// The time of a run's end, its state, its cause and its c_final.
-type End = (Timestamp, RunState, Option<String>, Option<f64>);
-
-/// Returns what the run has spent, and its end.
-fn outcome(entries: &[Entry]) -> (Usd, Option<End>) {
+/// Returns what the run has spent, and its end with the time.
+fn outcome(entries: &[Entry]) -> (Usd, Option<(Timestamp, End)>) {
     let (mut spent, mut end) = (0_i64, None);
     for entry in entries {
         spent = spent.saturating_add(spent_by(&entry.event));
         match change(&entry.event) {
-            Some(Change::Ended {
-                state,
-                cause,
-                c_final,
-            }) => end = Some((entry.at, state, cause, c_final)),
+            Some(Change::Ended(ended)) => end = Some((entry.at, ended)),
             Some(Change::Changed(_) | Change::Learned(_)) | None => {}
         }
     }

@@ -120,31 +120,23 @@ pub(super) async fn exposure<C: Connection>(
     connection: &mut C,
     limit: &SpendingLimit,
 ) -> Result<Usd, Failure> {
-    // Runs outside of guilds are not in the index of guilds.
-    let statement = match &limit.scope {
-        SpendingScope::User(_) => {
-            "
-            SELECT CAST(COALESCE(SUM(CASE WHEN state IN ('queued', 'running') AND cap_nanos > spent_nanos THEN cap_nanos ELSE spent_nanos END), 0) AS BIGINT) AS n
-            FROM runs WHERE accepted_ms >= $1 AND user_id = $2"
-        }
-        SpendingScope::Guild(_) => {
-            "
-            SELECT CAST(COALESCE(SUM(CASE WHEN state IN ('queued', 'running') AND cap_nanos > spent_nanos THEN cap_nanos ELSE spent_nanos END), 0) AS BIGINT) AS n
-            FROM runs WHERE accepted_ms >= $1 AND guild_id = $2 AND guild_id <> ''"
-        }
-        SpendingScope::Everyone => {
-            "
-            SELECT CAST(COALESCE(SUM(CASE WHEN state IN ('queued', 'running') AND cap_nanos > spent_nanos THEN cap_nanos ELSE spent_nanos END), 0) AS BIGINT) AS n
-            FROM runs WHERE accepted_ms >= $1"
-        }
+    let (condition, id) = match &limit.scope {
+        SpendingScope::User(id) => (" AND user_id = $2", Some(id)),
+        // Runs outside of guilds are not in the index of guilds.
+        SpendingScope::Guild(id) => (" AND guild_id = $2 AND guild_id <> ''", Some(id)),
+        SpendingScope::Everyone => ("", None),
     };
+    let statement = format!(
+        "
+        SELECT CAST(COALESCE(SUM(CASE WHEN state IN ('queued', 'running') AND cap_nanos > spent_nanos THEN cap_nanos ELSE spent_nanos END), 0) AS BIGINT) AS n
+        FROM runs WHERE accepted_ms >= $1{condition}"
+    );
     let mut values = vec![limit.since.as_millisecond().into()];
-    match &limit.scope {
-        SpendingScope::User(id) | SpendingScope::Guild(id) => values.push(id.as_str().into()),
-        SpendingScope::Everyone => {}
-    }
-    let nanos = connection.number(statement, values).await?;
-    Ok(Usd::from_nanos(nanos))
+    values.extend(id.map(|id| id.as_str().into()));
+    let statement = AssertSqlSafe(statement).into_sql_str();
+    let found = connection.query(statement, values).await?;
+    let nanos = found.first().map_or(Ok(0), |row| row.whole("n"))?;
+    Ok(Usd::from_nanos(nanos.unsigned_abs()))
 }
 
 /// Splits a filter into one for each kind, and unless it is for one user, for each mode. An index

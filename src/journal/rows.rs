@@ -211,7 +211,7 @@ fn timestamp(ms: i64, table: &'static str, id: &str) -> Result<Timestamp, Error>
     Timestamp::from_millisecond(ms).map_err(|_| corrupt(table, "time", id))
 }
 
-fn corrupt(table: &'static str, column: &'static str, id: &str) -> Error {
+pub(super) fn corrupt(table: &'static str, column: &'static str, id: &str) -> Error {
     Error::Corrupt {
         table,
         column,

@@ -30,7 +30,7 @@ pub struct Entry {
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[derive(strum::EnumString, strum::IntoStaticStr)]
+#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum RunState {
     Queued,
@@ -44,15 +44,8 @@ pub enum RunState {
 }
 
 impl RunState {
-    pub const ALL: [RunState; 7] = [
-        RunState::Queued,
-        RunState::Running,
-        RunState::Answered,
-        RunState::Clarification,
-        RunState::Heuristic,
-        RunState::Failed,
-        RunState::Cancelled,
-    ];
+    /// The names of all states.
+    pub const NAMES: &[&str] = <RunState as strum::VariantNames>::VARIANTS;
 
     pub fn is_terminal(self) -> bool {
         !matches!(self, RunState::Queued | RunState::Running)

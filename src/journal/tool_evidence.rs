@@ -33,7 +33,7 @@ const Q4: &str = "SELECT f.file AS name, COUNT(*) AS n,
 const Q5: &str = "SELECT run AS name, tool, ok AS good, error FROM tool_steps
     WHERE run = (SELECT run FROM tool_steps ORDER BY at_ms DESC, run DESC, seq DESC LIMIT 1) ORDER BY seq LIMIT $1";
 
-/// The last outcome on the file in focus.
+/// The last outcome on the file in focus, if there is one.
 const Q6: &str = "SELECT file AS name, tool, ok AS good, at_ms AS n FROM tool_step_files
     WHERE file = $2 ORDER BY at_ms DESC, run DESC, seq DESC LIMIT $1";
 
@@ -68,6 +68,7 @@ pub(super) async fn gather<D: Database>(
         ("Q5", Q5, all()),
         ("Q7", Q7, all()),
         ("Q8", Q8, [named(code), vec![file.clone().into()]].concat()),
+        ("Q6", Q6, vec![1.into(), file.clone().into()]),
     ];
     let mut reader = database.reader().await?;
     for (query, statement, values) in queries {
@@ -85,21 +86,12 @@ pub(super) async fn gather<D: Database>(
                 "Q5" => json!({ "execution_id": name, "tool": row.text("tool")?, "success": good("good")?,
                                 "error": short(row.text_or_null("error")?) }),
                 "Q7" => json!({ "code": name, "file": row.text("file")?, "count": whole("n")? }),
-                _ => json!({ "code": name, "tool": row.text("tool")?, "temporal_gap_ms": whole("n")? }),
+                "Q8" => json!({ "code": name, "tool": row.text("tool")?, "temporal_gap_ms": whole("n")? }),
+                _ => json!({ "file": name, "tool": row.text("tool")?, "success": good("good")?, "at_ms": whole("n")? }),
             });
         }
         summaries.insert(query.to_owned(), Value::Array(rows));
     }
-    let mut latest = vec![];
-    if file.is_some() {
-        for row in reader.rows(Q6, named(file)).await?.iter().take(1) {
-            latest.push(
-                json!({ "file": row.text("name")?, "tool": row.text("tool")?,
-                                "success": row.whole("good")? == 1, "at_ms": row.whole("n")? }),
-            );
-        }
-    }
-    summaries.insert("Q6".to_owned(), Value::Array(latest));
     Ok(Value::Object(summaries))
 }
 

@@ -30,41 +30,36 @@ impl Error {
     }
 }
 
+/// Returns the SQLSTATE of an error of PostgreSQL.
+pub(super) fn postgres_code(error: &sqlx::Error) -> Option<&str> {
+    let error = error.as_database_error()?;
+    Some(error.try_downcast_ref::<PgDatabaseError>()?.code())
+}
+
 /// True if the database could not be reached, was stopping, or could only be read: the same
 /// transaction may succeed after a failover. If the connection broke during the commit, the
 /// transaction may also have taken place.
 pub(super) fn is_outage(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut => true,
-        sqlx::Error::Database(db) => {
-            db.try_downcast_ref::<PgDatabaseError>()
-                .is_some_and(|postgres| {
-                    let code = postgres.code();
-                    code.starts_with("08")
-                        || matches!(code, READ_ONLY | "57P01" | "57P02" | "57P03" | "53300")
-                })
-        }
-        _ => false,
+        other => postgres_code(other).is_some_and(|code| {
+            code.starts_with("08")
+                || matches!(code, READ_ONLY | "57P01" | "57P02" | "57P03" | "53300")
+        }),
     }
 }
 
 /// True if the database could only be read, as a standby.
 pub(super) fn is_read_only(error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(|db| {
-        db.try_downcast_ref::<PgDatabaseError>()
-            .is_some_and(|postgres| postgres.code() == READ_ONLY)
-    })
+    postgres_code(error) == Some(READ_ONLY)
 }
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         let text = match &error {
-            sqlx::Error::Database(db) => match (
-                db.try_downcast_ref::<PgDatabaseError>(),
-                db.code().as_deref(),
-            ) {
-                (Some(postgres), _) => of_postgres(postgres.code()),
-                (None, code) => of_sqlite(code.unwrap_or("unknown")),
+            sqlx::Error::Database(db) => match postgres_code(&error) {
+                Some(code) => of_postgres(code),
+                None => of_sqlite(db.code().as_deref().unwrap_or("unknown")),
             },
             sqlx::Error::PoolTimedOut => "no connection to it could be had in time".to_owned(),
             sqlx::Error::Io(e) if e.kind() == ErrorKind::ConnectionRefused => {

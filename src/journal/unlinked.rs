@@ -1,12 +1,9 @@
 //! Events as they are stored: their text, and the change that each makes to its run's row.
 
-use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{
-    Accepted, CallResult, Effect, Ending, Error, Event, Learned, RunState, VERSION, chain,
-};
-use crate::domain::{Outcome, RunId};
+use super::{Accepted, CallResult, Effect, Ending, Error, Event, Learned, RunState, VERSION};
+use crate::domain::Outcome;
 
 /// Characters of an action's message in lists, and in the recent lines that are shown to a
 /// narrator.
@@ -15,15 +12,19 @@ const MAX_LISTED_ACTION_CHARS: usize = 1000;
 /// A change that an event makes to its run's row.
 #[derive(Debug, Clone)]
 pub(super) enum Change {
-    Ended {
-        state: RunState,
-        cause: Option<String>,
-        c_final: Option<f64>,
-    },
+    Ended(End),
     /// An answer was learned, or changed.
     Learned(Box<Learned>),
     /// A command changed a sheet or memory of its user.
     Changed(Effect),
+}
+
+/// What the row of a run says of its end.
+#[derive(Debug, Clone)]
+pub(super) struct End {
+    pub state: RunState,
+    pub cause: Option<String>,
+    pub c_final: Option<f64>,
 }
 
 /// Returns the nano-dollars that an event adds to the spent amount of its run's row.
@@ -56,11 +57,11 @@ pub(super) fn change(event: &Event) -> Option<Change> {
                 Ending::Cancelled => (RunState::Cancelled, None, None),
                 Ending::Acted { .. } => (RunState::Answered, None, None),
             };
-            Some(Change::Ended {
+            Some(Change::Ended(End {
                 state,
                 cause,
                 c_final,
-            })
+            }))
         }
         Event::Accepted(_)
         | Event::Claimed(_)
@@ -96,7 +97,7 @@ pub(super) fn change(event: &Event) -> Option<Change> {
 
 /// An event as it is stored, before it gets its place in a chain.
 pub(super) struct Unlinked {
-    key: String,
+    pub key: String,
     pub body: String,
     pub change: Option<Change>,
     /// In nano-dollars.
@@ -122,27 +123,6 @@ impl Unlinked {
     pub fn all<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Vec<Self>, Error> {
         events.into_iter().map(Self::of).collect()
     }
-
-    /// Returns the entry at the place `seq`, after the one with hash `prev`, and its hash.
-    pub fn link(&self, run: RunId, (seq, at): (i64, Timestamp), prev: &str) -> (Line<'_>, String) {
-        let (at_ms, key, body) = (at.as_millisecond(), &*self.key, &*self.body);
-        let hash = chain::link(run, (seq, at_ms), key, body, prev);
-        let line = Line {
-            seq,
-            at_ms,
-            key,
-            body,
-        };
-        (line, hash)
-    }
-}
-
-/// The columns of an entry, without the hashes.
-pub(super) struct Line<'a> {
-    pub seq: i64,
-    pub at_ms: i64,
-    pub key: &'a str,
-    pub body: &'a str,
 }
 
 /// An event with the format version.

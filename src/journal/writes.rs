@@ -10,7 +10,7 @@ use super::database::{Bound, Columns as _, Connection, Database, Durability, Fai
 use super::packed::Batch;
 use super::reads::{BY_KEY, STAMP, exposure, stamp_values};
 use super::rows;
-use super::unlinked::{self, Change, Line, Unlinked};
+use super::unlinked::{self, Change, End, Unlinked};
 use super::{
     Acceptance, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Claimed, Effect, Error,
     Event, JournalStore, Learned, LearnedChange, Lease, LeaseState, NewRun, Told, chain,
@@ -19,11 +19,6 @@ use crate::domain::{RunId, search_words};
 
 /// The sequence number and the hash of a run's last entry.
 type Head = (i64, String);
-
-/// Returns the head of a run without entries.
-fn genesis() -> Head {
-    (0, chain::GENESIS.to_owned())
-}
 
 /// Returns why a run is not accepted, or `None` if it is.
 async fn refusal<C: Connection>(
@@ -84,32 +79,17 @@ pub(super) fn change<'a, D: Database>(
 impl<D: Database> JournalStore for D {
     /// Writes a run that is worked on later.
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
-        self.in_place()?;
-        self.has_reserve()?;
-        let accepted = [Event::Accepted(Box::new(run.accepted.clone()))];
-        let input = (Batch::plain(Unlinked::all(&accepted)?), run);
-        let written = self
-            .write(Durability::Machine, input, |tx, (accepted, run)| {
-                Box::pin(async move {
-                    D::lock(tx, run).await?;
-                    if let Some(not) = refusal(tx, run).await? {
-                        return Ok(not);
-                    }
-                    insert(tx, run, accepted).await?;
-                    Ok(Acceptance::New)
-                })
-            })
-            .await;
-        self.noted(written)
+        let started = start(self, run, Durability::Machine, Beginning::default()).await?;
+        Ok(match started {
+            ActionStart::Not(why) => why,
+            ActionStart::Ended | ActionStart::Held(_) | ActionStart::Changed => Acceptance::New,
+        })
     }
 
     /// Writes an action that has ended, or accepts and claims a run.
     async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
-        self.in_place()?;
-        self.has_reserve()?;
-        let accepted = Event::Accepted(Box::new(run.accepted.clone()));
         let mut stamp = None;
-        let (durability, more, held) = match then {
+        let (durability, events, held) = match then {
             AfterAction::End(events) => (Durability::Process, events, None),
             AfterAction::EndUnchanged(events, read) => {
                 stamp = Some(read);
@@ -125,46 +105,16 @@ impl<D: Database> JournalStore for D {
                     Told::AtOnce => Durability::Machine,
                     Told::WithReply => Durability::Process,
                 };
-                (
-                    durability,
-                    vec![Event::Claimed(held.claimed())],
-                    Some((held, lease)),
-                )
+                let claimed = vec![Event::Claimed(held.claimed())];
+                (durability, claimed, Some((held, lease)))
             }
         };
-        // A statement reads the body of the first.
-        let batch = Batch::plain(Unlinked::all(std::iter::once(&accepted).chain(&more))?);
-        let written = self
-            .write(
-                durability,
-                (run, batch, held, stamp),
-                |tx, (run, batch, held, stamp)| {
-                    Box::pin(async move {
-                        D::lock(tx, run).await?;
-                        if let Some(not) = refusal(tx, run).await? {
-                            return Ok(ActionStart::Not(not));
-                        }
-                        if let Some(read) = stamp {
-                            let question = &run.accepted.question;
-                            let values = stamp_values(question.source, &question.user.id);
-                            let now = tx.row(STAMP, values).await?;
-                            let now = now.map(|row| row.text("stamp")).transpose()?;
-                            if now.as_ref() != Some(read) {
-                                return Ok(ActionStart::Changed);
-                            }
-                        }
-                        insert(tx, run, batch).await?;
-                        let Some((held, duration)) = held else {
-                            return Ok(ActionStart::Ended);
-                        };
-                        let values = held.values(D::lease(run.at, *duration));
-                        tx.change((D::HOLD, values)).await?;
-                        Ok(ActionStart::Held(held.clone()))
-                    })
-                },
-            )
-            .await;
-        self.noted(written)
+        let beginning = Beginning {
+            events,
+            stamp,
+            held,
+        };
+        start(self, run, durability, beginning).await
     }
 
     async fn claim(
@@ -292,15 +242,66 @@ impl<D: Database> JournalStore for D {
     }
 }
 
-/// Inserts a run with its first entries.
-async fn insert<C: Connection>(
-    connection: &mut C,
-    run: &NewRun,
-    batch: &Batch,
-) -> Result<(), Failure> {
-    connection.change(insert_run(run)).await?;
-    link(connection, run.id, run.at, batch, genesis()).await?;
-    Ok(())
+/// What is written together with the acceptance of a run.
+#[derive(Default)]
+struct Beginning {
+    events: Vec<Event>,
+    /// Nothing is written unless the user's sheets and memories still have this stamp.
+    stamp: Option<String>,
+    /// The lease of the first claim, with its duration.
+    held: Option<(Lease, Duration)>,
+}
+
+/// Accepts a run, in one transaction with all of its beginning.
+async fn start<D: Database>(
+    database: &D,
+    run: NewRun,
+    durability: Durability,
+    beginning: Beginning,
+) -> Result<ActionStart, Error> {
+    database.in_place()?;
+    database.has_reserve()?;
+    let accepted = Event::Accepted(Box::new(run.accepted.clone()));
+    let Beginning {
+        events,
+        stamp,
+        held,
+    } = beginning;
+    // A statement reads the body of the first.
+    let batch = Batch::plain(Unlinked::all(std::iter::once(&accepted).chain(&events))?);
+    let written = database
+        .write(
+            durability,
+            (run, batch, held, stamp),
+            |tx, (run, batch, held, stamp)| {
+                Box::pin(async move {
+                    D::lock(tx, run).await?;
+                    if let Some(not) = refusal(tx, run).await? {
+                        return Ok(ActionStart::Not(not));
+                    }
+                    if let Some(read) = stamp {
+                        let question = &run.accepted.question;
+                        let values = stamp_values(question.source, &question.user.id);
+                        let now = tx.row(STAMP, values).await?;
+                        let now = now.map(|row| row.text("stamp")).transpose()?;
+                        if now.as_ref() != Some(read) {
+                            return Ok(ActionStart::Changed);
+                        }
+                    }
+                    tx.change(insert_run(run)).await?;
+                    let head = (0, chain::GENESIS.to_owned());
+                    link(tx, run.id, run.at, batch, head).await?;
+                    let Some((held, duration)) = held else {
+                        return Ok(ActionStart::Ended);
+                    };
+                    let values = held.values(D::lease(run.at, *duration));
+                    tx.change((D::HOLD, values)).await?;
+                    Ok(ActionStart::Held(held.clone()))
+                })
+            },
+        )
+        .await;
+    database.noted(written)
 }
 
 /// Inserts the row of a run that has no entries yet.
@@ -337,18 +338,19 @@ pub(super) fn insert_run(run: &NewRun) -> Statement {
 /// entries that are written with it has `packed` bodies.
 pub(super) fn insert_entry(
     run: &str,
-    line: &Line<'_>,
-    hash: &str,
+    (seq, at_ms): (i64, i64),
+    key: &str,
     (body, packed): (&str, Option<Vec<u8>>),
+    hash: &str,
 ) -> Statement {
     let statement = "
         INSERT INTO entries (run, seq, at_ms, key, body, prev, hash, packed) VALUES ($1, $2, $3, $4, $5, '', $6, $7)
         ON CONFLICT (run, key) DO NOTHING";
     let values = vec![
         run.into(),
-        line.seq.into(),
-        line.at_ms.into(),
-        line.key.into(),
+        seq.into(),
+        at_ms.into(),
+        key.into(),
         body.into(),
         hash.into(),
         packed.into(),
@@ -368,11 +370,11 @@ pub(super) fn set_head(run: &str, (seq, hash): Head, spent: i64) -> Statement {
 pub(super) fn project(run: &str, at: Timestamp, change: Change) -> Statement {
     let at_ms: Bound = at.as_millisecond().into();
     match change {
-        Change::Ended {
+        Change::Ended(End {
             state,
             cause,
             c_final,
-        } => (
+        }) => (
             "UPDATE runs SET state = $1, cause = $2, c_final = $3, finished_ms = $4, owner = NULL WHERE id = $5",
             vec![
                 state.into_str().into(),
@@ -486,11 +488,12 @@ async fn link<C: Connection>(
     let (id, mut spent) = (run.to_string(), 0_i64);
     let mut written = Vec::with_capacity(batch.entries.len());
     for (index, entry) in batch.entries.iter().enumerate() {
-        let (line, hash) = entry.link(run, (seq + 1, at), &prev);
+        let place = (seq + 1, at.as_millisecond());
+        let hash = chain::link(run, place, &entry.key, &entry.body, &prev);
         let stored = batch.stored(index, written.len() == index);
-        let inserted = insert_entry(&id, &line, &hash, stored);
+        let inserted = insert_entry(&id, place, &entry.key, stored, &hash);
         if connection.change(inserted).await? > 0 {
-            (seq, prev) = (line.seq, hash);
+            (seq, prev) = (place.0, hash);
             written.push(entry);
             spent = entry.spent.saturating_add(spent);
             if let Some(change) = entry.change.clone() {

@@ -4,8 +4,6 @@
 //! are, and validation reports them. Null for an optional property is removed without a note:
 //! vendors' strict modes write "absent" like that.
 
-use std::cell::Cell;
-
 use serde_json::{Map, Number, Value, json};
 
 use super::reader::{self, LastNumber};
@@ -169,11 +167,8 @@ fn stringified(text: &str) -> Option<Value> {
     if !text.starts_with(['{', '[']) {
         return None;
     }
-    let chars: Vec<char> = text.chars().collect();
-    let fuel = Cell::new(16 * chars.len() + 1000);
-    let reading = reader::read(&chars, 0, LastNumber::Drop, &fuel).ok()?;
-    (reading.end == chars.len() && !reading.repaired.contains(&reader::CUT_SHORT))
-        .then_some(reading.value)
+    let reading = reader::read_whole(text, LastNumber::Drop)?;
+    (!reading.repaired.contains(&reader::CUT_SHORT)).then_some(reading.value)
 }
 
 fn scalar(text: &str, wants: &dyn Fn(&str) -> bool) -> Option<Value> {

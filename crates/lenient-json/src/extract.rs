@@ -1,7 +1,5 @@
 //! Searches a text for JSON values.
 
-use std::cell::Cell;
-
 use super::reader::{self, GaveUp, LastNumber, ParsedJson};
 
 /// A value found in a text.
@@ -29,15 +27,13 @@ pub(crate) enum Places {
     EveryObject,
 }
 
-/// The most times that a character is looked at, on average.
-const LOOKS_PER_CHAR: usize = 16;
 /// The search stops after this number of values.
 const MAX_FOUND: usize = 200;
 
 /// Returns all objects and lists in the text, in order.
 pub(crate) fn search(text: &str, places: Places, last_number: LastNumber) -> Search {
     let chars: Vec<char> = text.chars().collect();
-    let fuel = Cell::new(LOOKS_PER_CHAR * chars.len() + 1000);
+    let fuel = reader::fuel(&chars);
     let mut search = Search::default();
     let mut at = 0;
     while let Some(c) = chars.get(at) {

@@ -144,12 +144,7 @@ pub fn extract_any(text: &str) -> Option<Value> {
         Err(_) => {}
     }
     let text = without_thinking(text);
-    let scalar = || {
-        let chars: Vec<char> = text.chars().collect();
-        let fuel = std::cell::Cell::new(16 * chars.len() + 1000);
-        let reading = reader::read(&chars, 0, LastNumber::Keep, &fuel).ok()?;
-        (reading.end == chars.len()).then_some(reading.value)
-    };
+    let scalar = || reader::read_whole(text, LastNumber::Keep).map(|reading| reading.value);
     if text.starts_with(['"', '\'', '“', '(']) {
         return scalar();
     }

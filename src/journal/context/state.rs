@@ -107,7 +107,7 @@ impl State {
             .map(|sent| CallSettled {
                 call: sent.call.clone(),
                 result: CallResult::InDoubt,
-                cost: sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount),
+                cost: sent.reserved_amount(),
                 latency_ms: 0,
                 usage: None,
                 served: None,
@@ -137,10 +137,7 @@ fn ledger_of(cap: Usd, entries: &[Entry]) -> Ledger {
     for entry in entries {
         match &entry.event {
             Event::CallSent(sent) => {
-                ledger.restore(
-                    &sent.call,
-                    sent.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount),
-                );
+                ledger.restore(&sent.call, sent.reserved_amount());
             }
             Event::CallSettled(settled) => ledger.settle(&settled.call, settled.cost),
             _ => {}

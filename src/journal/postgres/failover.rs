@@ -10,7 +10,7 @@ use sqlx::postgres::PgConnection;
 use tokio::time::Instant;
 
 use crate::journal::Error;
-use crate::journal::database::{Columns as _, Connection as _};
+use crate::journal::database::{Columns as _, Connection as _, unexpected};
 use crate::journal::unavailable::IS_READ_ONLY;
 
 /// How long the check of the database may take. Balancers and container runtimes wait little
@@ -51,9 +51,8 @@ impl Failover {
 
     /// Checks that the server can be written to. Logs that another server answers.
     pub async fn check(&self, connection: &mut PgConnection) -> Result<(), Error> {
-        let Some(row) = connection.row(STATE, vec![]).await? else {
-            return Err(Error::Unavailable("an unexpected answer".into()));
-        };
+        let row = connection.row(STATE, vec![]).await?;
+        let row = row.ok_or_else(unexpected)?;
         if row.whole("read_only")? != 0 {
             self.replace_connections();
             return Err(Error::Unavailable(IS_READ_ONLY.into()));

@@ -16,9 +16,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use jiff::Timestamp;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{
-    PgArguments, PgConnectOptions, PgConnection, PgDatabaseError, PgPool, PgPoolOptions, PgRow,
-};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Postgres, SqlStr};
 use tokio::time::{Instant, timeout_at};
@@ -29,7 +27,7 @@ use super::database::{
 };
 use super::reads;
 use super::store::{BackendStore, Error, NewRun, Owner, RunFilter};
-use super::unavailable::{is_outage, is_read_only};
+use super::unavailable::{is_outage, is_read_only, postgres_code};
 use crate::domain::RunId;
 
 /// Connections of one process, besides the two for notifications.
@@ -317,13 +315,9 @@ impl PostgresStore {
 
 /// True if a concurrent transaction caused the error, so that a retry may succeed.
 fn is_conflict(error: &sqlx::Error) -> bool {
-    let code = error
-        .as_database_error()
-        .and_then(|e| e.try_downcast_ref())
-        .map(PgDatabaseError::code);
     // Serialization failure, deadlock, or a unique key that another transaction has inserted
     // meanwhile.
-    matches!(code, Some("40001" | "40P01" | "23505"))
+    matches!(postgres_code(error), Some("40001" | "40P01" | "23505"))
 }
 
 #[async_trait]

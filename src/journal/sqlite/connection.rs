@@ -4,33 +4,19 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use rusqlite::CachedStatement;
-use rusqlite::types::Value;
+use rusqlite::types::{FromSql, Value};
 use sqlx::SqlStr;
 
 use crate::journal::Error;
-use crate::journal::database::{Bound, Columns, Connection, Failure, Statement};
+use crate::journal::database::{Bound, Columns, Connection, Failure, Statement, unexpected};
 
-pub struct WriteConnection(rusqlite::Connection);
+pub struct WriteConnection(pub rusqlite::Connection);
 
 impl WriteConnection {
-    pub fn new(connection: rusqlite::Connection) -> Self {
-        Self(connection)
-    }
-
     /// Executes a statement without parameters.
     pub fn execute(&self, statement: &str) -> rusqlite::Result<()> {
         self.0.prepare_cached(statement)?.raw_execute()?;
         Ok(())
-    }
-
-    /// Returns how many rows all statements so far have changed, also those that were rolled back.
-    pub fn total_changes(&self) -> u64 {
-        self.0.total_changes()
-    }
-
-    /// True if no transaction is open.
-    pub fn is_autocommit(&self) -> bool {
-        self.0.is_autocommit()
     }
 
     pub fn query_now(&self, statement: &str, values: &[Bound]) -> rusqlite::Result<Vec<OwnedRow>> {
@@ -52,12 +38,6 @@ impl WriteConnection {
             });
         }
         Ok(rows)
-    }
-
-    fn change_now(&self, (statement, values): Statement) -> rusqlite::Result<u64> {
-        let mut statement = self.0.prepare_cached(statement)?;
-        bind(&mut statement, &values)?;
-        Ok(statement.raw_execute()?.try_into().unwrap_or(u64::MAX))
     }
 }
 
@@ -92,8 +72,10 @@ impl Connection for WriteConnection {
         Ok(self.query_now(statement.as_str(), &values)?)
     }
 
-    async fn change(&mut self, statement: Statement) -> Result<u64, Failure> {
-        Ok(self.change_now(statement)?)
+    async fn change(&mut self, (statement, values): Statement) -> Result<u64, Failure> {
+        let mut statement = self.0.prepare_cached(statement)?;
+        bind(&mut statement, &values)?;
+        Ok(statement.raw_execute()?.try_into().unwrap_or(u64::MAX))
     }
 }
 
@@ -104,60 +86,29 @@ pub struct OwnedRow {
 }
 
 impl OwnedRow {
-    fn value(&self, column: &str) -> Result<&Value, Error> {
+    /// Returns the value of a column; `None` for null.
+    fn value<T: FromSql>(&self, column: &str) -> Result<Option<T>, Error> {
         let index = self.names.iter().position(|name| name == column);
-        index
-            .and_then(|index| self.values.get(index))
-            .ok_or_else(unexpected)
+        let value = index.and_then(|index| self.values.get(index));
+        let value = value.ok_or_else(unexpected)?;
+        FromSql::column_result(value.into()).map_err(|_| unexpected())
     }
-}
-
-fn unexpected() -> Error {
-    Error::Unavailable("an unexpected answer".into())
 }
 
 impl Columns for OwnedRow {
-    fn text(&self, column: &str) -> Result<String, Error> {
-        self.text_or_null(column)?.ok_or_else(unexpected)
-    }
-
     fn text_or_null(&self, column: &str) -> Result<Option<String>, Error> {
-        match self.value(column)? {
-            Value::Text(text) => Ok(Some(text.clone())),
-            Value::Null => Ok(None),
-            _ => Err(unexpected()),
-        }
-    }
-
-    fn whole(&self, column: &str) -> Result<i64, Error> {
-        self.whole_or_null(column)?.ok_or_else(unexpected)
+        self.value(column)
     }
 
     fn whole_or_null(&self, column: &str) -> Result<Option<i64>, Error> {
-        match self.value(column)? {
-            Value::Integer(whole) => Ok(Some(*whole)),
-            Value::Null => Ok(None),
-            _ => Err(unexpected()),
-        }
-    }
-
-    fn real(&self, column: &str) -> Result<f64, Error> {
-        self.real_or_null(column)?.ok_or_else(unexpected)
+        self.value(column)
     }
 
     fn real_or_null(&self, column: &str) -> Result<Option<f64>, Error> {
-        match self.value(column)? {
-            Value::Real(real) => Ok(Some(*real)),
-            Value::Null => Ok(None),
-            _ => Err(unexpected()),
-        }
+        self.value(column)
     }
 
     fn bytes_or_null(&self, column: &str) -> Result<Option<Vec<u8>>, Error> {
-        match self.value(column)? {
-            Value::Blob(bytes) => Ok(Some(bytes.clone())),
-            Value::Null => Ok(None),
-            _ => Err(unexpected()),
-        }
+        self.value(column)
     }
 }

@@ -46,11 +46,16 @@ pub(super) fn prepare(path: &Path) -> Result<(), Error> {
         .mode(PRIVATE_FILE)
         .open(path);
     for suffix in ["", "-wal", "-shm"] {
-        let mut file = path.as_os_str().to_owned();
-        file.push(suffix);
-        make_private(Path::new(&file), PRIVATE_FILE);
+        make_private(&beside(path, suffix), PRIVATE_FILE);
     }
     Ok(())
+}
+
+/// Returns the path of a file with a suffix at its name.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 /// Returns the folder of a file.
@@ -139,7 +144,7 @@ impl DatabaseFile {
         match &written {
             Ok(_) => *no_room = None,
             Err(error) if error.is_no_room() && !self.is_disk_full() => {
-                *no_room = Some(Instant::now())
+                *no_room = Some(Instant::now());
             }
             Err(_) => {}
         }

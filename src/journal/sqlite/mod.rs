@@ -134,7 +134,7 @@ impl SqliteStore {
             file: DatabaseFile::opened(path)?,
             writer,
             readers,
-            inline_reader: Mutex::new(WriteConnection::new(inline_reader)),
+            inline_reader: Mutex::new(WriteConnection(inline_reader)),
             keeper,
             owners,
         })

@@ -5,7 +5,7 @@ use std::fs::{File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::file::make_private_folder;
+use super::file::{beside, make_private_folder};
 use crate::journal::Error;
 
 /// Name of the lock file under which processes register and change the schema. No owner has this
@@ -27,9 +27,7 @@ pub(super) struct LockFile {
 impl LockFile {
     /// Waits for the lock. This takes milliseconds, or longer during a change of the schema.
     pub fn of(database: &Path) -> Result<Self, Error> {
-        let mut folder = database.as_os_str().to_owned();
-        folder.push(".owners");
-        let folder = PathBuf::from(folder);
+        let folder = beside(database, ".owners");
         let lock = make_private_folder(&folder)
             .and_then(|()| locked(&folder.join(LOCK)))
             .map_err(unregistered)?;
@@ -38,9 +36,7 @@ impl LockFile {
             _lock: lock,
         })
     }
-}
 
-impl LockFile {
     /// True if another process has the database open. No further process can open it while this
     /// lock exists.
     pub fn in_use(&self) -> Result<bool, Error> {

@@ -2,7 +2,6 @@
 //! then renamed, so that exactly the verified bytes are restored. No data of the former database is
 //! deleted.
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use super::file::folder_of;
+use super::file::{beside, folder_of};
 use super::owners::LockFile;
 use super::{SqliteStore, migrator};
 use crate::journal::database::{Connection as _, Database as _, Failure};
@@ -358,12 +357,6 @@ fn keep_owner(database: &Path, copy: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name: OsString = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 fn at(path: &Path) -> impl FnOnce(std::io::Error) -> RestoreError {

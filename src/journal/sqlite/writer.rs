@@ -46,7 +46,7 @@ impl Writer {
         }
         let (queue, jobs) = channel();
         let thread = WriterThread {
-            connection: WriteConnection::new(connection),
+            connection: WriteConnection(connection),
             durability: None,
         };
         let thread = std::thread::Builder::new()
@@ -192,7 +192,7 @@ impl WriterThread {
             Ok(()) => return jobs.into_iter().for_each(|job| job.end(None)),
             Err(error) => error,
         };
-        if !self.connection.is_autocommit() {
+        if !self.connection.0.is_autocommit() {
             // If this fails too, the next transaction cannot begin and says why.
             let _ = self.connection.execute("ROLLBACK");
         }
@@ -226,11 +226,12 @@ impl WriterThread {
     /// Writes all jobs and commits. The error is `None` if it is that of a job.
     fn write(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Option<rusqlite::Error>> {
         for job in jobs {
-            let changes = self.connection.total_changes();
+            // Also counts the changes that were rolled back.
+            let changes = self.connection.0.total_changes();
             let succeeded = job.attempt(&mut self.connection);
             // On some errors, such as a full disk, SQLite has rolled back by itself.
-            let is_undone = self.connection.is_autocommit();
-            let has_changed = self.connection.total_changes() != changes;
+            let is_undone = self.connection.0.is_autocommit();
+            let has_changed = self.connection.0.total_changes() != changes;
             if is_undone || (!succeeded && has_changed) {
                 return Err(None);
             }

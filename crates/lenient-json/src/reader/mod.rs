@@ -80,6 +80,21 @@ pub(crate) fn read(
     }
 }
 
+/// The most times that a character is looked at, on average.
+const LOOKS_PER_CHAR: usize = 16;
+
+/// Returns the work that is allowed for a text.
+pub(crate) fn fuel(chars: &[char]) -> Cell<usize> {
+    Cell::new(LOOKS_PER_CHAR * chars.len() + 1000)
+}
+
+/// Reads a text that is one value from its first character to its last.
+pub(crate) fn read_whole(text: &str, last_number: LastNumber) -> Option<ParsedJson> {
+    let chars: Vec<char> = text.chars().collect();
+    let reading = read(&chars, 0, last_number, &fuel(&chars)).ok()?;
+    (reading.end == chars.len()).then_some(reading)
+}
+
 struct Reader<'a> {
     chars: &'a [char],
     at: usize,

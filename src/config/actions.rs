@@ -145,7 +145,7 @@ impl Check<'_> {
         ProposerPolicy {
             enabled: enabled.or(legacy).unwrap_or(false),
             allow_autoexec: allow.unwrap_or(false),
-            min_confidence: min_confidence.unwrap_or_default(),
+            min_confidence: min_confidence.unwrap_or(0.90),
             provider: provider.filter(|name| name != STUB),
         }
     }

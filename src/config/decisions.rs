@@ -84,7 +84,7 @@ impl Check<'_> {
         let goals = goals.split(';').map(|goal| goal.trim().to_owned());
         Decisions {
             arms,
-            threshold: threshold.unwrap_or_default(),
+            threshold: threshold.unwrap_or(0.7),
             max_candidates: usize::from(policy.max_candidates.unwrap_or(3)),
             goals: goals.filter(|goal| !goal.is_empty()).collect(),
             personality_biases: policy.personality_biases.clone(),

@@ -75,27 +75,18 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
     None
 }
 
-/// Returns the rows that a sentence may take its figures from, as JSON: those that it names by a
-/// text in them, such as a tool or a file, or all rows if it names none.
+/// Returns the rows that a sentence may take its figures from, as JSON: those of which it names the
+/// most texts, such as a tool and a file, or all rows if it names none.
 fn figures_for(sentence: &str, rows: &Value) -> String {
-    let is_named = |row: &&Value| {
-        let mut values = row
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(_, value)| value);
-        values.any(|value| value.as_str().is_some_and(|it| states(sentence, it)))
+    let named = |row: &Value| {
+        let values = row.as_object().into_iter().flatten();
+        let texts = values.filter_map(|(_, value)| value.as_str());
+        texts.filter(|text| states(sentence, text)).count()
     };
-    let named: Vec<&Value> = rows
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(is_named)
-        .collect();
-    match named.is_empty() {
-        true => rows.to_string(),
-        false => named.into_iter().map(Value::to_string).collect(),
-    }
+    let rows = rows.as_array().into_iter().flatten();
+    let most = rows.clone().map(named).max();
+    let chosen = rows.filter(|row| Some(named(row)) == most);
+    chosen.map(Value::to_string).collect()
 }
 
 /// True if a query returned nothing.
@@ -180,6 +171,10 @@ mod tests {
                 { "tool": "file_glob", "count": 8, "successes": 8, "last_success": true },
             ],
             "Q4": [{ "file": "src/lib.rs", "executions": 2, "last_success": false }],
+            "Q7": [
+                { "code": "E0425", "file": "src/lib.rs", "occurrences": 7 },
+                { "code": "E0308", "file": "src/lib.rs", "occurrences": 3 },
+            ],
             "Q8": [],
         });
         let hold = |expected: &str, texts: &str| {
@@ -212,6 +207,10 @@ mod tests {
             (
                 "Q1 shows file_read succeeded 8/8 times.",
                 "Response states '8' with Q1, which did not return it",
+            ),
+            (
+                "Q7 shows E0425 occurred 3 times in src/lib.rs.",
+                "Response states '3' with Q7, which did not return it",
             ),
             (
                 "No evidence found for Q4 and Q8.",

@@ -234,9 +234,10 @@ fn truth(holds: bool) -> Option<f64> {
     Some(f64::from(u8::from(holds)))
 }
 
-/// The first two take any number of values, but not none, and the others one.
+/// A function with the name that opens its arguments.
 type Function = Named<fn(&[f64]) -> f64>;
 
+/// `min` and `max` take one value or more, the others exactly one.
 const FUNCTIONS: [Function; 6] = [
     Named("min(", |all| {
         all.iter().copied().fold(f64::INFINITY, f64::min)

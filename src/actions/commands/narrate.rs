@@ -57,12 +57,15 @@ fn not_done(text: &str, checks: &[NamedCheck], facts: &Inputs) -> Vec<String> {
             "One check is rolled, {first}; not rolled: {others}."
         ));
     }
-    let how = |command, how: String| match facts.allowed.contains(&command) {
-        true => how,
-        false => ".".to_owned(),
+    let if_allowed = |command, how: String| {
+        if facts.allowed.contains(&command) {
+            how
+        } else {
+            ".".to_owned()
+        }
     };
     if let Some((command, written)) = command_inside(text) {
-        let how = how(command, format!("; send it alone: {}", sanitize(written)));
+        let how = if_allowed(command, format!("; send it alone: {}", sanitize(written)));
         notes.push(format!("A command in a narrated action is not run{how}"));
         return notes;
     }
@@ -71,7 +74,7 @@ fn not_done(text: &str, checks: &[NamedCheck], facts: &Inputs) -> Vec<String> {
     let dice: Vec<String> = dice.map(|it| format!("/roll {}", it.notation())).collect();
     if !dice.is_empty() {
         let dice = format!(": {}", sanitize(&dice.join("; ")));
-        let how = how(CommandName::Roll, dice);
+        let how = if_allowed(CommandName::Roll, dice);
         notes.push(format!("Dice in a narrated action are not rolled{how}"));
     }
     notes

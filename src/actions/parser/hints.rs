@@ -137,15 +137,14 @@ fn form(text: &str, allowed: &Allowed) -> Option<String> {
     };
     let about = ["hint.memory", "hint.create", "hint.sheet"];
     let others = ["hint.attack", "hint.dice"];
-    let has = |command: CommandName| allowed.contains(&command).then_some(());
+    let is_allowed = |command: CommandName| allowed.contains(&command);
     let store = || {
-        has(CommandName::MemoryAdd)?;
-        let content = sanitize(&capture("hint.store", text)?);
-        Some(format!("To store it: /memory add {content}"))
+        let content = capture("hint.store", text).filter(|_| is_allowed(CommandName::MemoryAdd))?;
+        Some(format!("To store it: /memory add {}", sanitize(&content)))
     };
     let check = || {
-        has(CommandName::Check)?;
-        Some(format!("To make a check: {}", checks::mentioned(text)?))
+        let check = checks::mentioned(text).filter(|_| is_allowed(CommandName::Check))?;
+        Some(format!("To make a check: {check}"))
     };
     store()
         .or_else(|| about.into_iter().find_map(listed))

@@ -151,3 +151,32 @@ fn form(text: &str, allowed: &Allowed) -> Option<String> {
         .or_else(check)
         .or_else(|| others.into_iter().find_map(listed))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_the_tables_names_a_command_or_a_word() {
+        let fields = |table: &'static str| -> Vec<Vec<&'static str>> {
+            let rows = table.lines().filter(|row| !row.starts_with('#'));
+            rows.map(|row| row.split('\t').collect()).collect()
+        };
+        let is_command = |name: &str| name.parse::<CommandName>().is_ok();
+        let spellings = fields(include_str!("../commands/spellings.tsv"));
+        assert_eq!(
+            spellings.len(),
+            crate::actions::commands::spellings().count()
+        );
+        for row in fields(include_str!("hints.tsv")) {
+            assert!(row.len() == 3 && is_command(row[1]), "{row:?}");
+            assert!(row[0].starts_with("hint."), "{row:?}");
+        }
+        for row in fields(include_str!("words.tsv")) {
+            assert!(
+                row.len() == 3 && ["argument", "part"].contains(&row[0]),
+                "{row:?}"
+            );
+        }
+    }
+}

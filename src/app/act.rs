@@ -8,14 +8,14 @@ use jiff::{SignedDuration, Timestamp};
 use metrics::counter;
 use tokio::time::Instant;
 
-use super::action::{Acted, Asked, Understood, disabled, not_allowed, observe, owner, permitted};
+use super::action::{Acted, Asked, disabled, not_allowed, observe, owner, permitted};
 use super::offer::OfferReason;
 use super::rate::Rate;
 use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, admission, count, spending};
 use crate::actions::ProposalCache;
 use crate::actions::commands::{Action, Inputs, Requirements, execute};
 use crate::actions::parser::{self, ParsedMessage};
-use crate::actions::reply::{self, Reply};
+use crate::actions::reply::{self, Reply, Why};
 use crate::config::ActionsPolicy;
 use crate::domain::{ActionGate, ActionMode, Question, RunId, Source, Usd, User, fingerprint};
 use crate::journal::{
@@ -69,9 +69,7 @@ impl App {
         ids: RequestIds,
     ) -> Result<Acted, Rejected> {
         let arrived = Instant::now();
-        let acted = self
-            .take_action_on(action.into_question(), ids, arrived)
-            .await;
+        let acted = self.take_action_on(action.0, ids, arrived).await;
         observe(&acted, arrived);
         acted.map_err(count)
     }
@@ -124,13 +122,7 @@ impl App {
             ParsedMessage::Clear(action) if action.name().is_deletion() => {
                 self.offer(asked, &action, OfferReason::Deletion).await
             }
-            ParsedMessage::Clear(action) => {
-                let understood = Understood {
-                    action: &action,
-                    proposed: None,
-                };
-                self.perform(asked, understood).await
-            }
+            ParsedMessage::Clear(action) => self.perform(asked, &action, None).await,
             ParsedMessage::FirstPerson(action) => {
                 self.offer(asked, &action, OfferReason::FirstPerson).await
             }
@@ -158,13 +150,13 @@ impl App {
     }
 
     /// Executes an understood command if the rules allow it, and writes all its events in one
-    /// transaction.
+    /// transaction. `proposed` is the reason of the proposal, if it was proposed.
     pub(super) async fn perform(
         self: &Arc<Self>,
         mut asked: Asked,
-        understood: Understood<'_>,
+        action: &Action,
+        proposed: Option<Why<'_>>,
     ) -> Result<Acted, Rejected> {
-        let Understood { action, proposed } = understood;
         let mode = proposed.map_or(ActionMode::Deterministic, |why| why.mode);
         let mut events = vec![Event::Parsed(Parsed {
             command: action.name(),
@@ -183,7 +175,7 @@ impl App {
             return self.decline(asked, events, &reply, seed).await;
         }
         for _ in 0..MAX_ATTEMPTS {
-            let attempt = self.attempt(&asked, &understood, events.clone(), seed);
+            let attempt = self.attempt(&asked, (action, proposed), events.clone(), seed);
             if let Some(acted) = attempt.await? {
                 counter!("conclave_act_accepted_total", "command" => action.name().into_str(), "mode" => mode.into_str())
                     .increment(1);
@@ -200,7 +192,7 @@ impl App {
     async fn attempt(
         self: &Arc<Self>,
         asked: &Asked,
-        Understood { action, proposed }: &Understood<'_>,
+        (action, proposed): (&Action, Option<Why<'_>>),
         mut events: Vec<Event>,
         seed: u64,
     ) -> Result<Option<Acted>, Rejected> {
@@ -219,7 +211,7 @@ impl App {
         };
         let narrator = self.narrate(action, asked, &mut done).await;
         let result = done.result;
-        let reply = match *proposed {
+        let reply = match proposed {
             None => Reply::done(action, result.clone()),
             Some(why) => {
                 Reply::proposed_and_done(action, why, asked.question.source, result.clone())

@@ -1,7 +1,5 @@
 //! What the handlers of actions share: the action while it is handled, and its rules.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use metrics::{counter, histogram};
 use serde_json::Value;
@@ -9,9 +7,9 @@ use tokio::time::Instant;
 
 use super::Rejected;
 use crate::actions::commands::Action;
-use crate::actions::reply::{Reply, Why};
+use crate::actions::reply::Reply;
 use crate::actions::{gates, unread};
-use crate::config::{ActionRules, ActionsPolicy, Policy};
+use crate::config::{ActionRules, ActionsPolicy};
 use crate::domain::{ActionGate, CommandName, Context, Question, RunId, Source, User};
 use crate::journal::{ActionIntake, Event, GateChecked, Owner, Proposed};
 
@@ -58,12 +56,11 @@ pub(super) struct Asked {
     pub intake: ActionIntake,
 }
 
-/// A command, and how it was understood.
-#[derive(Clone, Copy)]
-pub(super) struct Understood<'a> {
-    pub action: &'a Action,
-    /// The reason of the proposal, if it was proposed.
-    pub proposed: Option<Why<'a>>,
+impl Asked {
+    /// Returns the reply for a text that is no command.
+    pub fn unknown(&self) -> Reply {
+        Reply::unknown(&self.question.message, &self.rules.commands)
+    }
 }
 
 pub(super) fn owner(question: &Question) -> Owner {
@@ -115,22 +112,6 @@ pub(super) fn disabled() -> Acted {
     }
 }
 
-/// Returns the command name and the arguments of one choice of an offer. Choices are numbered from
-/// 1.
-pub(super) fn reading(offer: &Value, choice: usize) -> Option<(String, Value)> {
-    let of = |value: &Value| {
-        Some((
-            value.get("action")?.as_str()?.to_owned(),
-            value.get("args")?.clone(),
-        ))
-    };
-    match offer.get("choices").and_then(Value::as_array) {
-        Some(choices) => of(choices.get(choice.checked_sub(1)?)?),
-        None if choice == 1 => of(offer.get("proposed_action")?),
-        None => None,
-    }
-}
-
 /// Counts the gate of an event if the gate was not passed.
 pub(super) fn rejected_by(event: &Event) {
     if let Event::GateChecked(GateChecked {
@@ -147,38 +128,27 @@ pub(super) fn rejected_by(event: &Event) {
 }
 
 pub(super) fn observe(acted: &Result<Acted, Rejected>, arrived: Instant) {
-    let mode = |response: &Value| match response.get("mode").and_then(Value::as_str) {
-        Some("deterministic") => "deterministic",
-        Some(_) => "llm_proposal",
-        None => "none",
-    };
-    let (outcome, mode) = match acted {
-        Ok(acted) => {
-            let executed = acted.response.get("executed").and_then(Value::as_bool);
-            let outcome = match executed {
-                Some(true) => "executed",
-                Some(false) => "offered",
-                None if acted.response.get("would").is_some() => "shadow",
-                None => "declined",
-            };
-            (outcome, mode(&acted.response))
+    let (mut outcome, mut mode) = ("refused", "none");
+    if let Ok(Acted { run, response }) = acted {
+        outcome = match response.get("executed").and_then(Value::as_bool) {
+            Some(true) => "executed",
+            Some(false) => "offered",
+            None if response.get("would").is_some() => "shadow",
+            None => "declined",
+        };
+        mode = match response.get("mode").and_then(Value::as_str) {
+            Some("deterministic") => "deterministic",
+            Some(_) => "llm_proposal",
+            None => "none",
+        };
+        if let Some(run) = run {
+            let command = response.pointer("/intent/action").and_then(Value::as_str);
+            let command = command.unwrap_or("none");
+            let took_ms = u64::try_from(arrived.elapsed().as_millis()).unwrap_or(u64::MAX);
+            tracing::info_span!("run", requestId = %run).in_scope(|| {
+                tracing::info!(command, mode, outcome, took_ms, "an action");
+            });
         }
-        Err(_) => ("refused", "none"),
-    };
-    if let Ok(Acted {
-        run: Some(run),
-        response,
-    }) = acted
-    {
-        let command = response
-            .pointer("/intent/action")
-            .and_then(Value::as_str)
-            .unwrap_or("none");
-        let took_ms = arrived.elapsed().as_millis();
-        let took_ms = u64::try_from(took_ms).unwrap_or(u64::MAX);
-        tracing::info_span!("run", requestId = %run).in_scope(|| {
-            tracing::info!(command, mode, outcome, took_ms, "an action");
-        });
     }
     counter!("conclave_act_requests_total", "outcome" => outcome, "mode" => mode).increment(1);
     histogram!("conclave_act_seconds", "mode" => mode).record(arrived.elapsed().as_secs_f64());
@@ -221,11 +191,4 @@ pub(super) fn others(
     }
     others.truncate(2);
     (others, dropped)
-}
-
-/// Returns the duration of the lease of an action during its model call.
-pub(super) fn lease(policy: &Policy) -> Duration {
-    policy
-        .lease
-        .max(policy.actions.timeout + Duration::from_secs(10))
 }

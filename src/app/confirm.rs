@@ -1,8 +1,6 @@
 //! Confirmations of proposed actions.
 
-use super::action::{
-    Acted, Asked, CONFIRMED, Confirmation, Understood, confirmed_by, disabled, observe, reading,
-};
+use super::action::{Acted, Asked, CONFIRMED, Confirmation, confirmed_by, disabled, observe};
 use super::request::check_names;
 use super::{App, FieldProblem, Rejected, count};
 use crate::actions::commands::Action;
@@ -84,11 +82,8 @@ impl App {
                 confirms: Some(proposal),
             },
         };
-        let understood = Understood {
-            action: &action,
-            proposed: Some(why(&entries, offer)),
-        };
-        self.perform(asked, understood).await
+        let proposed = Some(why(&entries, offer));
+        self.perform(asked, &action, proposed).await
     }
 
     /// Records that a command was not executed. A declined confirmation leaves the proposal as it
@@ -167,16 +162,21 @@ fn open_offer<'a>(transcript: &Transcript<'a>, at: Timestamp) -> Result<&'a Valu
     Ok(response)
 }
 
-/// Returns the command of one choice of an offer.
+/// Returns the command of one choice of an offer. Choices are numbered from 1.
 fn chosen(offer: &Value, choice: usize) -> Result<Action, Rejected> {
-    let Some((action, args)) = reading(offer, choice) else {
+    let chosen = match offer.get("choices").and_then(Value::as_array) {
+        Some(choices) => choice.checked_sub(1).and_then(|at| choices.get(at)),
+        None => offer.get("proposed_action").filter(|_| choice == 1),
+    };
+    let named = chosen.and_then(|it| Some((it.get("action")?.as_str()?, it.get("args")?)));
+    let Some((action, args)) = named else {
         return Err(Rejected::Invalid(vec![FieldProblem {
             pointer: "/choice".into(),
             detail: "the proposal has no such choice".into(),
         }]));
     };
     let name = action.parse::<CommandName>().ok();
-    name.and_then(|name| Action::read(name, args).ok())
+    name.and_then(|name| Action::read(name, args.clone()).ok())
         .ok_or(Rejected::NoSuchProposal)
 }
 
@@ -186,17 +186,11 @@ fn why<'a>(entries: &'a [Entry], offer: &Value) -> Why<'a> {
         Event::Proposed(proposed) => Some(proposed),
         _ => None,
     });
+    let mode = offer.get("mode");
+    let mode = mode.and_then(|mode| ActionMode::deserialize(mode).ok());
     Why {
-        mode: proposed_by(offer),
+        mode: mode.unwrap_or(ActionMode::LlmProposal),
         confidence: proposed.map_or(0.0, |proposed| proposed.confidence),
         reason: proposed.map_or("", |proposed| &proposed.reason),
     }
-}
-
-/// Returns whether a rule or a model made an offer.
-fn proposed_by(offer: &Value) -> ActionMode {
-    offer
-        .get("mode")
-        .and_then(|mode| ActionMode::deserialize(mode).ok())
-        .unwrap_or(ActionMode::LlmProposal)
 }

@@ -8,7 +8,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::{App, runner};
 use crate::domain::RunId;
-use crate::journal::{self, Entry, Event, Finished, Transcript};
+use crate::journal::{self, Entry, Event, Finished, RunRow, Transcript};
 
 /// What the journal says about the end of a run.
 enum Read {
@@ -112,16 +112,10 @@ impl App {
                         return;
                     }
                 }
-                match store.run(run).await {
+                let is_read = |row: RunRow| row.state.is_terminal() && after >= row.head_seq;
+                if (store.run(run).await).is_ok_and(|row| row.is_none_or(is_read)) {
                     // No entry can follow: the caller has already read the last one.
-                    Ok(row)
-                        if row
-                            .as_ref()
-                            .is_none_or(|row| row.state.is_terminal() && after >= row.head_seq) =>
-                    {
-                        return;
-                    }
-                    Ok(_) | Err(_) => {}
+                    return;
                 }
                 tokio::select! {
                     () = sender.closed() => return,

@@ -97,8 +97,9 @@ pub enum StartError {
     Workspace { path: String, error: std::io::Error },
 }
 
-/// Why a submission was rejected.
-#[derive(Debug, thiserror::Error)]
+/// Why a submission was rejected. Its name as a string is its label in counters.
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Rejected {
     #[error("the request breaks {}", counted(.0.len(), "rule", "rules"))]
     Invalid(Vec<FieldProblem>),
@@ -107,8 +108,10 @@ pub enum Rejected {
     #[error("too many runs are in flight")]
     Busy,
     #[error("{0}")]
+    #[strum(serialize = "spending_limit")]
     Spent(Box<Spent>),
     #[error("this user asks too often")]
+    #[strum(serialize = "rate_limit")]
     TooOften { retry_after: std::time::Duration },
     #[error("the service is shutting down")]
     Draining,
@@ -128,27 +131,6 @@ pub enum Rejected {
     Defect(String),
     #[error(transparent)]
     Journal(#[from] journal::Error),
-}
-
-impl Rejected {
-    /// Returns the label of this rejection in counters.
-    fn reason(&self) -> &'static str {
-        match self {
-            Rejected::Invalid(_) => "invalid",
-            Rejected::KeyReused { .. } => "key_reused",
-            Rejected::Spent(_) => "spending_limit",
-            Rejected::TooOften { .. } => "rate_limit",
-            Rejected::Busy => "busy",
-            Rejected::Draining => "draining",
-            Rejected::NoSuchProposal => "no_such_proposal",
-            Rejected::ProposalGone(_) => "proposal_gone",
-            Rejected::ToolsOff => "tools_off",
-            Rejected::NoSuchPlan => "no_such_plan",
-            Rejected::PlanClosed(_) => "plan_closed",
-            Rejected::Defect(_) => "defect",
-            Rejected::Journal(_) => "journal",
-        }
-    }
 }
 
 /// A question that was accepted.
@@ -262,7 +244,7 @@ impl App {
         ids: RequestIds,
         told: Told,
     ) -> Result<Submitted, Rejected> {
-        let submitted = self.take_on(chat.into_question(), ids, (None, told)).await;
+        let submitted = self.take_on(chat.0, ids, (None, told)).await;
         submitted.map_err(count)
     }
 
@@ -286,11 +268,7 @@ impl App {
         }
         let is_anew = admission::forced_new(&question.message).is_some();
         let (question, continues) = self.continued(question, now).await?;
-        let slot = if self.runner.is_draining() {
-            None
-        } else {
-            self.runner.slot()
-        };
+        let slot = self.runner.slot().filter(|_| !self.runner.is_draining());
         let id = RunId::from_uuid(self.clock.new_id());
         let cap = self.config.policy.cap(question.mode);
         let accepted = Accepted {
@@ -301,7 +279,12 @@ impl App {
             ..self.accepted(question, cap, self.clock.new_seed())
         };
         let Some(slot) = slot else {
-            return self.without_slot(key.as_deref(), &body_hash).await;
+            // A repeated request costs nothing, so it is answered all the same.
+            return match self.known(key.as_deref(), &body_hash).await? {
+                Some(known) => Ok(known),
+                None if self.runner.is_draining() => Err(Rejected::Draining),
+                None => Err(Rejected::Busy),
+            };
         };
         // A repeated question waits here for the first one and then joins its run. So the user rate
         // limit does not refuse it.
@@ -444,20 +427,6 @@ impl App {
         }
     }
 
-    /// Answers a request for which there is no slot. A repeated request costs nothing, so it is
-    /// answered all the same.
-    async fn without_slot(
-        &self,
-        key: Option<&str>,
-        body_hash: &str,
-    ) -> Result<Submitted, Rejected> {
-        match self.known(key, body_hash).await? {
-            Some(known) => Ok(known),
-            None if self.runner.is_draining() => Err(Rejected::Draining),
-            None => Err(Rejected::Busy),
-        }
-    }
-
     /// Runs a CPU-heavy part of a request off the async workers.
     pub async fn compute<T>(&self, piece: impl FnOnce() -> T + Send) -> T {
         self.compute.run(piece).await
@@ -587,6 +556,6 @@ impl App {
 
 /// Counts a refusal.
 fn count(rejected: Rejected) -> Rejected {
-    counter!("conclave_refused_total", "reason" => rejected.reason()).increment(1);
+    counter!("conclave_refused_total", "reason" => rejected.into_str()).increment(1);
     rejected
 }

@@ -50,10 +50,7 @@ impl App {
             correlation_id: asked.correlation_id.clone(),
         };
         let submitted = match chat {
-            Ok(chat) => {
-                Box::pin(self.take_on(chat.into_question(), ids, (Some(asked.id), Told::AtOnce)))
-                    .await
-            }
+            Ok(chat) => Box::pin(self.take_on(chat.0, ids, (Some(asked.id), Told::AtOnce))).await,
             Err(rejected) => Err(rejected),
         };
         let (run, why) = match submitted {

@@ -127,7 +127,7 @@ impl App {
             no_index,
         };
         let evidence = self.store.tool_evidence(&focus).await?;
-        Ok((parsed.into_question(), focus, evidence))
+        Ok((parsed.0, focus, evidence))
     }
 
     /// True if a stored plan still stands. One that failed or was halted is made anew, and so is one

@@ -59,6 +59,19 @@ impl ProblemList {
         }
         self.listed
     }
+
+    /// Checks that there are no problems.
+    ///
+    /// # Errors
+    /// As [`ProblemList::finish`] returns them.
+    pub fn none(self) -> Result<(), Vec<FieldProblem>> {
+        let problems = self.finish();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems)
+        }
+    }
 }
 
 fn cut(text: String) -> String {

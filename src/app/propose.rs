@@ -2,6 +2,7 @@
 //! confirmation.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use metrics::counter;
 use tokio::sync::oneshot;
@@ -40,12 +41,12 @@ impl App {
         let proposer = &policy.actions.proposer;
         let too_long = asked.question.message.chars().count() > MAX_PROPOSED_CHARS;
         if !proposer.enabled || too_long || asked.rules.proposable().is_empty() {
-            let reply = Reply::unknown(&asked.question.message, &asked.rules.commands);
+            let reply = asked.unknown();
             return self.finish(asked, vec![], &reply).await;
         }
         if proposer.provider.is_none() {
             let events = vec![Event::Proposed(Box::new(declined_by_stub()))];
-            let reply = Reply::unknown(&asked.question.message, &asked.rules.commands);
+            let reply = asked.unknown();
             return self.finish(asked, events, &reply).await;
         }
         if self.runner.is_draining() {
@@ -56,7 +57,10 @@ impl App {
         let limits = spending::limits(policy, &asked.question, asked.at);
         let held = AfterAction::Hold {
             owner: self.runner.owner().to_owned(),
-            lease: action::lease(policy),
+            // It lasts as long as the model call may.
+            lease: policy
+                .lease
+                .max(policy.actions.timeout + Duration::from_secs(10)),
             told: Told::WithReply,
         };
         let seed = self.clock.new_seed();
@@ -129,11 +133,11 @@ impl App {
             Interpretation::Unreadable(why) => {
                 tracing::warn!("the proposal cannot be read");
                 record_verdict(run, gates::unreadable(why)).await?;
-                Reply::unknown(&asked.question.message, &asked.rules.commands)
+                asked.unknown()
             }
             Interpretation::Nothing(cause) => {
                 tracing::warn!(cause, "there is no proposal");
-                Reply::unknown(&asked.question.message, &asked.rules.commands)
+                asked.unknown()
             }
             Interpretation::Unavailable(cause) => {
                 tracing::warn!(cause, "the proposer's provider fails");
@@ -214,10 +218,7 @@ impl App {
         run.record(Event::Proposed(Box::new(proposed.clone())))
             .await?;
         if !ok {
-            return Ok(Reply::unknown(
-                &asked.question.message,
-                &asked.rules.commands,
-            ));
+            return Ok(asked.unknown());
         }
         let Checked {
             verdicts,
@@ -271,10 +272,7 @@ impl App {
             action::others(proposed, rules, policy, first)
         });
         let action = match action {
-            None => Err(Reply::unknown(
-                &asked.question.message,
-                &asked.rules.commands,
-            )),
+            None => Err(asked.unknown()),
             // In shadow mode a proposal that passes is recorded but not executed.
             Some(action) => {
                 match action::permitted(&action, asked, if execute { "execute" } else { "offer" }) {
@@ -312,12 +310,7 @@ impl App {
         let facts = match self.facts(action, asked).await {
             Ok(facts) => facts,
             Err(Rejected::Journal(error)) => return Err(error.into()),
-            Err(_) => {
-                return Ok(Reply::unknown(
-                    &asked.question.message,
-                    &asked.rules.commands,
-                ));
-            }
+            Err(_) => return Ok(asked.unknown()),
         };
         let done = match execute(action, &facts, run.accepted().seed) {
             Ok(done) => done,

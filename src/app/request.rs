@@ -71,11 +71,11 @@ const MESSAGE: &str = r"^[^\u0000]*[^\s\u0000][^\u0000]*$";
 
 /// A chat that keeps the rules, without the configured secrets.
 #[derive(Debug, Clone)]
-pub struct ChatRequest(Question);
+pub struct ChatRequest(pub(super) Question);
 
 /// An action that keeps the rules, without the configured secrets.
 #[derive(Debug, Clone)]
-pub struct ActionRequest(Question);
+pub struct ActionRequest(pub(super) Question);
 
 impl ChatRequest {
     /// Trims the message and checks the rules.
@@ -109,10 +109,6 @@ impl ChatRequest {
     pub fn question(&self) -> &Question {
         &self.0
     }
-
-    pub(super) fn into_question(self) -> Question {
-        self.0
-    }
 }
 
 impl ActionRequest {
@@ -136,10 +132,6 @@ impl ActionRequest {
             salience: Salience::default(),
         };
         Ok(Self(checked(question, limits, secrets)?))
-    }
-
-    pub(super) fn into_question(self) -> Question {
-        self.0
     }
 }
 
@@ -178,10 +170,7 @@ fn checked(
             problems.add(|| format!("/salience/{name}"), detail);
         }
     }
-    let problems = problems.finish();
-    if !problems.is_empty() {
-        return Err(problems);
-    }
+    problems.none()?;
     redact(&mut question, secrets);
     Ok(question)
 }
@@ -193,12 +182,7 @@ fn checked(
 pub(super) fn check_names(user: &User, context: &Context) -> Result<(), Vec<FieldProblem>> {
     let mut problems = ProblemList::default();
     name_problems(user, context, &mut problems);
-    let problems = problems.finish();
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(problems)
-    }
+    problems.none()
 }
 
 /// Checks what the evidence of a plan is gathered for.
@@ -219,12 +203,7 @@ pub(super) fn check_focus(focus: &EvidenceFocus) -> Result<(), Vec<FieldProblem>
         };
         problems.add(|| pointer.to_owned(), || detail);
     }
-    let problems = problems.finish();
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(problems)
-    }
+    problems.none()
 }
 
 fn message_problems(message: &str, limits: &Limits, problems: &mut ProblemList) {

@@ -180,24 +180,22 @@ impl Runner {
                     start,
                     accepted: None,
                 };
-                return self.execute(begun).await;
+                self.execute(begun).await
             }
-            Ok(None) => {}
+            Ok(None) => false,
             Err(error) => {
                 if !self.0.database_lost.load(Ordering::Relaxed) {
                     tracing::error!(%error, "the run cannot be claimed yet");
                 }
+                false
             }
         }
-        false
     }
 
     /// True if the run has ended, in any process.
     async fn has_ended(&self, run: RunId) -> bool {
-        match self.0.store.run(run).await {
-            Ok(row) => row.is_none_or(|row| row.state.is_terminal()),
-            Err(_) => false,
-        }
+        let row = self.0.store.run(run).await;
+        row.is_ok_and(|row| row.is_none_or(|row| row.state.is_terminal()))
     }
 
     async fn claim(&self, which: Claim) -> Result<Option<Lease>, journal::Error> {

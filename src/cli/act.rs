@@ -68,11 +68,11 @@ pub(super) fn listed() -> String {
 
 pub(super) async fn run(env: &Env, arguments: ActArguments) -> Done {
     if arguments.catalog {
-        print_json(&catalog::for_programs());
+        say_json(&format!("{:#}", catalog::for_programs()));
         return Ok(());
     }
     if arguments.discord_commands {
-        print_json(&catalog::for_discord());
+        say_json(&format!("{:#}", catalog::for_discord()));
         return Ok(());
     }
     let input = input(env, &arguments).map_err(failing(Exit::Usage))?;
@@ -201,7 +201,7 @@ fn narration(response: &Value) -> Option<RunId> {
 /// own.
 fn told(response: &Value, arguments: &ActArguments) -> Done {
     if arguments.json {
-        print_json(response);
+        say_json(&format!("{response:#}"));
     } else if response.get("error").is_some() {
         tell!("conclave: {}", without_controls(&reply::shown(response)));
     } else {
@@ -240,9 +240,4 @@ fn narrated(told: Result<String, String>, as_json: bool) {
             without_controls(&why)
         ),
     }
-}
-
-fn print_json(value: &Value) {
-    let text = serde_json::to_string_pretty(value).unwrap_or_default();
-    say_json(&text);
 }

@@ -4,21 +4,12 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-
 use super::exit::{Done, Exit, fail};
 use super::local::{database, open};
 use super::terminal::say;
 use crate::config::{Database, Env};
 
-#[derive(Debug, Args)]
-pub(super) struct BackupArguments {
-    /// The new file. It is readable by you only, and never overwrites another.
-    file: PathBuf,
-}
-
-pub(super) async fn run(env: &Env, arguments: BackupArguments) -> Done {
-    let file = arguments.file;
+pub(super) async fn run(env: &Env, file: PathBuf) -> Done {
     let database = sqlite_file(env)?;
     // Without this check a wrong DATABASE_URL would give a new, empty database and an empty backup
     // of it.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,13 +19,6 @@ use crate::committee;
 use crate::config::{self, Env, OutputForm, RoleModel};
 use crate::domain::{counted, is_same_model};
 use crate::llm::{Author, CallStop, ChatRequest, Message, Part, Schema};
-
-#[derive(Debug, Args)]
-pub(super) struct DoctorArguments {
-    /// Only look at the configuration and the database; call no model.
-    #[arg(long)]
-    pub offline: bool,
-}
 
 /// What a model is asked to write.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

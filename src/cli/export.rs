@@ -35,19 +35,11 @@ pub(super) struct ExportArguments {
 
 /// Reads a time, or a day as its midnight in UTC.
 fn moment(given: &str) -> Result<Timestamp, String> {
+    // With a time but without its offset, the moment is not known.
+    let has_time = given.len() > "2026-11-01".len();
     let midnight = || {
-        // With a time but without its offset, the moment is not known.
-        if given.len() > "2026-11-01".len() {
-            return None;
-        }
-        Some(
-            given
-                .parse::<Date>()
-                .ok()?
-                .to_zoned(TimeZone::UTC)
-                .ok()?
-                .timestamp(),
-        )
+        let day = given.parse::<Date>().ok().filter(|_| !has_time)?;
+        Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
     };
     let moment = given.parse().ok().or_else(midnight);
     moment

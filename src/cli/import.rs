@@ -4,8 +4,6 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
-use clap::Args;
-
 use super::exit::{Done, Exit, fail, failing};
 use super::local::open;
 use super::printable::without_controls;
@@ -13,14 +11,7 @@ use crate::config::Env;
 use crate::domain::counted;
 use crate::journal::{AdminStore, Archive, Error, Restored};
 
-#[derive(Debug, Args)]
-pub(super) struct ImportArguments {
-    /// The file, or - for standard input.
-    file: PathBuf,
-}
-
-pub(super) async fn run(env: &Env, arguments: ImportArguments) -> Done {
-    let path = arguments.file;
+pub(super) async fn run(env: &Env, path: PathBuf) -> Done {
     let input: Box<dyn BufRead> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {

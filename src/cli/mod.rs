@@ -45,6 +45,7 @@ mod terminal;
 mod token;
 mod verify;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -95,9 +96,14 @@ enum Command {
     /// Show a run again: its reply and its audit, from the journal.
     Show(show::ShowArguments),
     /// Prove that nothing in a run's journal was altered.
-    Verify(verify::VerifyArguments),
+    Verify(recorded::RunArgument),
     /// Score recorded outputs with the engine that runs use; JSON Lines in and out, calls no model.
-    Score(score::ScoreArguments),
+    Score {
+        /// JSON Lines: {"id", "message", "outputs": [...]} or {"id", "message", "rounds": [[...],
+        /// ...]}; an output is an agent's report or {"agent", "text"}, with "model" if its model is
+        /// known. "-" reads standard input.
+        file: PathBuf,
+    },
     /// Score a run again from its journal under the current config; calls no model.
     Replay(replay::ReplayArguments),
     /// Say what you think of a reply: it goes into the run's journal.
@@ -109,11 +115,17 @@ enum Command {
     /// Write finished runs with their journals as JSON Lines, one run a line.
     Export(export::ExportArguments),
     /// Import the runs of an export; every hash chain is verified first.
-    Import(import::ImportArguments),
+    Import {
+        /// The file, or - for standard input.
+        file: PathBuf,
+    },
     /// Remove old runs for good.
     Prune(prune::PruneArguments),
     /// Copy the database to a new file while the service runs (SQLite).
-    Backup(backup::BackupArguments),
+    Backup {
+        /// The new file. It is readable by you only, and never overwrites another.
+        file: PathBuf,
+    },
     /// Put a backup back in place of the database, while no service runs (SQLite).
     Restore(restore::RestoreArguments),
     /// Make, list and revoke the bearer tokens of the service.
@@ -131,7 +143,11 @@ enum Command {
     },
     /// Probe every role's model the way a run would use it. Costs a cent or two at most with the
     /// shipped models.
-    Doctor(doctor::DoctorArguments),
+    Doctor {
+        /// Only look at the configuration and the database; call no model.
+        #[arg(long)]
+        offline: bool,
+    },
     /// Ask a running service whether it is up (for container health checks).
     Health(health::HealthArguments),
     /// Print a completion script for a shell.
@@ -193,19 +209,19 @@ async fn run() -> Exit {
         Command::Runs(arguments) => runs::run(&env, arguments).await,
         Command::Show(arguments) => show::run(&env, arguments).await,
         Command::Verify(arguments) => verify::run(&env, arguments).await,
-        Command::Score(arguments) => score::run(&env, &arguments),
+        Command::Score { file } => score::run(&env, &file),
         Command::Replay(arguments) => replay::run(&env, arguments).await,
         Command::Feedback(arguments) => feedback::run(&env, arguments).await,
         Command::Report(arguments) => report::run(&env, arguments).await,
         Command::Export(arguments) => export::run(&env, arguments).await,
-        Command::Import(arguments) => import::run(&env, arguments).await,
+        Command::Import { file } => import::run(&env, file).await,
         Command::Prune(arguments) => prune::run(&env, arguments).await,
-        Command::Backup(arguments) => backup::run(&env, arguments).await,
+        Command::Backup { file } => backup::run(&env, file).await,
         Command::Restore(arguments) => restore::run(&env, arguments).await,
         Command::Token { command } => token::run(&env, command).await,
         Command::Config { command } => config::run(&env, &command),
         Command::Init(init) => init::run(&env, &init, arguments.config.is_some()).await,
-        Command::Doctor(arguments) => doctor::run(&env, arguments.offline).await,
+        Command::Doctor { offline } => doctor::run(&env, offline).await,
         Command::Health(arguments) => health::run(&env, arguments).await,
         Command::Completions { shell } => {
             let mut script = vec![];

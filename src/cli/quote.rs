@@ -1,6 +1,7 @@
 //! `conclave quote`: prints the price of a question before it is asked.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
 use super::exit::{Done, Exit, fail, failing};
@@ -8,7 +9,6 @@ use super::local::refused;
 use super::terminal::{say, text_of};
 use crate::app::{App, ChatInput};
 use crate::clock::Clock;
-use crate::committee::Quote;
 use crate::config::{self, Env};
 use crate::domain::{Context, Mode, Salience, Source, Usd, User, counted};
 
@@ -16,18 +16,16 @@ use crate::domain::{Context, Mode, Salience, Source, Usd, User, counted};
 pub(super) struct QuoteArguments {
     /// The question; `-` or nothing reads it from standard input.
     question: Option<String>,
-    #[arg(long, value_enum, default_value_t = QuotedMode::Ask)]
-    mode: QuotedMode,
+    #[arg(long, default_value = "ask", value_parser = modes())]
+    mode: Mode,
     /// Print the quote as JSON, as the API gives it.
     #[arg(long)]
     json: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum QuotedMode {
-    Ask,
-    Audit,
-    Deep,
+fn modes() -> impl TypedValueParser<Value = Mode> {
+    let names = PossibleValuesParser::new(["ask", "audit", "deep"]);
+    names.try_map(|name| serde_json::from_value(json!(name)))
 }
 
 pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
@@ -38,11 +36,7 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
     let app = app.map_err(failing(Exit::Unexpected))?;
     let input = ChatInput {
         source: Source::Cli,
-        mode: match arguments.mode {
-            QuotedMode::Ask => Mode::Ask,
-            QuotedMode::Audit => Mode::Audit,
-            QuotedMode::Deep => Mode::Deep,
-        },
+        mode: arguments.mode,
         user: User {
             id: "cli".into(),
             name: "cli".into(),
@@ -57,17 +51,12 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
         Exit::Usage
     })?;
     let quote = app.quote(&chat);
-    print(&quote, arguments.json)
-}
-
-/// Prints a price, or fails if the cap has no room.
-fn print(quote: &Quote, as_json: bool) -> Done {
     if let Some(why) = quote.no_room() {
         return Err(fail(Exit::Budget, why));
     }
     let body = json!({ "capUsd": quote.cap.dollars(), "expectedUsd": quote.expected.dollars(),
                        "worstUsd": quote.worst.dollars(), "calls": quote.calls });
-    print_body(&body, "", as_json);
+    print_body(&body, "", arguments.json);
     Ok(())
 }
 
@@ -77,19 +66,9 @@ pub(super) fn print_body(body: &Value, of_cap: &str, as_json: bool) {
         say(format_args!("{body}"));
         return;
     }
-    let usd = |name: &str| {
-        let dollars = body.get(name).and_then(Value::as_f64);
-        Usd::from_dollars(dollars.unwrap_or_default())
-    };
-    let calls = body
-        .get("calls")
-        .and_then(Value::as_u64)
-        .unwrap_or_default();
-    let calls = counted(
-        usize::try_from(calls).unwrap_or(usize::MAX),
-        "call",
-        "calls",
-    );
+    let usd = |name: &str| Usd::from_dollars(body[name].as_f64().unwrap_or_default());
+    let calls = body["calls"].as_u64().unwrap_or_default();
+    let calls = counted(calls, "call", "calls");
     say(format_args!("expected  {} for {calls}", usd("expectedUsd")));
     say(format_args!("at worst  {}", usd("worstUsd")));
     say(format_args!("cap       {}{of_cap}", usd("capUsd")));

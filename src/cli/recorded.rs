@@ -71,16 +71,20 @@ pub(super) async fn find<'a>(
     Ok((journals.named(run, kind).await?, journals))
 }
 
-/// A run with its journal.
+/// A run with its journal. The API gives the journal apart.
+#[derive(Deserialize)]
 pub(super) struct Recorded {
     pub id: RunId,
     pub kind: RunKind,
     pub state: RunState,
     pub cause: Option<String>,
     pub message: String,
+    #[serde(skip)]
     pub entries: Vec<Entry>,
+    #[serde(skip)]
     pub head: String,
     /// Where the journal was altered.
+    #[serde(skip)]
     pub broken: Option<String>,
 }
 
@@ -176,24 +180,16 @@ impl Journals<'_> {
                 let Some(run) = remote::find(env, server, &path).await? else {
                     return Ok(None);
                 };
-                let run: Shown = typed(server, run)?;
+                let mut run: Recorded = typed(server, run)?;
                 let journal = remote::get(env, server, &format!("{path}/journal")).await?;
                 let journal: Journal = typed(server, journal)?;
                 let unverified = (!journal.verified).then(|| "it is not verified".to_owned());
                 let rows = journal.entries.into_iter();
-                let entries = rows
-                    .map(|row| row.entry(server))
-                    .collect::<Result<_, _>>()?;
-                Ok(Some(Recorded {
-                    id,
-                    kind: run.kind,
-                    state: run.state,
-                    cause: run.cause,
-                    message: run.message,
-                    entries,
-                    head: journal.head,
-                    broken: journal.broken.or(unverified),
-                }))
+                let entries = rows.map(|row| row.entry(server));
+                run.entries = entries.collect::<Result<_, _>>()?;
+                run.head = journal.head;
+                run.broken = journal.broken.or(unverified);
+                Ok(Some(run))
             }
         }
     }
@@ -243,15 +239,6 @@ impl Journals<'_> {
         }
         Ok(found)
     }
-}
-
-/// A run as the API gives it.
-#[derive(Deserialize)]
-struct Shown {
-    kind: RunKind,
-    state: RunState,
-    cause: Option<String>,
-    message: String,
 }
 
 /// A journal as the API gives it.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use reqwest::{RequestBuilder, Response};
+use reqwest::{Client, RequestBuilder, Response};
 use serde_json::Value;
 
 use super::exit::{Done, Exit, fail, failing};
@@ -25,20 +25,17 @@ use crate::llm::StreamReader;
     clippy::disallowed_methods,
     reason = "the command line as a client of the service"
 )]
-pub(super) fn client() -> Result<reqwest::Client, reqwest::Error> {
+pub(super) fn client() -> Result<Client, reqwest::Error> {
     // Fails only if a provider is already installed, which is sufficient.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = reqwest::Client::builder()
+    let builder = Client::builder()
         .no_proxy()
         .connect_timeout(Duration::from_secs(10));
     match builder.build() {
         Ok(client) => Ok(client),
         // Without root certificates on the machine, plain HTTP to the user's own service still
         // works.
-        Err(_) => reqwest::Client::builder()
-            .no_proxy()
-            .tls_certs_only([])
-            .build(),
+        Err(_) => Client::builder().no_proxy().tls_certs_only([]).build(),
     }
 }
 
@@ -84,9 +81,8 @@ async fn interrupted(env: &Env, server: &str, run: RunId) -> Exit {
 
 /// Cancels a run. Returns false if it has ended.
 async fn cancel(env: &Env, server: &str, run: RunId) -> Result<bool, Exit> {
-    let client = client().map_err(failing(Exit::Unexpected))?;
-    let request = client.delete(url(server, &format!("/api/runs/{run}")));
-    let response = send(env, server, request).await?;
+    let path = format!("/api/runs/{run}");
+    let response = send(env, server, &path, Client::delete).await?;
     if response.status().as_u16() == 409 {
         return Ok(false);
     }
@@ -102,12 +98,11 @@ async fn asked(
     run: &mut Option<RunId>,
 ) -> Done {
     let unreachable = |error: &str| fail(Exit::Server, format!("{server}: {error}"));
-    let request = client()
-        .map_err(failing(Exit::Unexpected))?
-        .post(url(server, "/api/chat"))
-        .header("accept", "text/event-stream")
-        .json(question);
-    let response = send(env, server, request).await?;
+    let request = |client: &Client, url: String| {
+        let request = client.post(url).header("accept", "text/event-stream");
+        request.json(question)
+    };
+    let response = send(env, server, "/api/chat", request).await?;
     if !response.status().is_success() {
         let status = response.status().as_u16();
         let problem: Value = response.json().await.unwrap_or_default();
@@ -162,8 +157,8 @@ fn replied(run: Option<RunId>, hint: Option<&Hint>, data: &Value) {
 /// # Errors
 /// The exit code, after the error was printed.
 pub(super) async fn post(env: &Env, server: &str, path: &str, body: &Value) -> Result<Value, Exit> {
-    let client = client().map_err(failing(Exit::Unexpected))?;
-    answer(env, server, client.post(url(server, path)).json(body)).await
+    let request = |client: &Client, url: String| client.post(url).json(body);
+    read(send(env, server, path, request).await?).await
 }
 
 /// Gets a path and returns the body of the response.
@@ -171,8 +166,7 @@ pub(super) async fn post(env: &Env, server: &str, path: &str, body: &Value) -> R
 /// # Errors
 /// As [`post`].
 pub(super) async fn get(env: &Env, server: &str, path: &str) -> Result<Value, Exit> {
-    let client = client().map_err(failing(Exit::Unexpected))?;
-    answer(env, server, client.get(url(server, path))).await
+    read(send(env, server, path, Client::get).await?).await
 }
 
 /// As [`get`], with `None` if the server does not know what is asked for.
@@ -180,8 +174,7 @@ pub(super) async fn get(env: &Env, server: &str, path: &str) -> Result<Value, Ex
 /// # Errors
 /// As [`post`].
 pub(super) async fn find(env: &Env, server: &str, path: &str) -> Result<Option<Value>, Exit> {
-    let client = client().map_err(failing(Exit::Unexpected))?;
-    let response = send(env, server, client.get(url(server, path))).await?;
+    let response = send(env, server, path, Client::get).await?;
     if response.status().as_u16() == 404 {
         return Ok(None);
     }
@@ -210,14 +203,6 @@ pub(super) fn why(error: &reqwest::Error) -> String {
     }
 }
 
-fn url(server: &str, path: &str) -> String {
-    format!("{}{path}", server.trim_end_matches('/'))
-}
-
-async fn answer(env: &Env, server: &str, request: RequestBuilder) -> Result<Value, Exit> {
-    read(send(env, server, request).await?).await
-}
-
 /// Returns the body of a response.
 async fn read(response: Response) -> Result<Value, Exit> {
     let status = response.status();
@@ -236,8 +221,16 @@ pub(super) fn outcome(status: u16, answer: Value) -> Result<Value, Exit> {
     }
 }
 
-/// Sends a request with the token of the environment.
-async fn send(env: &Env, server: &str, mut request: RequestBuilder) -> Result<Response, Exit> {
+/// Sends the request that `request` builds for a path, with the token of the environment.
+async fn send(
+    env: &Env,
+    server: &str,
+    path: &str,
+    request: impl FnOnce(&Client, String) -> RequestBuilder,
+) -> Result<Response, Exit> {
+    let client = client().map_err(failing(Exit::Unexpected))?;
+    let url = format!("{}{path}", server.trim_end_matches('/'));
+    let mut request = request(&client, url);
     match env.get("CONCLAVE_TOKEN") {
         Some(token) => request = request.bearer_auth(token),
         // A line that cannot be read could hold it.

@@ -2,10 +2,9 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
-use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::exit::{Done, Exit, fail, failing};
@@ -14,18 +13,10 @@ use crate::config::{self, Env};
 use crate::domain::counted;
 use crate::scoring;
 
-#[derive(Debug, Args)]
-pub(super) struct ScoreArguments {
-    /// JSON Lines: {"id", "message", "outputs": [...]} or {"id", "message", "rounds": [[...],
-    /// ...]}; an output is an agent's report or {"agent", "text"}, with "model" if its model is
-    /// known. "-" reads standard input.
-    file: PathBuf,
-}
-
-pub(super) fn run(env: &Env, arguments: &ScoreArguments) -> Done {
+pub(super) fn run(env: &Env, path: &Path) -> Done {
     let policy = config::policy(env).map_err(failing(Exit::Configuration))?;
     let policy = scoring::Policy::from(&policy);
-    let (path, shown) = (&arguments.file, arguments.file.display());
+    let shown = path.display();
     let reader: Box<dyn BufRead> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else if path.is_dir() {

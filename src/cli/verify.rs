@@ -1,21 +1,13 @@
 //! `conclave verify`: proves that a journal was not altered.
 
-use clap::Args;
-
 use super::exit::{Done, Exit, fail};
 use super::recorded::{Journals, RunArgument};
 use super::terminal::say;
 use crate::config::Env;
 use crate::domain::counted;
 
-#[derive(Debug, Args)]
-pub(super) struct VerifyArguments {
-    #[command(flatten)]
-    run: RunArgument,
-}
-
-pub(super) async fn run(env: &Env, arguments: VerifyArguments) -> Done {
-    let (run, journals) = arguments.run.read(env, None).await?;
+pub(super) async fn run(env: &Env, run: RunArgument) -> Done {
+    let (run, journals) = run.read(env, None).await?;
     let id = run.id;
     if let Some(broken) = run.broken {
         return Err(fail(Exit::Altered, format!("run {id}: {broken}")));

@@ -1,8 +1,9 @@
 //! Asks a model to propose a command for a text, and reads its proposal.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
 
-use conclave_lenient_json::strict;
+use conclave_lenient_json::{Schema, strict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -63,6 +64,8 @@ pub struct Alternative {
     pub action: String,
     pub args: Map<String, Value>,
 }
+
+static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(Schema::new(schema())));
 
 /// Returns the schema of a proposal. It allows only arguments that some command has. A reply that
 /// violates the schema is still read, so that the gates can state the error.
@@ -168,7 +171,7 @@ pub async fn propose(
         prompt: "propose",
         appendix: catalog::for_model(allowed),
         question: message,
-        schema: schema(),
+        schema: Arc::clone(&SCHEMA),
         max_tokens: MAX_TOKENS,
         until,
     };

@@ -1,10 +1,10 @@
 //! Answers a chat's run by its strategy.
 
 use async_trait::async_trait;
+use conclave_lenient_json::Schema;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -39,7 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The most candidates that a strategy is given.
 const MAX_CANDIDATES: usize = 5;
 
-static SCHEMA: LazyLock<Value> = LazyLock::new(|| schemars::schema_for!(Same).to_value());
+static SCHEMA: LazyLock<Arc<Schema>> =
+    LazyLock::new(|| Arc::new(Schema::new(schemars::schema_for!(Same).to_value())));
 
 /// What a model says of two questions.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -275,7 +276,7 @@ impl Llm for Committee<'_> {
             prompt: STEP,
             appendix: String::new(),
             question: &question,
-            schema: SCHEMA.clone(),
+            schema: Arc::clone(&SCHEMA),
             max_tokens: MAX_TOKENS,
             until: Instant::now() + PATIENCE,
         };

@@ -1,8 +1,9 @@
 //! The explanation of an execution: a model's text that passed the screen, or the raw output.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use conclave_lenient_json::Schema;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -34,7 +35,8 @@ const MAX_ERROR_CHARS: usize = 1200;
 /// The time that an explanation leaves the run to record it.
 const MARGIN: Duration = Duration::from_secs(10);
 
-static SCHEMA: LazyLock<Value> = LazyLock::new(|| schemars::schema_for!(Explanation).to_value());
+static SCHEMA: LazyLock<Arc<Schema>> =
+    LazyLock::new(|| Arc::new(Schema::new(schemars::schema_for!(Explanation).to_value())));
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -120,7 +122,7 @@ pub fn consultation(asked: &str, until: Instant) -> Consultation<'_> {
         prompt: PROMPT,
         appendix: String::new(),
         question: asked,
-        schema: SCHEMA.clone(),
+        schema: Arc::clone(&SCHEMA),
         max_tokens: MAX_TOKENS,
         until,
     }

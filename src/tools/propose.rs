@@ -1,6 +1,6 @@
 //! Asks a model for a plan, and checks it.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use conclave_lenient_json::{Schema, strict};
@@ -39,7 +39,7 @@ struct Draft {
 
 /// The schema of a plan. A step's arguments are those of all tools together, because the strict
 /// output of providers allows no property that the schema does not list. Unused ones are null.
-static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| {
     let mut schema = strict::inlined(&schemars::schema_for!(Draft).to_value());
     let names = Tool::ALL.iter().flat_map(|tool| tool.parameters());
     let properties: Map<String, Value> = names
@@ -51,11 +51,8 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
             "type": "object", "properties": properties, "additionalProperties": false,
         });
     }
-    schema
+    Arc::new(Schema::new(schema))
 });
-
-/// The same schema, for replies.
-static READER: LazyLock<Schema> = LazyLock::new(|| Schema::new(SCHEMA.clone()));
 
 /// Returns the ending of a run that proposes a plan.
 ///
@@ -111,7 +108,7 @@ pub fn consultation(question: &str, until: Instant) -> Consultation<'_> {
         prompt: STEP,
         appendix: tools(),
         question,
-        schema: SCHEMA.clone(),
+        schema: Arc::clone(&SCHEMA),
         max_tokens: MAX_TOKENS,
         until,
     }
@@ -131,7 +128,7 @@ pub fn named_changes(plan: &ToolPlan) -> Vec<StepChanges> {
 
 /// Reads a plan from a model's reply.
 pub(super) fn parse(reply: &str) -> Option<ToolPlan> {
-    let parsed = conclave_lenient_json::parse::<Draft>(reply, &READER).ok()?;
+    let parsed = conclave_lenient_json::parse::<Draft>(reply, &SCHEMA).ok()?;
     Some(named(parsed.value, String::new()))
 }
 

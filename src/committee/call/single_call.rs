@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use conclave_lenient_json::Schema;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::committee::call::attempt::Attempts;
@@ -30,7 +30,7 @@ pub struct Consultation<'a> {
     /// The user's text, which is fenced as data.
     pub question: &'a str,
     /// The schema sent to the model. It may be narrower than the schema of the answer's type.
-    pub schema: Value,
+    pub schema: Arc<Schema>,
     /// Output tokens, without thinking.
     pub max_tokens: u32,
     pub until: Instant,
@@ -48,10 +48,9 @@ pub async fn consult<T: Shape>(
     asked: Consultation<'_>,
 ) -> Result<(T, bool), CallError> {
     let spec = spec(run, deps, &asked)?;
-    let wanted = Arc::new(Schema::new(asked.schema));
     let attempts = Attempts {
         once: true,
-        ..Attempts::new(&spec, Some(&wanted))
+        ..Attempts::new(&spec, Some(&asked.schema))
     };
     let answer = buy(attempts).await?;
     if answer.is_blank() {
@@ -81,8 +80,7 @@ pub async fn consult_persistently<T: Shape>(
     asked: Consultation<'_>,
 ) -> Result<T, CallError> {
     let spec = spec(run, deps, &asked)?;
-    let wanted = Arc::new(Schema::new(asked.schema));
-    let typed = buy_shaped(spec, &wanted, |_: &T| vec![], |_| None).await?;
+    let typed = buy_shaped(spec, &asked.schema, |_: &T| vec![], |_| None).await?;
     Ok(typed.value)
 }
 
@@ -99,7 +97,7 @@ pub fn consultation_price(
     let Some(model) = deps.role(asked.role) else {
         return Ok(Usd::ZERO);
     };
-    let trusted = system.len() + Schema::new(asked.schema).bytes();
+    let trusted = system.len() + asked.schema.bytes();
     let input = InputBound::new(trusted, text_bound(&user), &[], 0);
     let limit = model
         .limit_in(Mode::Ask)

@@ -280,7 +280,7 @@ impl Llm for Committee<'_> {
             max_tokens: MAX_TOKENS,
             until: Instant::now() + PATIENCE,
         };
-        let price = || consultation_price(self.deps, asked(), Length::Full);
+        let price = || consultation_price(self.deps, &asked(), Length::Full);
         let price = self.run.compute("pricing a comparison", price).await??;
         if price > self.run.accepted().cap.share_down(1, MAX_SHARE) {
             return Ok(None);

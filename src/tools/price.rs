@@ -24,10 +24,10 @@ pub fn quote(
     // No call is made, so its time does not matter.
     let now = Instant::now();
     let asked = planner_input::input(request, focus, evidence);
-    let plan = |length| consultation_price(deps, propose::consultation(&asked, now), length);
+    let plan = |length| consultation_price(deps, &propose::consultation(&asked, now), length);
     let explanation = |chars: usize, length| {
         let asked = explain::input(request, &[], evidence) + &"x".repeat(chars);
-        consultation_price(deps, explain::consultation(&asked, now), length)
+        consultation_price(deps, &explain::consultation(&asked, now), length)
     };
     let least = plan(Length::Least)?;
     let (mut expected, mut worst, mut calls) = (least, least, 0);

@@ -90,10 +90,10 @@ pub async fn consult_persistently<T: Shape>(
 /// [`Failure`] if the prompt cannot be rendered.
 pub fn consultation_price(
     deps: &Deps,
-    asked: Consultation<'_>,
+    asked: &Consultation<'_>,
     length: Length,
 ) -> Result<Usd, Failure> {
-    let Rendered { system, user } = prompt(deps, &asked, 0)?;
+    let Rendered { system, user } = prompt(deps, asked, 0)?;
     let Some(model) = deps.role(asked.role) else {
         return Ok(Usd::ZERO);
     };

@@ -302,10 +302,8 @@ impl App {
             return admitted;
         };
         // A learned answer costs nothing, so no limit keeps it from its reader.
-        let slot = self.runner.slot();
-        let (policy, memory) = (&self.config.policy, (&self.memory, &self.compute));
-        match slot {
-            Some(slot) if strategies::is_free(id, &accepted, policy, memory).await? => {
+        match self.runner.slot() {
+            Some(slot) if self.is_free(id, &accepted).await? => {
                 let free = Accepted {
                     cap: Usd::ZERO,
                     ..accepted
@@ -314,6 +312,20 @@ impl App {
             }
             _ => Err(Rejected::Spent(spent)),
         }
+    }
+
+    /// True if a learned answer replies without any call.
+    async fn is_free(&self, id: RunId, accepted: &Accepted) -> Result<bool, Rejected> {
+        let (policy, memory) = (&self.config.policy, &self.memory);
+        if !strategies::may_recall(accepted, policy) {
+            return Ok(false);
+        }
+        let question = &accepted.question;
+        // Only a question in the same words needs no call, so the meanings need not be compared.
+        let found = memory.found(question).await?;
+        let ranked = || memory.ranked_by_characters(found, &question.message);
+        let candidates = self.compute(ranked).await;
+        Ok(strategies::is_free(id, accepted, policy, candidates).await)
     }
 
     /// Accepts a run within the limits and starts it, unless its user asks too often.

@@ -49,6 +49,7 @@ pub use reply::audit::view as audit_view;
 pub use reply::audit_text::markdown as audit_markdown;
 pub use reply::invariants;
 pub use reply::rounding::rounded as rounded_audit;
+pub use schemas::schema_of;
 pub use stages::recalled::recalled;
 pub use track_record::TrackRecord;
 

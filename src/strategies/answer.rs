@@ -1,10 +1,8 @@
 //! Answers a chat's run by its strategy.
 
 use async_trait::async_trait;
-use conclave_lenient_json::Schema;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -14,15 +12,13 @@ use super::memory::Memory;
 use super::strategy::{Candidate, DecisionContext, DecisionStrategy, How, Llm};
 use crate::committee::{
     CallError, Consultation, Deps, Failure, Length, consult, consultation_price, convene, recalled,
+    schema_of,
 };
-use crate::compute::ComputePool;
 use crate::config::{Policy, Strategy};
 use crate::domain::{
     Agent, AskedFirst, DecisionPath, Mode, Question, Reply, Role, RunId, fingerprint,
 };
-use crate::journal::{
-    self, Accepted, DECIDED, Decided, Event, Matched, RunContext, Stop, Transcript,
-};
+use crate::journal::{Accepted, DECIDED, Decided, Event, Matched, RunContext, Stop, Transcript};
 
 /// The step of the call that compares two questions, and its prompt.
 const STEP: &str = "same_question";
@@ -38,9 +34,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The most candidates that a strategy is given.
 const MAX_CANDIDATES: usize = 5;
-
-static SCHEMA: LazyLock<Arc<Schema>> =
-    LazyLock::new(|| Arc::new(Schema::new(schemars::schema_for!(Same).to_value())));
 
 /// What a model says of two questions.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -97,28 +90,23 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
     }
 }
 
-/// True if a learned answer replies to a request without any call, so that the run costs nothing.
-///
-/// # Errors
-/// If the database does not answer.
+/// True if a learned answer may reply to a request.
+pub fn may_recall(accepted: &Accepted, policy: &Policy) -> bool {
+    chosen(accepted, policy).0 == Strategy::HeuristicFirst
+}
+
+/// True if one of these learned answers replies to a request that [`may_recall`] one, without any
+/// call, so that the run costs nothing.
 pub async fn is_free(
     run: RunId,
     accepted: &Accepted,
     policy: &Policy,
-    (memory, compute): (&Memory, &ComputePool),
-) -> Result<bool, journal::Error> {
-    let (Strategy::HeuristicFirst, _) = chosen(accepted, policy) else {
-        return Ok(false);
-    };
-    let question = &accepted.question;
-    // Only a question in the same words needs no call, so the meanings need not be compared.
-    let found = memory.found(question).await?;
-    let ranked = || memory.ranked_by_characters(found, &question.message);
-    let candidates = compute.run(ranked).await;
-    let context = context(run, question, candidates, policy);
+    candidates: Vec<Candidate>,
+) -> bool {
+    let context = context(run, &accepted.question, candidates, policy);
     let strategy = strategy_of(Strategy::HeuristicFirst, accepted.seed, policy);
     let decided = strategy.decide(&context, None).await;
-    Ok(decided.is_ok_and(|it| it.path == DecisionPath::Heuristic))
+    decided.is_ok_and(|it| it.path == DecisionPath::Heuristic)
 }
 
 /// Returns what a strategy decides on.
@@ -276,7 +264,7 @@ impl Llm for Committee<'_> {
             prompt: STEP,
             appendix: String::new(),
             question: &question,
-            schema: Arc::clone(&SCHEMA),
+            schema: schema_of::<Same>(),
             max_tokens: MAX_TOKENS,
             until: Instant::now() + PATIENCE,
         };

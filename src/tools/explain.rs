@@ -1,9 +1,7 @@
 //! The explanation of an execution: a model's text that passed the screen, or the raw output.
 
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use conclave_lenient_json::Schema;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,7 +12,7 @@ use super::english::is_english;
 use super::planner_input::summaries;
 use super::screen;
 use super::view;
-use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently};
+use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently, schema_of};
 use crate::domain::Role;
 use crate::journal::{Event, Explained, ExplanationSource, RunContext, StepFinished};
 
@@ -34,9 +32,6 @@ const MAX_ERROR_CHARS: usize = 1200;
 
 /// The time that an explanation leaves the run to record it.
 const MARGIN: Duration = Duration::from_secs(10);
-
-static SCHEMA: LazyLock<Arc<Schema>> =
-    LazyLock::new(|| Arc::new(Schema::new(schemars::schema_for!(Explanation).to_value())));
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -122,7 +117,7 @@ pub fn consultation(asked: &str, until: Instant) -> Consultation<'_> {
         prompt: PROMPT,
         appendix: String::new(),
         question: asked,
-        schema: Arc::clone(&SCHEMA),
+        schema: schema_of::<Explanation>(),
         max_tokens: MAX_TOKENS,
         until,
     }

@@ -332,15 +332,14 @@ impl App {
     async fn admit(
         &self,
         accepted: Accepted,
-        (idempotency_key, body_hash): (Option<String>, String),
-        (id, told): (RunId, Told),
+        named: (Option<String>, String),
+        run: (RunId, Told),
         slot: Slot,
     ) -> Result<Submitted, Rejected> {
         self.pace
             .take(&accepted.question.user.id)
             .map_err(|retry_after| Rejected::TooOften { retry_after })?;
-        self.begin_run(accepted, (idempotency_key, body_hash), (id, told), slot)
-            .await
+        self.begin_run(accepted, named, run, slot).await
     }
 
     /// Accepts a run within the spending limits and starts it.

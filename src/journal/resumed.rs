@@ -41,14 +41,16 @@ pub(super) fn deaths(entries: &[Entry]) -> Option<Deaths> {
     // The entry before each claim is the last one that the previous process wrote.
     for entry in after {
         if let Some(next) = claim(entry) {
-            deaths = match last {
-                // A process that lost its lease and claims again has not ended.
-                Some(Event::ComputeStarted(started)) if owner.as_ref() != Some(&next) => Deaths {
-                    count: deaths.count.max(1) + 1,
-                    piece: Some(started.piece.clone()),
-                },
-                _ => Deaths::default(),
-            };
+            // A process that lost its lease and claims again has not ended.
+            if owner.as_ref() != Some(&next) {
+                deaths = match last {
+                    Some(Event::ComputeStarted(started)) => Deaths {
+                        count: deaths.count.max(1) + 1,
+                        piece: Some(started.piece.clone()),
+                    },
+                    _ => Deaths::default(),
+                };
+            }
             owner = Some(next);
         }
         last = Some(&entry.event);
@@ -136,6 +138,11 @@ mod tests {
             count("appasasasa"),
             Some(0),
             "a process that loses its lease and claims again"
+        );
+        assert_eq!(
+            count("cppcsasasc"),
+            Some(3),
+            "and what ended before it still counts"
         );
     }
 }

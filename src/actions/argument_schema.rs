@@ -47,16 +47,18 @@ pub(super) fn expected(schema: &Value) -> String {
         _ => None,
     };
     let names: Vec<&str> = types(schema).into_iter().filter_map(name).collect();
-    match names.is_empty() {
-        true => "of another type".to_owned(),
-        false => names.join(" or "),
+    if names.is_empty() {
+        "of another type".to_owned()
+    } else {
+        names.join(" or ")
     }
 }
 
 /// Returns a schema that also allows `null`.
 pub(super) fn nullable(schema: Value) -> Value {
-    match types(&schema).contains(&"null") {
-        true => schema,
-        false => json!({ "anyOf": [schema, { "type": "null" }] }),
+    if types(&schema).contains(&"null") {
+        schema
+    } else {
+        json!({ "anyOf": [schema, { "type": "null" }] })
     }
 }

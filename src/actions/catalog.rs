@@ -37,9 +37,10 @@ pub fn simple_arguments(command: &Command) -> Vec<(String, Value)> {
 
 fn short(schema: &Value) -> Value {
     let words = choices(schema);
-    let what = match words.is_empty() {
-        true => types(schema).join("|"),
-        false => words.join("|"),
+    let what = if words.is_empty() {
+        types(schema).join("|")
+    } else {
+        words.join("|")
     };
     match schema["description"].as_str().unwrap_or_default() {
         "" => json!(what),

@@ -110,11 +110,12 @@ fn auto(action: &Action, confidence: f64, proposer: &ProposerPolicy) -> Result<(
         return Err(format!("{} needs a person's word", action.name()));
     }
     // Written so that NaN does not pass.
-    match confidence >= proposer.min_confidence {
-        true => Ok(()),
-        false => Err(format!(
+    if confidence >= proposer.min_confidence {
+        Ok(())
+    } else {
+        Err(format!(
             "the confidence is below {}",
             proposer.min_confidence
-        )),
+        ))
     }
 }

@@ -23,9 +23,10 @@ pub(super) fn misfit(arguments: &Value, schema: &Value) -> String {
     let mut named: Vec<String> = named.collect();
     // A value of another type is not one of the choices either.
     named.dedup();
-    match named.is_empty() {
-        true => "the arguments do not have the form of this command".to_owned(),
-        false => named.join("; "),
+    if named.is_empty() {
+        "the arguments do not have the form of this command".to_owned()
+    } else {
+        named.join("; ")
     }
 }
 

@@ -285,9 +285,10 @@ impl Sheet {
             bytes <= MAX_SHEET_BYTES,
             format!("the sheet has {bytes} bytes; at most {MAX_SHEET_BYTES} are kept"),
         );
-        match problems.is_empty() {
-            true => Ok(()),
-            false => Err(problems.join("; ")),
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems.join("; "))
         }
     }
 
@@ -323,9 +324,10 @@ impl Sheet {
             let entry = entry.trim().replace('_', " ");
             entry.eq_ignore_ascii_case(what)
         };
-        match self.expertise.iter().any(is_meant) {
-            true => 2,
-            false => i64::from(self.proficiencies.iter().any(is_meant)),
+        if self.expertise.iter().any(is_meant) {
+            2
+        } else {
+            i64::from(self.proficiencies.iter().any(is_meant))
         }
     }
 }

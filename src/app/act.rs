@@ -196,9 +196,10 @@ impl App {
         mut events: Vec<Event>,
         seed: u64,
     ) -> Result<Option<Acted>, Rejected> {
-        let stamp = match action.changes() {
-            true => Some(self.store.stamp(&owner(&asked.question)).await?),
-            false => None,
+        let stamp = if action.changes() {
+            Some(self.store.stamp(&owner(&asked.question)).await?)
+        } else {
+            None
         };
         let facts = self.facts(action, asked).await?;
         let mut done = match execute(action, &facts, seed) {

@@ -300,9 +300,10 @@ async fn interrupted(app: &App) -> Exit {
 
 /// Reads the user's choice. No answer is a no.
 async fn choice(may_change: bool) -> Result<char, Exit> {
-    let (letters, more) = match may_change {
-        true => ("y/N/a/c/m", ", m=modify the plan"),
-        false => ("y/N/a/c", ""),
+    let (letters, more) = if may_change {
+        ("y/N/a/c/m", ", m=modify the plan")
+    } else {
+        ("y/N/a/c", "")
     };
     let question = format!("Execute? [{letters}] (y=yes, n=no, a=all, c=cancel plan{more}) ");
     let all = [

@@ -20,9 +20,10 @@ pub(super) fn plan(view: &PlanView) -> String {
     lines.extend(steps(plan, &view.changes));
     lines.push(RULE.to_owned());
     lines.extend(evidence(plan, &view.evidence));
-    let confirms = match plan.steps.iter().any(|step| step.requires_confirmation) {
-        true => "Yes (modifies files)",
-        false => "No",
+    let confirms = if plan.steps.iter().any(|step| step.requires_confirmation) {
+        "Yes (modifies files)"
+    } else {
+        "No"
     };
     lines.push(format!("Requires confirmation: {confirms}"));
     if let Some(modified) = &view.modified {
@@ -147,9 +148,12 @@ fn changes(step: &PlanStep, all: &[StepChanges]) -> Option<String> {
 /// Returns a text in which what a terminal does not show is escaped: all of it is authorized.
 fn escaped(text: &str) -> String {
     let is_hidden = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || changes_direction(c);
-    let shown = |c: char| match is_hidden(c) {
-        true => c.escape_unicode().to_string(),
-        false => c.to_string(),
+    let shown = |c: char| {
+        if is_hidden(c) {
+            c.escape_unicode().to_string()
+        } else {
+            c.to_string()
+        }
     };
     text.chars().map(shown).collect()
 }

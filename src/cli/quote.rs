@@ -5,10 +5,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
 use super::exit::{Done, Exit, fail, failing};
-use super::local::refused;
+use super::local::{self, refused};
 use super::terminal::{say, text_of};
-use crate::app::{App, ChatInput};
-use crate::clock::Clock;
+use crate::app::ChatInput;
 use crate::config::{self, Env};
 use crate::domain::{Context, Mode, Salience, Source, Usd, User, counted};
 
@@ -32,8 +31,7 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
     let message = text_of(arguments.question.as_deref(), "question");
     let message = message.map_err(failing(Exit::Usage))?;
     let config = config::load(env).map_err(failing(Exit::Configuration))?;
-    let app = App::start(config, Clock::System).await;
-    let app = app.map_err(failing(Exit::Unexpected))?;
+    let app = local::start(config).await?;
     let input = ChatInput {
         source: Source::Cli,
         mode: arguments.mode,

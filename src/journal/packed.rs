@@ -47,10 +47,8 @@ impl Batch {
     pub fn packed(entries: Vec<Unlinked>) -> Self {
         let bytes: usize = entries.iter().map(|entry| entry.body.len()).sum();
         let stays_text = |it: &Unlinked| it.is_queried || it.body.contains('\n');
-        let packed = match (MIN_BYTES..=MAX_BYTES).contains(&bytes) {
-            true if !entries.iter().any(stays_text) => pack(&bodies(entries.iter())),
-            _ => None,
-        };
+        let is_packed = (MIN_BYTES..=MAX_BYTES).contains(&bytes) && !entries.iter().any(stays_text);
+        let packed = is_packed.then(|| pack(&bodies(entries.iter()))).flatten();
         Self { entries, packed }
     }
 

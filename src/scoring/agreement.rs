@@ -73,9 +73,12 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     let joined = |a: &Node<'_>, b: &Node<'_>| {
         a.answer.normal.same(&b.answer.normal) || panel.told_same(a, b) && !differ(a, b)
     };
-    let excludes = |a: &Node<'_>, b: &Node<'_>| match panel.told_same(a, b) {
-        true => differ(a, b),
-        false => a.answer.normal.excludes(&b.answer.normal),
+    let excludes = |a: &Node<'_>, b: &Node<'_>| {
+        if panel.told_same(a, b) {
+            differ(a, b)
+        } else {
+            a.answer.normal.excludes(&b.answer.normal)
+        }
     };
     let components = without_bridges(&nodes, components(&nodes, joined), excludes);
     let group = |component: &Vec<usize>| {

@@ -1,5 +1,7 @@
 //! Learns answers from feedback.
 
+use std::ops::ControlFlow;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::{Outcome, RunId};
@@ -64,7 +66,7 @@ pub async fn learn(
 ) -> Result<Option<(RunId, Learned)>, Error> {
     loop {
         let learned = lesson_of(store, now, judged, positive).await?;
-        if let Some(ended) = recorded(store, now, learned).await? {
+        if let ControlFlow::Break(ended) = recorded(store, now, learned).await? {
             return Ok(ended);
         }
     }
@@ -143,27 +145,27 @@ pub async fn revoke(
         let known = store.learned_from(run).await?;
         let known = known.filter(|row| !row.is_revoked);
         let revoked = known.map(|_| (run, changed(number, LearnedChange::Revoked, 0.0)));
-        if let Some(ended) = recorded(store, now, revoked).await? {
+        if let ControlFlow::Break(ended) = recorded(store, now, revoked).await? {
             return Ok(ended);
         }
     }
 }
 
-/// Writes a change of a learned answer, if there is one. Returns `None` if another one came between,
-/// so that it must be computed anew.
+/// Writes a change of a learned answer, if there is one, and returns it. Continues if another change
+/// came between, so that this one must be computed anew.
 async fn recorded(
     store: &dyn Store,
     now: Timestamp,
     changed: Option<(RunId, Learned)>,
-) -> Result<Option<Option<(RunId, Learned)>>, Error> {
+) -> Result<ControlFlow<Option<(RunId, Learned)>>, Error> {
     let Some((run, learned)) = changed else {
-        return Ok(Some(None));
+        return Ok(ControlFlow::Break(None));
     };
     let event = Event::Learned(Box::new(learned.clone()));
     Ok(match store.annotate(run, now, &event).await? {
-        Annotated::Written => Some(Some((run, learned))),
-        Annotated::Taken => None,
-        Annotated::Unfinished | Annotated::Unknown => Some(None),
+        Annotated::Written => ControlFlow::Break(Some((run, learned))),
+        Annotated::Taken => ControlFlow::Continue(()),
+        Annotated::Unfinished | Annotated::Unknown => ControlFlow::Break(None),
     })
 }
 

@@ -41,9 +41,10 @@ pub async fn execute(
         explain::explain(run, deps, deadline).await?;
         all_ok
     };
-    let outcome = match all_ok {
-        true => ActionOutcome::Executed,
-        false => ActionOutcome::Declined,
+    let outcome = if all_ok {
+        ActionOutcome::Executed
+    } else {
+        ActionOutcome::Declined
     };
     let response = view::execution(run.id(), &run.events().to_vec());
     Ok(Ending::Acted { outcome, response })

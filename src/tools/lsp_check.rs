@@ -89,9 +89,10 @@ async fn run(call: Call) -> Result<Output, ToolError> {
     let target = project.join("target").join("conclave-check");
     let ended = cargo(&call, &check, &manifest, Some(target)).await;
     let after = read().await?;
-    let changed = match before == after {
-        true => vec![],
-        false => vec![changed(&lock, before, after.as_deref())],
+    let changed = if before == after {
+        vec![]
+    } else {
+        vec![changed(&lock, before, after.as_deref())]
     };
     let report = ended.and_then(|finished| report(&finished, &inside, &changed));
     with_changes(report, changed)
@@ -226,9 +227,12 @@ fn diagnostic(line: &Value, project: &str) -> Option<Diagnostic> {
     let level = text(line, "level")?;
     let rendered = text(line, "rendered").unwrap_or_else(|| message.clone());
     Some(Diagnostic {
-        file: file.map(|name| match name.starts_with('/') || project.is_empty() {
-            true => name,
-            false => join(project, &name),
+        file: file.map(|name| {
+            if name.starts_with('/') || project.is_empty() {
+                name
+            } else {
+                join(project, &name)
+            }
         }),
         line: place("line_start"),
         column: place("column_start"),

@@ -151,9 +151,10 @@ pub fn quoted(text: &str) -> String {
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
-        match character.is_control() {
-            true => line.extend(character.escape_default()),
-            false => line.push(character),
+        if character.is_control() {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
         }
     }
     line

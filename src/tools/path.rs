@@ -29,9 +29,10 @@ pub fn normalise(path: &str) -> Result<String, ToolError> {
     if has_parent {
         return Err(ToolError::forbidden(path, "contains '..'"));
     }
-    match parts.is_empty() {
-        true => Ok(".".to_owned()),
-        false => Ok(parts.join("/")),
+    if parts.is_empty() {
+        Ok(".".to_owned())
+    } else {
+        Ok(parts.join("/"))
     }
 }
 

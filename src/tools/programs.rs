@@ -223,9 +223,10 @@ async fn read(
 ) -> io::Result<()> {
     let Some(pipe) = pipe else { return Ok(()) };
     pipe.take(limit as u64 + 1).read_to_end(into).await?;
-    match into.len() > limit {
-        true => Err(io::ErrorKind::FileTooLarge.into()),
-        false => Ok(()),
+    if into.len() > limit {
+        Err(io::ErrorKind::FileTooLarge.into())
+    } else {
+        Ok(())
     }
 }
 

@@ -92,9 +92,10 @@ pub async fn propose(
     let view = view::plan_view(run.id(), &run.events().to_vec(), &[]);
     let is_offered = view.as_ref().is_some_and(|view| view.rejection.is_none());
     Ok(Ending::Acted {
-        outcome: match is_offered {
-            true => ActionOutcome::Offered,
-            false => ActionOutcome::Declined,
+        outcome: if is_offered {
+            ActionOutcome::Offered
+        } else {
+            ActionOutcome::Declined
         },
         response: json!(view),
     })

@@ -39,9 +39,10 @@ pub async fn record(
     finished.output = without_secrets(&finished.output, &deps.secrets).replace('\0', "\u{fffd}");
     // Data that cannot be stored so is left out; its text remains.
     let data = finished.value.to_string();
-    finished.value = match data.contains("\\u0000") {
-        true => Value::Null,
-        false => serde_json::from_str(&without_secrets(&data, &deps.secrets)).unwrap_or_default(),
+    finished.value = if data.contains("\\u0000") {
+        Value::Null
+    } else {
+        serde_json::from_str(&without_secrets(&data, &deps.secrets)).unwrap_or_default()
     };
     let recorded = run.store(Event::StepFinished(Box::new(finished))).await?;
     Ok(matches!(recorded, Event::StepFinished(finished) if finished.ok))

@@ -160,9 +160,12 @@ impl Walk<'_> {
             }
         }
         // A folder counts as its path with a slash, so that whole paths come out sorted.
-        sorted.sort_by_cached_key(|(name, is_folder)| match is_folder {
-            true => format!("{name}/"),
-            false => name.clone(),
+        sorted.sort_by_cached_key(|(name, is_folder)| {
+            if *is_folder {
+                format!("{name}/")
+            } else {
+                name.clone()
+            }
         });
         Continue(sorted)
     }

@@ -289,9 +289,10 @@ impl Reader {
     /// Reads a word of letters. Empty if there is none, or if a digit follows.
     fn word(&mut self) -> String {
         let word = self.read_while(char::is_alphabetic);
-        match self.peek().is_some_and(char::is_alphanumeric) {
-            true => String::new(),
-            false => word.to_ascii_lowercase(),
+        if self.peek().is_some_and(char::is_alphanumeric) {
+            String::new()
+        } else {
+            word.to_ascii_lowercase()
         }
     }
 

@@ -181,9 +181,10 @@ fn scalar(text: &str, wants: &dyn Fn(&str) -> bool) -> Option<Value> {
     };
     if wants("integer") {
         let number = number()?;
-        return match number.is_f64() {
-            true => whole(&number).map(Value::from),
-            false => Some(number.into()),
+        return if number.is_f64() {
+            whole(&number).map(Value::from)
+        } else {
+            Some(number.into())
         };
     }
     if wants("number") {

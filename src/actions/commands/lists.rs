@@ -53,9 +53,10 @@ impl PageArguments {
         if page > pages {
             return Some(format!("There is no page {page}; the last is {pages}."));
         }
-        let next = match page < pages {
-            true => format!(" Next: {command} {}", page + 1),
-            false => String::new(),
+        let next = if page < pages {
+            format!(" Next: {command} {}", page + 1)
+        } else {
+            String::new()
         };
         Some(format!("Page {page} of {pages}.{next}"))
     }

@@ -72,9 +72,10 @@ pub(super) fn execute(arguments: &MemorySearchArguments, facts: &Inputs) -> Comm
         .map(|row| json!({ "id": row.run.to_string(), "content": row.content, "at": row.at.to_string() }))
         .collect();
     let query = sanitize(&arguments.query);
-    let text = match found.is_empty() {
-        true => format!("Nothing is remembered about {query}."),
-        false => listed(&facts.memories),
+    let text = if found.is_empty() {
+        format!("Nothing is remembered about {query}.")
+    } else {
+        listed(&facts.memories)
     };
     CommandOutcome::saying(json!({ "text": text, "query": query, "memories": found }))
 }

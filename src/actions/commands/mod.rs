@@ -291,9 +291,10 @@ impl Inputs {
     /// Returns a sentence that names a command, behind a space, or nothing if the command is not
     /// allowed.
     fn advice(&self, command: CommandName, sentence: &str) -> String {
-        match self.allowed.contains(&command) {
-            true => format!(" {sentence}"),
-            false => String::new(),
+        if self.allowed.contains(&command) {
+            format!(" {sentence}")
+        } else {
+            String::new()
         }
     }
 

@@ -8,9 +8,10 @@ use crate::domain::CommandName;
 
 /// Returns how a check, or a saving throw, is written.
 pub(super) fn usage(is_save: bool) -> &'static str {
-    match is_save {
-        true => "/save dex 15, /save wis with advantage",
-        false => "/check dex 15, /check stealth with advantage",
+    if is_save {
+        "/save dex 15, /save wis with advantage"
+    } else {
+        "/check dex 15, /check stealth with advantage"
     }
 }
 
@@ -128,9 +129,10 @@ pub(super) fn words(text: &str, explicit: bool) -> Result<Value, String> {
             return Err(format!("{token:?} says the {key} twice"));
         }
     }
-    match named && (check.contains_key("ability") || check.contains_key("skill")) {
-        true => Ok(Value::Object(check)),
-        false => Err("name an ability or a skill".to_owned()),
+    if named && (check.contains_key("ability") || check.contains_key("skill")) {
+        Ok(Value::Object(check))
+    } else {
+        Err("name an ability or a skill".to_owned())
     }
 }
 
@@ -215,9 +217,10 @@ pub(super) fn mentioned(text: &str) -> Option<String> {
     let ability = abilities.find_map(Ability::named).map(|it| it.into_str());
     let mut edges = words().filter(|word| word.len() > 3 || *word == "adv");
     let edge = edges.find_map(advantage_named);
-    let command = match skill.is_none() && (has("save") || has("saving")) {
-        true => "save",
-        false => "check",
+    let command = if skill.is_none() && (has("save") || has("saving")) {
+        "save"
+    } else {
+        "check"
     };
     let mut written = format!("/{command} {}", skill.or(ability)?);
     for (before, part) in [

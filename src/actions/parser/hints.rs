@@ -115,9 +115,10 @@ fn inside(text: &str, allowed: &Allowed) -> Option<String> {
 fn about(text: &str, allowed: &Allowed) -> Option<String> {
     let form = form(text, allowed)?;
     let is_deed = regex("text.first_person").is_match(text) && allowed.contains(&CommandName::Do);
-    let narrated = match is_deed {
-        true => "Write /do before what your character does. ",
-        false => "",
+    let narrated = if is_deed {
+        "Write /do before what your character does. "
+    } else {
+        ""
     };
     Some(format!(
         "I do not understand all of this, and nothing was done; I read commands and English. {narrated}{form}"

@@ -266,9 +266,10 @@ async fn find(app: &App, id: Id, caller: Option<&Caller>) -> Result<RunRow, Prob
     let row = app.run(parse(id)?).await?;
     let row = row.ok_or_else(Problem::no_such_run)?;
     let permits = |scope| caller.is_none_or(|caller| caller.permits(scope));
-    let needed = match is_of_tools(row.kind) {
-        true => Scope::Tools,
-        false => Scope::Chat,
+    let needed = if is_of_tools(row.kind) {
+        Scope::Tools
+    } else {
+        Scope::Chat
     };
     let may_act = needed == Scope::Chat && permits(Scope::Act);
     if permits(needed) || (may_act && is_of_action(app, &row).await?) {

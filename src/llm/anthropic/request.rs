@@ -114,9 +114,10 @@ pub(super) fn to_wire(
                     description: ABOUT_TOOL,
                     input_schema: text,
                 }]);
-                body.tool_choice = Some(match is_enforced {
-                    true => json!({ "type": "tool", "name": name }),
-                    false => json!({ "type": "auto" }),
+                body.tool_choice = Some(if is_enforced {
+                    json!({ "type": "tool", "name": name })
+                } else {
+                    json!({ "type": "auto" })
                 });
             }
             (StructuredOutput::JsonObject | StructuredOutput::None, _) => is_enforced = false,

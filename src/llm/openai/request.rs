@@ -157,9 +157,10 @@ pub(super) fn to_wire<'a>(
             .then(|| json!({ "include_usage": true })),
         ..Body::default()
     };
-    let form = match takes(Parameter::Schema) {
-        true => dialect.structured_output,
-        false => StructuredOutput::None,
+    let form = if takes(Parameter::Schema) {
+        dialect.structured_output
+    } else {
+        StructuredOutput::None
     };
     let mut instructed = None;
     if let Some(schema) = &request.schema {

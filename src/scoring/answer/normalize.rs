@@ -175,9 +175,10 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     let plain: String = raw.nfc().map(plain_sign).collect();
     let plain = EMPHASIS.replace_all(&plain, "$1$2");
     let plain = RANGE.replace_all(&plain, "$1-$2");
-    let plain = match LIST.is_match(plain.trim()) && !GROUPED.is_match(plain.trim()) {
-        true => plain.replace(',', ", "),
-        false => plain.into_owned(),
+    let plain = if LIST.is_match(plain.trim()) && !GROUPED.is_match(plain.trim()) {
+        plain.replace(',', ", ")
+    } else {
+        plain.into_owned()
     };
     let mut text = expr::unwrapped(MARKUP.replace_all(&plain, "").into_owned());
     for (from, to) in [
@@ -313,9 +314,10 @@ fn in_one_number(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
         let spelled = compatible(c.encode_utf8(&mut [0; 4]));
-        match spelled.contains('⁄') {
-            true => plain.extend([" ", &spelled]),
-            false => plain.push(c),
+        if spelled.contains('⁄') {
+            plain.extend([" ", &spelled]);
+        } else {
+            plain.push(c);
         }
     }
     let plain = plain.trim_start();

@@ -290,9 +290,12 @@ impl<'t, 'a> Parser<'t, 'a> {
         (self.parts.calculates, self.parts.divides) = (true, true);
         // "x^2^3" is ambiguous.
         let is_xor = self.reading.xor;
-        let power = |x: f64| match is_xor {
-            true => exclusive_or(x, exponent),
-            false => x.powf(exponent),
+        let power = |x: f64| {
+            if is_xor {
+                exclusive_or(x, exponent)
+            } else {
+                x.powf(exponent)
+            }
         };
         (!self.is_sign(self.at, Sign::Power)).then(|| base.map(power))
     }

@@ -9,11 +9,8 @@ use std::env;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let target = env::var("TARGET").unwrap_or_default();
-    // rustc links this target with LLD.
+    // rustc links this target with LLD, which stores functions of the same machine code once.
     if target == "x86_64-unknown-linux-gnu" {
-        // Functions of the same machine code are stored once.
         println!("cargo::rustc-link-arg-bin=conclave=-Wl,--icf=all");
-        // With a profile, functions that hardly run are apart from the others, and stay unread.
-        println!("cargo::rustc-link-arg-bin=conclave=-Wl,-z,keep-text-section-prefix");
     }
 }

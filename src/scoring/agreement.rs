@@ -69,30 +69,35 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     let Compared { latest, first, .. } = *panel;
     // Both rounds share the groups: each answer is a node, and equal answers are joined.
     let nodes = nodes(latest, first);
-    let differ = |a: &Node<'_>, b: &Node<'_>| a.answer.normal.differs(&b.answer.normal);
-    let joined = |a: &Node<'_>, b: &Node<'_>| {
-        a.answer.normal.same(&b.answer.normal) || panel.told_same(a, b) && !differ(a, b)
+    let same = |a: &Node<'_>, b: &Node<'_>| a.answer.normal.same(&b.answer.normal);
+    let excludes = |a: &Node<'_>, b: &Node<'_>| a.answer.normal.excludes(&b.answer.normal);
+    let equal = without_bridges(&nodes, components(&nodes, same), excludes);
+    // The cross-check joins what is equal already, so it cannot tear that apart.
+    let any = |a: &[usize], b: &[usize], holds: &dyn Fn(&Node<'_>, &Node<'_>) -> bool| {
+        let mut pairs = a.iter().flat_map(|x| b.iter().map(move |y| (*x, *y)));
+        pairs.any(|(x, y)| {
+            let pair = nodes.get(x).zip(nodes.get(y));
+            pair.is_some_and(|(x, y)| holds(x, y))
+        })
     };
-    let excludes = |a: &Node<'_>, b: &Node<'_>| {
-        if panel.told_same(a, b) {
-            differ(a, b)
-        } else {
-            a.answer.normal.excludes(&b.answer.normal)
-        }
+    let differ =
+        |a: &[usize], b: &[usize]| any(a, b, &|x, y| x.answer.normal.differs(&y.answer.normal));
+    let told =
+        |a: &Vec<usize>, b: &Vec<usize>| any(a, b, &|x, y| panel.told_same(x, y)) && !differ(a, b);
+    let joined = without_bridges(&equal, components(&equal, told), |a, b| differ(a, b));
+    let flat = |parts: Vec<usize>| {
+        let parts = parts.into_iter().filter_map(|at| equal.get(at));
+        parts.flatten().copied().collect::<Vec<usize>>()
     };
-    let components = without_bridges(&nodes, components(&nodes, joined), excludes);
+    let components: Vec<Vec<usize>> = joined.into_iter().map(flat).collect();
     let group = |component: &Vec<usize>| {
         let here: Vec<&Node<'_>> = component.iter().filter_map(|at| nodes.get(*at)).collect();
         panel.group(&here)
     };
     let mut groups: Vec<Group> = components.iter().map(group).collect();
     let differing = |a: usize, b: usize| {
-        let here = |at: usize| components.get(at).into_iter().flatten();
-        let mut pairs = here(a).flat_map(|x| here(b).map(move |y| (*x, *y)));
-        pairs.any(|(x, y)| {
-            let pair = nodes.get(x).zip(nodes.get(y));
-            pair.is_some_and(|(x, y)| x.answer.normal.differs(&y.answer.normal))
-        })
+        let pair = components.get(a).zip(components.get(b));
+        pair.is_some_and(|(a, b)| differ(a, b))
     };
     without_contradictions(&mut groups, differing);
     // A group without members and voices has no supporter left, because all its agents conceded.

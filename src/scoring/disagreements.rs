@@ -65,7 +65,8 @@ fn final_answers(
         Position {
             units: group.members.iter().filter_map(unit).collect(),
             agents: names(readings, agents.iter().copied()),
-            text: group.label.clone(),
+            // As the agents wrote it: "1.380 €" and not "1380 euros".
+            text: clip(group.wordings.first().unwrap_or(&group.label), MAX_TEXT).to_owned(),
         }
     };
     let voices = agreement.groups.iter().map(|group| group.voices);

@@ -45,14 +45,14 @@ pub use terms::MAX_UNCHECKED;
 
 use crate::domain::{
     AgentReport, Calibration, CrossCheck, Demand, Obtained, PartAnswered, Resolution, Score,
-    Status, TaskType, Thresholds,
+    Status, Tag, TaskType, Thresholds,
 };
 use agreement::{Agreement, Compared};
 use answer::Answer;
 use axes::Context;
 use claims::Claim;
 use expr::{Verdict, equations};
-use parsed_output::{ParsedOutput, Request};
+use parsed_output::{MAX_UNITS, ParsedOutput, Request};
 
 use crate::text::{MAX_BYTES, clip, collapse_whitespace};
 
@@ -129,10 +129,17 @@ impl Policy {
     }
 }
 
+/// The most bytes of an answer that show its decimal sign.
+const MAX_ANSWER_BYTES: usize = 512;
+
 /// Scores every output of a panel and measures the terms of c_final. The result depends only on the
 /// panel and the policy.
 pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
-    let request = Request::read(panel.message);
+    let outputs = panel.outputs.iter().chain(&panel.first_round);
+    let units = outputs.flat_map(|output| output.report.units.iter().take(MAX_UNITS));
+    let answers = units.filter(|unit| unit.tags.contains(&Tag::Answer));
+    let answers = answers.map(|unit| clip(&unit.text, MAX_ANSWER_BYTES));
+    let request = Request::read(panel.message, answers);
     let read = |outputs| read_all(outputs, &request, panel.cross_checks, policy);
     let (readings, first) = (read(&panel.outputs), read(&panel.first_round));
     let checked = if first.is_empty() { &readings } else { &first };
@@ -225,9 +232,17 @@ fn read_all<'a>(
         let found: Option<Vec<_>> = found.collect();
         Some(found?.first()?.kind)
     };
+    let answers_all = |agent: &str| {
+        let found = |call: &CrossCheck| {
+            let names = |part: &PartAnswered| part.answered_by.iter().any(|name| name == agent);
+            let is_named = call.conduct.iter().any(|it| it.agent == agent);
+            !call.parts.is_empty() && call.parts.iter().all(names) && !is_named
+        };
+        !calls.is_empty() && calls.iter().all(found)
+    };
     let read = |output: &'a Output<'a>| {
         let (weight, conduct) = (policy.weight(output.agent), conduct(output.agent));
-        ParsedOutput::new(output, request, weight, conduct)
+        ParsedOutput::new(output, request, weight, conduct, answers_all(output.agent))
     };
     outputs.iter().map(read).collect()
 }
@@ -360,15 +375,28 @@ pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
 /// any of its wordings; `None` if there is none.
 pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
     let wanted = LazyCell::new(|| answer::parse(answer));
-    let is_same = |known: &str| {
-        let same = |wanted: &Answer| Some(answer::parse(known)?.is_given_by(wanted));
-        wanted.as_ref().and_then(same).unwrap_or(false)
+    let is_same = |group: &AnswerGroup, known: &str| {
+        let mut normal = answer::parse(known)?;
+        normal.read_meaning(&answer::parse(&group.answer)?);
+        Some(normal.is_given_by(wanted.as_ref()?))
     };
-    let position = |is_it: &dyn Fn(&str) -> bool| {
-        let mut groups = groups.iter();
-        groups.position(|group| group.texts().any(is_it))
+    // "2.962 m" is the answer of a group that says 2962 m, if no group says 2.962 m.
+    let may_be = |group: &AnswerGroup, _: &str| {
+        let mut meant = wanted.clone()?;
+        let normal = answer::parse(&group.answer)?;
+        meant.read_meaning(&normal);
+        Some(normal.is_given_by(&meant))
     };
-    position(&|known| known == answer).or_else(|| position(&is_same))
+    let position = |is_it: &dyn Fn(&AnswerGroup, &str) -> Option<bool>| {
+        let is_here = |group: &AnswerGroup| {
+            let mut texts = group.texts();
+            texts.any(|known| is_it(group, known).unwrap_or(false))
+        };
+        groups.iter().position(is_here)
+    };
+    position(&|_, known| Some(known == answer))
+        .or_else(|| position(&is_same))
+        .or_else(|| position(&may_be))
 }
 
 /// True if a text has the answer of a group in one of its wordings, as whole words.

@@ -1,18 +1,21 @@
 //! One output, parsed once. All measures of agreement and axes come from here.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher as _;
 
 use rustc_hash::FxBuildHasher;
 
 use super::Output;
-use super::answer::{Answer, Options, dates, final_answer, letter_of, parse};
+use super::answer::{
+    Answer, DecimalSign, Number, Options, dates, final_answer, letter_of, numbers, parse,
+};
 use super::checks::{Path, Repeats, Screening, Soundness, Step, path_to, screen_answer, soundness};
 use super::expr::{Verdict, equations};
 use crate::domain::{ConductKind, Obtained, Tag, Unit};
 use crate::text::{
     self, Block, Markdown, Word, clip, collapse_whitespace, each_sentence, figures, one_line,
-    read_markdown, words,
+    ratio, read_markdown, words,
 };
 
 /// The most units of a report that are read.
@@ -31,11 +34,15 @@ pub(super) struct Request {
     /// Its figures and words: everything that a report can copy from it.
     pub stated: BTreeSet<String>,
     pub options: Options,
+    /// The decimal sign of the request and of the answers to it.
+    pub decimal_sign: Option<DecimalSign>,
+    numbers: OnceCell<Vec<Number>>,
 }
 
 impl Request {
-    pub fn read(message: &str) -> Self {
-        let text = collapse_whitespace(clip(message, text::MAX_BYTES)).into_owned();
+    pub fn read<'a>(message: &'a str, answers: impl Iterator<Item = &'a str>) -> Self {
+        let message = clip(message, text::MAX_BYTES);
+        let text = collapse_whitespace(message).into_owned();
         let words = words(&text);
         let figures = figures(&text);
         let stated = figures
@@ -48,9 +55,25 @@ impl Request {
             figures,
             stated,
             options: Options::read(&text),
+            decimal_sign: DecimalSign::of([message]).or_else(|| {
+                // Beside "1,5 km", "1.500 km" is 1500 km. Beside "1.5 km", it may be either.
+                DecimalSign::of(answers).filter(|sign| *sign == DecimalSign::Comma)
+            }),
+            numbers: OnceCell::new(),
             words,
             text,
         }
+    }
+
+    /// Returns the share of a text's numbers that the request has, in any unit; `None` if the text
+    /// has no number.
+    pub fn stated_numbers(&self, text: &str) -> Option<f64> {
+        let own = numbers(text, self.decimal_sign);
+        let known = self
+            .numbers
+            .get_or_init(|| numbers(&self.text, self.decimal_sign));
+        let stated = own.iter().filter(|own| known.iter().any(|it| it.same(own)));
+        (!own.is_empty()).then(|| ratio(stated.count(), own.len()))
     }
 }
 
@@ -93,11 +116,14 @@ pub(super) struct ParsedOutput<'a> {
 }
 
 impl<'a> ParsedOutput<'a> {
+    /// Parses an output. `answers_all` is true if every cross-check found that it answers the whole
+    /// request.
     pub fn new(
         output: &'a Output<'a>,
         request: &Request,
         weight: f64,
         conduct: Option<ConductKind>,
+        answers_all: bool,
     ) -> Self {
         let (body, counts) = body(output);
         let Markdown { prose, blocks, .. } = read_markdown(&body);
@@ -112,14 +138,21 @@ impl<'a> ParsedOutput<'a> {
             Some(Answer::Number(number)) => Some(number.value),
             _ => None,
         };
-        let own_code = blocks
-            .iter()
-            .filter(|block| !request.text.contains(block.code.trim()));
         let pairs = pairs(&words);
         let repeats = Repeats {
             pairs: pairs.len(),
             sentence: counts.into_values().max().unwrap_or(0),
         };
+        let reported = &output.report.failure_modes;
+        let (asked, said) = ((&*request.text, &*request.words), (&*body, &*words));
+        let mut screening = screen_answer(asked, said, reported, &repeats);
+        if answers_all {
+            // "I can't pay the rent on time" may be the letter that was asked for.
+            screening.clear_refusals();
+        }
+        let own_code = blocks
+            .iter()
+            .filter(|block| !request.text.contains(block.code.trim()));
         Self {
             output,
             weight,
@@ -128,7 +161,7 @@ impl<'a> ParsedOutput<'a> {
             code: parsed(own_code.take(MAX_BLOCKS)),
             path: path_to(number, &steps(&prose)),
             bad_dates: dates::faulty(&prose),
-            screening: screen_answer((&request.text, &request.words), (&body, &words), &repeats),
+            screening,
             answer,
             several_answers,
             answer_unit,
@@ -181,6 +214,7 @@ fn answer(output: &Output<'_>, text: &str, request: &Request) -> Option<Given> {
             Obtained::Text => normal.read_request(&words(text)),
             _ => normal.read_request(&request.words),
         }
+        normal.read_decimals(request.decimal_sign);
         let text = one_line(text);
         let is_found = output.obtained == Obtained::Text;
         Some(Given {

@@ -1,12 +1,15 @@
 //! Final answers: their normal form, and how to find them in plain texts and requests.
 
 pub mod dates;
+mod decimals;
 mod normalize;
 mod number;
 mod options;
 mod phrase;
 mod plain;
 
+pub use decimals::DecimalSign;
 pub use normalize::{Answer, parse};
+pub use number::{Number, numbers};
 pub(super) use options::{Options, letter_of};
 pub(super) use plain::final_answer;

@@ -6,6 +6,7 @@ use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 
 use super::dates::{self, Day};
+use super::decimals::DecimalSign;
 use super::number::{Number, within};
 use super::phrase::{self, Phrase};
 use crate::domain::number_named;
@@ -33,6 +34,8 @@ pub enum Answer {
 }
 
 const MAX_BYTES: usize = 240;
+/// The most characters of an answer that consists of closing punctuation.
+const MAX_SIGNS: usize = 2;
 /// The most words after the number of an answer: "8 packs of gum".
 const MAX_NOUNS: usize = 6;
 
@@ -58,6 +61,8 @@ impl Answer {
                 a.differs(b) || a.is_measured() && b.is_measured() && !a.same(b)
             }
             (Answer::Words(a), Answer::Words(b)) => a.excludes(b),
+            (Answer::Words(phrase), Answer::Number(number))
+            | (Answer::Number(number), Answer::Words(phrase)) => phrase.is_other_version(number),
             _ => false,
         }
     }
@@ -102,6 +107,22 @@ impl Answer {
             (Answer::Words(phrase), Answer::Number(number))
             | (Answer::Number(number), Answer::Words(phrase)) => phrase.is_number(number),
             _ => self == other,
+        }
+    }
+
+    /// Sets its numbers by the decimal sign of the texts around it.
+    pub fn read_decimals(&mut self, sign: Option<DecimalSign>) {
+        match self {
+            Answer::Number(number) => number.read_decimals(sign),
+            Answer::Words(phrase) => phrase.read_decimals(sign),
+            _ => {}
+        }
+    }
+
+    /// Sets a number to the meaning that equals a known answer, if one does.
+    pub fn read_meaning(&mut self, known: &Answer) {
+        if let (Answer::Number(number), Answer::Number(known)) = (self, known) {
+            number.read_meaning(known);
         }
     }
 
@@ -150,7 +171,11 @@ pub fn parse(raw: &str) -> Option<Answer> {
     if raw.len() > 2 * MAX_BYTES {
         return None;
     }
-    let text = undress(raw);
+    let mut text = undress(raw);
+    if text.is_empty() && raw.trim().chars().count() <= MAX_SIGNS {
+        // ";" is an answer too.
+        text = raw.trim().to_owned();
+    }
     if text.is_empty() || text.len() > MAX_BYTES {
         return None;
     }
@@ -158,7 +183,7 @@ pub fn parse(raw: &str) -> Option<Answer> {
         .map(Answer::YesNo)
         .or_else(|| dates::alone(&text).map(|(day, around)| Answer::Date(day, around)))
         .or_else(|| choice(&text))
-        .or_else(|| number(&text).map(Answer::Number))
+        .or_else(|| Some(Answer::Number(number(&text)?.with_code(code(raw)))))
         .or_else(|| formula(&text))
         .or_else(|| phrase::read(&text).map(Answer::Words))
 }
@@ -172,7 +197,12 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
         LazyLock::new(|| pattern(r"^\d+(?:,\d{3})+$|^\d{1,2}(?:,\d{2})+,000$"));
     static LIST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+(?:,\d+){2,}$"));
     static EMPHASIS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(^|\s)\*(\w(?:[^*\n]*\w)?)\*"));
-    let plain: String = raw.nfc().map(plain_sign).collect();
+    let plain = raw.nfc().map(plain_sign).map(|c| match c {
+        // "H₂O"
+        '₀'..='₉' => char::from_digit(c as u32 - '₀' as u32, 10).unwrap_or(c),
+        _ => c,
+    });
+    let plain: String = plain.collect();
     let plain = EMPHASIS.replace_all(&plain, "$1$2");
     let plain = RANGE.replace_all(&plain, "$1-$2");
     let plain = if LIST.is_match(plain.trim()) && !GROUPED.is_match(plain.trim()) {
@@ -265,6 +295,7 @@ fn number(text: &str) -> Option<Number> {
         .split_once('=')
         .filter(|(name, _)| name.trim().len() <= 5 && !name.contains(char::is_numeric));
     let bare = named.map_or(text, |(_, value)| value).trim_start();
+    let (currency, bare) = currency(bare);
     let bare = &in_one_number(bare);
     if let Some(value) = number_named(&bare.to_lowercase()) {
         return Some(Number::exact(f64::from(value)));
@@ -278,9 +309,14 @@ fn number(text: &str) -> Option<Number> {
             ..=2 => word.to_owned(),
             _ => word.to_lowercase(),
         };
-        let is_inner = |c: char| c.is_alphanumeric() || c == '\'' || phrase::is_unit_sign(c);
+        let is_inner = |c: char| c.is_alphanumeric() || c == '\'' || phrase::is_symbol(c);
         let words = rest.split(|c: char| !is_inner(c));
-        let words = words.filter(|word| !word.is_empty()).map(word).collect();
+        // "42 ✓" is 42, and "5♥" is a card.
+        let is_apart = rest.starts_with(char::is_whitespace);
+        let is_sign = |c: char| !c.is_alphanumeric() && !phrase::is_unit_sign(c);
+        let says = |word: &&str| !word.is_empty() && !(is_apart && word.chars().all(is_sign));
+        let words = words.filter(says).chain(currency);
+        let words = words.map(word).collect();
         return Some(Number::of(found, words));
     }
     // "04/07/1776" is a date in figures, and "60 requests/minute" is not a calculation.
@@ -291,6 +327,29 @@ fn number(text: &str) -> Option<Number> {
         return expr::evaluate(bare).map(Number::exact);
     }
     None
+}
+
+/// Splits off the sign of a currency without a unit of its own: "CA$", "₩".
+fn currency(text: &str) -> (Option<&str>, &str) {
+    static CURRENCY: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^([A-Z]{1,3}\$|[\p{Sc}--[$€£¥₹¢]]) ?\d"));
+    let sign = CURRENCY.captures(text).and_then(|found| found.get(1));
+    match sign.filter(|sign| sign.as_str() != "US$") {
+        Some(sign) => (
+            Some(sign.as_str()),
+            text.get(sign.end()..).unwrap_or_default(),
+        ),
+        None => (None, text),
+    }
+}
+
+/// Returns the digits of a text that may be no amount: "01067", and the day and month "3.10.".
+fn code(text: &str) -> Option<String> {
+    static CODE: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^\s*(?:(0\d{2,})|(\d{1,2}\. ?\d{1,2})\.)\s*$"));
+    let found = CODE.captures(text)?;
+    let digits = found.get(1).or(found.get(2))?.as_str();
+    Some(digits.replace(' ', ""))
 }
 
 /// Writes powers of ten and fractions before a unit as one number: "9.46 × 10^15 m" as "9.46e15 m",
@@ -367,7 +426,9 @@ fn is_ideographic(c: char) -> bool {
 fn formula(text: &str) -> Option<Answer> {
     let is_factorial = text.strip_suffix('!').is_some_and(is_factor);
     let sure = is_factorial
-        || text.contains(['\\', '^', '=', '{', '√', '∞', '[', '<', '>', '≤', '≥', '±']);
+        || text.contains([
+            '\\', '^', '=', '{', '√', '∞', '[', '<', '>', '≤', '≥', '±', '⌊', '⌈',
+        ]);
     // "O(n)"
     let name = text.split_once('(').map(|(name, _)| name);
     let called = name.is_some_and(|name| name.ends_with(char::is_alphabetic));
@@ -399,9 +460,11 @@ fn formula(text: &str) -> Option<Answer> {
     if form.is_none() && !sure {
         return None;
     }
+    // "^\d+$" has an end, and "$x$ + $y$" is marked up.
+    let is_marked_up = text.matches('$').count() % 2 == 0;
     let text: String = text
         .chars()
-        .filter(|c| !c.is_whitespace() && *c != '$')
+        .filter(|c| !c.is_whitespace() && !(is_marked_up && *c == '$'))
         .collect();
     (!text.is_empty()).then_some(Answer::Formula { name, text, form })
 }

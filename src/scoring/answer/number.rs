@@ -1,8 +1,9 @@
 //! Numbers as answers. Two numbers are the same if they agree to the precision of the coarser one,
 //! in any unit.
 
-use crate::scoring::expr::{Amount, Measure};
-use crate::text::Word;
+use super::decimals::DecimalSign;
+use crate::scoring::expr::{Amount, Measure, amount};
+use crate::text::{Word, clip};
 
 /// A number with its unit and precision.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,8 +11,13 @@ pub struct Number {
     pub value: f64,
     /// The value of one unit in its last digit; 0 for the value of a formula.
     step: f64,
-    /// Its value in languages that write "1.000" for a thousand, if it can mean that.
-    grouped: Option<f64>,
+    /// The factor to its value in languages with the other decimal sign, else 1.
+    other: f64,
+    /// True if both of its values are likely.
+    is_open: bool,
+    /// The digits of a number that begins with a zero, such as a postal code, and of one that may be
+    /// a day and a month: "3.10." with another full stop.
+    code: Option<String>,
     percent: bool,
     measure: Option<Measure>,
     unit: Option<String>,
@@ -49,7 +55,9 @@ impl Number {
         Self {
             value,
             step: 0.0,
-            grouped: None,
+            other: 1.0,
+            is_open: false,
+            code: None,
             percent: false,
             measure: None,
             unit: None,
@@ -64,7 +72,9 @@ impl Number {
         Self {
             value: amount.value * amount.scale,
             step: step * amount.scale,
-            grouped: amount.grouped,
+            other: amount.other,
+            is_open: amount.is_open,
+            code: None,
             percent: amount.percent,
             measure: amount.measure,
             unit: amount.unit,
@@ -91,6 +101,34 @@ impl Number {
             && self.step != other.step
             && self.step.max(other.step) < 1.0;
         !is_other && self.same(other)
+    }
+
+    /// Sets the value by the decimal sign of the texts around it, if that is known.
+    pub fn read_decimals(&mut self, sign: Option<DecimalSign>) {
+        let Some(sign) = sign else { return };
+        if sign == DecimalSign::Comma {
+            self.value *= self.other;
+            self.step *= self.other;
+        }
+        (self.other, self.is_open) = (1.0, false);
+    }
+
+    /// Sets the value to the meaning that equals a known number, if one does.
+    pub fn read_meaning(&mut self, known: &Number) {
+        let mut plain = self.clone();
+        plain.read_decimals(Some(DecimalSign::Point));
+        let mut other = self.clone();
+        other.read_decimals(Some(DecimalSign::Comma));
+        if plain.matches(known) {
+            *self = plain;
+        } else if other.matches(known) {
+            *self = other;
+        }
+    }
+
+    /// Compares the number by these digits too.
+    pub fn with_code(self, code: Option<String>) -> Self {
+        Self { code, ..self }
     }
 
     /// True if it states what it counts: a unit of measure, or words.
@@ -125,7 +163,14 @@ impl Number {
             let mut more = a.words.iter().filter(|word| !b.words.contains(word));
             more.all(|word| a.asked.contains(word))
         };
-        within(&self.words, &other.words)
+        let is_postal = |code: &String| code.starts_with('0');
+        let same_code = match (&self.code, &other.code) {
+            (Some(a), Some(b)) => a == b,
+            (Some(code), None) | (None, Some(code)) => !is_postal(code),
+            (None, None) => true,
+        };
+        same_code
+            && within(&self.words, &other.words)
             && more(self, other)
             && more(other, self)
             && self.equals(other)
@@ -147,21 +192,32 @@ impl Number {
                 gap <= 0.51 * b.step || a.step != b.step && gap <= MAX_ROUNDING * largest
             })
         };
-        one_quantity && !self.equals(other) && !rounded(self, other) && !rounded(other, self)
+        // "3.125" may be a "3125".
+        let may_equal = self
+            .meanings()
+            .any(|a| other.meanings().any(|b| a.matches(&b)));
+        one_quantity && !may_equal && !rounded(self, other) && !rounded(other, self)
     }
 
     fn equals(&self, other: &Number) -> bool {
-        self.meanings()
-            .any(|a| other.meanings().any(|b| a.matches(&b)))
+        let likely = |number: &Number| {
+            let count = if number.is_open { 2 } else { 1 };
+            number.meanings().take(count).collect::<Vec<_>>()
+        };
+        let others = likely(other);
+        likely(self)
+            .iter()
+            .any(|a| others.iter().any(|b| a.matches(b)))
     }
 
-    /// Returns the number, and what it means in other languages.
+    /// Returns the number, and what it means in languages with the other decimal sign.
     fn meanings(&self) -> impl Iterator<Item = Number> {
-        let with = |value: f64| Number {
-            value,
+        let with = |factor: f64| Number {
+            value: self.value * factor,
             ..self.clone()
         };
-        std::iter::once(self.value).chain(self.grouped).map(with)
+        let other = Some(self.other).filter(|factor| *factor != 1.0);
+        std::iter::once(1.0).chain(other).map(with)
     }
 
     fn matches(&self, other: &Number) -> bool {
@@ -212,6 +268,27 @@ impl Number {
         gap <= 1e-6 * largest.max(1e-9)
             || gap <= 0.51 * coarser && (coarser <= FINE_STEP || gap <= MAX_ROUNDING * largest)
     }
+}
+
+/// The most bytes of a text that are read for one of its numbers.
+const MAX_AMOUNT: usize = 64;
+
+/// Returns the numbers of a text, with their units.
+pub fn numbers(text: &str, sign: Option<DecimalSign>) -> Vec<Number> {
+    let mut before = ' ';
+    let mut found = vec![];
+    for (at, c) in text.char_indices() {
+        let is_inside = before.is_alphanumeric() || matches!(before, '.' | ',');
+        if c.is_ascii_digit() && !is_inside {
+            let rest = clip(text.get(at..).unwrap_or_default(), MAX_AMOUNT);
+            found.extend(amount(rest).map(|amount| Number::of(amount, vec![])));
+        }
+        before = c;
+    }
+    found
+        .iter_mut()
+        .for_each(|number| number.read_decimals(sign));
+    found
 }
 
 /// Formats a number with at most six significant digits and without trailing zeros.

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use unicode_normalization::char::is_combining_mark;
 
+use super::decimals::DecimalSign;
 use super::number::{Number, asked, has_all};
 use crate::scoring::expr::amount;
 use crate::text::{Word, pattern};
@@ -90,7 +91,7 @@ pub fn read(text: &str) -> Option<Phrase> {
         let token = rest.split(char::is_whitespace).next().unwrap_or_default();
         if let Some(found) = begins_number(rest).then(|| amount(rest)).flatten()
             && let Some((number, behind)) = rest.split_at_checked(found.end)
-            && !behind.starts_with(|c: char| c.is_alphanumeric())
+            && !behind.starts_with(|c: char| c.is_alphanumeric() || is_symbol(c))
         {
             phrase.numbers.push(Number::of(found, vec![]));
             parts.push(number.trim());
@@ -124,7 +125,7 @@ pub fn read(text: &str) -> Option<Phrase> {
             };
             let word = word.trim_start_matches(|c| !kept(c));
             let word = word.trim_end_matches(|c| !ends(c));
-            if !word.contains(|c: char| c.is_alphanumeric() || is_symbol(c)) {
+            if !word.contains(|c: char| c.is_alphanumeric() || is_symbol(c) && !is_decoration(c)) {
                 continue;
             }
             let ideographs = word
@@ -150,12 +151,18 @@ pub fn read(text: &str) -> Option<Phrase> {
     (count > 0).then_some(phrase)
 }
 
-/// True for a sign that is part of what is said: "∪", "→", "¬". Decorations such as "★" are none.
-fn is_symbol(c: char) -> bool {
+/// True for a sign that is part of what is said: "∪", "→", "¬", and the suit of "5♥".
+pub fn is_symbol(c: char) -> bool {
     static SYMBOL: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^[\p{S}--\p{ASCII}--\p{Extended_Pictographic}--\p{Sk}]$"));
+        LazyLock::new(|| pattern(r"^[\p{S}--\p{ASCII}--\p{Emoji_Presentation}--\p{Sk}]$"));
     is_unit_sign(c)
         || !c.is_ascii() && !c.is_alphanumeric() && SYMBOL.is_match(c.encode_utf8(&mut [0; 4]))
+}
+
+/// True for a sign that says nothing by itself: "★ Paris".
+fn is_decoration(c: char) -> bool {
+    static PICTOGRAPH: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\p{Extended_Pictographic}$"));
+    PICTOGRAPH.is_match(c.encode_utf8(&mut [0; 4]))
 }
 
 /// True for a sign of a unit.
@@ -272,6 +279,20 @@ impl Phrase {
         !self.denied()
             && self.numbers.is_empty()
             && matches!(self.words.as_slice(), [last] | [_, last] if last.eq_ignore_ascii_case(&letter))
+    }
+
+    /// Sets its numbers by the decimal sign of the texts around it.
+    pub fn read_decimals(&mut self, sign: Option<DecimalSign>) {
+        let numbers = self.numbers.iter_mut();
+        numbers.for_each(|number| number.read_decimals(sign));
+    }
+
+    /// True if the phrase names another version than a number: "Python 3.10" beside "3.1".
+    pub fn is_other_version(&self, number: &Number) -> bool {
+        let [own] = self.numbers.as_slice() else {
+            return false;
+        };
+        !self.words.is_empty() && own.same(number) && !own.same_version(number)
     }
 
     /// Notes which of its words a request has: they may be left out beside a number.

@@ -220,8 +220,18 @@ fn basis(unit: &Unit, steps: f64, request: &Request) -> Option<f64> {
     }
     if has(Tag::Given) {
         let text = collapse_whitespace(clip(&unit.text, MAX_BYTES));
-        let named: BTreeSet<String> = figures(&text).into_iter().chain(names(&text)).collect();
-        return Some(share_in(&named, &request.stated).map_or(1.0, |share| 2.0 * share - 1.0));
+        let named = share_in(&names(&text), &request.stated).unwrap_or(1.0);
+        let named = 2.0 * named - 1.0;
+        let written = share_in(&figures(&text), &request.figures).unwrap_or(1.0);
+        let stated = request.stated_numbers(&text).unwrap_or(written);
+        let stated = stated.max(written);
+        // Right names do not make up for a wrong figure.
+        let is_wrong = stated < 1.0;
+        return Some(if is_wrong {
+            (3.0 * (stated - 1.0) + named) / 4.0
+        } else {
+            named
+        });
     }
     has(Tag::Memory).then_some(0.0)
 }

@@ -4,6 +4,7 @@
 mod code;
 mod demands;
 mod path;
+mod repetition;
 mod screening;
 mod soundness;
 #[cfg(feature = "grammars")]
@@ -12,6 +13,7 @@ mod syntax_tree;
 pub(super) use code::soundness;
 pub(super) use demands::satisfies;
 pub(super) use path::{Path, Step, path_to};
-pub(super) use screening::{FlagKind, Repeats, Screening};
+pub(super) use repetition::Repeats;
+pub(super) use screening::{FlagKind, Screening};
 pub(super) use screening::{obeyed_injection, screen_answer};
 pub(super) use soundness::Soundness;

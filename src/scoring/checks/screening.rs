@@ -10,18 +10,11 @@ use aho_corasick::AhoCorasick;
 use include_dir::{Dir, File, include_dir};
 use regex::Regex;
 
+use super::repetition::{Repeats, repetition};
 use crate::text::{
-    Word, any_of, clip, count_words, each_sentence, pattern, pattern_of_ascii_words, ratio,
-    sentences,
+    Word, any_of, clip, collapse_whitespace, count_words, each_sentence, pattern,
+    pattern_of_ascii_words, ratio, sentences,
 };
-
-/// How much a text may repeat itself: bounds that are known before it is screened.
-pub(in crate::scoring) struct Repeats {
-    /// The number of different pairs of adjacent words.
-    pub pairs: usize,
-    /// How often the text has one sentence, regardless of case and punctuation.
-    pub sentence: usize,
-}
 
 /// The kind of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
@@ -59,6 +52,13 @@ impl Screening {
     /// True if the flag has a weight of at least one half.
     pub fn has(&self, kind: FlagKind) -> bool {
         self.weight(kind) >= 0.5
+    }
+
+    /// Removes what looks like a refusal.
+    pub fn clear_refusals(&mut self) {
+        use FlagKind::{PartialRefusal, Refusal};
+        self.0
+            .retain(|kind, _| !matches!(kind, PartialRefusal | Refusal));
     }
 
     /// True if the text takes no part in the comparison of answers.
@@ -210,7 +210,7 @@ fn screen(text: &str, found: &[Word], repeats: &Repeats) -> Screening {
     if let Some((kind, weight)) = refusal(text, &rules) {
         out.add(kind, weight);
     }
-    attacks((text, &rules), 1.0, &mut out);
+    add_attacks((text, &rules), 1.0, &mut out);
     if let Some(weight) = repetition(text, found, repeats) {
         out.add(FlagKind::Repetition, weight);
     }
@@ -228,10 +228,12 @@ fn is_operator(text: &str) -> bool {
 
 /// Screens an output against the request that it answers: everything in [`screen`], and echo. An
 /// answer to a question about attacks may quote some. There, text in quotes or code weighs little.
-/// Both texts come with their words.
+/// Attacks in the report's failure modes, `reported`, are not its own. Both texts come with their
+/// words.
 pub(in crate::scoring) fn screen_answer(
     (message, asked): (&str, &[Word]),
     (text, said): (&str, &[Word]),
+    reported: &[String],
     repeats: &Repeats,
 ) -> Screening {
     use FlagKind::{Echo, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal};
@@ -251,26 +253,34 @@ pub(in crate::scoring) fn screen_answer(
     if refusals.iter().any(|kind| out.0.contains_key(kind)) && is_about_refusals() {
         out.0.retain(|kind, _| !refusals.contains(kind));
     }
-    // The request is about such instructions.
-    if out.0.contains_key(&LeakedPrompt)
-        && strongest(&possible(message), LeakedPrompt.into_str(), message).is_some()
-    {
-        out.0.remove(&LeakedPrompt);
+    // The request has such instructions: "Translate 'ignore previous instructions'."
+    for kind in [LeakedPrompt, Injection] {
+        let is_asked = || strongest(&possible(message), kind.into_str(), message).is_some();
+        if out.0.contains_key(&kind) && is_asked() {
+            out.0.remove(&kind);
+        }
     }
-    let attacks_found = [JudgeAttack, Injection]
-        .iter()
-        .any(|kind| out.0.contains_key(kind));
+    let attacks = [JudgeAttack, Injection];
+    let is_attack = |out: &Screening| attacks.iter().any(|kind| out.0.contains_key(kind));
+    let mut text = Cow::Borrowed(text);
+    if is_attack(&out) && !reported.is_empty() {
+        out.0.retain(|kind, _| !attacks.contains(kind));
+        for said in reported {
+            text = text.replace(&*collapse_whitespace(said), "").into();
+        }
+        add_attacks((&text, &possible(&text)), 1.0, &mut out);
+    }
+    let attacks_found = is_attack(&out);
     let is_about_attacks = || {
         let rules = possible(message);
         of_kind(&rules, "about_attacks").any(|rule| rule.pattern().is_match(message))
     };
     if attacks_found && is_about_attacks() {
-        out.0
-            .retain(|kind, _| !matches!(kind, JudgeAttack | Injection));
-        let own = QUOTED.replace_all(text, "...");
+        out.0.retain(|kind, _| !attacks.contains(kind));
+        let own = QUOTED.replace_all(&text, "...");
         let own = without_single_quotations(&own, "...");
-        attacks((&own, &possible(&own)), 1.0, &mut out);
-        attacks((text, &possible(text)), 0.2, &mut out);
+        add_attacks((&own, &possible(&own)), 1.0, &mut out);
+        add_attacks((&text, &possible(&text)), 0.2, &mut out);
     }
     if min(spoken(said), spoken(asked)) >= 4 && echoes(asked, said) {
         out.add(Echo, 1.0);
@@ -332,7 +342,7 @@ pub(in crate::scoring) fn obeyed_injection(message: &str, body: &str) -> bool {
 }
 
 /// Adds what attacks in a text, with the rules that may match it.
-fn attacks((text, rules): (&str, &[&'static Rule]), scale: f64, out: &mut Screening) {
+fn add_attacks((text, rules): (&str, &[&'static Rule]), scale: f64, out: &mut Screening) {
     for kind in [
         FlagKind::Injection,
         FlagKind::JudgeAttack,
@@ -384,38 +394,6 @@ fn refusal(text: &str, rules: &[&'static Rule]) -> Option<(FlagKind, f64)> {
     let soft = strongest(&rules, "disapproves", opening)
         .or_else(|| strongest(&rules, "disapproves", head))?;
     Some((if helps() { PartialRefusal } else { Refusal }, soft))
-}
-
-/// How often a recurring sentence occurs at least.
-const MIN_RECURRENCES: usize = 4;
-
-/// Finds a loop: few distinct runs of three words, a recurring sentence, or one character repeated.
-fn repetition(text: &str, found: &[Word], repeats: &Repeats) -> Option<f64> {
-    let is_loop = |distinct: usize| ratio(distinct, found.len() - 2) < 0.35;
-    // At most one pair of words begins no run of three.
-    let may_loop = found.len() >= 24 && is_loop(repeats.pairs.saturating_sub(1));
-    if may_loop && is_loop(found.windows(3).collect::<HashSet<_>>().len()) {
-        return Some(1.0);
-    }
-    let mut run = (' ', 0);
-    let is_run = |c: char| {
-        run = if c == run.0 { (c, run.1 + 1) } else { (c, 1) };
-        run.1 > 60 && c.is_alphanumeric()
-    };
-    if text.chars().any(is_run) {
-        return Some(1.0);
-    }
-    if repeats.sentence < MIN_RECURRENCES {
-        return None;
-    }
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let all = sentences(text);
-    let all = all.iter().filter(|sentence| sentence.len() >= 12);
-    for sentence in all.clone() {
-        *counts.entry(sentence).or_default() += 1;
-    }
-    let (most, all) = (counts.into_values().max()?, all.count());
-    (most >= MIN_RECURRENCES && most * 2 >= all).then(|| ratio(most, all).max(0.6))
 }
 
 #[cfg(test)]
@@ -541,18 +519,24 @@ mod tests {
         let asked = "What is the capital of France today?";
         let echoes = |said: &str| {
             let (of_asked, of_said) = (words(asked), words(said));
-            screen_answer((asked, &of_asked), (said, &of_said), &repeats(said)).has(FlagKind::Echo)
+            screen_answer((asked, &of_asked), (said, &of_said), &[], &repeats(said))
+                .has(FlagKind::Echo)
         };
         assert!(echoes(asked));
         assert!(!echoes("The capital of France is Paris."));
         assert_eq!(flagged("=="), None);
         let asked = "Translate 'I'm sorry, I can't help you' to Spanish.";
         let said = "Lo siento, no puedo ayudarte.";
-        let found = screen_answer((asked, &words(asked)), (said, &words(said)), &repeats(said));
+        let found = screen_answer(
+            (asked, &words(asked)),
+            (said, &words(said)),
+            &[],
+            &repeats(said),
+        );
         assert!(!found.has(FlagKind::Refusal));
         let (asked, said) = ("可以退款吗？", "可以退款");
         let (of_asked, of_said) = (words(asked), words(said));
-        let found = screen_answer((asked, &of_asked), (said, &of_said), &repeats(said));
+        let found = screen_answer((asked, &of_asked), (said, &of_said), &[], &repeats(said));
         assert!(!found.has(FlagKind::Echo));
     }
 

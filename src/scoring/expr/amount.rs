@@ -11,9 +11,12 @@ pub struct Amount {
     /// Without the scale: 1.5 of "1.5 million".
     pub value: f64,
     pub decimals: u8,
-    /// The number in languages that write "1.000" for a thousand, if it can mean that: it ends with
-    /// a zero that no decimals need.
-    pub grouped: Option<f64>,
+    /// The factor to its value in languages with the other decimal sign: 1000 for "1.234", a
+    /// thousandth for "1,234", else 1.
+    pub other: f64,
+    /// True for a number such as "1.000", which ends with a zero that no decimals need: both of its
+    /// meanings are likely.
+    pub is_open: bool,
     pub percent: bool,
     /// 1e6 for "million", else 1.
     pub scale: f64,
@@ -41,11 +44,12 @@ pub fn amount(text: &str) -> Option<Amount> {
     let digits = tokens
         .get(number)
         .and_then(|token| text.get(token.start..token.end));
-    let may_group = figure.grouping == Grouping::Dot && digits.is_some_and(|it| it.ends_with('0'));
+    let is_open = figure.grouping == Grouping::Dot && digits.is_some_and(|it| it.ends_with('0'));
     Some(Amount {
         value: sign * figure.value,
         decimals: figure.decimals,
-        grouped: may_group.then_some(sign * figure.value * 1000.0),
+        other: figure.other(),
+        is_open,
         percent: figure.percent,
         scale: figure.scale,
         measure: parser.parts.measure,

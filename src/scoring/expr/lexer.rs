@@ -181,8 +181,11 @@ impl<'a> Lexer<'a> {
             }
             let amount = behind.strip_prefix('$');
             let is_amount = amount.is_some_and(|it| begins_figure(it.trim_start()));
-            if code.is_some() && is_amount && prose {
-                self.at += length + 1;
+            if let Some(code) = code.filter(|_| is_amount && prose) {
+                match units::currency("USD").filter(|_| code == "US") {
+                    Some(unit) => self.push(Kind::Currency(unit), length + 1),
+                    None => self.at += length + 1,
+                }
                 return;
             }
             return self.push(Kind::Word(rest.get(..length).unwrap_or_default()), length);

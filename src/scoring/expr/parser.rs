@@ -353,12 +353,14 @@ impl<'t, 'a> Parser<'t, 'a> {
 
     /// Parses the argument of a function: "2x" of "sin 2x cos x".
     fn argument(&mut self, depth: usize) -> Option<Quantity> {
-        let is_bracketed = matches!(self.kind(self.at), Some(Kind::Open(_)));
+        // "cos(x)^2" is the square of the cosine.
+        if matches!(self.kind(self.at), Some(Kind::Open(_))) {
+            return self.operand(depth);
+        }
         let mut argument = self.power(depth)?;
-        while !is_bracketed
-            && self
-                .word(self.at)
-                .is_some_and(|word| function(word).is_none())
+        while self
+            .word(self.at)
+            .is_some_and(|word| function(word).is_none())
         {
             argument = argument.times(&self.power(depth)?, Factor::Times);
         }

@@ -38,6 +38,32 @@ fn a_form_with_two_meanings_joins_no_different_answers() {
 }
 
 #[test]
+fn the_decimal_sign_of_the_texts_decides_what_a_figure_means() {
+    let groups = |message: &str, given: &[&str]| of(message, &answers(given)).answer_groups.len();
+    let grams = "Wie viele Gramm sind 2,5 kg?";
+    assert_eq!(groups(grams, &["2.500 g", "2,5 g", "2,5 g"]), 2);
+    assert_eq!(groups(grams, &["2.512 g", "2512 g", "2512 g"]), 1);
+    assert_eq!(groups("Quantos km?", &["1.500 km", "1,5 km", "1,5 km"]), 2);
+    assert_eq!(
+        groups("How far, at 0.75 km?", &["1.500 km", "1.5 km", "1.5 km"]),
+        1
+    );
+    let judged = of(grams, &answers(&["2.500 g"; 3]));
+    let settled = |answer: &str| crate::scoring::answer_group(&judged.answer_groups, answer);
+    assert_eq!(settled("2500 g"), Some(0));
+    assert_eq!((settled("2,5 g"), settled("2.5 g")), (None, None));
+    let judged = of("Wie hoch, bei 0,5 %?", &answers(&["2962 m"; 3]));
+    assert_eq!(
+        crate::scoring::answer_group(&judged.answer_groups, "2.962 m"),
+        Some(0)
+    );
+    assert_eq!(
+        crate::scoring::answer_group(&judged.answer_groups, "2.963 m"),
+        None
+    );
+}
+
+#[test]
 fn signs_are_answers() {
     let of_signs = |sign: &str| {
         let reports = AGENTS.iter().take(3);
@@ -52,6 +78,10 @@ fn signs_are_answers() {
         assert_eq!(statuses(&judged), [Status::Valid; 3], "{sign}");
     }
     assert_eq!(statuses(&of_signs("...")), [Status::Discard; 3]);
+    let signs = [";", ":", ","].iter().zip(AGENTS);
+    let reports = signs.map(|(sign, agent)| report(agent, Some(sign), "It ends a statement.", ""));
+    let split = of("Which sign is it?", &reports.collect::<Vec<_>>());
+    assert_eq!(split.answer_groups.len(), 3);
 }
 
 #[test]
@@ -170,6 +200,9 @@ fn a_cross_check_joins_answers_only_where_values_cannot_tell() {
     );
     assert_eq!(told(&["yes", "it is so", "yes"]), 1);
     assert_eq!(told(&["Paris", "the French capital", "Paris, France"]), 1);
+    let equal = ["299792458", "299792458 m/s", "299,792,458 m/s"];
+    let light = [equal.as_slice(), &["300000000"]].concat();
+    assert_eq!(told(&light), 2, "what is equal stays together");
 }
 
 #[test]

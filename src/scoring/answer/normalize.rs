@@ -197,12 +197,7 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
         LazyLock::new(|| pattern(r"^\d+(?:,\d{3})+$|^\d{1,2}(?:,\d{2})+,000$"));
     static LIST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+(?:,\d+){2,}$"));
     static EMPHASIS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(^|\s)\*(\w(?:[^*\n]*\w)?)\*"));
-    let plain = raw.nfc().map(plain_sign).map(|c| match c {
-        // "H₂O"
-        '₀'..='₉' => char::from_digit(c as u32 - '₀' as u32, 10).unwrap_or(c),
-        _ => c,
-    });
-    let plain: String = plain.collect();
+    let plain: String = raw.nfc().map(plain_sign).collect();
     let plain = EMPHASIS.replace_all(&plain, "$1$2");
     let plain = RANGE.replace_all(&plain, "$1-$2");
     let plain = if LIST.is_match(plain.trim()) && !GROUPED.is_match(plain.trim()) {

@@ -13,7 +13,6 @@ fn forms_of_one_answer_are_the_same() {
     for (a, b) in [
         ("1,200", "$1200$"),
         ("US$5", "$5"),
-        ("H₂O", "H2O"),
         ("(cos(x))^2", "cos(x)^2"),
         ("3.10.", "3.1"),
         ("1,200 km", "1200 kilometres"),

@@ -165,8 +165,8 @@ pub struct Disagreement {
 pub struct AnswerGroup {
     /// The answer in normal form.
     pub answer: String,
-    /// The answers as the agents gave them, the most frequent first; empty if the normal form is
-    /// the only one. Absent in journals of earlier versions.
+    /// The answers as the agents gave them, the most frequent first, and the text of the option that
+    /// they name; empty if the normal form is the only one. Absent in journals of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wordings: Vec<String>,
     pub agents: Vec<String>,

@@ -258,9 +258,19 @@ fn groups(context: &Context<'_>, terms: (f64, f64), policy: &Policy) -> Vec<Answ
         .groups
         .iter()
         .filter(|group| !group.members.is_empty());
+    // A reply may name an option by its text: "Nitrogen" for B.
+    let wordings = |group: &agreement::Group| {
+        let mut wordings = group.wordings.clone();
+        if let Some(text) = context.request.options.text(&group.label) {
+            let label = wordings.is_empty().then(|| group.label.clone());
+            wordings.extend(label);
+            wordings.push(text.to_owned());
+        }
+        wordings
+    };
     held.map(|group| AnswerGroup {
         answer: group.label.clone(),
-        wordings: group.wordings.clone(),
+        wordings: wordings(group),
         agents: group.members.iter().filter_map(name).collect(),
         conflict_penalty: Some(terms::answer_penalty(terms, group, context, policy)),
     })

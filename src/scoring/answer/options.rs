@@ -49,6 +49,14 @@ impl Options {
         self.0.is_empty()
     }
 
+    /// Returns the text of the option with this letter.
+    pub fn text(&self, letter: &str) -> Option<&str> {
+        let mut options = self.0.iter();
+        let (_, text) =
+            options.find(|(own, text)| letter == own.to_string() && !text.is_empty())?;
+        Some(text)
+    }
+
     /// Returns the letters of the options; the usual letters if no options are known.
     pub fn letters(&self) -> impl Iterator<Item = char> {
         let usual = self.is_empty().then_some('A'..='J').into_iter().flatten();

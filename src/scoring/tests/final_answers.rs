@@ -64,6 +64,18 @@ fn the_decimal_sign_of_the_texts_decides_what_a_figure_means() {
 }
 
 #[test]
+fn a_reply_may_name_an_option_by_its_text() {
+    let asked = "Which gas is most of the air? A) Oxygen B) Nitrogen C) Argon";
+    let judged = of(asked, &answers(&["B", "B", "B"]));
+    let settled = |answer: &str| crate::scoring::answer_group(&judged.answer_groups, answer);
+    assert_eq!(
+        (settled("Nitrogen"), settled("B) Nitrogen")),
+        (Some(0), Some(0))
+    );
+    assert_eq!((settled("Oxygen"), settled("A")), (None, None));
+}
+
+#[test]
 fn signs_are_answers() {
     let of_signs = |sign: &str| {
         let reports = AGENTS.iter().take(3);

@@ -341,7 +341,7 @@ fn currency(text: &str) -> (Option<&str>, &str) {
 /// Returns the digits of a text that may be no amount: "01067", and the day and month "3.10.".
 fn code(text: &str) -> Option<String> {
     static CODE: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^\s*(?:(0\d{2,})|(\d{1,2}\. ?\d{1,2})\.)\s*$"));
+        LazyLock::new(|| pattern(r"^\s*(?:(0\d{2,})|([1-9]\d?\. ?\d{1,2})\.)\s*$"));
     let found = CODE.captures(text)?;
     let digits = found.get(1).or(found.get(2))?.as_str();
     Some(digits.replace(' ', ""))

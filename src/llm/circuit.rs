@@ -75,7 +75,12 @@ pub(super) fn sign(
             ..
         }) => Outcome::Failure,
         // A provider that refuses the request itself works.
-        Err(Error::Status { .. } | Error::Unfit { .. } | Error::TooLong { .. }) => Outcome::Success,
+        Err(
+            Error::Status { .. }
+            | Error::Unpaid { .. }
+            | Error::Unfit { .. }
+            | Error::TooLong { .. },
+        ) => Outcome::Success,
         Err(Error::Saturated { .. } | Error::CircuitOpen { .. }) => Outcome::None,
     }
 }

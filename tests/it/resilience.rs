@@ -236,7 +236,7 @@ async fn a_provider_message_is_in_the_journal_and_in_no_answer() {
     assert_eq!(status, 502);
     let detail = problem["detail"].as_str().unwrap();
     assert!(
-        detail.contains("anthropic answered 401") && !detail.contains("SELECT"),
+        detail.contains("anthropic answered 401: wrong key") && !detail.contains("SELECT"),
         "{detail}"
     );
     let run = problem["requestId"].as_str().unwrap();
@@ -293,6 +293,30 @@ async fn streamed_replies_are_whole_and_their_tokens_counted() {
                 "{call:?}"
             );
         }
+#[tokio::test]
+async fn a_failure_of_the_agents_names_the_status_and_what_it_means() {
+    let body = |kind: &str| json!({ "error": { "type": kind, "message": "SELECT" } }).to_string();
+    for (status, kind, expected) in [
+        (404, "not_found_error", "404: model or address not found"),
+        (400, "invalid_request_error", "400: invalid request"),
+        (403, "permission_error", "403: no permission"),
+        (402, "billing_error", "402: no credit is left there"),
+        (429, "insufficient_quota", "429: no credit is left there"),
+    ] {
+        let provider = MockProvider::start().await;
+        let body = body(kind);
+        provider.canned("r1/*", move |_| Canned::Body(status, body.clone()));
+        let app = TestApp::start(&provider).await;
+        let (code, problem) = refused(&app).await;
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(
+            code == 502 && detail.contains(expected) && !detail.contains("SELECT"),
+            "{problem}"
+        );
+        assert_eq!(provider.count_step("r1/solver"), 1, "not retried");
+    }
+}
+
         // A stream that breaks off is retried, and its first attempt is counted at its reservation.
         let provider = MockProvider::start().await;
         provider.on("r1/solver", Fault::CutBody).once();

@@ -139,6 +139,8 @@ async fn with_local(config: &Config, mut registry: Registry) -> Result<Registry,
         let failed = |detail: String| StartError::LocalModel {
             provider: name.clone(),
             detail,
+        // So that one run can make all its attempts while the provider fails for seconds.
+        span: policy.all_pauses(),
         };
         let model = loaded
             .await

@@ -356,13 +356,25 @@ impl<
 pub trait RunReader: Send + Sync {
     async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error>;
 
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error>;
+    /// Returns the runs whose rows can be read. One altered row hides no other.
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
+        let unread = |error: &Error| tracing::error!(%error, "a run is left out of the list");
+        let listed = self.listed(filter).await?.into_iter();
+        let read = listed.filter_map(|(_, row)| row.inspect_err(unread).ok());
+        Ok(read.collect())
+    }
+
+    /// Returns the runs of a list by id, with [`Error::Corrupt`] for a row that cannot be read.
+    async fn listed(&self, filter: &RunFilter) -> Result<Vec<Listed>, Error>;
 
     /// Returns the run's entries after sequence number `after` (0 for all), in order.
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error>;
 
     /// Returns the run with an idempotency key, and the fingerprint of its request.
     async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error>;
+
+/// A run of a list: its id as stored, and its row.
+pub type Listed = (String, Result<RunRow, Error>);
 
     /// Returns the asker's run that replied last, if it finished at or after `since`. Skips runs
     /// that failed or were cancelled: the question that they tried to answer is still pending.

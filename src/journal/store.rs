@@ -47,6 +47,19 @@ impl RunState {
     /// The names of all states.
     pub const NAMES: &[&str] = <RunState as strum::VariantNames>::VARIANTS;
 
+    /// Returns the state as the API names it: a run that a learned answer replied to is answered.
+    pub fn shown(self) -> Self {
+        match self {
+            RunState::Heuristic => RunState::Answered,
+            RunState::Queued
+            | RunState::Running
+            | RunState::Answered
+            | RunState::Clarification
+            | RunState::Failed
+            | RunState::Cancelled => self,
+        }
+    }
+
     pub fn is_terminal(self) -> bool {
         !matches!(self, RunState::Queued | RunState::Running)
     }
@@ -351,6 +364,9 @@ impl<
 {
 }
 
+/// A run of a list: its id as stored, and its row.
+pub type Listed = (String, Result<RunRow, Error>);
+
 /// Runs and their journals, as they are read.
 #[async_trait]
 pub trait RunReader: Send + Sync {
@@ -372,9 +388,6 @@ pub trait RunReader: Send + Sync {
 
     /// Returns the run with an idempotency key, and the fingerprint of its request.
     async fn by_key(&self, key: &str) -> Result<Option<(RunId, String)>, Error>;
-
-/// A run of a list: its id as stored, and its row.
-pub type Listed = (String, Result<RunRow, Error>);
 
     /// Returns the asker's run that replied last, if it finished at or after `since`. Skips runs
     /// that failed or were cancelled: the question that they tried to answer is still pending.

@@ -83,6 +83,9 @@ async fn a_repeated_question_is_answered_from_memory_without_a_call() {
     let (_, listed) = app.get("/api/runs?outcome=heuristic").await;
     assert_eq!(listed["runs"][0]["id"], again.run.to_string());
     assert_eq!(listed["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["runs"][0]["state"], "answered");
+    let (_, shown) = app.get(&format!("/api/runs/{}", again.run)).await;
+    assert_eq!(shown["state"], "answered");
 
     // Feedback on the repeated answer moves the confidence of the one that was learned.
     let noted = feedback(&app, &again, true).await;

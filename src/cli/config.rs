@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Subcommand;
 
 use super::exit::{Done, Exit, failing};
+use super::local::announce;
 use super::terminal::say;
 use crate::clock::Clock;
 use crate::committee::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan, Prompts};
@@ -64,6 +65,7 @@ pub(super) fn run(env: &Env, command: &ConfigCommand) -> Done {
         }
     }
     Ok(())
+            announce(&config);
 }
 
 /// Loads the configuration and the prompts.

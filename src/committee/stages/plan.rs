@@ -183,8 +183,8 @@ async fn ask_master(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure
     })
 }
 
-/// Checks that a core agent can be called, so that no plan is bought in vain. A run with earlier
-/// reports does without.
+/// Checks that a core agent can be called, so that no plan is bought in vain. A run that continues or
+/// is resumed may have reports already.
 ///
 /// # Errors
 /// [`Failure`] if the circuits of all models of all core agents are open.

@@ -1,7 +1,9 @@
 //! Builds the service from its config: stores, models, secrets.
 
 use super::StartError;
+use crate::attachments::{Bounds, Fetcher};
 use crate::clock::Clock;
+use crate::committee::{Deps, Prompts, checkers};
 use crate::compute::Crashes;
 use crate::config::{self, Config, Database};
 use crate::journal::{PostgresStore, SqliteStore, Store};
@@ -14,6 +16,7 @@ use conclave_sentence_embedding::Embedder;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The file in the data folder that names the runs which crashed a process.
 const CRASHES_FILE: &str = "crashes.log";
@@ -85,7 +88,7 @@ pub(super) fn memory(
 const MIN_PASSWORD_CHARS: usize = 16;
 
 /// Returns every secret of the configuration, for redaction.
-pub(super) fn secrets(config: &Config) -> Vec<SecretString> {
+fn secrets(config: &Config) -> Vec<SecretString> {
     let addresses = config
         .providers
         .values()
@@ -102,6 +105,31 @@ pub(super) fn secrets(config: &Config) -> Vec<SecretString> {
         .collect()
 }
 
+/// Returns the dependencies of a committee with these models.
+///
+/// # Errors
+/// [`StartError::Prompts`].
+pub fn committee_of(config: &Config, models: Registry) -> Result<Deps, StartError> {
+    let prompts = Prompts::load(
+        config.prompts_dir.as_deref(),
+        &config.policy.decisions.goals,
+    )?;
+    let secrets = secrets(config);
+    Ok(Deps {
+        policy: config.policy.clone(),
+        checkers: checkers(&config.roles),
+        roles: config.roles.clone(),
+        models: models.redacting(&secrets),
+        prompts,
+        attachments: Fetcher::new(Bounds {
+            hosts: config.attachment_hosts.clone(),
+            most_bytes: config.policy.limits.attachment_bytes,
+            timeout: Duration::from_secs(config.policy.limits.attachment_seconds),
+        }),
+        secrets,
+    })
+}
+
 /// Opens every provider that the roles use.
 ///
 /// # Errors
@@ -111,6 +139,8 @@ pub async fn models(config: &Config) -> Result<Registry, StartError> {
     let breaker = BreakerSettings {
         failures: policy.breaker_failures,
         open_for: policy.breaker_open,
+        // So that one run can make all its attempts while the provider fails for seconds.
+        span: policy.all_pauses(),
         patience: policy.call_timeout / 2,
     };
     let registry = Registry::new(config.providers.values(), policy.connect_timeout, breaker)?;

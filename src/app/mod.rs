@@ -25,17 +25,16 @@ mod spending;
 mod telemetry;
 mod user_rate_limit;
 
-use compose::{crashes, secrets};
-pub use compose::{models, open_store};
+use compose::crashes;
+pub use compose::{committee_of, models, open_store};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use metrics::{counter, gauge};
 
-use crate::attachments::{Bounds, Fetcher};
 use crate::clock::Clock;
-use crate::committee::{self, Deps, Prompts, Quote, quote};
+use crate::committee::{Deps, Quote, quote};
 use crate::compute::ComputePool;
 use crate::config::{self, Config};
 use crate::domain::{Question, RunId, Usd, counted, fingerprint};
@@ -169,26 +168,7 @@ impl App {
         models: Registry,
         (owner, compute): (String, ComputePool),
     ) -> Result<Arc<App>, StartError> {
-        let prompts = Prompts::load(
-            config.prompts_dir.as_deref(),
-            &config.policy.decisions.goals,
-        )?;
-        let secrets = secrets(&config);
-        let models = models.redacting(&secrets);
-        let attachments = Fetcher::new(Bounds {
-            hosts: config.attachment_hosts.clone(),
-            most_bytes: config.policy.limits.attachment_bytes,
-            timeout: std::time::Duration::from_secs(config.policy.limits.attachment_seconds),
-        });
-        let committee = Arc::new(Deps {
-            policy: config.policy.clone(),
-            checkers: committee::checkers(&config.roles),
-            roles: config.roles.clone(),
-            models,
-            prompts,
-            attachments,
-            secrets,
-        });
+        let committee = Arc::new(committee_of(&config, models)?);
         // Installs the recorder, if it is not. Metrics recorded before this are lost.
         let _ = metrics_recorder::metrics();
         let toolbox = compose::toolbox(&config)?;

@@ -9,14 +9,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::exit::{Done, Exit, fail, failing};
-use super::local::start;
+use super::exit::{Done, Exit, fail};
+use super::local::{load, start};
 use super::terminal::say;
 use super::{remote, seats};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::committee;
-use crate::config::{self, Env, OutputForm, RoleModel};
+use crate::config::{Env, OutputForm, RoleModel};
 use crate::domain::{counted, is_same_model};
 use crate::llm::{Author, CallStop, ChatRequest, Message, Part, Schema};
 
@@ -29,7 +29,7 @@ struct Probe {
 }
 
 pub(super) async fn run(env: &Env, offline: bool) -> Done {
-    let config = config::load(env).map_err(failing(Exit::Configuration))?;
+    let config = load(env)?;
     say(format_args!("configuration  ok ({})", config.source));
     say(format_args!("models         {}", seats::line(&config)));
     for warning in config.all_warnings(Clock::System.now()) {

@@ -15,7 +15,7 @@ use super::local::open;
 use super::printable::escaped_json;
 use crate::config::Env;
 use crate::domain::counted;
-use crate::journal::{Error, RunFilter, Store, prove};
+use crate::journal::{Archive, Entry, Error, RunFilter, RunRow, Store, prove};
 
 /// The number of runs that are read at a time.
 const PAGE: u32 = 200;
@@ -69,20 +69,24 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
             runs,
             unfinished,
             altered,
+            damaged,
         }) => {
             tell!("exported {}", counted(runs, "run", "runs"));
             if unfinished > 0 {
                 let left = counted(unfinished, "run in flight was", "runs in flight were");
                 tell!("{left} left out: export again when the rest has ended");
             }
-            if altered.is_empty() {
+            if altered.is_empty() && damaged.is_empty() {
                 return Ok(());
             }
-            let why = "exported as they are; an import refuses those whose entries were altered";
-            Err(fail(
-                Exit::Altered,
-                format!("{}\n{why}", altered.join("\n")),
-            ))
+            let mut lines = altered;
+            if !lines.is_empty() {
+                let why =
+                    "exported as they are; an import refuses those whose entries were altered";
+                lines.push(why.to_owned());
+            }
+            lines.extend(damaged);
+            Err(fail(Exit::Altered, lines.join("\n")))
         }
         Err(Failed::Store(error)) => Err(fail(Exit::Unexpected, error)),
         Err(Failed::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -99,6 +103,8 @@ struct Written {
     unfinished: u64,
     /// What is wrong with runs whose journal was altered.
     altered: Vec<String>,
+    /// Why runs cannot be read.
+    damaged: Vec<String>,
 }
 
 enum Failed {
@@ -115,19 +121,36 @@ async fn write(
 ) -> Result<Written, Failed> {
     let mut written = Written::default();
     loop {
-        let page = store.runs(&filter).await.map_err(Failed::Store)?;
-        let Some(last) = page.last() else { break };
-        filter.before = Some(last.id);
-        for row in page {
-            let Some(archive) = store.archive(row.id).await.map_err(Failed::Store)? else {
-                written.unfinished += 1;
-                continue;
+        let page = store.listed(&filter).await.map_err(Failed::Store)?;
+        let last = page.iter().rev().find_map(|(id, _)| id.parse().ok());
+        let Some(last) = last else { break };
+        filter.before = Some(last);
+        for (id, row) in page {
+            let (row, archive, entries) = match read(store, row).await {
+                Ok((row, Some(archive), entries)) => (row, archive, entries),
+                Ok((row, None, _)) if row.state.is_terminal() => {
+                    let why = "its entries are missing: it is not exported";
+                    // A run that was pruned meanwhile is not damaged.
+                    if store.run(row.id).await.map_err(Failed::Store)?.is_some() {
+                        written.damaged.push(format!("run {id}: {why}"));
+                    }
+                    continue;
+                }
+                Ok(_) => {
+                    written.unfinished += 1;
+                    continue;
+                }
+                Err(error @ Error::Corrupt { .. }) => {
+                    let why = format!("run {id}: {error}: it is not exported");
+                    written.damaged.push(why);
+                    continue;
+                }
+                Err(error) => return Err(Failed::Store(error)),
             };
-            let entries = store.entries(row.id, 0).await.map_err(Failed::Store)?;
             if let Err(fault) = archive.verify(&row.head_hash) {
                 written.altered.push(fault.to_string());
             } else if let Err(fault) = prove(&row, &entries) {
-                written.altered.push(format!("run {}: {fault}", row.id));
+                written.altered.push(format!("run {id}: {fault}"));
             }
             let line = serde_json::to_string(&archive);
             let line = line.map_err(|error| Failed::Output(error.into()))?;
@@ -137,6 +160,17 @@ async fn write(
     }
     output.flush().map_err(Failed::Output)?;
     Ok(written)
+}
+
+/// Reads a run of a list, with its archive if it has ended.
+async fn read(
+    store: &dyn Store,
+    row: Result<RunRow, Error>,
+) -> Result<(RunRow, Option<Archive>, Vec<Entry>), Error> {
+    let row = row?;
+    let archive = store.archive(row.id).await?;
+    let entries = store.entries(row.id, 0).await?;
+    Ok((row, archive, entries))
 }
 
 #[cfg(test)]

@@ -7,10 +7,11 @@ use super::colour::heading;
 use super::exit::{Done, Exit, fail, failing};
 use super::local::open;
 use super::printable::without_controls;
+use super::recorded::find;
 use super::terminal::{say, say_json, say_styled};
 use crate::clock::Clock;
 use crate::config::Env;
-use crate::domain::RunId;
+use crate::domain::RunKind;
 use crate::strategies::learning;
 use crate::text::excerpt;
 
@@ -32,14 +33,15 @@ pub(super) struct LearnedArguments {
 enum LearnedCommand {
     /// Revoke a learned answer for good.
     Revoke {
-        /// The run that gave the answer.
-        run: RunId,
+        /// The run that gave the answer: its id, the first characters of its id, or `last`.
+        run: String,
     },
 }
 
 pub(super) async fn run(env: &Env, arguments: LearnedArguments) -> Done {
     let (store, now) = (open(env).await?, Clock::System.now());
     if let Some(LearnedCommand::Revoke { run }) = arguments.command {
+        let (run, _) = find(env, None, &run, Some(RunKind::Chat)).await?;
         let revoked = learning::revoke(&*store, now, run).await;
         if revoked.map_err(failing(Exit::Unexpected))?.is_none() {
             let why = format!("no answer of run {run} is in use");

@@ -18,6 +18,20 @@ pub(super) fn check_files(env: &Env) -> Done {
     Err(fail(Exit::Configuration, problems))
 }
 
+/// Loads the configuration. Says on standard error why it was chosen, if none was named.
+pub(super) fn load(env: &Env) -> Result<Config, Exit> {
+    let config = config::load(env).map_err(failing(Exit::Configuration))?;
+    announce(&config);
+    Ok(config)
+}
+
+/// Says on standard error why the config was chosen, if none was named.
+pub(super) fn announce(config: &Config) {
+    if let Some(notice) = &config.notice {
+        tell!("{notice}");
+    }
+}
+
 /// Starts the service in this process.
 pub(super) async fn start(config: Config) -> Result<Arc<App>, Exit> {
     let app = App::start(config, Clock::System).await;

@@ -193,7 +193,7 @@ async fn run() -> Exit {
     let _kept = ignore_file_size_signal();
     let mut env = Env::load();
     if let Some(config) = &arguments.config {
-        env = env.with("CONCLAVE_CONFIG", config);
+        env = env.with_config(config);
     }
     let quiet = !matches!(arguments.command, Command::Serve);
     app::init_telemetry(&env, if quiet { "warn" } else { "info" });

@@ -8,7 +8,7 @@ use super::exit::{Done, Exit, fail, failing};
 use super::local::{self, refused};
 use super::terminal::{say, text_of};
 use crate::app::ChatInput;
-use crate::config::{self, Env};
+use crate::config::Env;
 use crate::domain::{Context, Mode, Salience, Source, Usd, User, counted};
 
 #[derive(Debug, Args)]
@@ -30,8 +30,7 @@ fn modes() -> impl TypedValueParser<Value = Mode> {
 pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
     let message = text_of(arguments.question.as_deref(), "question");
     let message = message.map_err(failing(Exit::Usage))?;
-    let config = config::load(env).map_err(failing(Exit::Configuration))?;
-    let app = local::start(config).await?;
+    let app = local::start(local::load(env)?).await?;
     let input = ChatInput {
         source: Source::Cli,
         mode: arguments.mode,

@@ -15,7 +15,7 @@ use super::remote;
 use super::terminal::on_one_line;
 use crate::config::Env;
 use crate::domain::{RunId, RunKind};
-use crate::journal::{Entry, Error, Event, RunFilter, RunRow, RunState, Store, Transcript, prove};
+use crate::journal::{Entry, Error, Event, Listed, RunFilter, RunState, Store, Transcript, prove};
 use crate::tools::answers::PlanView;
 use crate::tools::view;
 
@@ -152,14 +152,22 @@ impl Journals<'_> {
                     limit,
                     ..RunFilter::default()
                 };
-                let rows = store.runs(&filter).await;
+                let rows = store.listed(&filter).await;
                 let rows = rows.map_err(failing(Exit::Unexpected))?.into_iter();
-                let candidate = |row: RunRow| Candidate {
-                    id: row.id,
-                    accepted_at: row.accepted_at,
-                    message: row.message,
+                // A row that cannot be read is a candidate too: to read it gives the error.
+                let candidate = |(id, row): Listed| {
+                    let id: RunId = id.parse().ok()?;
+                    let made_at = id.made_at().unwrap_or_default();
+                    let (accepted_at, message) = row
+                        .map(|row| (row.accepted_at, row.message))
+                        .unwrap_or_else(|error| (made_at, error.to_string()));
+                    Some(Candidate {
+                        id,
+                        accepted_at,
+                        message,
+                    })
                 };
-                Ok(rows.map(candidate).collect())
+                Ok(rows.filter_map(candidate).collect())
             }
             Self::There { env, server } => {
                 let kind = kind.map_or("all", |kind| kind.into_str());

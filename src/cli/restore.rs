@@ -1,5 +1,6 @@
 //! `conclave restore`: puts a backup back in place of the database.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -38,18 +39,31 @@ pub(super) async fn run(env: &Env, arguments: RestoreArguments) -> Done {
             | RestoreError::Same
             | RestoreError::NotABackup(_)
             | RestoreError::Newer { .. } => Exit::Refused,
+            RestoreError::File { error, .. } if error.kind() == ErrorKind::NotFound => {
+                Exit::Refused
+            }
             RestoreError::File { .. } | RestoreError::Journal(_) => Exit::Unexpected,
         };
         let file = arguments.file.display();
         fail(exit, format!("{file}: nothing was restored: {error}"))
     })?;
     let (database, runs) = (database.display(), done.runs);
-    say(format_args!(
-        "restored {database}: {}, all chains verified",
-        counted(runs, "run", "runs")
-    ));
+    let verified = if done.damaged.is_empty() {
+        ", all chains verified"
+    } else {
+        ""
+    };
+    let runs = counted(runs, "run", "runs");
+    say(format_args!("restored {database}: {runs}{verified}"));
     if let Some(former) = done.former {
         say(format_args!("the former database is {}", former.display()));
     }
-    Ok(())
+    if done.damaged.is_empty() {
+        return Ok(());
+    }
+    let lines = done.damaged.join("\n");
+    Err(fail(
+        Exit::Altered,
+        format!("restored as they are:\n{lines}"),
+    ))
 }

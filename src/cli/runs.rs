@@ -81,7 +81,7 @@ fn mode(row: &RunRow) -> &'static str {
 
 fn as_json(row: &RunRow) -> Value {
     json!({
-        "id": row.id.to_string(), "kind": row.kind, "state": row.state, "mode": mode(row), "source": row.source,
+        "id": row.id.to_string(), "kind": row.kind, "state": row.state.shown(), "mode": mode(row), "source": row.source,
         "userId": row.user_id, "message": row.message, "cause": row.cause, "c_final": row.c_final,
         "spentUsd": row.spent.dollars(), "acceptedAt": row.accepted_at.to_string(),
     })

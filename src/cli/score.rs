@@ -24,7 +24,7 @@ pub(super) fn run(env: &Env, path: &Path) -> Done {
         return Err(fail(Exit::Usage, why));
     } else {
         let file = File::open(path).map_err(|error| format!("cannot read {shown}: {error}"));
-        Box::new(BufReader::new(file.map_err(failing(Exit::Usage))?))
+        Box::new(BufReader::new(file.map_err(failing(Exit::Refused))?))
     };
     let progress = progress();
     let (mut outputs, mut refused) = (0, 0);

@@ -12,9 +12,9 @@ use super::terminal::{say, say_json, say_styled};
 use crate::actions::reply;
 use crate::committee::{audit_markdown, audit_view, rounded_audit};
 use crate::config::Env;
-use crate::domain::RunKind;
+use crate::domain::{DecisionPath, RunKind};
 use crate::http::reply_body;
-use crate::journal::{Decided, Ending, Entry, Event, RunState, Transcript};
+use crate::journal::{Decided, Ending, Entry, Event, Transcript};
 use crate::tools::view;
 
 /// The start of the audit appendix in a reply.
@@ -93,7 +93,7 @@ fn print_json(run: &Recorded) {
         Some(Ending::Acted { response, .. }) => json!({ "action": response }),
         _ => json!({}),
     };
-    let shown = json!({ "id": run.id.to_string(), "state": run.state, "cause": run.cause, "reply": body.get("reply"),
+    let shown = json!({ "id": run.id.to_string(), "state": run.state.shown(), "cause": run.cause, "reply": body.get("reply"),
                         "meta": body.get("meta"), "audit": audit, "action": body.get("action"), "broken": run.broken });
     say_json(&format!("{shown:#}"));
 }
@@ -127,7 +127,9 @@ fn print_run(run: &Recorded) {
         print(&format!("Convergence: {what} {id} by {similarity:.2}"));
     }
     // Nothing of a learned answer was audited in its own run.
-    let is_audited = run.kind == RunKind::Chat && run.state != RunState::Heuristic;
+    let decided = transcript.decided;
+    let is_recalled = decided.is_some_and(|it| it.path == DecisionPath::Heuristic);
+    let is_audited = run.kind == RunKind::Chat && !is_recalled;
     let audit = audit_view(run.id, &transcript).filter(|_| !shown && is_audited);
     if let Some(audit) = audit {
         let audit = appendix(&without_controls(&audit_markdown(&audit)), gate);

@@ -51,7 +51,13 @@ impl Failure {
                 by_deadline,
             } = outcome
             {
-                causes.push(format!("{agent}: {}", why(cause, detail)));
+                let why = match cause {
+                    FailureCause::RequestRejected | FailureCause::NotAuthorized => {
+                        format!("{cause} ({detail})")
+                    }
+                    _ => why(cause, detail),
+                };
+                causes.push(format!("{agent}: {why}"));
                 is_budget &= *cause == FailureCause::OutOfBudget;
                 is_deadline &= by_deadline;
             }

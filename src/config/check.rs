@@ -402,7 +402,7 @@ impl Check<'_> {
                 let detail = format!(
                     "environment variable {variable} (the model id) is not set, and there is no defaultModel"
                 );
-                self.add(at, detail);
+                self.add_unset(variable, at, detail);
             }
         }
         None

@@ -23,6 +23,14 @@ impl<'a> Check<'a> {
         self.problems.push(Problem::new(place, detail));
     }
 
+    /// Adds the problem that a variable is not set. If its line in a `.env` file cannot be read, that
+    /// is a problem already.
+    pub(super) fn add_unset(&mut self, name: &str, place: impl Into<String>, detail: String) {
+        if !self.env.is_unread(name) {
+            self.add(place, detail);
+        }
+    }
+
     /// Adds a warning. Warnings do not prevent the start.
     pub(super) fn warn(&mut self, place: impl Into<String>, detail: impl Into<String>) {
         self.warnings.push(Problem::new(place, detail));

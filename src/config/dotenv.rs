@@ -9,9 +9,17 @@ use std::path::Path;
 
 use super::Problem;
 
-/// Reads the variables of a file in order, and its problems. A file that does not exist has
-/// neither.
-pub(super) fn read(path: &Path) -> (Vec<(String, String)>, Vec<Problem>) {
+/// What a file sets, in order. A line that cannot be read sets nothing.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Contents {
+    pub variables: Vec<(String, String)>,
+    pub problems: Vec<Problem>,
+    /// The names in lines that cannot be read.
+    pub unread: Vec<String>,
+}
+
+/// Reads a file. One that does not exist has neither variables nor problems.
+pub(super) fn read(path: &Path) -> Contents {
     let shown = path.display().to_string();
     // Reading a pipe would block.
     let why = if path.metadata().is_ok_and(|data| !data.is_file()) {
@@ -23,31 +31,34 @@ pub(super) fn read(path: &Path) -> (Vec<(String, String)>, Vec<Problem>) {
             Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
                 "the link leads nowhere".to_owned()
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => return (vec![], vec![]),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Contents::default(),
             Err(error) => error.kind().to_string(),
         }
     };
     let detail = format!("cannot be read: {why}");
-    (vec![], vec![Problem::new(shown, detail)])
+    Contents {
+        problems: vec![Problem::new(shown, detail)],
+        ..Contents::default()
+    }
 }
 
-fn parse_bytes(bytes: &[u8], shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
-    let (variables, mut problems) = parse(&String::from_utf8_lossy(bytes), shown);
+fn parse_bytes(bytes: &[u8], shown: &str) -> Contents {
+    let mut contents = parse(&String::from_utf8_lossy(bytes), shown);
     // The other lines still count, so that their variables are not reported as missing.
     if let Err(error) = std::str::from_utf8(bytes) {
         let valid = bytes.iter().take(error.valid_up_to());
         let line = valid.filter(|byte| **byte == b'\n').count() + 1;
         let place = format!("{shown}:{line}");
-        problems.retain(|problem| problem.place != place);
-        problems.push(Problem::new(place, "is not UTF-8"));
+        contents.problems.retain(|problem| problem.place != place);
+        contents.problems.push(Problem::new(place, "is not UTF-8"));
     }
-    (variables, problems)
+    contents
 }
 
 /// Parses a text. Each line that cannot be read is a problem. Values are never shown: they may be
 /// secrets.
-fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
-    let (mut variables, mut problems) = (vec![], vec![]);
+fn parse(text: &str, shown: &str) -> Contents {
+    let (mut variables, mut problems, mut unread) = (vec![], vec![], vec![]);
     let mut problem = |line: usize, detail: &str| {
         problems.push(Problem::new(format!("{shown}:{line}"), detail));
     };
@@ -67,6 +78,7 @@ fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
         let mut whole = ends.filter_map(|end| Some((end, values(lines.get(at..end)?)?)));
         let Some((end, read)) = whole.next() else {
             problem(at + 1, why_unread(line));
+            unread.extend(name_of(line, &['=', ':']).map(str::to_owned));
             at += 1;
             continue;
         };
@@ -82,12 +94,20 @@ fn parse(text: &str, shown: &str) -> (Vec<(String, String)>, Vec<Problem>) {
         }
         at = end;
     }
-    (variables, problems)
+    Contents {
+        variables,
+        problems,
+        unread,
+    }
 }
 
 fn why_unread(line: &str) -> &'static str {
-    if !is_assignment(line) {
-        "is not of the form NAME=value"
+    let begins_well = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let Some(name) = name_of(line, &['=']) else {
+        return "is not of the form NAME=value";
+    };
+    if !name.starts_with(begins_well) {
+        "has a name that cannot be read: a name begins with a letter or an underscore"
     } else if has_open_quote(line) {
         "opens a quote that is never closed"
     } else {
@@ -121,15 +141,16 @@ fn literal_dollars(text: &str) -> String {
 }
 
 fn is_assignment(line: &str) -> bool {
+    name_of(line, &['=']).is_some()
+}
+
+/// Returns what stands before the first of these signs, if it has the characters of a name.
+fn name_of<'a>(line: &'a str, signs: &[char]) -> Option<&'a str> {
     let line = line.trim_start();
     let line = line.strip_prefix("export ").unwrap_or(line);
-    line.split_once('=').is_some_and(|(name, _)| {
-        let name = name.trim();
-        !name.is_empty()
-            && name
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
-    })
+    let (name, _) = line.split_once(signs)?;
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    Some(name.trim()).filter(|name| !name.is_empty() && name.chars().all(is_of_name))
 }
 
 fn has_open_quote(line: &str) -> bool {
@@ -144,10 +165,10 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (Vec<String>, Vec<String>) {
-        let (variables, problems) = parse(text, ".env");
-        let variables = variables.into_iter();
+        let contents = parse(text, ".env");
+        let variables = contents.variables.into_iter();
         let variables = variables.map(|(name, value)| format!("{name}={value}"));
-        let problems = problems.iter().map(ToString::to_string);
+        let problems = contents.problems.iter().map(ToString::to_string);
         (variables.collect(), problems.collect())
     }
 
@@ -192,6 +213,16 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_cannot_be_read_has_a_name_and_no_value() {
+        let text = "1X=2\nA=sk-ant abc\nB: sk-ant\nexport C=\"open\nno: assignment=1\n";
+        let contents = parse(text, ".env");
+        assert_eq!(contents.variables, []);
+        assert_eq!(contents.unread, ["1X", "A", "B", "C", "no"]);
+        let named = "has a name that cannot be read: a name begins with a letter or an underscore";
+        assert_eq!(contents.problems[0].detail, named);
+    }
+
+    #[test]
     fn a_byte_order_mark_is_named_and_hides_nothing() {
         let (variables, problems) = read("\u{feff}KEY=1\n");
         assert_eq!(variables, ["KEY=1"]);
@@ -202,11 +233,16 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_a_problem_and_what_is_not_there_is_none() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(super::read(&folder.path().join(".env")), (vec![], vec![]));
-        assert_eq!(super::read(folder.path()).1.len(), 1);
+        let absent = super::read(&folder.path().join(".env"));
+        assert_eq!(absent, Contents::default());
+        assert_eq!(super::read(folder.path()).problems.len(), 1);
         let file = folder.path().join("bytes");
         std::fs::write(&file, b"A=1\nB=\xff\n").unwrap();
-        let (variables, problems) = super::read(&file);
+        let Contents {
+            variables,
+            problems,
+            ..
+        } = super::read(&file);
         assert_eq!(problems[0].place, format!("{}:2", file.display()));
         assert_eq!(variables[0], ("A".to_owned(), "1".to_owned()));
     }

@@ -1,6 +1,6 @@
 //! The environment, read once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::{Problem, dotenv, source};
@@ -15,6 +15,10 @@ pub struct Env {
     variables: BTreeMap<String, String>,
     /// The problems of the `.env` files.
     pub problems: Vec<Problem>,
+    /// The variables whose lines in the `.env` files are among these problems.
+    unread: BTreeSet<String>,
+    /// True if an option of the command line names the config.
+    is_config_option: bool,
 }
 
 impl Env {
@@ -35,16 +39,17 @@ impl Env {
     fn over_files(process: BTreeMap<String, String>) -> Self {
         let mut env = Self {
             variables: process,
-            problems: vec![],
+            ..Self::default()
         };
         let users = source::user_folder(&env).map(|folder| folder.join(".env"));
         for file in std::iter::once(PathBuf::from(".env")).chain(users) {
-            let (variables, problems) = dotenv::read(&file);
+            let contents = dotenv::read(&file);
             // If a file sets a variable twice, the last value counts, as in a shell.
-            for (name, value) in BTreeMap::from_iter(variables) {
+            for (name, value) in BTreeMap::from_iter(contents.variables) {
                 env.variables.entry(name).or_insert(value);
             }
-            env.problems.extend(problems);
+            env.problems.extend(contents.problems);
+            env.unread.extend(contents.unread);
         }
         env
     }
@@ -53,7 +58,7 @@ impl Env {
     pub fn of(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         Self {
             variables: variables.into_iter().collect(),
-            problems: vec![],
+            ..Self::default()
         }
     }
 
@@ -62,6 +67,29 @@ impl Env {
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.insert(name.to_owned(), value.into());
         self
+    }
+
+    /// Returns the environment with the config that the option `--config` names.
+    #[must_use]
+    pub fn with_config(self, config: &str) -> Self {
+        Self {
+            is_config_option: true,
+            ..self.with("CONCLAVE_CONFIG", config)
+        }
+    }
+
+    /// Returns what names the config, if anything does.
+    pub(super) fn config_place(&self) -> &'static str {
+        if self.is_config_option {
+            "--config"
+        } else {
+            "CONCLAVE_CONFIG"
+        }
+    }
+
+    /// True if a line of a `.env` file that cannot be read names this variable.
+    pub(super) fn is_unread(&self, name: &str) -> bool {
+        self.unread.contains(name)
     }
 
     /// Returns the value of a variable. An empty or blank one counts as unset.

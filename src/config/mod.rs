@@ -289,6 +289,15 @@ impl Policy {
         }
     }
 
+    /// Returns the longest time that the pauses between the attempts at one output take together.
+    pub fn all_pauses(&self) -> Duration {
+        let pauses = (1..self.retry_attempts).map(|tries| {
+            let factor = 2u32.saturating_pow(tries - 1);
+            self.retry_base.saturating_mul(factor).min(self.retry_max)
+        });
+        pauses.fold(Duration::ZERO, Duration::saturating_add)
+    }
+
     pub fn deadline(&self, mode: Mode) -> Duration {
         match mode {
             Mode::Ask => self.ask_deadline,

@@ -154,11 +154,7 @@ impl Check<'_> {
                 format!("the first pause, {base} ms, is longer than the longest, {max} ms");
             self.add(at_base, detail);
         }
-        let pauses = (1..policy.retry_attempts).map(|tries| {
-            let factor = 2u32.saturating_pow(tries - 1);
-            base.saturating_mul(factor).min(max)
-        });
-        let together = pauses.fold(Duration::ZERO, Duration::saturating_add);
+        let together = policy.all_pauses();
         let run = policy
             .ask_deadline
             .min(policy.audit_deadline)

@@ -178,10 +178,9 @@ impl Check<'_> {
             } else {
                 String::new()
             };
-            self.add(
-                &variable,
-                format!("not set, and provider {name:?} needs it; {others}{ways}{LOCAL_HINT}"),
-            );
+            let detail =
+                format!("not set, and provider {name:?} needs it; {others}{ways}{LOCAL_HINT}");
+            self.add_unset(&variable, &variable, detail);
         }
         key
     }
@@ -204,7 +203,8 @@ impl Check<'_> {
                 None => value.as_str(),
                 Some((_, Some(value))) => value,
                 Some((variable, None)) => {
-                    self.add(at, format!("environment variable {variable} is not set"));
+                    let detail = format!("environment variable {variable} is not set");
+                    self.add_unset(variable, at, detail);
                     continue;
                 }
             };

@@ -111,7 +111,7 @@ fn named(env: &Env) -> Result<Option<Source>, Problem> {
             let notice = (name == "ollama").then(|| OLLAMA_CONTEXT.to_owned());
             return Ok(Some(of_built_in(name, notice)));
         }
-        let read = of_file(name).map_err(|error| unreadable("CONCLAVE_CONFIG", name, &error));
+        let read = of_file(name).map_err(|error| unreadable(env.config_place(), name, &error));
         return read.map(Some);
     }
     let users = user_folder(env).map(|folder| folder.join(FILE));

@@ -55,9 +55,9 @@ pub use source::{PlanSource, SynthesisSource};
 pub use sqlite::{Existing, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
     Acceptance, ActionStart, ActionStore, AdminStore, AfterAction, Annotated, BackendStore,
-    CancelOutcome, Claim, Entry, Error, JournalStore, LearnedStore, Lease, LeaseState, MemoryRow,
-    NewRun, Owner, Requester, Restored, RunFilter, RunReader, RunRow, RunState, SceneLine,
-    SheetRow, SpendingLimit, SpendingScope, Store, TokenRow, TokenStore, Told,
+    CancelOutcome, Claim, Entry, Error, JournalStore, LearnedStore, Lease, LeaseState, Listed,
+    MemoryRow, NewRun, Owner, Requester, Restored, RunFilter, RunReader, RunRow, RunState,
+    SceneLine, SheetRow, SpendingLimit, SpendingScope, Store, TokenRow, TokenStore, Told,
 };
 pub use tool_event::{
     AuthorizationMode, Authorized, Explained, ExplanationSource, FileBefore, FileChange, Rejection,

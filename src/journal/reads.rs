@@ -7,8 +7,8 @@ use sqlx::{AssertSqlSafe, SqlSafeStr as _};
 
 use super::database::{Bound, Columns as _, Connection, Database, Failure};
 use super::store::{
-    ActionStore, Entry, Error, LearnedStore, MemoryRow, Owner, Requester, RunFilter, RunReader,
-    RunRow, SceneLine, SheetRow, SpendingLimit, SpendingScope,
+    ActionStore, Entry, Error, LearnedStore, Listed, MemoryRow, Owner, Requester, RunFilter,
+    RunReader, RunRow, SceneLine, SheetRow, SpendingLimit, SpendingScope,
 };
 use super::{LearnedRow, rows, tool_evidence};
 use crate::domain::{EvidenceFocus, Mode, RunId, RunKind, Source, Usd};
@@ -38,7 +38,7 @@ impl<D: Database> RunReader for D {
         one(self, RUN, vec![id.to_string().into()]).await
     }
 
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
+    async fn listed(&self, filter: &RunFilter) -> Result<Vec<Listed>, Error> {
         let mut listed = vec![];
         for filter in parts(filter) {
             let (statement, values) = list::<D>(&filter);
@@ -46,16 +46,14 @@ impl<D: Database> RunReader for D {
             let statement = AssertSqlSafe(statement).into_sql_str();
             for row in &reader.query(statement, values).await? {
                 match rows::run(row) {
-                    Ok(run) => listed.push(run),
-                    // One altered row hides no other.
-                    Err(error @ Error::Corrupt { .. }) => {
-                        tracing::error!(%error, "a run is left out of the list");
+                    read @ (Ok(_) | Err(Error::Corrupt { .. })) => {
+                        listed.push((row.text("id")?, read));
                     }
                     Err(error) => return Err(error),
                 }
             }
         }
-        listed.sort_by_key(|row| std::cmp::Reverse(row.id.to_string()));
+        listed.sort_by(|(one, _), (other, _)| other.cmp(one));
         listed.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
         Ok(listed)
     }

@@ -47,6 +47,19 @@ impl RunState {
     /// The names of all states.
     pub const NAMES: &[&str] = <RunState as strum::VariantNames>::VARIANTS;
 
+    /// Returns the state as the API names it: a run that a learned answer replied to is answered.
+    pub fn shown(self) -> Self {
+        match self {
+            RunState::Heuristic => RunState::Answered,
+            RunState::Queued
+            | RunState::Running
+            | RunState::Answered
+            | RunState::Clarification
+            | RunState::Failed
+            | RunState::Cancelled => self,
+        }
+    }
+
     pub fn is_terminal(self) -> bool {
         !matches!(self, RunState::Queued | RunState::Running)
     }
@@ -351,12 +364,24 @@ impl<
 {
 }
 
+/// A run of a list: its id as stored, and its row.
+pub type Listed = (String, Result<RunRow, Error>);
+
 /// Runs and their journals, as they are read.
 #[async_trait]
 pub trait RunReader: Send + Sync {
     async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error>;
 
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error>;
+    /// Returns the runs whose rows can be read. One altered row hides no other.
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, Error> {
+        let unread = |error: &Error| tracing::error!(%error, "a run is left out of the list");
+        let listed = self.listed(filter).await?.into_iter();
+        let read = listed.filter_map(|(_, row)| row.inspect_err(unread).ok());
+        Ok(read.collect())
+    }
+
+    /// Returns the runs of a list by id, with [`Error::Corrupt`] for a row that cannot be read.
+    async fn listed(&self, filter: &RunFilter) -> Result<Vec<Listed>, Error>;
 
     /// Returns the run's entries after sequence number `after` (0 for all), in order.
     async fn entries(&self, run: RunId, after: i64) -> Result<Vec<Entry>, Error>;

@@ -2,7 +2,7 @@
 //! time.
 //!
 //! A closed circuit admits every call and counts failures that concern the provider. After a number
-//! of them in a row it opens: calls fail at once and free of charge, so that a role's fallback is
+//! of them in a row, over some seconds, it opens: calls fail at once and free of charge, so that a role's fallback is
 //! called without delay. After a while it is half-open and admits one call at a time as a probe.
 //! The probe's outcome closes or reopens the circuit.
 
@@ -18,6 +18,9 @@ use super::{ChatReply, Error};
 pub struct BreakerSettings {
     /// Failures in a row that open a circuit, at least 1.
     pub failures: u32,
+    /// The least time from the first of these failures to the last. The attempts of one run fail
+    /// together, and a provider may be overloaded for only a second or two.
+    pub span: Duration,
     /// How long a circuit stays open before a probe.
     pub open_for: Duration,
     /// A timeout counts only if the call's time limit was at least this long. A shorter limit says
@@ -29,6 +32,7 @@ impl Default for BreakerSettings {
     fn default() -> Self {
         Self {
             failures: 8,
+            span: Duration::ZERO,
             open_for: Duration::from_secs(15),
             patience: Duration::from_secs(5),
         }
@@ -75,7 +79,12 @@ pub(super) fn sign(
             ..
         }) => Outcome::Failure,
         // A provider that refuses the request itself works.
-        Err(Error::Status { .. } | Error::Unfit { .. } | Error::TooLong { .. }) => Outcome::Success,
+        Err(
+            Error::Status { .. }
+            | Error::Unpaid { .. }
+            | Error::Unfit { .. }
+            | Error::TooLong { .. },
+        ) => Outcome::Success,
         Err(Error::Saturated { .. } | Error::CircuitOpen { .. }) => Outcome::None,
     }
 }
@@ -104,16 +113,27 @@ pub(super) struct Circuit {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Closed { failures: u32 },
-    Open { until: Instant },
-    HalfOpen { probing: bool },
+    /// The failures in a row, and when the first of them ended.
+    Closed {
+        failures: u32,
+        since: Instant,
+    },
+    Open {
+        until: Instant,
+    },
+    HalfOpen {
+        probing: bool,
+    },
 }
 
 impl Circuit {
     pub fn new(settings: BreakerSettings) -> Self {
         Self {
             settings,
-            state: State::Closed { failures: 0 },
+            state: State::Closed {
+                failures: 0,
+                since: Instant::now(),
+            },
             generation: 0,
             opened_total: 0,
             well: None,
@@ -166,9 +186,13 @@ impl Circuit {
         if sign == Outcome::Success {
             self.well = Some(now);
         }
+        let closed = State::Closed {
+            failures: 0,
+            since: now,
+        };
         match (self.state, sign) {
             (State::Closed { .. }, Outcome::Success) => {
-                self.state = State::Closed { failures: 0 };
+                self.state = closed;
                 None
             }
             // Another call succeeded during this one. Calls that hang end together and late, so
@@ -178,20 +202,18 @@ impl Circuit {
             {
                 None
             }
-            (State::Closed { failures }, Outcome::Failure)
-                if failures + 1 >= self.settings.failures =>
-            {
-                Some(self.open(now))
-            }
-            (State::Closed { failures }, Outcome::Failure) => {
-                self.state = State::Closed {
-                    failures: failures + 1,
-                };
+            (State::Closed { failures, since }, Outcome::Failure) => {
+                let since = if failures == 0 { now } else { since };
+                let failures = failures.saturating_add(1);
+                if failures >= self.settings.failures && now - since >= self.settings.span {
+                    return Some(self.open(now));
+                }
+                self.state = State::Closed { failures, since };
                 None
             }
             (State::HalfOpen { .. }, Outcome::Success) if ticket.probe => {
                 self.generation += 1;
-                self.state = State::Closed { failures: 0 };
+                self.state = closed;
                 Some(CircuitPosition::Closed)
             }
             (State::HalfOpen { .. }, Outcome::Failure) if ticket.probe => Some(self.open(now)),
@@ -221,6 +243,7 @@ mod tests {
 
     const SETTINGS: BreakerSettings = BreakerSettings {
         failures: 3,
+        span: Duration::ZERO,
         open_for: Duration::from_secs(10),
         patience: Duration::from_secs(5),
     };
@@ -250,6 +273,26 @@ mod tests {
         let later = now + Duration::from_secs(4);
         assert_eq!(circuit.admit(later), Err(Duration::from_secs(6)));
         assert_eq!(circuit.opened_total, 1);
+    }
+
+    #[test]
+    fn failures_within_its_span_do_not_open_it() {
+        let start = Instant::now();
+        let span = Duration::from_secs(4);
+        let mut circuit = Circuit::new(BreakerSettings { span, ..SETTINGS });
+        // A run with three agents fails four times each, in less than its pauses together.
+        for tenths in 0..12 {
+            let now = start + Duration::from_millis(300 * tenths);
+            assert_eq!(called(&mut circuit, Outcome::Failure, now), None);
+        }
+        let well = called(&mut circuit, Outcome::Success, start + span);
+        assert_eq!(well, None);
+        for seconds in [5, 6, 7, 8] {
+            let now = start + Duration::from_secs(seconds);
+            assert_eq!(called(&mut circuit, Outcome::Failure, now), None);
+        }
+        let opened = called(&mut circuit, Outcome::Failure, start + 2 * span + span / 4);
+        assert_eq!(opened, Some(CircuitPosition::Open));
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(super) struct Rejection {
     retry_after: Option<Duration>,
     /// True if the request exceeds the model's context or the provider's size limit.
     too_long: bool,
+    /// True if the account has no money left.
+    unpaid: bool,
 }
 
 impl Rejection {
@@ -35,9 +37,17 @@ impl Rejection {
         if self.too_long {
             return Error::Unfit { provider, detail };
         }
+        let status = self.status;
+        if self.unpaid {
+            return Error::Unpaid {
+                provider,
+                status,
+                detail,
+            };
+        }
         Error::Status {
             provider,
-            status: self.status,
+            status,
             detail,
             retry_after: self.retry_after,
         }
@@ -56,11 +66,18 @@ pub(super) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Rejection {
         detail: other.to_owned(),
         retry_after: None,
         too_long: status == 413,
+        unpaid: status == 402,
     };
     Rejection {
         retry_after: retry_after(headers),
         ..from_body(status, &value).unwrap_or_else(unread)
     }
+}
+
+/// Returns the HTTP status that an error inside a 200 stands for. Without one in `code` it is 502.
+pub(super) fn status_of(code: Option<u64>) -> u16 {
+    let code = code.and_then(|code| u16::try_from(code).ok());
+    code.filter(|code| (400..600).contains(code)).unwrap_or(502)
 }
 
 /// Parses `{"error": {"message", "type", "code"}}` and the variants `{"error": "text"}` and
@@ -78,6 +95,9 @@ pub(super) fn from_body(status: u16, body: &Value) -> Option<Rejection> {
             "context_length_exceeded" | "exceed_context_size_error" | "request_too_large"
         )
         || (status == 400 && TOO_LONG.is_match(message));
+    let unpaid = status == 402
+        || matches!(kind, "insufficient_quota" | "billing_error")
+        || (status == 400 && message.contains("credit balance is too low"));
     let detail = match text("type") {
         Some(kind) if !message.contains(kind) => format!("{kind}: {message}"),
         _ => message.to_owned(),
@@ -87,6 +107,7 @@ pub(super) fn from_body(status: u16, body: &Value) -> Option<Rejection> {
         detail,
         retry_after: None,
         too_long,
+        unpaid,
     })
 }
 
@@ -157,6 +178,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::llm::Retry;
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
         let header = |(name, value): &(&str, &str)| {
@@ -202,6 +224,18 @@ mod tests {
             let error = read(400, &HeaderMap::new(), body.to_string().as_bytes())
                 .into_error("p", str::to_owned);
             assert!(matches!(error, Error::Unfit { .. }), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_account_is_no_rate_limit_and_not_worth_another_attempt() {
+        let quota = json!({"error": {"type": "insufficient_quota", "message": "quota exceeded"}});
+        let credit = json!({"error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}});
+        for (status, body) in [(429, quota), (400, credit), (402, json!({}))] {
+            let error = read(status, &HeaderMap::new(), body.to_string().as_bytes())
+                .into_error("p", str::to_owned);
+            let expected = format!("p answered {status}: no credit is left there");
+            assert_eq!((error.retry(), error.outline()), (Retry::Never, expected));
         }
     }
 

@@ -358,6 +358,7 @@ fn lowering_after(error: &Error) -> Option<&'static Lowering> {
         } => Some(&REFUSED),
         Error::Connect { .. }
         | Error::Status { .. }
+        | Error::Unpaid { .. }
         | Error::Broken { .. }
         | Error::Unreadable { .. }
         | Error::Unfit { .. }

@@ -201,12 +201,19 @@ pub enum Error {
     Broken { provider: String, detail: String },
     #[error("{provider} did not answer within {:.1} s", .after.as_secs_f64())]
     Timeout { provider: String, after: Duration },
-    #[error("{provider} answered {status}: {detail}")]
+    #[error("{provider} answered {status}{}: {detail}", meaning(*.status))]
     Status {
         provider: String,
         status: u16,
         detail: String,
         retry_after: Option<Duration>,
+    },
+    /// A refusal for money, under whichever status. Another attempt is useless.
+    #[error("{provider} answered {status}: no credit is left there: {detail}")]
+    Unpaid {
+        provider: String,
+        status: u16,
+        detail: String,
     },
     /// Status 200 with a body that is not as documented.
     #[error("{provider} sent a reply that cannot be read: {detail}")]
@@ -236,6 +243,17 @@ pub enum Error {
         last: String,
         retry_in: Duration,
     },
+}
+
+/// Returns what a status says about the request, in the service's own words.
+fn meaning(status: u16) -> &'static str {
+    match status {
+        400 => ": invalid request",
+        401 => ": wrong key",
+        403 => ": no permission",
+        404 => ": model or address not found",
+        _ => "",
+    }
 }
 
 /// Returns how long a circuit stays open, in whole seconds.
@@ -269,6 +287,11 @@ impl Error {
             Error::Unfit { .. } => (FailureCause::RequestUnfit, never, false),
             Error::TooLong { .. } => (FailureCause::ReplyTooLong, never, true),
             Error::Saturated { .. } => (FailureCause::Saturated, again, false),
+            Error::Unpaid { .. } => (FailureCause::RequestRejected, never, false),
+            // The probe may end during the caller's pauses.
+            Error::CircuitOpen { retry_in, .. } if retry_in.is_zero() => {
+                (FailureCause::CircuitOpen, again, false)
+            }
             Error::CircuitOpen { .. } => (FailureCause::CircuitOpen, never, false),
             Error::Status {
                 status,
@@ -279,7 +302,8 @@ impl Error {
                 let is_timeout = matches!(status, 408 | 504 | 524);
                 match status {
                     401 | 403 => (FailureCause::NotAuthorized, never, false),
-                    408 | 409 => (FailureCause::RequestRejected, later, is_timeout),
+                    408 => (FailureCause::TimedOut, later, is_timeout),
+                    409 => (FailureCause::RequestRejected, later, is_timeout),
                     429 => (FailureCause::RateLimited, later, false),
                     500..=599 => (FailureCause::ProviderError, later, is_timeout),
                     _ => (FailureCause::RequestRejected, never, false),
@@ -312,6 +336,7 @@ impl Error {
     pub fn said(&self) -> Option<&str> {
         match self {
             Error::Status { detail, .. }
+            | Error::Unpaid { detail, .. }
             | Error::Unreadable { detail, .. }
             | Error::Unfit { detail, .. } => Some(detail),
             Error::Connect { .. }
@@ -337,7 +362,9 @@ impl Error {
     /// Returns the cause with the provider's status, if it sent one: "rate limited (429)".
     pub fn named(&self) -> String {
         match self {
-            Error::Status { status, .. } => format!("{} ({status})", self.cause()),
+            Error::Status { status, .. } | Error::Unpaid { status, .. } => {
+                format!("{} ({status})", self.cause())
+            }
             _ => self.cause().to_string(),
         }
     }

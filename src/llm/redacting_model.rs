@@ -38,6 +38,7 @@ impl RedactingModel {
             Error::Connect { detail, .. }
             | Error::Broken { detail, .. }
             | Error::Status { detail, .. }
+            | Error::Unpaid { detail, .. }
             | Error::Unreadable { detail, .. }
             | Error::Unfit { detail, .. } => self.clean(detail),
             Error::Timeout { .. }

@@ -130,6 +130,14 @@ impl Registry {
         }))
     }
 
+    /// Returns the error of a call to this model, if its circuit is open.
+    pub fn open_circuit(&self, provider: &str, model: &str) -> Option<Error> {
+        let limited = self.models.get(provider)?;
+        let wait = limited.circuits().get(model)?.refuses(Instant::now())?;
+        // A circuit without a wait is half-open, and its probe may succeed.
+        (!wait.is_zero()).then(|| limited.refused(model, wait))
+    }
+
     /// Returns the circuits of all models that were called so far, by provider and model id.
     pub fn circuits(&self) -> Vec<CircuitState> {
         let now = Instant::now();
@@ -386,9 +394,13 @@ mod tests {
         let (first, second) = (request(10), request(10));
         let (probe, beside) = tokio::join!(model.chat(&first), model.chat(&second));
         assert!(probe.is_ok());
+        let beside = beside.unwrap_err();
         assert_eq!(
-            beside.unwrap_err().outline(),
-            "unreachable; the circuit of m at ill is open until a probe ends",
+            (beside.outline().as_str(), beside.retry()),
+            (
+                "unreachable; the circuit of m at ill is open until a probe ends",
+                super::super::Retry::After(None)
+            ),
             "one probe at a time"
         );
         assert!(model.chat(&first).await.is_ok());

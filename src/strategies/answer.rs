@@ -186,20 +186,16 @@ fn chosen(accepted: &Accepted, policy: &Policy) -> (Strategy, Option<&'static st
     let user = format!("{}/{}", question.source.into_str(), question.user.id);
     let user = fingerprint(&[user.as_bytes()]);
     let (strategy, arm) = policy.decisions.strategy_for(&user);
-    if wants_committee(accepted) {
+    let rests_on_more = accepted.continues.is_some()
+        || question.mode != Mode::Ask
+        || !question.attachments.is_empty();
+    // A request that wants a new answer gets no learned one.
+    let wants_new = accepted.is_anew && strategy == Strategy::HeuristicFirst;
+    if rests_on_more || wants_new {
         (Strategy::CommitteeFirst, arm)
     } else {
         (strategy, arm)
     }
-}
-
-/// True if no learned answer may reply: the request wants the committee, or rests on more than its
-/// text.
-fn wants_committee(accepted: &Accepted) -> bool {
-    accepted.is_anew
-        || accepted.continues.is_some()
-        || accepted.question.mode != Mode::Ask
-        || !accepted.question.attachments.is_empty()
 }
 
 /// The committee of a run, as strategies use it.

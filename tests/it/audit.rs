@@ -1,5 +1,7 @@
 //! Tests what a reader of the audit appendix and of its notes gets.
 
+use conclave::committee::{audit_markdown, audit_view};
+use conclave::journal::{Event, Transcript};
 use regex::Regex;
 use serde_json::json;
 
@@ -37,6 +39,23 @@ async fn an_audit_explains_its_terms_once_and_has_no_noise() {
         let shown = got.body["audit"]["confidence"]["c_final"].as_f64();
         assert!((exact - shown.unwrap()).abs() < 1e-6, "{exact}, {shown:?}");
     }
+}
+
+#[tokio::test]
+async fn a_call_in_flight_is_shown_at_its_reservation() {
+    let scenario = Scenario::agreeing();
+    let provider = MockProvider::playing(scenario.clone()).await;
+    let app = TestApp::start(&provider).await;
+    let got = app.ask("audit", &scenario.message).await;
+    let is_plan = |event: &Event| matches!(event, Event::CallSent(sent) if sent.call == "plan");
+    let sent = got.entries.iter().position(|it| is_plan(&it.event));
+    let so_far = Transcript::of_entries(&got.entries[..=sent.unwrap()]);
+    let audit = audit_view(got.run, &so_far).unwrap();
+    let reserved = audit["budget"]["calls"][0]["reservedUsd"].as_f64().unwrap();
+    let text = audit_markdown(&audit);
+    let row = format!("| in flight | {reserved:.5} | at most {reserved:.5} |");
+    let sum = format!("Spent 0.00000 and reserved {reserved:.5} of 0.10 USD.");
+    assert!(text.contains(&row) && text.contains(&sum), "{text}");
 }
 
 #[tokio::test]

@@ -261,7 +261,7 @@ async fn an_invalid_backup_changes_nothing() {
         "what was changed is what was refused"
     );
 
-    assert_eq!(there.run(&["restore", "absent.db"]).await.0, 1);
+    assert_eq!(there.run(&["restore", "absent.db"]).await.0, 4);
     let said = there.run(&["restore", "--force", DATABASE]).await;
     assert!(
         said.0 == 4 && said.2.contains("the database itself"),

@@ -92,6 +92,15 @@ async fn without_the_solver_the_others_answer() {
 }
 
 #[tokio::test]
+async fn a_request_for_a_new_answer_asks_the_solver_first_too() {
+    let scenario = Scenario::agreeing();
+    let provider = MockProvider::playing(scenario.clone()).await;
+    let app = TestApp::with(&provider, setup()).await;
+    let got = app.ask("ask", &format!("new: {}", scenario.message)).await;
+    assert_eq!(calls(&got), ALONE);
+}
+
+#[tokio::test]
 async fn a_grave_request_asks_all_at_once() {
     let scenario = Scenario::agreeing();
     let provider = MockProvider::playing(scenario.clone()).await;

@@ -83,6 +83,9 @@ async fn a_repeated_question_is_answered_from_memory_without_a_call() {
     let (_, listed) = app.get("/api/runs?outcome=heuristic").await;
     assert_eq!(listed["runs"][0]["id"], again.run.to_string());
     assert_eq!(listed["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["runs"][0]["state"], "answered");
+    let (_, shown) = app.get(&format!("/api/runs/{}", again.run)).await;
+    assert_eq!(shown["state"], "answered");
 
     // Feedback on the repeated answer moves the confidence of the one that was learned.
     let noted = feedback(&app, &again, true).await;
@@ -355,7 +358,10 @@ async fn learned_answers_are_listed_revoked_and_compared_on_the_command_line() {
             .contains("heuristic_first")
     );
 
-    assert_eq!(run(&["learned", "revoke", id]).await.0, 0);
+    // The newest run is the reply from memory, which taught nothing.
+    assert_eq!(run(&["learned", "revoke", "last"]).await.0, 4);
+    let start = &id[..id.len() - 1];
+    assert_eq!(run(&["learned", "revoke", start]).await.0, 0);
     assert_ne!(
         run(&["learned", "revoke", id]).await.0,
         0,

@@ -13,9 +13,11 @@ use crate::support::{Canned, Fault, MockProvider, Scenario, Setup, TestApp, chat
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
 /// A breaker that opens after so many failures. One call is made after the other, so that they count.
+/// There is one attempt at an output: the failures need not last for the pauses between attempts.
 fn breaking_after(failures: u32) -> Setup {
     let breaker = json!({ "failures": failures, "openSeconds": 60 });
     let setup = Setup::default().set("/policy/breaker", breaker);
+    let setup = setup.set("/policy/retry/attempts", json!(1));
     setup.set("/policy/speculate", json!(false))
 }
 
@@ -24,9 +26,10 @@ async fn an_open_circuit_costs_nothing_and_the_run_is_502() {
     let provider = MockProvider::start().await;
     provider.on("*", Fault::Status(529));
     let app = TestApp::with(&provider, breaking_after(2)).await;
-    let first = app.post(&chat("ask", QUESTION)).send().await.unwrap();
-    assert_eq!(first.status(), 502);
-    assert_eq!(provider.calls().len(), 2, "the third attempt was not made");
+    for calls in [1, 2] {
+        assert_eq!(refused(&app).await.0, 502);
+        assert_eq!(provider.calls().len(), calls);
+    }
     let second = app.post(&chat("ask", QUESTION)).send().await.unwrap();
     assert_eq!(second.status(), 502);
     let body: Value = second.json().await.unwrap();
@@ -51,16 +54,56 @@ async fn an_open_circuit_costs_nothing_and_the_run_is_502() {
 }
 
 #[tokio::test]
+async fn no_plan_is_bought_if_no_core_agent_can_be_called() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Status(529));
+    let app = TestApp::with(&provider, breaking_after(3)).await;
+    assert_eq!(refused(&app).await.0, 502);
+    let calls = provider.calls().len();
+    let (status, problem) = refused(&app).await;
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        status == 502 && detail.contains("no core agent can be called: provider error (529); "),
+        "{problem}"
+    );
+    assert_eq!(provider.calls().len(), calls, "no plan");
+    // An agent whose fallback can be called is enough.
+    let critic = json!({ "provider": "anthropic", "model": "CRITIC_MODEL", "maxTokens": 1000,
+                         "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
+    let setup = breaking_after(3).set("/models/roles/critic", critic);
+    let app = TestApp::with(&provider, setup).await;
+    for _ in 0..2 {
+        refused(&app).await;
+    }
+    assert_eq!(provider.count_step("plan"), 3);
+}
+
+#[tokio::test]
+async fn a_short_outage_does_not_open_the_circuit_of_a_lone_run() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Status(529)).times(9);
+    let breaker = json!({ "failures": 8, "openSeconds": 60 });
+    let setup = Setup::default().set("/policy/breaker", breaker).set(
+        "/policy/retry",
+        json!({ "attempts": 4, "baseMs": 100, "maxMs": 400 }),
+    );
+    let app = TestApp::with(&provider, setup).await;
+    assert_eq!(app.ask("ask", QUESTION).await.outcome, "answered");
+}
+
+#[tokio::test]
 async fn an_open_circuit_sends_the_role_to_its_fallback_at_once() {
     let provider = MockProvider::start().await;
-    provider.on("r1/solver", Fault::Status(500)).times(2);
     let solver = json!({ "provider": "anthropic", "model": "EDITOR_MODEL", "maxTokens": 1000,
                          "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
     let setup = breaking_after(2)
         .env("EDITOR_MODEL", "claude-opus-5-5")
         .set("/models/roles/solver", solver);
     let app = TestApp::with(&provider, setup).await;
-    for _ in 0..2 {
+    for fails in [true, true, false] {
+        if fails {
+            provider.on("r1/solver", Fault::Status(500)).once();
+        }
         let got = app.ask("ask", QUESTION).await;
         assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
     }
@@ -73,6 +116,7 @@ async fn an_open_circuit_sends_the_role_to_its_fallback_at_once() {
         models,
         [
             "claude-opus-5-5",
+            "claude-sonnet-5-5",
             "claude-opus-5-5",
             "claude-sonnet-5-5",
             "claude-sonnet-5-5"
@@ -236,7 +280,7 @@ async fn a_provider_message_is_in_the_journal_and_in_no_answer() {
     assert_eq!(status, 502);
     let detail = problem["detail"].as_str().unwrap();
     assert!(
-        detail.contains("anthropic answered 401") && !detail.contains("SELECT"),
+        detail.contains("anthropic answered 401: wrong key") && !detail.contains("SELECT"),
         "{detail}"
     );
     let run = problem["requestId"].as_str().unwrap();
@@ -247,6 +291,30 @@ async fn a_provider_message_is_in_the_journal_and_in_no_answer() {
         journal.to_string().contains("SELECT * FROM users"),
         "the operator can read it"
     );
+}
+
+#[tokio::test]
+async fn a_failure_of_the_agents_names_the_status_and_what_it_means() {
+    let body = |kind: &str| json!({ "error": { "type": kind, "message": "SELECT" } }).to_string();
+    for (status, kind, expected) in [
+        (404, "not_found_error", "404: model or address not found"),
+        (400, "invalid_request_error", "400: invalid request"),
+        (403, "permission_error", "403: no permission"),
+        (402, "billing_error", "402: no credit is left there"),
+        (429, "insufficient_quota", "429: no credit is left there"),
+    ] {
+        let provider = MockProvider::start().await;
+        let body = body(kind);
+        provider.canned("r1/*", move |_| Canned::Body(status, body.clone()));
+        let app = TestApp::start(&provider).await;
+        let (code, problem) = refused(&app).await;
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(
+            code == 502 && detail.contains(expected) && !detail.contains("SELECT"),
+            "{problem}"
+        );
+        assert_eq!(provider.count_step("r1/solver"), 1, "not retried");
+    }
 }
 
 #[tokio::test]

@@ -29,6 +29,26 @@ fn synthesis_limits(got: &Got) -> Option<(u32, u32)> {
 }
 
 #[tokio::test]
+async fn a_hung_agent_leaves_time_for_a_cross_check_that_fits_only_later() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/solver", Fault::Hang(Duration::from_secs(30)));
+    let deadlines = json!({ "connect": 1, "call": 12, "ask": 12, "audit": 12, "deep": 12 });
+    let setup = Setup::default()
+        .set("/policy/deadlines", deadlines)
+        .set("/policy/normalMaxUsd", json!(0.16))
+        .set("/models/roles/verifier/model", json!("EDITOR_MODEL"))
+        .env("EDITOR_MODEL", "claude-opus-5-5");
+    let app = TestApp::with(&provider, setup).await;
+    let got = app.ask("audit", &Scenario::agreeing().message).await;
+    let checks = fits(&got).into_iter().map(|fit| fit.cross_check.is_some());
+    assert_eq!(checks.collect::<Vec<_>>(), [false, true]);
+    let finished = got.entries.iter().find(|it| it.key == "r1/solver/finished");
+    let took = finished.unwrap().at.duration_since(got.entries[0].at);
+    // 65 % of the deadline, and not the 75 % of all rounds.
+    assert!(took.as_secs_f64() < 8.6, "{took:?}");
+}
+
+#[tokio::test]
 async fn a_report_in_a_later_round_takes_no_money_from_the_synthesis() {
     let scenario = Scenario::agreeing().with(|s| s.plan["rounds"] = json!(2));
     let mut long = scenario.report("r1/critic");

@@ -251,10 +251,12 @@ async fn buy(attempts: Attempts<'_>) -> Result<Answer, CallError> {
             CallResult::Failed {
                 cause,
                 detail,
+                said,
                 retry,
-                ..
             } => {
-                let by_deadline = settled.clipped && cause == FailureCause::TimedOut;
+                // A time-out of the provider's own has its words.
+                let is_ours = cause == FailureCause::TimedOut && said.is_none();
+                let by_deadline = settled.clipped && is_ours;
                 let failure = CallFailure::new(cause, detail);
                 progress.tries += 1;
                 progress.last = Some(CallFailure {

@@ -45,7 +45,13 @@ fn templates() -> Result<Environment<'static>, Error> {
 pub fn markdown(audit: &serde_json::Value) -> String {
     let pretty = |value| serde_json::to_string_pretty(value).unwrap_or_default();
     let estimate = with_two_decimals(audit["executionEstimate"].clone());
+    let calls = audit.pointer("/budget/calls");
+    let in_flight = calls.and_then(|calls| calls.as_array());
+    let in_flight = in_flight.into_iter().flatten();
+    let in_flight = in_flight.filter(|call| call["costUsd"].is_null());
+    let reserved = in_flight.filter_map(|call| call["reservedUsd"].as_f64());
     let values = context! {
+        reserved_usd => reserved.sum::<f64>(),
         heading => AUDIT,
         plan_json => pretty(&audit["plan"]),
         estimate_json => pretty(&estimate),

@@ -20,7 +20,7 @@ use crate::domain::{
     TaskType, counted,
 };
 use crate::journal::step::PlanStep;
-use crate::journal::{Continuation, Hinted, PlanSource, Planned, Reading, Transcript};
+use crate::journal::{Cause, Continuation, Hinted, PlanSource, Planned, Reading, Transcript};
 use crate::text::{excerpt, one_line};
 
 /// The most characters of an earlier report's summary, and of its assumptions, that the master
@@ -134,6 +134,7 @@ fn earlier(request: &RequestContext) -> Value {
 async fn ask_master(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure> {
     let Stage { run, deps, request } = stage;
     let master = stage.master()?;
+    core_is_reachable(stage)?;
     // The agents that answer meanwhile have their room already.
     if Transcript::of(&run.events()).trimmed.is_none() {
         trim::check_room(stage)?;
@@ -180,6 +181,31 @@ async fn ask_master(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure
         corrections,
         reading: reading_of(&raw, request),
     })
+}
+
+/// Checks that a core agent can be called, so that no plan is bought in vain. A run that continues or
+/// is resumed may have reports already.
+///
+/// # Errors
+/// [`Failure`] if the circuits of all models of all core agents are open.
+fn core_is_reachable(stage: Stage<'_>) -> Result<(), Failure> {
+    let Stage { run, deps, request } = stage;
+    if run.epoch() > 1 || request.parent.is_some() {
+        return Ok(());
+    }
+    let roles = CORE_AGENTS.map(|agent| deps.role(Role::Agent(agent)));
+    let models = roles
+        .into_iter()
+        .flatten()
+        .flat_map(|role| std::iter::successors(Some(role), |model| model.fallback.as_deref()));
+    let open = models.map(|model| deps.models.open_circuit(&model.provider, &model.model));
+    match open.collect::<Option<Vec<_>>>().as_deref() {
+        Some([first, ..]) => Err(Failure::Failed {
+            cause: Cause::Provider,
+            detail: format!("no core agent can be called: {}", first.outline()),
+        }),
+        Some([]) | None => Ok(()),
+    }
 }
 
 fn prompt(stage: Stage<'_>, master: &RoleModel, hints: &Hinted) -> Result<Rendered, Failure> {

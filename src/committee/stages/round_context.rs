@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::committee::call::prompts::Rendered;
 use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
-use crate::committee::money::budget;
+use crate::committee::money::{budget, check_cost};
 use crate::committee::request_context::{RequestContext, Stage};
 use crate::committee::stages::open_claims::Claim;
 use crate::config::RoleModel;
@@ -74,12 +74,14 @@ impl<'a> RoundContext<'a> {
         Ok(())
     }
 
-    /// Returns when the first round must be over.
+    /// Returns when the first round must be over. A cross-check that the cap has no room for yet may
+    /// follow all the same: calls that cost less than they were reserved for make room.
     pub(super) fn first_end(&self) -> Instant {
-        if self.trimmed.cross_check.is_some() {
-            self.deps.stage_end(self.run, FIRST_END)
-        } else {
+        let mode = self.request.question.mode;
+        if check_cost::sizes(self.deps, mode).is_empty() {
             self.until
+        } else {
+            self.deps.stage_end(self.run, FIRST_END)
         }
     }
 

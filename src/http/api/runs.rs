@@ -298,7 +298,7 @@ async fn is_of_action(app: &App, row: &RunRow) -> Result<bool, Problem> {
 fn summary(row: &RunRow) -> RunSummary {
     RunSummary {
         id: row.id.to_string(),
-        state: row.state,
+        state: row.state.shown(),
         cause: row.cause.clone(),
         kind: row.kind,
         mode: (row.kind == RunKind::Chat).then_some(row.mode),

@@ -25,7 +25,9 @@ pub(in crate::http) fn time_or_null(_: &mut SchemaGenerator) -> Schema {
 
 /// The schema of a run's state.
 pub(in crate::http) fn state(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "enum": RunState::NAMES })
+    let mut names = RunState::NAMES.to_vec();
+    names.retain(|name| *name != RunState::Heuristic.into_str());
+    json_schema!({ "type": "string", "enum": names })
 }
 
 /// The schema of a hash: 64 hexadecimal digits.

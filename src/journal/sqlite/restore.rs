@@ -14,7 +14,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use super::file::{beside, folder_of};
 use super::owners::LockFile;
 use super::{SqliteStore, migrator};
-use crate::journal::database::{Connection as _, Database as _, Failure};
+use crate::journal::database::{Columns as _, Connection as _, Database as _, Failure};
 use crate::journal::{Error, prove, reads, rows};
 
 /// How long to wait for another process's transaction, before the database counts as in use.
@@ -37,8 +37,10 @@ pub enum Existing {
 /// The result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restoration {
-    /// The number of runs in the backup, all with a verified chain.
+    /// The number of runs in the backup, all with a verified chain but for the damaged ones.
     pub runs: u64,
+    /// What is wrong with the runs that are damaged or were altered.
+    pub damaged: Vec<String>,
     /// The former database's new path.
     pub former: Option<PathBuf>,
 }
@@ -98,12 +100,23 @@ pub async fn restore(
         )),
     };
     let copy = Copy::of(backup, database)?;
-    let runs = verified(&copy.path).await?;
+    let (runs, damaged) = verified(&copy.path).await?;
+    if !damaged.is_empty() && existing == Existing::Refuse {
+        let why = "with --force it is restored with these runs";
+        return Err(RestoreError::Damaged(format!(
+            "{}; {why}",
+            damaged.join("; ")
+        )));
+    }
     if contents != Contents::Unreadable && database.exists() {
         alone(database).await?;
     }
     copy.put_in_place(database, former.as_deref())?;
-    Ok(Restoration { runs, former })
+    Ok(Restoration {
+        runs,
+        damaged,
+        former,
+    })
 }
 
 /// Checks that the backup is one file. A database that is open, or was copied while open, has a log
@@ -209,8 +222,9 @@ async fn alone(database: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Brings the copy's schema up to date and verifies all of its runs. Returns the number of runs.
-async fn verified(copy: &Path) -> Result<u64, RestoreError> {
+/// Brings the copy's schema up to date and verifies all of its runs. Returns the number of runs, and
+/// what is wrong with them.
+async fn verified(copy: &Path) -> Result<(u64, Vec<String>), RestoreError> {
     let options = SqliteConnectOptions::new()
         .filename(copy)
         .journal_mode(SqliteJournalMode::Delete)
@@ -252,8 +266,8 @@ async fn version(connection: &mut SqliteConnection) -> Result<Option<i64>, sqlx:
         .await
 }
 
-async fn prove_all(connection: &mut SqliteConnection) -> Result<u64, RestoreError> {
-    let (mut before, mut count): (Option<String>, u64) = (None, 0);
+async fn prove_all(connection: &mut SqliteConnection) -> Result<(u64, Vec<String>), RestoreError> {
+    let (mut before, mut count, mut damaged): (Option<String>, u64, _) = (None, 0, vec![]);
     loop {
         let statement =
             "SELECT * FROM runs WHERE ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2";
@@ -261,18 +275,21 @@ async fn prove_all(connection: &mut SqliteConnection) -> Result<u64, RestoreErro
         let page = connection.rows(statement, values).await;
         let page = page.map_err(failed)?;
         for row in &page {
-            let row = rows::run(row).map_err(corrupt)?;
-            let id = row.id.to_string();
+            let id = row.text("id").map_err(corrupt)?;
             let values = vec![id.as_str().into(), 0.into()];
             let found = connection.rows(reads::ENTRIES, values).await;
             let found = found.map_err(failed)?;
-            let entries = rows::entries(row.id, 0, &found).map_err(corrupt)?;
-            prove(&row, &entries)
-                .map_err(|broken| RestoreError::Damaged(format!("run {id}: {broken}")))?;
+            let read = rows::run(row).and_then(|row| Ok((rows::entries(row.id, 0, &found)?, row)));
+            let broken = match read {
+                Ok((entries, row)) => prove(&row, &entries).err().map(|it| it.to_string()),
+                Err(error @ Error::Corrupt { .. }) => Some(error.to_string()),
+                Err(error) => return Err(error.into()),
+            };
+            damaged.extend(broken.map(|broken| format!("run {id}: {broken}")));
             (before, count) = (Some(id), count.saturating_add(1));
         }
         if page.is_empty() {
-            return Ok(count);
+            return Ok((count, damaged));
         }
     }
 }

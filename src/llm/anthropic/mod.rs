@@ -50,7 +50,11 @@ impl ChatModel for Anthropic {
             max_bytes: request.max_body_bytes(),
         };
         let (headers, answer) = self.http.post::<_, stream::Streamed>(call).await?;
-        Ok(response::from_wire(answer, header(&headers, "request-id")))
+        let reply = response::from_wire(answer, header(&headers, "request-id"));
+        reply.map_err(|rejection| match rejection {
+            Some(rejection) => self.http.rejected(rejection),
+            None => self.http.unreadable("no content in the reply"),
+        })
     }
 }
 

@@ -1,20 +1,24 @@
 //! Converts answers of the Messages API to [`ChatReply`].
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::domain::BilledTokens;
+use crate::llm::error_body::{self, Rejection};
 use crate::llm::{CallStop, ChatReply, usage};
 
 /// An answer of the API, with only the fields that are used.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Response {
     pub id: Option<String>,
     pub model: Option<String>,
-    pub content: Vec<Content>,
+    pub content: Option<Vec<Content>>,
     pub stop_reason: Option<String>,
     #[serde(default)]
     pub usage: Value,
+    /// The error of a stream, or of a gateway that reports it with status 200.
+    #[serde(default)]
+    pub error: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -32,9 +36,20 @@ pub(super) enum Content {
 }
 
 /// Converts an answer. Pure. `request_id` is the `request-id` header.
-pub(super) fn from_wire(response: Response, request_id: Option<&str>) -> ChatReply {
+///
+/// # Errors
+/// A status 200 without a reply: the provider's error, if it says one.
+pub(super) fn from_wire(
+    response: Response,
+    request_id: Option<&str>,
+) -> Result<ChatReply, Option<Rejection>> {
+    let Some(content) = response.content else {
+        let status = status_of(&response.error);
+        let wrapped = json!({ "error": response.error });
+        return Err(error_body::from_body(status, &wrapped));
+    };
     let (mut text, mut input) = (String::new(), None);
-    for block in response.content {
+    for block in content {
         match block {
             Content::Text { text: more } => text.push_str(&more),
             // The input of a stream that was cut off is not valid JSON. It is kept as text.
@@ -45,7 +60,7 @@ pub(super) fn from_wire(response: Response, request_id: Option<&str>) -> ChatRep
             Content::Other => {}
         }
     }
-    ChatReply {
+    Ok(ChatReply {
         text: input.unwrap_or(text),
         stop: match response.stop_reason.as_deref() {
             Some("end_turn" | "stop_sequence" | "tool_use") => CallStop::End,
@@ -56,6 +71,24 @@ pub(super) fn from_wire(response: Response, request_id: Option<&str>) -> ChatRep
         usage: read_usage(&response.usage),
         model: response.model,
         provider_request_id: request_id.map(str::to_owned).or(response.id),
+    })
+}
+
+/// Returns the HTTP status that the API gives an error of this type, or the code of a gateway.
+fn status_of(error: &Value) -> u16 {
+    let code = error.get("code").and_then(Value::as_u64);
+    match error.get("type").and_then(Value::as_str) {
+        Some("invalid_request_error") => 400,
+        Some("authentication_error") => 401,
+        Some("billing_error") => 402,
+        Some("permission_error") => 403,
+        Some("not_found_error") => 404,
+        Some("request_too_large") => 413,
+        Some("rate_limit_error") => 429,
+        Some("api_error") => 500,
+        Some("timeout_error") => 504,
+        Some("overloaded_error") => 529,
+        _ => error_body::status_of(code),
     }
 }
 
@@ -75,11 +108,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::llm::Error;
 
     fn read(cassette: &str) -> ChatReply {
         let path = format!("tests/cassettes/anthropic_{cassette}.json");
         let text = std::fs::read_to_string(path).unwrap();
-        from_wire(serde_json::from_str(&text).unwrap(), Some("req_1"))
+        from_wire(serde_json::from_str(&text).unwrap(), Some("req_1")).unwrap()
     }
 
     #[test]
@@ -121,6 +155,37 @@ mod tests {
         assert_eq!(usage("tool_use").cache_write, 2051);
         let thought = usage("thought_away");
         assert_eq!((thought.output, thought.thinking), (1000, 1000));
+    }
+
+    #[test]
+    fn an_error_inside_a_200_has_the_status_of_its_type() {
+        for (error, expected, billed) in [
+            (
+                json!({"type": "overloaded_error", "message": "m"}),
+                529,
+                false,
+            ),
+            (
+                json!({"type": "rate_limit_error", "message": "m"}),
+                429,
+                false,
+            ),
+            (json!({"type": "timeout_error", "message": "m"}), 504, true),
+            (json!({"code": 502, "message": "m"}), 502, false),
+            (json!({"code": 200, "message": "m"}), 502, false),
+        ] {
+            let body = json!({"type": "error", "error": error});
+            let Err(Some(rejection)) = from_wire(serde_json::from_value(body).unwrap(), None)
+            else {
+                panic!("no rejection")
+            };
+            let error = rejection.into_error("p", str::to_owned);
+            let is_status = matches!(error, Error::Status { status, .. } if status == expected);
+            assert!(is_status && error.may_be_billed() == billed, "{error:?}");
+            assert!(error.said().is_some_and(|said| said.ends_with('m')));
+        }
+        let empty = from_wire(serde_json::from_str("{}").unwrap(), None);
+        assert_eq!(empty, Err(None));
     }
 
     #[test]

@@ -89,6 +89,7 @@ pub(super) struct Streamed {
     blocks: BTreeMap<u64, Block>,
     stop_reason: Option<String>,
     stopped: bool,
+    error: Option<Value>,
 }
 
 impl Collect for Streamed {
@@ -131,7 +132,8 @@ impl Collect for Streamed {
                 return Ok(true);
             }
             Event::Error { error } => {
-                return Err(format!("the stream ended with an error: {}", said(&error)));
+                self.error = Some(error);
+                return Ok(true);
             }
             Event::Other => {}
         }
@@ -139,6 +141,12 @@ impl Collect for Streamed {
     }
 
     fn finish(self) -> Option<Response> {
+        if let Some(error) = self.error {
+            return Some(Response {
+                error,
+                ..Response::default()
+            });
+        }
         let started = self.started.filter(|_| self.stopped)?;
         let content = self.blocks.into_values().map(|block| match block {
             Block::Text { text } => Content::Text { text },
@@ -154,16 +162,12 @@ impl Collect for Streamed {
         Some(Response {
             id: started.id,
             model: started.model,
-            content: content.collect(),
+            content: Some(content.collect()),
             stop_reason: self.stop_reason,
             usage: started.usage,
+            error: Value::Null,
         })
     }
-}
-
-fn said(error: &Value) -> String {
-    let part = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or("unknown");
-    format!("{}: {}", part("type"), part("message"))
 }
 
 #[cfg(test)]
@@ -187,7 +191,7 @@ mod tests {
         for (stream, whole) in [(text, whole), (TOOL, tool)] {
             let streamed = from_wire(collected(stream).unwrap().unwrap(), None);
             let whole = from_wire(serde_json::from_str(whole).unwrap(), None);
-            assert_eq!(streamed, whole);
+            assert_eq!(streamed.unwrap(), whole.unwrap());
         }
     }
 
@@ -195,7 +199,7 @@ mod tests {
     fn what_was_cut_keeps_its_beginning_and_what_broke_is_no_reply() {
         let cut = TOOL.replace(r#"\"confidence\":0.7}"#, "");
         let cut = cut.replace(r#"reason":"tool_use""#, r#"reason":"max_tokens""#);
-        let reply = from_wire(collected(&cut).unwrap().unwrap(), None);
+        let reply = from_wire(collected(&cut).unwrap().unwrap(), None).unwrap();
         assert_eq!(
             (reply.text.as_str(), reply.stop),
             ("{\"answer\":\"42\",", crate::llm::CallStop::MaxTokens)
@@ -212,8 +216,11 @@ mod tests {
         let error =
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
         let broken = format!("{half}event: error\ndata: {error}\n\n");
-        let expected = "the stream ended with an error: overloaded_error: Overloaded";
-        assert_eq!(collected(&broken).unwrap_err(), expected);
+        let Err(Some(rejection)) = from_wire(collected(&broken).unwrap().unwrap(), None) else {
+            panic!("no rejection")
+        };
+        let error = rejection.into_error("p", str::to_owned).to_string();
+        assert_eq!(error, "p answered 529: overloaded_error: Overloaded");
         assert!(collected("data: {\n\n").is_err());
     }
 }

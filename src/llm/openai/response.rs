@@ -58,9 +58,8 @@ pub(super) fn from_wire(
 ) -> Result<ChatReply, Option<Rejection>> {
     let Some(choice) = response.choices.into_iter().next() else {
         let code = response.error.get("code").and_then(Value::as_u64);
-        let code = code.and_then(|code| u16::try_from(code).ok());
         let wrapped = json!({ "error": response.error });
-        return Err(error_body::from_body(code.unwrap_or(502), &wrapped));
+        return Err(error_body::from_body(error_body::status_of(code), &wrapped));
     };
     let refusal = choice.message.refusal.as_deref();
     let refused = refusal.is_some_and(|refusal| !refusal.is_empty());

@@ -214,7 +214,7 @@ async fn recorded_outputs_are_scored_line_by_line_without_a_key() {
         [1, 2]
     );
     assert!(scored[0]["c_final"].as_f64() > scored[1]["c_final"].as_f64());
-    assert_eq!(score("nowhere.jsonl").await.0, 2);
+    assert_eq!(score("nowhere.jsonl").await.0, 4);
 }
 
 #[tokio::test]

@@ -81,6 +81,58 @@ async fn a_run_on_a_server_is_shown_verified_and_replayed() {
 }
 
 #[tokio::test]
+async fn an_unreadable_run_is_named_and_hides_no_other() {
+    let cli = CommandLine::new().await;
+    for _ in 0..4 {
+        assert_eq!(cli.run(&["ask", "--new", QUESTION]).await.0, 0);
+    }
+    let ids = ids(&cli).await;
+    let pool = cli.database().await;
+    for (statement, id) in [
+        ("UPDATE runs SET state = 'bogus' WHERE id = $1", &ids[0]),
+        ("DELETE FROM entries WHERE run = $1", &ids[1]),
+        (
+            "UPDATE entries SET packed = x'00' WHERE run = $1 AND key = 'finished'",
+            &ids[2],
+        ),
+    ] {
+        let changed = sqlx::query(statement).bind(id).execute(&pool).await;
+        assert!(changed.unwrap().rows_affected() > 0, "{statement}");
+    }
+    pool.close().await;
+    let (code, lines, named) = cli.run(&["export"]).await;
+    assert_eq!((code, lines.lines().count()), (9, 1), "{named}");
+    assert!(lines.contains(&ids[3]) && named.starts_with("exported 1 run\n"));
+    for (id, why) in ids.iter().zip(["runs.state", "missing", "entries.packed"]) {
+        let line = named.lines().find(|line| line.contains(&**id)).unwrap();
+        assert!(
+            line.contains(why) && line.contains("not exported"),
+            "{line}"
+        );
+    }
+    for command in ["show", "verify"] {
+        let (code, _, error) = cli.run(&[command, "last"]).await;
+        assert!(code == 9 && error.contains(&*ids[0]), "{error}");
+    }
+
+    assert_eq!(cli.run(&["backup", "bad.db"]).await.0, 0);
+    let there = CommandLine::new().await;
+    let bad = cli.path("bad.db");
+    let bad = bad.to_str().unwrap();
+    let (code, _, error) = there.run(&["restore", bad]).await;
+    assert!(
+        code == 9 && error.contains("nothing was restored") && error.contains("--force"),
+        "{error}"
+    );
+    let (code, out, error) = there.run(&["restore", "--force", bad]).await;
+    assert!(
+        code == 9 && out.contains(": 4 runs\n") && ids[..3].iter().all(|id| error.contains(&**id)),
+        "{out}{error}"
+    );
+    assert_eq!(there.run(&["verify", &ids[3]]).await.0, 0);
+}
+
+#[tokio::test]
 async fn a_run_with_an_altered_journal_is_shown_with_a_warning() {
     let cli = CommandLine::new().await;
     cli.run(&["ask", QUESTION]).await;

@@ -22,6 +22,46 @@ async fn without_a_key_the_command_names_the_variable_and_stops() {
 }
 
 #[tokio::test]
+async fn a_key_that_cannot_be_read_is_reported_once_and_the_choice_of_a_config_is_said() {
+    let folder = TempDir::new().unwrap();
+    let env = folder.path().join(".env");
+    let check = |arguments: &[&str], variables: &[(&str, &str)]| {
+        run(conclave(folder.path(), arguments, variables))
+    };
+    for line in ["ANTHROPIC_API_KEY=sk-ant abc", "ANTHROPIC_API_KEY: abc"] {
+        std::fs::write(&env, line).unwrap();
+        let (code, _, error) = check(&["config", "check"], &[]).await;
+        assert!(
+            code == 3 && error.contains(".env:1") && !error.contains("not set"),
+            "{error}"
+        );
+    }
+    std::fs::remove_file(env).unwrap();
+    let keys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"].map(|key| (key, "k"));
+    let keys = [&keys[..], &[("CONCLAVE_CONFIG", "")]].concat();
+    for arguments in [
+        &["config", "check"][..],
+        &["quote", "Why?"],
+        &["doctor", "--offline"],
+    ] {
+        let (code, _, error) = check(arguments, &keys).await;
+        assert_eq!(code, 0, "{error}");
+        assert!(error.contains("no config file") && error.contains("mixed"));
+    }
+    let low = [&keys[..], &[("NORMAL_MAX_USD", "0.001")]].concat();
+    let (code, _, error) = check(&["config", "check"], &low).await;
+    let warning = "warning: the shortest question in ask: the cap of 0.0010 USD has no room";
+    assert!(code == 0 && error.contains(warning), "{error}");
+    assert!(!error.contains("in deep"), "{error}");
+    let named = &["--config", "nosuch.json", "config", "check"];
+    let (code, _, error) = check(named, &keys).await;
+    assert!(
+        code == 3 && error.contains("--config: cannot read"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn a_config_with_five_mistakes_reports_five() {
     let folder = TempDir::new().unwrap();
     let mut config: Value = serde_json::from_str(include_str!("../../../llm.config.json")).unwrap();

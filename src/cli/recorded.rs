@@ -323,15 +323,18 @@ async fn read_here(store: &dyn Store, id: RunId) -> Result<Option<Recorded>, Exi
     }))
 }
 
-/// Returns the hex digits of a prefix of an id, and the greatest id with it.
+/// Returns the hex digits of a prefix of an id, and the least id above all with it.
 fn prefix_of(name: &str) -> Option<(String, RunId)> {
     let digits: String = name.to_lowercase().chars().filter(|c| *c != '-').collect();
     let is_hex = digits.chars().all(|c| c.is_ascii_hexdigit());
     if digits.is_empty() || digits.len() > 32 || !is_hex {
         return None;
     }
-    let greatest = format!("{digits:f<32}").parse().ok()?;
-    Some((digits, greatest))
+    let greatest = u128::from_str_radix(&format!("{digits:f<32}"), 16).ok()?;
+    let above = format!("{:032x}", greatest.saturating_add(1))
+        .parse()
+        .ok()?;
+    Some((digits, above))
 }
 
 /// Returns the error for a prefix of several ids.
@@ -352,9 +355,9 @@ mod tests {
 
     #[test]
     fn a_prefix_is_hex_with_or_without_hyphens() {
-        let greatest = "019b2c4e-7fff-ffff-ffff-ffffffffffff".parse().unwrap();
+        let above = "019b2c4e-8000-0000-0000-000000000000".parse().unwrap();
         for name in ["019b2c4e-7", "019B2C4E7"] {
-            assert_eq!(prefix_of(name), Some(("019b2c4e7".to_owned(), greatest)));
+            assert_eq!(prefix_of(name), Some(("019b2c4e7".to_owned(), above)));
         }
         assert_eq!(
             ["", "-", "latest", &"0".repeat(33)].map(prefix_of),

@@ -131,9 +131,13 @@ impl Collect for Streamed {
                 self.stopped = true;
                 return Ok(true);
             }
-            Event::Error { error } => {
+            Event::Error { error } if self.blocks.is_empty() => {
                 self.error = Some(error);
                 return Ok(true);
+            }
+            // What came before it may be billed.
+            Event::Error { error } => {
+                return Err(format!("the stream ended with an error: {}", said(&error)));
             }
             Event::Other => {}
         }
@@ -168,6 +172,11 @@ impl Collect for Streamed {
             error: Value::Null,
         })
     }
+}
+
+fn said(error: &Value) -> String {
+    let part = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or("unknown");
+    format!("{}: {}", part("type"), part("message"))
 }
 
 #[cfg(test)]
@@ -215,8 +224,11 @@ mod tests {
         assert!(collected(half).unwrap().is_none());
         let error =
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
-        let broken = format!("{half}event: error\ndata: {error}\n\n");
-        let Err(Some(rejection)) = from_wire(collected(&broken).unwrap().unwrap(), None) else {
+        let broken = |before: &str| format!("{before}event: error\ndata: {error}\n\n");
+        let expected = "the stream ended with an error: overloaded_error: Overloaded";
+        assert_eq!(collected(&broken(half)).unwrap_err(), expected);
+        let refused = collected(&broken("")).unwrap().unwrap();
+        let Err(Some(rejection)) = from_wire(refused, None) else {
             panic!("no rejection")
         };
         let error = rejection.into_error("p", str::to_owned).to_string();

@@ -13,7 +13,7 @@ Exit codes:
   1    something unexpected: the database, the disk, a defect
   2    wrong usage of the command line
   3    the configuration is not usable; every problem is listed
-  4    the request was refused: it breaks a rule, or the run is unknown
+  4    the request was refused: it breaks a rule, or the run or the file is unknown
   5    the models gave no usable output
   6    the run's deadline passed
   7    the question does not fit under the cap

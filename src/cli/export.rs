@@ -14,7 +14,7 @@ use super::exit::{Done, Exit, fail};
 use super::local::open;
 use super::printable::escaped_json;
 use crate::config::Env;
-use crate::domain::counted;
+use crate::domain::{RunId, counted};
 use crate::journal::{Archive, Entry, Error, RunFilter, RunRow, Store, prove};
 
 /// The number of runs that are read at a time.
@@ -123,7 +123,11 @@ async fn write(
     loop {
         let page = store.listed(&filter).await.map_err(Failed::Store)?;
         let last = page.iter().rev().find_map(|(id, _)| id.parse().ok());
-        let Some(last) = last else { break };
+        // An altered id must not turn the list back.
+        let is_older = |last: &RunId| filter.before.is_none_or(|before| *last < before);
+        let Some(last) = last.filter(is_older) else {
+            break;
+        };
         filter.before = Some(last);
         for (id, row) in page {
             let (row, archive, entries) = match read(store, row).await {
@@ -136,7 +140,7 @@ async fn write(
                     }
                     continue;
                 }
-                Ok(_) => {
+                Ok((_, None, _)) => {
                     written.unfinished += 1;
                     continue;
                 }
@@ -168,6 +172,10 @@ async fn read(
     row: Result<RunRow, Error>,
 ) -> Result<(RunRow, Option<Archive>, Vec<Entry>), Error> {
     let row = row?;
+    // A run that ends meanwhile does not fit its row.
+    if !row.state.is_terminal() {
+        return Ok((row, None, vec![]));
+    }
     let archive = store.archive(row.id).await?;
     let entries = store.entries(row.id, 0).await?;
     Ok((row, archive, entries))

@@ -71,7 +71,16 @@ pub(super) fn find(env: &Env) -> Result<Source, Problem> {
     }
     let with_keys = providers_with_keys(env);
     // Without any key, it is the shipped config, whose check reports what is missing.
-    let name = with_keys.first().copied().unwrap_or("anthropic");
+    // A line of `.env` that cannot be read may have its key.
+    let unread = || {
+        PRESETS
+            .iter()
+            .find(|preset| env.is_unread(&preset.variable()))
+    };
+    let first = with_keys.first().copied();
+    let name = first
+        .or_else(|| Some(unread()?.name))
+        .unwrap_or("anthropic");
     let notice = with_keys.first().map(|name| {
         let variable = Preset::of(name).map(Preset::variable).unwrap_or_default();
         let others = match with_keys.get(1..) {

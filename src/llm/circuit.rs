@@ -2,9 +2,9 @@
 //! time.
 //!
 //! A closed circuit admits every call and counts failures that concern the provider. After a number
-//! of them in a row, over some seconds, it opens: calls fail at once and free of charge, so that a role's fallback is
-//! called without delay. After a while it is half-open and admits one call at a time as a probe.
-//! The probe's outcome closes or reopens the circuit.
+//! of them in a row, over some seconds, it opens: calls fail at once and free of charge, so that a
+//! role's fallback is called without delay. After a while it is half-open and admits one call at a
+//! time as a probe. The probe's outcome closes or reopens the circuit.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use super::{ChatReply, Error};
 pub struct BreakerSettings {
     /// Failures in a row that open a circuit, at least 1.
     pub failures: u32,
-    /// The least time from the first of these failures to the last. The attempts of one run fail
-    /// together, and a provider may be overloaded for only a second or two.
+    /// The least time from the first of these failures to the call that fails last. The attempts of
+    /// one run fail together, and a provider may be overloaded for only a second or two.
     pub span: Duration,
     /// How long a circuit stays open before a probe.
     pub open_for: Duration,
@@ -79,13 +79,10 @@ pub(super) fn sign(
             ..
         }) => Outcome::Failure,
         // A provider that refuses the request itself works.
-        Err(
-            Error::Status { .. }
-            | Error::Unpaid { .. }
-            | Error::Unfit { .. }
-            | Error::TooLong { .. },
-        ) => Outcome::Success,
-        Err(Error::Saturated { .. } | Error::CircuitOpen { .. }) => Outcome::None,
+        Err(Error::Status { .. } | Error::Unfit { .. } | Error::TooLong { .. }) => Outcome::Success,
+        Err(Error::Unpaid { .. } | Error::Saturated { .. } | Error::CircuitOpen { .. }) => {
+            Outcome::None
+        }
     }
 }
 
@@ -113,10 +110,11 @@ pub(super) struct Circuit {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The failures in a row, and when the first of them ended.
+    /// The failures in a row, and when the first and the last of them ended.
     Closed {
         failures: u32,
         since: Instant,
+        last: Instant,
     },
     Open {
         until: Instant,
@@ -126,14 +124,22 @@ enum State {
     },
 }
 
+impl State {
+    /// Closed, without a failure.
+    fn closed(now: Instant) -> Self {
+        State::Closed {
+            failures: 0,
+            since: now,
+            last: now,
+        }
+    }
+}
+
 impl Circuit {
     pub fn new(settings: BreakerSettings) -> Self {
         Self {
             settings,
-            state: State::Closed {
-                failures: 0,
-                since: Instant::now(),
-            },
+            state: State::closed(Instant::now()),
             generation: 0,
             opened_total: 0,
             well: None,
@@ -186,13 +192,9 @@ impl Circuit {
         if sign == Outcome::Success {
             self.well = Some(now);
         }
-        let closed = State::Closed {
-            failures: 0,
-            since: now,
-        };
         match (self.state, sign) {
             (State::Closed { .. }, Outcome::Success) => {
-                self.state = closed;
+                self.state = State::closed(now);
                 None
             }
             // Another call succeeded during this one. Calls that hang end together and late, so
@@ -202,18 +204,36 @@ impl Circuit {
             {
                 None
             }
-            (State::Closed { failures, since }, Outcome::Failure) => {
-                let since = if failures == 0 { now } else { since };
-                let failures = failures.saturating_add(1);
-                if failures >= self.settings.failures && now - since >= self.settings.span {
+            (
+                State::Closed {
+                    failures,
+                    since,
+                    last,
+                },
+                Outcome::Failure,
+            ) => {
+                // Failures of long ago do not make a new one the last of many.
+                let is_first = failures == 0 || now - last > self.settings.open_for;
+                let (before, since) = if is_first {
+                    (0, now)
+                } else {
+                    (failures, since)
+                };
+                let failures = before.saturating_add(1);
+                let lasted = ticket.begun.saturating_duration_since(since);
+                if failures >= self.settings.failures && lasted >= self.settings.span {
                     return Some(self.open(now));
                 }
-                self.state = State::Closed { failures, since };
+                self.state = State::Closed {
+                    failures,
+                    since,
+                    last: now,
+                };
                 None
             }
             (State::HalfOpen { .. }, Outcome::Success) if ticket.probe => {
                 self.generation += 1;
-                self.state = closed;
+                self.state = State::closed(now);
                 Some(CircuitPosition::Closed)
             }
             (State::HalfOpen { .. }, Outcome::Failure) if ticket.probe => Some(self.open(now)),

@@ -87,7 +87,8 @@ pub(super) fn from_body(status: u16, body: &Value) -> Option<Rejection> {
     let text = |name: &str| error[name].as_str();
     let message = text("message")
         .or(error.as_str())
-        .or(body["message"].as_str())?;
+        .or(body["message"].as_str())
+        .or(text("type"))?;
     let kind = text("code").or_else(|| text("type")).unwrap_or_default();
     let too_long = status == 413
         || matches!(

@@ -287,7 +287,8 @@ impl Error {
             Error::Unfit { .. } => (FailureCause::RequestUnfit, never, false),
             Error::TooLong { .. } => (FailureCause::ReplyTooLong, never, true),
             Error::Saturated { .. } => (FailureCause::Saturated, again, false),
-            Error::Unpaid { .. } => (FailureCause::RequestRejected, never, false),
+            // The provider serves no run now, as with a wrong key.
+            Error::Unpaid { .. } => (FailureCause::NotAuthorized, never, false),
             // The probe may end during the caller's pauses.
             Error::CircuitOpen { retry_in, .. } if retry_in.is_zero() => {
                 (FailureCause::CircuitOpen, again, false)

@@ -140,7 +140,13 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     let answers = units.filter(|unit| unit.tags.contains(&Tag::Answer));
     let answers = answers.map(|unit| clip(&unit.text, MAX_ANSWER_BYTES));
     let request = Request::read(panel.message, answers);
-    let read = |outputs| read_all(outputs, &request, panel.cross_checks, policy);
+    let read_by_check = if panel.first_round.is_empty() {
+        &panel.outputs
+    } else {
+        &panel.first_round
+    };
+    let calls = (panel.cross_checks, read_by_check.as_slice());
+    let read = |outputs| read_all(outputs, &request, calls, policy);
     let (readings, first) = (read(&panel.outputs), read(&panel.first_round));
     let checked = if first.is_empty() { &readings } else { &first };
     let claims = claims::merge(checked, &readings, panel.cross_checks, panel.resolutions);
@@ -221,7 +227,7 @@ fn score(
 fn read_all<'a>(
     outputs: &'a [Output<'a>],
     request: &Request,
-    calls: &[CrossCheck],
+    (calls, checked): (&[CrossCheck], &[Output<'_>]),
     policy: &Policy,
 ) -> Vec<ParsedOutput<'a>> {
     // Both calls must agree that a report does not count.
@@ -242,7 +248,10 @@ fn read_all<'a>(
     };
     let read = |output: &'a Output<'a>| {
         let (weight, conduct) = (policy.weight(output.agent), conduct(output.agent));
-        ParsedOutput::new(output, request, weight, conduct, answers_all(output.agent))
+        // The cross-check read the report of round 1.
+        let is_checked = |it: &Output<'_>| it.agent == output.agent && it.report == output.report;
+        let answers_all = checked.iter().any(is_checked) && answers_all(output.agent);
+        ParsedOutput::new(output, request, weight, conduct, answers_all)
     };
     outputs.iter().map(read).collect()
 }
@@ -391,12 +400,13 @@ pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
         Some(normal.is_given_by(wanted.as_ref()?))
     };
     // "2.962 m" is the answer of a group that says 2962 m, if no group says 2.962 m.
-    let may_be = |group: &AnswerGroup, _: &str| {
+    let may_be = |group: &AnswerGroup| {
         let mut meant = wanted.clone()?;
         let normal = answer::parse(&group.answer)?;
         meant.read_meaning(&normal);
         Some(normal.is_given_by(&meant))
     };
+    let may_be = |group: &AnswerGroup| may_be(group).unwrap_or(false);
     let position = |is_it: &dyn Fn(&AnswerGroup, &str) -> Option<bool>| {
         let is_here = |group: &AnswerGroup| {
             let mut texts = group.texts();
@@ -406,7 +416,7 @@ pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
     };
     position(&|_, known| Some(known == answer))
         .or_else(|| position(&is_same))
-        .or_else(|| position(&may_be))
+        .or_else(|| groups.iter().position(may_be))
 }
 
 /// True if a text has the answer of a group in one of its wordings, as whole words.

@@ -125,7 +125,8 @@ impl<'a> ParsedOutput<'a> {
         conduct: Option<ConductKind>,
         answers_all: bool,
     ) -> Self {
-        let (body, counts) = body(output);
+        let failures = &output.report.failure_modes;
+        let (body, counts) = body_with(output, failures);
         let Markdown { prose, blocks, .. } = read_markdown(&body);
         let words = words(&body);
         let answers = answers(output, request);
@@ -143,9 +144,9 @@ impl<'a> ParsedOutput<'a> {
             pairs: pairs.len(),
             sentence: counts.into_values().max().unwrap_or(0),
         };
-        let reported = &output.report.failure_modes;
+        let without_failures = || (!failures.is_empty()).then(|| body_with(output, &[]).0);
         let (asked, said) = ((&*request.text, &*request.words), (&*body, &*words));
-        let mut screening = screen_answer(asked, said, reported, &repeats);
+        let mut screening = screen_answer(asked, said, without_failures, &repeats);
         if answers_all {
             // "I can't pay the rent on time" may be the letter that was asked for.
             screening.clear_refusals();
@@ -282,19 +283,19 @@ fn pairs(words: &[Word]) -> BTreeSet<u64> {
         .collect()
 }
 
-/// Returns the report's texts in reading order, and how often they have each sentence, by its
-/// [`key`]. A field whose sentences are all in earlier ones is left out.
-fn body(output: &Output<'_>) -> (String, BTreeMap<String, usize>) {
+/// Returns the report's texts in reading order, with these failure modes, and how often they have
+/// each sentence, by its [`key`]. A field whose sentences are all in earlier ones is left out.
+fn body_with(output: &Output<'_>, failures: &[String]) -> (String, BTreeMap<String, usize>) {
     let report = output.report;
     let mut counts = BTreeMap::new();
     let mut out = String::new();
     // The reasoning keeps its form, with code and lists. Of the other fields only new text is
     // added.
     let lists = [
-        &report.answer_summary,
+        report.answer_summary.as_slice(),
         &report.assumptions,
         &report.steps_or_deliverables,
-        &report.failure_modes,
+        failures,
     ];
     let fields = std::iter::once(&report.reasoning).chain(lists.into_iter().flatten());
     for field in fields.chain(report.units.iter().map(|unit| &unit.text)) {

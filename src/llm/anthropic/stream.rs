@@ -131,7 +131,7 @@ impl Collect for Streamed {
                 self.stopped = true;
                 return Ok(true);
             }
-            Event::Error { error } if self.blocks.is_empty() => {
+            Event::Error { error } if self.started.is_none() => {
                 self.error = Some(error);
                 return Ok(true);
             }

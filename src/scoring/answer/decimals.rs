@@ -25,7 +25,8 @@ impl DecimalSign {
 }
 
 /// Returns the numbers of a text that have a sign inside. Left out are those in brackets, which may
-/// be lists, those with letters around, and those with a full stop behind, which may be dates.
+/// be lists, those with letters around, those with a full stop behind, which may be dates, and those
+/// with a hyphen behind ("2,3-dimethylbutane").
 fn figures(text: &str) -> impl Iterator<Item = &str> {
     static FIGURE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d+(?:[.,]\d+)+"));
     FIGURE.find_iter(text).filter_map(|found| {
@@ -33,7 +34,9 @@ fn figures(text: &str) -> impl Iterator<Item = &str> {
         let behind = text.get(found.end()..)?.chars().next();
         let is_outside = |c: char| !c.is_alphanumeric() && !"()[]{}.,/:".contains(c);
         let is_alone = before.is_none_or(is_outside)
-            && behind.is_none_or(|c| is_outside(c) || c == ',' || c.is_alphabetic());
+            && behind.is_none_or(|c| {
+                is_outside(c) && !"-‐‑–".contains(c) || c == ',' || c.is_alphabetic()
+            });
         is_alone.then_some(found.as_str())
     })
 }
@@ -80,6 +83,7 @@ mod tests {
             (&["2.500 g", "1,234"], None),
             (&["2,5 kg of v3.10"], Some(Comma)),
             (&["0.5", "0,5"], None),
+            (&["the enthalpy of 2,3-dimethylbutane"], None),
             (
                 &["am 3.10. um 10.30: f(1,5) 1.2.2024 192.168.0.1 1,2,3"],
                 None,

@@ -84,7 +84,13 @@ impl Number {
     }
 
     pub fn label(&self) -> String {
-        let number = six_digits(self.value);
+        let postal = self.code.clone().filter(|code| is_postal(code));
+        let number = postal.unwrap_or_else(|| six_digits(self.value));
+        let is_currency = |word: &&String| word.ends_with('$');
+        let number = match self.words.iter().find(is_currency) {
+            Some(currency) => format!("{}{number}", currency.to_uppercase()),
+            None => number,
+        };
         match (self.percent, &self.unit) {
             (true, _) => format!("{number}%"),
             (false, Some(unit)) => format!("{number} {unit}"),
@@ -103,14 +109,16 @@ impl Number {
         !is_other && self.same(other)
     }
 
-    /// Sets the value by the decimal sign of the texts around it, if that is known.
+    /// Sets the value by the decimal sign of the texts around it, if that is known. A point may be
+    /// that of a time or a version, so the other meaning stays possible beside it.
     pub fn read_decimals(&mut self, sign: Option<DecimalSign>) {
         let Some(sign) = sign else { return };
         if sign == DecimalSign::Comma {
             self.value *= self.other;
             self.step *= self.other;
+            self.other = 1.0;
         }
-        (self.other, self.is_open) = (1.0, false);
+        self.is_open = false;
     }
 
     /// Sets the value to the meaning that equals a known number, if one does.
@@ -149,7 +157,7 @@ impl Number {
 
     /// True if a reply with `said` gives this number: it may have further words.
     pub fn is_given_by(&self, said: &Number) -> bool {
-        has_all(&said.words, &self.words) && self.equals(said)
+        has_all(&said.words, &self.words) && self.same_code(said) && self.equals(said)
     }
 
     /// True if it is this value, or has a unit, in which the value may be another.
@@ -163,17 +171,19 @@ impl Number {
             let mut more = a.words.iter().filter(|word| !b.words.contains(word));
             more.all(|word| a.asked.contains(word))
         };
-        let is_postal = |code: &String| code.starts_with('0');
-        let same_code = match (&self.code, &other.code) {
-            (Some(a), Some(b)) => a == b,
-            (Some(code), None) | (None, Some(code)) => !is_postal(code),
-            (None, None) => true,
-        };
-        same_code
+        self.same_code(other)
             && within(&self.words, &other.words)
             && more(self, other)
             && more(other, self)
             && self.equals(other)
+    }
+
+    fn same_code(&self, other: &Number) -> bool {
+        match (&self.code, &other.code) {
+            (Some(a), Some(b)) => a == b,
+            (Some(code), None) | (None, Some(code)) => !is_postal(code),
+            (None, None) => true,
+        }
     }
 
     /// True if two numbers of one quantity differ by more than the rounding of the coarser one.
@@ -270,8 +280,15 @@ impl Number {
     }
 }
 
+/// True for digits that begin with a zero.
+fn is_postal(code: &str) -> bool {
+    code.starts_with('0')
+}
+
 /// The most bytes of a text that are read for one of its numbers.
 const MAX_AMOUNT: usize = 64;
+/// The most numbers of a text. Each of a claim is compared with each of the request.
+const MAX_NUMBERS: usize = 200;
 
 /// Returns the numbers of a text, with their units.
 pub fn numbers(text: &str, sign: Option<DecimalSign>) -> Vec<Number> {
@@ -279,6 +296,9 @@ pub fn numbers(text: &str, sign: Option<DecimalSign>) -> Vec<Number> {
     let mut found = vec![];
     for (at, c) in text.char_indices() {
         let is_inside = before.is_alphanumeric() || matches!(before, '.' | ',');
+        if found.len() == MAX_NUMBERS {
+            break;
+        }
         if c.is_ascii_digit() && !is_inside {
             let rest = clip(text.get(at..).unwrap_or_default(), MAX_AMOUNT);
             found.extend(amount(rest).map(|amount| Number::of(amount, vec![])));

@@ -125,7 +125,7 @@ pub fn read(text: &str) -> Option<Phrase> {
             };
             let word = word.trim_start_matches(|c| !kept(c));
             let word = word.trim_end_matches(|c| !ends(c));
-            if !word.contains(|c: char| c.is_alphanumeric() || is_symbol(c) && !is_decoration(c)) {
+            if !word.contains(|c: char| c.is_alphanumeric() || is_symbol(c)) {
                 continue;
             }
             let ideographs = word
@@ -151,18 +151,14 @@ pub fn read(text: &str) -> Option<Phrase> {
     (count > 0).then_some(phrase)
 }
 
-/// True for a sign that is part of what is said: "∪", "→", "¬", and the suit of "5♥".
+/// True for a sign that is part of what is said: "∪", "→", "¬", and those of chess, cards and music.
+/// Decorations such as "★" are none.
 pub fn is_symbol(c: char) -> bool {
-    static SYMBOL: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^[\p{S}--\p{ASCII}--\p{Emoji_Presentation}--\p{Sk}]$"));
+    static SYMBOL: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"^(?:[\p{S}--\p{ASCII}--\p{Extended_Pictographic}--\p{Sk}]|[♔-♯])$")
+    });
     is_unit_sign(c)
         || !c.is_ascii() && !c.is_alphanumeric() && SYMBOL.is_match(c.encode_utf8(&mut [0; 4]))
-}
-
-/// True for a sign that says nothing by itself: "★ Paris".
-fn is_decoration(c: char) -> bool {
-    static PICTOGRAPH: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\p{Extended_Pictographic}$"));
-    PICTOGRAPH.is_match(c.encode_utf8(&mut [0; 4]))
 }
 
 /// True for a sign of a unit.

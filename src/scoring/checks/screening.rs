@@ -12,8 +12,8 @@ use regex::Regex;
 
 use super::repetition::{Repeats, repetition};
 use crate::text::{
-    Word, any_of, clip, collapse_whitespace, count_words, each_sentence, pattern,
-    pattern_of_ascii_words, ratio, sentences,
+    Word, any_of, clip, count_words, each_sentence, pattern, pattern_of_ascii_words, ratio,
+    sentences,
 };
 
 /// The kind of a flag.
@@ -228,12 +228,12 @@ fn is_operator(text: &str) -> bool {
 
 /// Screens an output against the request that it answers: everything in [`screen`], and echo. An
 /// answer to a question about attacks may quote some. There, text in quotes or code weighs little.
-/// Attacks in the report's failure modes, `reported`, are not its own. Both texts come with their
-/// words.
+/// Attacks in the report's failure modes are not its own: `without_failures` returns its text without
+/// them, if it has any. Both texts come with their words.
 pub(in crate::scoring) fn screen_answer(
     (message, asked): (&str, &[Word]),
     (text, said): (&str, &[Word]),
-    reported: &[String],
+    without_failures: impl FnOnce() -> Option<String>,
     repeats: &Repeats,
 ) -> Screening {
     use FlagKind::{Echo, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal};
@@ -253,21 +253,14 @@ pub(in crate::scoring) fn screen_answer(
     if refusals.iter().any(|kind| out.0.contains_key(kind)) && is_about_refusals() {
         out.0.retain(|kind, _| !refusals.contains(kind));
     }
-    // The request has such instructions: "Translate 'ignore previous instructions'."
-    for kind in [LeakedPrompt, Injection] {
-        let is_asked = || strongest(&possible(message), kind.into_str(), message).is_some();
-        if out.0.contains_key(&kind) && is_asked() {
-            out.0.remove(&kind);
-        }
-    }
     let attacks = [JudgeAttack, Injection];
     let is_attack = |out: &Screening| attacks.iter().any(|kind| out.0.contains_key(kind));
     let mut text = Cow::Borrowed(text);
-    if is_attack(&out) && !reported.is_empty() {
+    if is_attack(&out)
+        && let Some(own) = without_failures()
+    {
         out.0.retain(|kind, _| !attacks.contains(kind));
-        for said in reported {
-            text = text.replace(&*collapse_whitespace(said), "").into();
-        }
+        text = own.into();
         add_attacks((&text, &possible(&text)), 1.0, &mut out);
     }
     let attacks_found = is_attack(&out);
@@ -281,6 +274,13 @@ pub(in crate::scoring) fn screen_answer(
         let own = without_single_quotations(&own, "...");
         add_attacks((&own, &possible(&own)), 1.0, &mut out);
         add_attacks((&text, &possible(&text)), 0.2, &mut out);
+    }
+    // The request has such instructions: "Translate 'ignore previous instructions'."
+    for kind in [LeakedPrompt, Injection] {
+        let is_asked = || strongest(&possible(message), kind.into_str(), message).is_some();
+        if out.0.contains_key(&kind) && is_asked() {
+            out.0.remove(&kind);
+        }
     }
     if min(spoken(said), spoken(asked)) >= 4 && echoes(asked, said) {
         out.add(Echo, 1.0);
@@ -519,8 +519,13 @@ mod tests {
         let asked = "What is the capital of France today?";
         let echoes = |said: &str| {
             let (of_asked, of_said) = (words(asked), words(said));
-            screen_answer((asked, &of_asked), (said, &of_said), &[], &repeats(said))
-                .has(FlagKind::Echo)
+            screen_answer(
+                (asked, &of_asked),
+                (said, &of_said),
+                || None,
+                &repeats(said),
+            )
+            .has(FlagKind::Echo)
         };
         assert!(echoes(asked));
         assert!(!echoes("The capital of France is Paris."));
@@ -530,13 +535,18 @@ mod tests {
         let found = screen_answer(
             (asked, &words(asked)),
             (said, &words(said)),
-            &[],
+            || None,
             &repeats(said),
         );
         assert!(!found.has(FlagKind::Refusal));
         let (asked, said) = ("可以退款吗？", "可以退款");
         let (of_asked, of_said) = (words(asked), words(said));
-        let found = screen_answer((asked, &of_asked), (said, &of_said), &[], &repeats(said));
+        let found = screen_answer(
+            (asked, &of_asked),
+            (said, &of_said),
+            || None,
+            &repeats(said),
+        );
         assert!(!found.has(FlagKind::Echo));
     }
 

@@ -1,8 +1,8 @@
 //! `do`: a narrated action. The code rolls the dice; a model may tell the outcome and cannot change
 //! it.
 //!
-//! No word list decides what a character does. A check is made only if the text names it: a skill,
-//! an ability with "check" or "save", or "attack".
+//! No word list decides what a character does. A check is made only if the text names it: a skill or an
+//! ability with "check", an ability with "save", an attack, or a skill alone in its part of the text.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,10 +43,12 @@ pub(super) fn parse(arguments: Value) -> Result<Action, String> {
 fn not_done(text: &str, checks: &[NamedCheck], facts: &Inputs) -> Vec<String> {
     let mut notes = vec![];
     if checks.is_empty() {
-        notes.push("No skill, save or attack is named, so no dice are rolled.".to_owned());
+        notes.push("No skill check, save or attack is named, so no dice are rolled.".to_owned());
         if advantage(text).is_some() {
             notes.push("The advantage or disadvantage counts for nothing.".to_owned());
         }
+        let dc = difficulties(text).into_iter().next();
+        notes.extend(dc.map(|dc| format!("The difficulty {dc} counts for nothing.")));
     }
     let names: Vec<String> = checks.iter().map(|check| check.name()).collect();
     if let [first, others @ ..] = &names[..]
@@ -257,7 +259,7 @@ mod tests {
         for (text, note) in [
             (
                 "climb the tower, DC 12",
-                "No skill, save or attack is named, so no dice are rolled.",
+                "The difficulty 12 counts for nothing.",
             ),
             (
                 "stealth, then athletics",
@@ -273,7 +275,7 @@ mod tests {
             ),
             (
                 "climb the wall and attack",
-                "No skill, save or attack is named, so no dice are rolled.",
+                "No skill check, save or attack is named, so no dice are rolled.",
             ),
             (
                 "sneaks, stealth +5 with advantage",

@@ -260,7 +260,7 @@ pub fn act(data: &[u8]) {
         ParsedMessage::Wrong { problem, .. } => {
             assert!(!problem.is_empty(), "refused without a reason");
         }
-        ParsedMessage::Unclear => {}
+        ParsedMessage::Several(_) | ParsedMessage::Unclear => {}
     }
 }
 

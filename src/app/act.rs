@@ -137,6 +137,10 @@ impl App {
                 };
                 self.finish(asked, vec![], &reply).await
             }
+            ParsedMessage::Several(commands) => {
+                let reply = Reply::several(&commands, &asked.rules.commands);
+                self.finish(asked, vec![], &reply).await
+            }
             ParsedMessage::Unclear => self.propose(asked).await,
         }
     }

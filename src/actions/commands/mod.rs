@@ -25,6 +25,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::sanitize::sanitize;
 use super::sheet::Sheet;
 use crate::domain::{CommandName, RunId, Scope};
 use crate::journal::{Effect, MemoryRow, SheetRow};
@@ -59,6 +60,17 @@ pub fn command_inside(text: &str) -> Option<(CommandName, &str)> {
     })?;
     let line = text.get(sign.start()..)?.lines().next()?;
     Some((command, line.trim_end_matches(['*', '_', ' '])))
+}
+
+/// Says that a command inside a text is not run, if there is one. `place` says what the text is.
+fn not_run(text: &str, place: &str, facts: &Inputs) -> Option<String> {
+    let (command, written) = command_inside(text)?;
+    let how = if facts.allowed.contains(&command) {
+        format!("; send it alone: {}", sanitize(written))
+    } else {
+        ".".to_owned()
+    };
+    Some(format!("A command in {place} is not run{how}"))
 }
 
 /// The side effect of a command.
@@ -374,7 +386,7 @@ pub fn execute(action: &Action, facts: &Inputs, seed: u64) -> Result<CommandOutc
         Action::MemorySearch(a) => Ok(memory_search::execute(a, facts)),
         Action::MemoryList(page) => Ok(lists::list_memories(*page, facts)),
         Action::MemoryDelete(a) => memory_delete::execute(a, facts),
-        Action::Ooc(a) => Ok(ooc::execute(a)),
+        Action::Ooc(a) => Ok(ooc::execute(a, facts)),
         Action::Help(a) => help::execute(a, facts),
     }
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use conclave_lenient_json::Unambiguous;
 use serde_json::{Map, Value, json};
 
-use super::{ParsedMessage, character, checks, nearest, phrasing, reading, regex, rolls, wrong};
+use super::{
+    ParsedMessage, character, checks, nearest, phrasing, reading, regex, rolls, unquoted, wrong,
+};
 use crate::actions::commands::{Action, named, spellings};
 use crate::actions::sheet::Ability;
 use crate::domain::CommandName;
@@ -132,7 +134,7 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
         },
         CommandName::SheetShow if rest.is_empty() => json!({}),
         CommandName::SheetShow | CommandName::SheetUse | CommandName::SheetDelete => {
-            json!({ "name": rest })
+            json!({ "name": unquoted(rest) })
         }
         CommandName::SheetUpdate => match sheet_parts(rest) {
             Ok(parts) => parts,
@@ -259,7 +261,7 @@ fn option_value(name: &str, value: &str) -> Value {
         ("save" | "proficient", _, Ok(flag)) => json!(flag),
         ("advantage", ..) => json!(checks::advantage_named(&lower).unwrap_or(&lower)),
         ("ability" | "skill", ..) => json!(lower),
-        _ => json!(value.trim_matches('"')),
+        _ => json!(unquoted(value)),
     }
 }
 

@@ -272,12 +272,12 @@ fn sheets(text: &str) -> Option<Found> {
         ("text.delete", CommandName::SheetDelete),
     ] {
         if let Some(name) = capture(pattern, text) {
-            return Some((command, json!({ "name": name })));
+            return Some((command, json!({ "name": unquoted(&name) })));
         }
     }
     if let Some(captures) = regex("text.show_named").captures(text) {
         let name = captures.name("of").or(captures.name("own"))?;
-        let name = name.as_str().trim();
+        let name = unquoted(name.as_str());
         let pronouns = [
             "my", "your", "the", "this", "that", "his", "her", "their", "it", "what", "who", "here",
         ];

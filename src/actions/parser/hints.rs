@@ -112,7 +112,9 @@ fn inside(text: &str, allowed: &Allowed) -> Option<String> {
 /// Says how to write what a text is about.
 fn about(text: &str, allowed: &Allowed) -> Option<String> {
     let form = form(text, allowed)?;
-    let is_deed = regex("text.first_person").is_match(text) && allowed.contains(&CommandName::Do);
+    let is_deed = regex("text.first_person").is_match(text)
+        && !text.contains('?')
+        && allowed.contains(&CommandName::Do);
     let narrated = if is_deed {
         "Write /do before what your character does. "
     } else {

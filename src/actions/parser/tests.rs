@@ -151,6 +151,29 @@ fn dice_in_the_first_person_are_offered_and_nothing_else_in_it_is() {
             Check,
             json!({ "skill": "perception" }),
         ),
+        (
+            "can I get a perception check",
+            Check,
+            json!({ "skill": "perception" }),
+        ),
+        (
+            "may I make a dex save?",
+            Check,
+            json!({ "ability": "dex", "save": true }),
+        ),
+        (
+            "can I roll for initiative?",
+            Check,
+            json!({ "ability": "dex" }),
+        ),
+        ("can I roll 2d6?", Roll, json!({ "expression": "2d6" })),
+        ("may I roll a d20?", Roll, json!({ "expression": "1d20" })),
+        ("could I flip a coin?", Roll, json!({ "expression": "1d2" })),
+        (
+            "I will make a stealth check",
+            Check,
+            json!({ "skill": "stealth" }),
+        ),
     ] {
         let ParsedMessage::FirstPerson(action) = read(text) else {
             panic!("{text}: {:?}", read(text))

@@ -252,7 +252,7 @@ impl Action {
             Action::MemoryAdd(_) => Requirements::MemoryCount,
             Action::MemorySearch(a) => Requirements::Memories {
                 terms: memory_search::terms_of(&a.query),
-                most: memory_search::MAX_FOUND,
+                most: memory_search::MAX_FOUND as u32 + 1,
             },
             Action::MemoryList(page) => Requirements::MemoryPage {
                 skip: page.skipped(),
@@ -408,9 +408,27 @@ pub fn resolved(action: &Action, facts: &Inputs) -> Result<Action, Refusal> {
 ///
 /// # Errors
 /// What does not fit the schema, for people.
-fn read<T: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<T, String> {
+fn read<T: DeserializeOwned + JsonSchema>(mut arguments: Value) -> Result<T, String> {
+    integers(&mut arguments);
     let kept = arguments.clone();
     serde_json::from_value(arguments).map_err(|_| super::misfit::misfit(&kept, &schema::<T>()))
+}
+
+/// Writes 16.0 as 16. To JSON Schema both are whole numbers.
+fn integers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let exact = number
+                .as_f64()
+                .filter(|it| it.fract() == 0.0 && it.abs() < 1e15);
+            if let Some(exact) = exact {
+                *value = json!(exact as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(integers),
+        Value::Object(parts) => parts.values_mut().for_each(integers),
+        _ => {}
+    }
 }
 
 /// Returns the schema of arguments.

@@ -104,6 +104,10 @@ async fn memories_are_listed_in_pages_and_deleted_once_the_user_confirms() {
         act(&app, "ada", "/memory list 2").await.text(),
         "11. door 2 is locked\n12. door 1 is locked\nPage 2 of 2."
     );
+    let found = act(&app, "ada", "/memory search door").await;
+    let lines: Vec<&str> = found.text().lines().collect();
+    let more = "There are more. Search for a word that fewer memories have.";
+    assert_eq!((lines.len(), lines[10]), (11, more));
     let offer = act(&app, "ada", "/memory delete 2").await;
     assert_eq!(
         (

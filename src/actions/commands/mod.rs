@@ -148,7 +148,10 @@ pub enum Action {
     Roll(RollArguments),
     Check(check::CheckArguments),
     Do(narrate::DoArguments),
+    /// In words, or proposed by a model. It never replaces a stored sheet.
     SheetCreate(Box<Sheet>),
+    /// Given by the user as a JSON object. It replaces the sheet of its name.
+    SheetReplace(Box<Sheet>),
     SheetShow(sheet_show::SheetShowArguments),
     SheetList(lists::PageArguments),
     /// The changed parts, in the form of the sheet. `name` says which sheet it is; default: the active
@@ -198,7 +201,7 @@ impl Action {
             Action::Roll(_) => CommandName::Roll,
             Action::Check(_) => CommandName::Check,
             Action::Do(_) => CommandName::Do,
-            Action::SheetCreate(_) => CommandName::SheetCreate,
+            Action::SheetCreate(_) | Action::SheetReplace(_) => CommandName::SheetCreate,
             Action::SheetShow(_) => CommandName::SheetShow,
             Action::SheetList(_) => CommandName::SheetList,
             Action::SheetUpdate(_) => CommandName::SheetUpdate,
@@ -229,7 +232,10 @@ impl Action {
     pub fn stores(&self) -> bool {
         matches!(
             self,
-            Action::MemoryAdd(_) | Action::SheetCreate(_) | Action::SheetUpdate(_)
+            Action::MemoryAdd(_)
+                | Action::SheetCreate(_)
+                | Action::SheetReplace(_)
+                | Action::SheetUpdate(_)
         )
     }
 
@@ -244,6 +250,7 @@ impl Action {
             Action::Check(_)
             | Action::Do(_)
             | Action::SheetCreate(_)
+            | Action::SheetReplace(_)
             | Action::SheetShow(_)
             | Action::SheetList(_)
             | Action::SheetUpdate(_)
@@ -376,7 +383,8 @@ pub fn execute(action: &Action, facts: &Inputs, seed: u64) -> Result<CommandOutc
         Action::Roll(a) => roll::execute(a, seed),
         Action::Check(a) => check::execute(a, facts, seed),
         Action::Do(a) => Ok(narrate::execute(a, facts, seed)),
-        Action::SheetCreate(a) => sheet_create::execute(a, facts),
+        Action::SheetCreate(a) => sheet_create::created(a, facts),
+        Action::SheetReplace(a) => sheet_create::stored(a, facts),
         Action::SheetShow(a) => sheet_show::execute(a, facts),
         Action::SheetList(page) => Ok(lists::list_sheets(*page, facts)),
         Action::SheetUpdate(a) => sheet_update::execute(a, facts),

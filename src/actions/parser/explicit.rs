@@ -102,7 +102,12 @@ fn check(text: &str, save: bool) -> ParsedMessage {
 fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
     if rest.starts_with('{') {
         return match serde_json::from_str(rest) {
-            Ok(Unambiguous(arguments)) => reading(command, arguments),
+            Ok(Unambiguous(arguments)) => match reading(command, arguments) {
+                ParsedMessage::Clear(Action::SheetCreate(sheet)) => {
+                    ParsedMessage::Clear(Action::SheetReplace(sheet))
+                }
+                parsed => parsed,
+            },
             Err(error) => wrong(command, format!("the arguments are not JSON: {error}")),
         };
     }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::argument_schema::{choices, is_composed, nullable, types};
 use super::commands::{Command, REGISTRY, schema_of};
+use super::sheet::Ability;
 use crate::domain::CommandName;
 
 /// Returns the allowed commands with their arguments, for a model.
@@ -116,6 +117,14 @@ fn discord_options(command: &Command) -> Vec<Value> {
     let mut options: Vec<Value> = arguments
         .map(|(name, schema)| discord_option(&name, &schema, required))
         .collect();
+    if schema.pointer("/properties/abilities").is_some() {
+        let abilities = Ability::ALL.iter().map(|it| (it.into_str(), it.title()));
+        let points = [("hp", "Hit points."), ("maxhp", "The most hit points.")];
+        options.extend(abilities.chain(points).map(|(name, about)| {
+            let schema = json!({ "type": "integer", "description": about });
+            discord_option(name, &schema, required)
+        }));
+    }
     options.sort_by_key(|option| option["required"] != true);
     options
 }
@@ -221,8 +230,20 @@ mod tests {
         );
         for command in commands.as_array().unwrap() {
             assert!(command["description"].as_str().unwrap().chars().count() <= 100);
-            assert!(command["options"].as_array().unwrap().len() <= 25);
+            let options = command["options"].as_array().unwrap();
+            assert!(options.len() <= 25);
+            for command in options.iter().filter(|option| option["type"] == 1) {
+                assert!(command["options"].as_array().unwrap().len() <= 25);
+            }
         }
-        assert_eq!(commands[4]["options"][0]["name"], "create");
+        let create = &commands[4]["options"][0];
+        assert_eq!(create["name"], "create");
+        // What Discord offers is read.
+        for option in create["options"].as_array().unwrap() {
+            let name = option["name"].as_str().unwrap();
+            let text = format!("/sheet create name: Aria {name}: 3");
+            let is_read = matches!(read(&text), ParsedMessage::Clear(_));
+            assert!(is_read || name == "name", "{text}");
+        }
     }
 }

@@ -1,24 +1,43 @@
 //! Text of users on its way back to where others read it.
 
+use crate::text::one_line;
+
 /// The most characters of a user's text that are repeated.
 const MAX_CHARS: usize = 300;
 
-/// Returns the text without control characters and working mentions, cut to [`MAX_CHARS`].
+/// Returns the text as one line without control characters and working mentions, cut to [`MAX_CHARS`].
+/// A second line could pass for an answer of its own.
 pub fn sanitize(text: &str) -> String {
-    let mut kept: String = text.chars().filter(is_shown).take(MAX_CHARS).collect();
-    if text.chars().count() > MAX_CHARS {
-        kept.push_str("...");
-    }
-    without_mentions(&kept)
+    without_mentions(&shortened(&one_line(text)))
 }
 
-/// Returns the text without control characters and working mentions, whatever its length.
+/// Like [`sanitize`], whatever the length of the text.
 pub fn sanitize_uncut(text: &str) -> String {
-    without_mentions(&text.chars().filter(is_shown).collect::<String>())
+    without_mentions(&one_line(text))
 }
 
-fn is_shown(c: &char) -> bool {
-    !c.is_control() || *c == '\n'
+/// Like [`sanitize`], with the lines of the text. Show it [`quoted`].
+pub fn sanitize_lines(text: &str) -> String {
+    let shown = text.replace(['\u{2028}', '\u{2029}'], "\n");
+    let shown: String = shown
+        .chars()
+        .filter(|c| !c.is_control() || *c == '\n')
+        .collect();
+    without_mentions(&shortened(&shown))
+}
+
+/// Marks every line of a text as a quotation.
+pub fn quoted(text: &str) -> String {
+    format!("> {}", text.replace('\n', "\n> "))
+}
+
+fn shortened(text: &str) -> String {
+    let kept = cut(text, MAX_CHARS);
+    if kept.len() < text.len() {
+        kept + "..."
+    } else {
+        kept
+    }
 }
 
 /// Breaks the mentions of Discord, so that they notify no user.

@@ -137,6 +137,10 @@ impl App {
                 };
                 self.finish(asked, vec![], &reply).await
             }
+            ParsedMessage::Several(commands) => {
+                let reply = Reply::several(&commands, &asked.rules.commands);
+                self.finish(asked, vec![], &reply).await
+            }
             ParsedMessage::Unclear => self.propose(asked).await,
         }
     }
@@ -322,7 +326,14 @@ impl App {
         let finished = self.finished(run).await?;
         let response = match finished.map(|finished| finished.ending) {
             Some(Ending::Acted { response, .. }) => response,
-            _ => Reply::declined("unknown_intent", reply::TOO_SLOW).value(),
+            ended => {
+                let message = match ended {
+                    Some(Ending::Failed { .. }) => reply::INTERRUPTED,
+                    Some(Ending::Cancelled) => reply::CANCELLED,
+                    _ => reply::TOO_SLOW,
+                };
+                Reply::declined("unknown_intent", message).value()
+            }
         };
         Ok(Acted {
             run: Some(run),

@@ -57,7 +57,11 @@ impl App {
             Ok(submitted) => (Some(submitted.run), None),
             Err(rejected) => {
                 tracing::info!(%rejected, "the outcome is not narrated");
-                (None, Some("no model can tell the outcome now"))
+                let why = match rejected {
+                    Rejected::Spent(_) => "the spending limit is reached",
+                    _ => "no model can tell the outcome now",
+                };
+                (None, Some(why))
             }
         };
         if let Value::Object(result) = &mut done.result {

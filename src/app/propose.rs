@@ -40,8 +40,13 @@ impl App {
         let policy = &self.config.policy;
         let proposer = &policy.actions.proposer;
         let too_long = asked.question.message.chars().count() > MAX_PROPOSED_CHARS;
-        if !proposer.enabled || too_long || asked.rules.proposable().is_empty() {
-            let reply = asked.unknown();
+        let asks = proposer.enabled && !asked.rules.proposable().is_empty();
+        if !asks || too_long {
+            let reply = if asks {
+                Reply::declined("unknown_intent", reply::TOO_LONG)
+            } else {
+                asked.unknown()
+            };
             return self.finish(asked, vec![], &reply).await;
         }
         if proposer.provider.is_none() {
@@ -124,6 +129,11 @@ impl App {
             Ok(meaning) => meaning?,
             Err(_) => Interpretation::TooSlow,
         };
+        // The user may have cancelled the action meanwhile.
+        let row = self.store.run(asked.id).await?;
+        if row.is_some_and(|row| row.cancel_requested) {
+            return Err(Stop::Cancelled);
+        }
         let reply = match meaning {
             Interpretation::Proposed(proposed) => self.decide(run, asked, &proposed).await?,
             Interpretation::TooSlow => {

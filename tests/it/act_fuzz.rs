@@ -102,8 +102,12 @@ fn message(random: &mut ChaCha12Rng) -> String {
 /// Checks the rules that every command read from a text must follow.
 fn holds(action: &Action) {
     let arguments = action.arguments();
-    let again = Action::read(action.name(), arguments.clone());
-    assert_eq!(again.as_ref(), Ok(action), "{arguments}");
+    let again = Action::read(action.name(), arguments.clone()).unwrap();
+    match (&again, action) {
+        // Only the user's own JSON replaces a sheet.
+        (Action::SheetCreate(again), Action::SheetReplace(sheet)) => assert_eq!(again, sheet),
+        _ => assert_eq!(&again, action, "{arguments}"),
+    }
     if let Ok(done) = execute(action, &Inputs::default(), 1) {
         match (&done.effect, action.name()) {
             (None, _)
@@ -136,7 +140,7 @@ fn a_hundred_thousand_messages_do_only_what_they_say() {
                     "{message:?}"
                 );
             }
-            ParsedMessage::Unclear => {}
+            ParsedMessage::Several(_) | ParsedMessage::Unclear => {}
         }
     }
     assert!(

@@ -98,9 +98,7 @@ pub fn written(text: &str, place: Place) -> Result<Written> {
     if further.any(|text| written(text, place).is_ok_and(|it| it.expression.has_dice())) {
         return Err(reader.wrong("these are several rolls: send them one by one"));
     }
-    if compares_several_dice(&expression.root) {
-        let detail = "bots differ in what this comparison means: (5d10)>=7 compares the total, and single dice are \
-                      not counted";
+    if let Some(detail) = ambiguous_comparison(&expression) {
         return Err(reader.wrong(detail));
     }
     Ok(Written {
@@ -136,17 +134,29 @@ fn times_of(
     }
 }
 
-/// True for `5d10>=7`: some bots compare the total, others count the dice.
-fn compares_several_dice(root: &Node) -> bool {
-    let Node::Binary(left, operator, _) = root else {
-        return false;
+/// Says how `5d10>=7` is read: some bots compare the total, others count the dice. `3d6!=6` explodes in
+/// some.
+fn ambiguous_comparison(expression: &Expression) -> Option<String> {
+    let Node::Binary(left, operator, _) = &expression.root else {
+        return None;
     };
     let Node::Dice(dice) = &**left else {
-        return false;
+        return None;
     };
     let mut kinds = dice.operations.iter().map(|operation| operation.kind);
     let reduces = kinds.any(|kind| matches!(kind, Kind::Keep | Kind::Drop));
-    dice.count > 1 && !reduces && COMPARISONS.contains(operator)
+    if dice.count < 2 || reduces || !COMPARISONS.contains(operator) {
+        return None;
+    }
+    let (whole, dice) = (expression.text(), &dice.text);
+    let compared = whole.strip_prefix(dice.as_str())?;
+    let other = match compared.strip_prefix("!=") {
+        Some(faces) => format!("exploding dice are {dice}e{}", faces.trim()),
+        None => format!("the dice that are {} are not counted", compared.trim()),
+    };
+    Some(format!(
+        "bots differ in what {whole} means: ({dice}){compared} compares the total, and {other}"
+    ))
 }
 
 /// Finds the dice inside a text, in order. Only its first [`crate::MAX_CHARS`] characters are read.

@@ -10,7 +10,7 @@ use crate::domain::search_terms;
 use crate::journal::MemoryRow;
 
 /// The most memories that are shown.
-pub(super) const MAX_FOUND: u32 = 10;
+pub(super) const MAX_FOUND: usize = 10;
 
 /// The most terms that are searched for.
 const MAX_TERMS: usize = 32;
@@ -66,16 +66,19 @@ pub(super) fn parse(arguments: Value) -> Result<Action, String> {
 }
 
 pub(super) fn execute(arguments: &MemorySearchArguments, facts: &Inputs) -> CommandOutcome {
-    let found: Vec<Value> = facts
-        .memories
+    let (memories, more) = facts.memories.split_at(facts.memories.len().min(MAX_FOUND));
+    let found: Vec<Value> = memories
         .iter()
         .map(|row| json!({ "id": row.run.to_string(), "content": row.content, "at": row.at.to_string() }))
         .collect();
     let query = sanitize(&arguments.query);
-    let text = if found.is_empty() {
+    let mut text = if found.is_empty() {
         format!("Nothing is remembered about {query}.")
     } else {
-        listed(&facts.memories)
+        listed(memories)
     };
+    if !more.is_empty() {
+        text.push_str("\nThere are more. Search for a word that fewer memories have.");
+    }
     CommandOutcome::saying(json!({ "text": text, "query": query, "memories": found }))
 }

@@ -25,6 +25,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::sanitize::sanitize;
 use super::sheet::Sheet;
 use crate::domain::{CommandName, RunId, Scope};
 use crate::journal::{Effect, MemoryRow, SheetRow};
@@ -59,6 +60,17 @@ pub fn command_inside(text: &str) -> Option<(CommandName, &str)> {
     })?;
     let line = text.get(sign.start()..)?.lines().next()?;
     Some((command, line.trim_end_matches(['*', '_', ' '])))
+}
+
+/// Says that a command inside a text is not run, if there is one. `place` says what the text is.
+fn not_run(text: &str, place: &str, facts: &Inputs) -> Option<String> {
+    let (command, written) = command_inside(text)?;
+    let how = if facts.allowed.contains(&command) {
+        format!("; send it alone: {}", sanitize(written))
+    } else {
+        ".".to_owned()
+    };
+    Some(format!("A command in {place} is not run{how}"))
 }
 
 /// The side effect of a command.
@@ -136,7 +148,10 @@ pub enum Action {
     Roll(RollArguments),
     Check(check::CheckArguments),
     Do(narrate::DoArguments),
+    /// In words, or proposed by a model. It never replaces a stored sheet.
     SheetCreate(Box<Sheet>),
+    /// Given by the user as a JSON object. It replaces the sheet of its name.
+    SheetReplace(Box<Sheet>),
     SheetShow(sheet_show::SheetShowArguments),
     SheetList(lists::PageArguments),
     /// The changed parts, in the form of the sheet. `name` says which sheet it is; default: the active
@@ -186,7 +201,7 @@ impl Action {
             Action::Roll(_) => CommandName::Roll,
             Action::Check(_) => CommandName::Check,
             Action::Do(_) => CommandName::Do,
-            Action::SheetCreate(_) => CommandName::SheetCreate,
+            Action::SheetCreate(_) | Action::SheetReplace(_) => CommandName::SheetCreate,
             Action::SheetShow(_) => CommandName::SheetShow,
             Action::SheetList(_) => CommandName::SheetList,
             Action::SheetUpdate(_) => CommandName::SheetUpdate,
@@ -217,7 +232,10 @@ impl Action {
     pub fn stores(&self) -> bool {
         matches!(
             self,
-            Action::MemoryAdd(_) | Action::SheetCreate(_) | Action::SheetUpdate(_)
+            Action::MemoryAdd(_)
+                | Action::SheetCreate(_)
+                | Action::SheetReplace(_)
+                | Action::SheetUpdate(_)
         )
     }
 
@@ -232,6 +250,7 @@ impl Action {
             Action::Check(_)
             | Action::Do(_)
             | Action::SheetCreate(_)
+            | Action::SheetReplace(_)
             | Action::SheetShow(_)
             | Action::SheetList(_)
             | Action::SheetUpdate(_)
@@ -240,7 +259,7 @@ impl Action {
             Action::MemoryAdd(_) => Requirements::MemoryCount,
             Action::MemorySearch(a) => Requirements::Memories {
                 terms: memory_search::terms_of(&a.query),
-                most: memory_search::MAX_FOUND,
+                most: memory_search::MAX_FOUND as u32 + 1,
             },
             Action::MemoryList(page) => Requirements::MemoryPage {
                 skip: page.skipped(),
@@ -364,7 +383,8 @@ pub fn execute(action: &Action, facts: &Inputs, seed: u64) -> Result<CommandOutc
         Action::Roll(a) => roll::execute(a, seed),
         Action::Check(a) => check::execute(a, facts, seed),
         Action::Do(a) => Ok(narrate::execute(a, facts, seed)),
-        Action::SheetCreate(a) => sheet_create::execute(a, facts),
+        Action::SheetCreate(a) => sheet_create::created(a, facts),
+        Action::SheetReplace(a) => sheet_create::stored(a, facts),
         Action::SheetShow(a) => sheet_show::execute(a, facts),
         Action::SheetList(page) => Ok(lists::list_sheets(*page, facts)),
         Action::SheetUpdate(a) => sheet_update::execute(a, facts),
@@ -374,7 +394,7 @@ pub fn execute(action: &Action, facts: &Inputs, seed: u64) -> Result<CommandOutc
         Action::MemorySearch(a) => Ok(memory_search::execute(a, facts)),
         Action::MemoryList(page) => Ok(lists::list_memories(*page, facts)),
         Action::MemoryDelete(a) => memory_delete::execute(a, facts),
-        Action::Ooc(a) => Ok(ooc::execute(a)),
+        Action::Ooc(a) => Ok(ooc::execute(a, facts)),
         Action::Help(a) => help::execute(a, facts),
     }
 }
@@ -396,9 +416,27 @@ pub fn resolved(action: &Action, facts: &Inputs) -> Result<Action, Refusal> {
 ///
 /// # Errors
 /// What does not fit the schema, for people.
-fn read<T: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<T, String> {
+fn read<T: DeserializeOwned + JsonSchema>(mut arguments: Value) -> Result<T, String> {
+    integers(&mut arguments);
     let kept = arguments.clone();
     serde_json::from_value(arguments).map_err(|_| super::misfit::misfit(&kept, &schema::<T>()))
+}
+
+/// Writes 16.0 as 16. To JSON Schema both are whole numbers.
+fn integers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let exact = number
+                .as_f64()
+                .filter(|it| it.fract() == 0.0 && it.abs() < 1e15);
+            if let Some(exact) = exact {
+                *value = json!(exact as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(integers),
+        Value::Object(parts) => parts.values_mut().for_each(integers),
+        _ => {}
+    }
 }
 
 /// Returns the schema of arguments.

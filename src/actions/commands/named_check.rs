@@ -27,59 +27,116 @@ pub(super) enum Attack {
     Spell,
 }
 
-/// Returns every check that a text names, once each, in order. A part between punctuation names a
-/// check if it begins with it, and another behind "and". So "I don't attack" names none.
+/// Returns every check that a text names, once each, in order. A full name, such as "stealth check",
+/// counts anywhere outside of speech. A short one, such as "stealth" or "attack", may be prose. It counts
+/// at the beginning of a part between punctuation, and behind an "and" after a check. So "I don't attack"
+/// and "makes history" name none.
 pub(super) fn named_checks(text: &str) -> Vec<NamedCheck> {
     let lower = text.to_lowercase().replace("_of_", " of ");
-    let mut checks = vec![];
+    let lower = SPEECH.replace_all(&lower, ",").replace(" - ", " , ");
+    let mut checks: Vec<NamedCheck> = vec![];
     for part in lower.split(PUNCTUATION) {
         let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}');
         let words = part.split(|c: char| !is_of_word(c));
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let mut is_list = true;
         for (at, words) in words.split(|word| *word == "and").enumerate() {
             let is_opening = |word: &&&str| OPENING.contains(*word);
             let opening = words.iter().take_while(is_opening).count();
-            let named = match words.get(opening..).unwrap_or_default() {
-                ["melee", rest @ ..] => check_at(Attack::Melee, rest),
-                ["ranged", rest @ ..] => check_at(Attack::Ranged, rest),
-                ["spell", rest @ ..] => check_at(Attack::Spell, rest),
-                words => check_at(Attack::Unspecified, words),
-            };
-            match named {
-                Some(check) if !checks.contains(&check) => checks.push(check),
-                None if at == 0 && opening < words.len() => break,
-                _ => {}
+            let short = words
+                .get(opening..)
+                .filter(|_| is_list)
+                .and_then(short_name);
+            let full = (0..words.len()).filter_map(|from| full_name(words.get(from..)?));
+            let named: Vec<NamedCheck> = short.into_iter().chain(full).collect();
+            is_list &= at > 0 || opening == words.len() || !named.is_empty();
+            for check in named {
+                if !checks.contains(&check) {
+                    checks.push(check);
+                }
             }
         }
+    }
+    let is_plain = |check: &NamedCheck| *check == NamedCheck::Attack(Attack::Unspecified);
+    let is_attack = |check: &NamedCheck| matches!(check, NamedCheck::Attack(_));
+    // "Attacks with a melee attack" names one attack.
+    if checks
+        .iter()
+        .any(|check| is_attack(check) && !is_plain(check))
+    {
+        checks.retain(|check| !is_plain(check));
     }
     checks
 }
 
-/// What separates the parts of a text.
-const PUNCTUATION: [char; 11] = [',', ';', ':', '.', '!', '?', '(', ')', '*', '\n', '_'];
+// What a character says.
+static SPEECH: LazyLock<Regex> = LazyLock::new(|| pattern(r#""[^"\n]*"|[“„][^“”\n]*[“”]"#));
 
-/// Words that may stand before the name of a check in its part of the text.
-const OPENING: [&str; 10] = [
-    "i", "then", "make", "makes", "roll", "rolls", "a", "an", "with", "using",
+/// What separates the parts of a text.
+const PUNCTUATION: [char; 13] = [
+    ',', ';', ':', '.', '!', '?', '(', ')', '*', '\n', '_', '\u{2013}', '\u{2014}',
 ];
 
-/// Returns the check whose name begins with the first of `words`. An attack is one of this kind.
-fn check_at(attack: Attack, words: &[&str]) -> Option<NamedCheck> {
-    let skill = Skill::ALL.iter().find(|skill| {
-        let mut name = skill.into_str().split(' ').enumerate();
-        name.all(|(at, part)| words.get(at) == Some(&part))
-    });
-    if let Some(skill) = skill {
-        return Some(NamedCheck::Skill(*skill));
+/// Words that may stand before the short name of a check in its part of the text.
+const OPENING: [&str; 8] = ["i", "then", "roll", "rolls", "a", "an", "with", "using"];
+
+/// Returns the skill with which words begin, and the words behind it.
+fn skill_at<'a, 'w>(words: &'a [&'w str]) -> Option<(Skill, &'a [&'w str])> {
+    Skill::ALL.iter().find_map(|skill| {
+        let name: Vec<&str> = skill.into_str().split(' ').collect();
+        Some((*skill, words.strip_prefix(name.as_slice())?))
+    })
+}
+
+/// Returns the check with whose full name words begin.
+fn full_name(words: &[&str]) -> Option<NamedCheck> {
+    if let Some((skill, [next, ..])) = skill_at(words)
+        && (matches!(*next, "check" | "checks") || is_difficulty(next))
+    {
+        return Some(NamedCheck::Skill(skill));
     }
     match words {
         [name, "save" | "saves", ..] | [name, "saving", "throw" | "throws", ..] => {
             Ability::named(name).map(NamedCheck::Save)
         }
-        [name, "check", ..] => Ability::named(name).map(NamedCheck::Ability),
-        ["attack" | "attacks", ..] => Some(NamedCheck::Attack(attack)),
+        [name, "check" | "checks", ..] => Ability::named(name).map(NamedCheck::Ability),
+        [kind, "attack" | "attacks", ..] => Some(NamedCheck::Attack(match *kind {
+            "melee" => Attack::Melee,
+            "ranged" => Attack::Ranged,
+            "spell" => Attack::Spell,
+            _ => return None,
+        })),
         _ => None,
     }
+}
+
+/// True for `dc`, `dc12` and the long form.
+fn is_difficulty(word: &str) -> bool {
+    let number = word.strip_prefix("dc");
+    word == "difficulty" || number.is_some_and(|it| it.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// Returns the skill or attack with which words begin. Only what belongs to a check may follow a skill:
+/// "history repeats itself" names none.
+fn short_name(words: &[&str]) -> Option<NamedCheck> {
+    if let ["attack" | "attacks", ..] = words {
+        return Some(NamedCheck::Attack(Attack::Unspecified));
+    }
+    let (skill, behind) = skill_at(words)?;
+    let is_name = match behind {
+        []
+        | [
+            "to" | "for" | "on" | "vs" | "versus" | "against" | "ac" | "adv" | "dis" | "disadv",
+            ..,
+        ]
+        | [
+            "with" | "at",
+            "advantage" | "disadvantage" | "adv" | "dis" | "disadv",
+            ..,
+        ] => true,
+        [other, ..] => other.starts_with(|c: char| c.is_ascii_digit()),
+    };
+    is_name.then_some(NamedCheck::Skill(skill))
 }
 
 impl Attack {
@@ -260,6 +317,23 @@ mod tests {
                     NamedCheck::Skill(Skill::Athletics),
                 ],
             ),
+            (
+                "sneaks past with a stealth check DC 12",
+                skill(Skill::Stealth),
+            ),
+            ("uses athletics dc 12", skill(Skill::Athletics)),
+            ("hides - stealth", skill(Skill::Stealth)),
+            (
+                "pass a dex save dc 15",
+                vec![NamedCheck::Save(Ability::Dex)],
+            ),
+            (
+                "attacks: strikes with a melee attack",
+                vec![NamedCheck::Attack(Attack::Melee)],
+            ),
+            ("makes history", vec![]),
+            ("history repeats itself", vec![]),
+            ("\"stealth\", he says: \u{201c}attack\u{201d}", vec![]),
             ("sneaks past the guard", vec![]),
             ("hits the ogre with a club", vec![]),
             ("saves the child", vec![]),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Action, CommandOutcome, read, trim_text};
+use super::{Action, CommandOutcome, Inputs, not_run, read, trim_text};
 use crate::actions::sanitize::sanitize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +28,9 @@ pub(super) fn parse(arguments: Value) -> Result<Action, String> {
     Ok(Action::Ooc(read))
 }
 
-pub(super) fn execute(arguments: &OocArguments) -> CommandOutcome {
+pub(super) fn execute(arguments: &OocArguments, facts: &Inputs) -> CommandOutcome {
     let remark = sanitize(&arguments.remark);
-    CommandOutcome::saying(json!({ "text": format!("(( {remark} ))"), "remark": remark }))
+    let mut lines = vec![format!("(( {remark} ))")];
+    lines.extend(not_run(&arguments.remark, "a remark", facts));
+    CommandOutcome::saying(json!({ "text": lines.join("\n"), "remark": remark }))
 }

@@ -1,4 +1,5 @@
-//! `sheet.create`: stores a character sheet, or replaces the one of the same name.
+//! `sheet.create`: stores a character sheet. Only a sheet as a JSON object replaces the one of the same
+//! name.
 
 use serde_json::{Value, json};
 
@@ -19,7 +20,22 @@ pub(super) fn parse(arguments: Value) -> Result<Action, String> {
     Ok(Action::SheetCreate(Box::new(sheet)))
 }
 
-pub(super) fn execute(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Refusal> {
+/// Stores a new sheet. Words have only a part of a sheet, so they replace none.
+pub(super) fn created(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Refusal> {
+    let Ok(row) = row_of(facts, &sheet.name) else {
+        return stored(sheet, facts);
+    };
+    let name = sanitize(&row.name);
+    let how = "/sheet create {\"name\": ..., \"abilities\": {...}}";
+    let change = "To change parts of it: /sheet update.";
+    let change = facts.advice(CommandName::SheetUpdate, change);
+    Err(Refusal::invalid(format!(
+        "There is a sheet of {name} already.{change} To replace it, give the whole sheet: {how}"
+    )))
+}
+
+/// Stores a sheet in place of the one of the same name, if there is one.
+pub(super) fn stored(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Refusal> {
     sheet.check_hit_points().map_err(Refusal::invalid)?;
     let row = row_of(facts, &sheet.name).ok();
     let known = row.is_some();
@@ -27,19 +43,8 @@ pub(super) fn execute(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, R
         let message = format!("You have {MAX_SHEETS} sheets, which is all that there is room for.");
         return Err(Refusal::too_many(message));
     }
-    // A few words must not replace a whole sheet.
     let stored = json!(sheet);
-    let is_bare = |key: &String| matches!(key.as_str(), "name" | "class" | "level");
-    let bare = (stored.as_object()).is_some_and(|keys| keys.keys().all(is_bare));
     let name = sanitize(&sheet.name);
-    if known && bare {
-        let how = "/sheet create {\"name\": ..., \"abilities\": {...}}";
-        let change = "To change parts of it: /sheet update.";
-        let change = facts.advice(CommandName::SheetUpdate, change);
-        return Err(Refusal::invalid(format!(
-            "There is a sheet of {name} already.{change} To replace it, give the whole sheet: {how}"
-        )));
-    }
     let done = if known { "replaced" } else { "kept" };
     let text = format!("The sheet of {name} is {done}.");
     check_room(&stored, row.map(|row| &row.sheet), facts)?;

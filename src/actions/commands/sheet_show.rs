@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::check::{no_sheet_of, sheet_of};
 use super::{Action, CommandOutcome, Inputs, Refusal, read, trim_text};
-use crate::actions::sanitize::sanitize;
+use crate::actions::sanitize::{quoted, sanitize, sanitize_lines};
 use crate::actions::sheet::{Ability, MAX_NAME_CHARS, Sheet};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -82,6 +82,7 @@ fn written(sheet: &Sheet) -> String {
             lines.push(format!("{title}: {}", sanitize(&list.join(", "))));
         }
     }
-    lines.extend(sheet.notes.as_deref().map(sanitize));
+    let notes = sheet.notes.as_deref();
+    lines.extend(notes.map(|notes| quoted(&sanitize_lines(notes))));
     lines.join("\n")
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use conclave_lenient_json::Unambiguous;
 use serde_json::{Map, Value, json};
 
-use super::{ParsedMessage, character, checks, nearest, phrasing, reading, regex, rolls, wrong};
+use super::{
+    ParsedMessage, character, checks, nearest, phrasing, reading, regex, rolls, unquoted, wrong,
+};
 use crate::actions::commands::{Action, named, spellings};
 use crate::actions::sheet::Ability;
 use crate::domain::CommandName;
@@ -100,7 +102,12 @@ fn check(text: &str, save: bool) -> ParsedMessage {
 fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
     if rest.starts_with('{') {
         return match serde_json::from_str(rest) {
-            Ok(Unambiguous(arguments)) => reading(command, arguments),
+            Ok(Unambiguous(arguments)) => match reading(command, arguments) {
+                ParsedMessage::Clear(Action::SheetCreate(sheet)) => {
+                    ParsedMessage::Clear(Action::SheetReplace(sheet))
+                }
+                parsed => parsed,
+            },
             Err(error) => wrong(command, format!("the arguments are not JSON: {error}")),
         };
     }
@@ -132,7 +139,7 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
         },
         CommandName::SheetShow if rest.is_empty() => json!({}),
         CommandName::SheetShow | CommandName::SheetUse | CommandName::SheetDelete => {
-            json!({ "name": rest })
+            json!({ "name": unquoted(rest) })
         }
         CommandName::SheetUpdate => match sheet_parts(rest) {
             Ok(parts) => parts,
@@ -259,7 +266,7 @@ fn option_value(name: &str, value: &str) -> Value {
         ("save" | "proficient", _, Ok(flag)) => json!(flag),
         ("advantage", ..) => json!(checks::advantage_named(&lower).unwrap_or(&lower)),
         ("ability" | "skill", ..) => json!(lower),
-        _ => json!(value.trim_matches('"')),
+        _ => json!(unquoted(value)),
     }
 }
 

@@ -61,10 +61,10 @@ fn misread_dice(text: &str, allowed: &Allowed) -> Option<String> {
     let dice = rolls::mentioned(text);
     let alone = match dice.as_slice() {
         [] => None,
-        [dice] => Some(format!(" To roll the dice alone: /roll {dice}")),
+        [dice] => Some(format!("To roll the dice alone: /roll {dice}")),
         several => (several.len() <= MAX_LISTED).then(|| {
             let several = several.join("; /roll ");
-            format!(" To roll the dice alone, one message each: /roll {several}")
+            format!("To roll the dice alone, one message each: /roll {several}")
         }),
     };
     let unsigned = asked.trim_start_matches(['+', '-', '\u{2212}']);
@@ -75,20 +75,18 @@ fn misread_dice(text: &str, allowed: &Allowed) -> Option<String> {
     let Some(mut problem) = problem else {
         let alone = sanitize(&alone?);
         return Some(format!(
-            "I do not understand all of this, so nothing was rolled; I read commands and English.{alone}"
+            "I do not understand all of this, so nothing was rolled; I read commands and English. {alone}"
         ));
     };
     problem.at += text.get(..start)?.chars().count();
     let how = match (read, alone) {
         (_, Some(alone)) if dice.len() > 1 => alone,
-        (Some(read), _) => format!(" A comment stands behind #: /roll {read} # comment"),
+        (Some(read), _) => format!("A comment stands behind #: /roll {read} # comment"),
         (None, _) => String::new(),
     };
-    Some(format!(
-        "{}, so nothing was rolled.{}",
-        sanitize(&problem.to_string()),
-        sanitize(&how)
-    ))
+    let problem = sanitize(&problem.to_string());
+    let said = format!("{problem}, so nothing was rolled. {}", sanitize(&how));
+    Some(said.trim_end().to_owned())
 }
 
 /// Says what is wrong with a check, and how to write one.
@@ -114,7 +112,9 @@ fn inside(text: &str, allowed: &Allowed) -> Option<String> {
 /// Says how to write what a text is about.
 fn about(text: &str, allowed: &Allowed) -> Option<String> {
     let form = form(text, allowed)?;
-    let is_deed = regex("text.first_person").is_match(text) && allowed.contains(&CommandName::Do);
+    let is_deed = regex("text.first_person").is_match(text)
+        && !text.contains('?')
+        && allowed.contains(&CommandName::Do);
     let narrated = if is_deed {
         "Write /do before what your character does. "
     } else {

@@ -43,6 +43,8 @@ pub enum ParsedMessage {
         command: CommandName,
         problem: String,
     },
+    /// Several commands, each with its text. None is executed.
+    Several(Vec<(CommandName, String)>),
     Unclear,
 }
 
@@ -52,10 +54,10 @@ pub fn read(message: &str) -> ParsedMessage {
     let text = text.strip_prefix("/act ").map_or(text, unquoted);
     // Other bots have commands with "!".
     if let Some(command) = text.strip_prefix(['/', '!']) {
-        return explicit::read(command);
+        return several(text).unwrap_or_else(|| alone(explicit::read(command)));
     }
     if let Some((name, arguments)) = phrasing(text) {
-        return match reading(name, arguments) {
+        return match alone(reading(name, arguments)) {
             ParsedMessage::Clear(action) if regex("text.first_person").is_match(text) => {
                 ParsedMessage::FirstPerson(action)
             }
@@ -72,7 +74,73 @@ pub fn read(message: &str) -> ParsedMessage {
     }
 }
 
-/// Returns the text behind `/act`, without the quotation marks around it.
+/// Returns the command that a text begins with, behind a slash or an exclamation mark.
+fn command_of(text: &str) -> Option<CommandName> {
+    match explicit::read(text.strip_prefix(['/', '!'])?) {
+        ParsedMessage::Clear(action) => Some(action.name()),
+        ParsedMessage::Wrong { command, .. } => Some(command),
+        _ => None,
+    }
+}
+
+/// Reads a message of several lines that begin with commands. A narrated action has them as its text,
+/// and says that they are not run, unless it has no other line.
+fn several(message: &str) -> Option<ParsedMessage> {
+    let (first, others) = message.split_once('\n').unwrap_or((message, ""));
+    let is_narrated = command_of(first)? == CommandName::Do;
+    let first = if is_narrated {
+        explicit::first_word(first).1
+    } else {
+        first
+    };
+    let lines = std::iter::once(first).chain(others.lines()).map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let commands = lines
+        .iter()
+        .filter_map(|line| Some((command_of(line)?, (*line).to_owned())));
+    let commands: Vec<_> = commands.collect();
+    let is_several = if is_narrated {
+        !lines.is_empty() && commands.len() == lines.len()
+    } else {
+        commands.len() > 1
+    };
+    is_several.then_some(ParsedMessage::Several(commands))
+}
+
+/// Returns what was parsed, unless what is to be remembered or said has a further request behind it,
+/// which would be lost.
+fn alone(parsed: ParsedMessage) -> ParsedMessage {
+    let (command, content) = match &parsed {
+        ParsedMessage::Clear(Action::MemoryAdd(a)) => (CommandName::MemoryAdd, &a.content),
+        ParsedMessage::Clear(Action::Ooc(a)) => (CommandName::Ooc, &a.remark),
+        _ => return parsed,
+    };
+    let breaks = regex("text.further");
+    let commands = breaks.find_iter(content).find_map(|found| {
+        let (before, behind) = (content.get(..found.start())?, content.get(found.end()..)?);
+        let further = request(breaks.split(behind).next()?)?;
+        let kept = format!("/{} {before}", command.into_str().replace('.', " "));
+        Some(vec![(command, kept), (further, behind.to_owned())])
+    });
+    commands.map_or(parsed, ParsedMessage::Several)
+}
+
+/// Returns the command that a text orders. Dice or a check without a verb may be part of a note.
+fn request(text: &str) -> Option<CommandName> {
+    command_of(text).or_else(|| {
+        let (command, _) = phrasing(text)?;
+        let is_order = match command {
+            CommandName::Roll | CommandName::Check => {
+                let lower = text.to_lowercase();
+                regex("roll.order").is_match(&lower) || regex("check.order").is_match(&lower)
+            }
+            _ => command == CommandName::SheetShow,
+        };
+        is_order.then_some(command)
+    })
+}
+
+/// Returns a text without the quotation marks around it: what stands behind `/act`, or a name.
 fn unquoted(text: &str) -> &str {
     let text = text.trim();
     let inner = [('"', '"'), ('\u{201c}', '\u{201d}')]
@@ -82,7 +150,7 @@ fn unquoted(text: &str) -> &str {
 }
 
 /// Returns what the first rule finds that takes the text. A phrasing is one line. Courtesy before and
-/// behind it changes nothing, but what is remembered may end with a "please".
+/// behind it changes nothing, and is part of what is remembered only if nothing else is.
 fn phrasing(text: &str) -> Option<Found> {
     if text.contains('\n') {
         return None;
@@ -94,7 +162,10 @@ fn phrasing(text: &str) -> Option<Found> {
     rolls::read(plain)
         .or_else(|| checks::read(plain))
         .or_else(|| remarks(text))
-        .or_else(|| memories(asked))
+        .or_else(|| memories(plain).or_else(|| memories(asked)))
+        .filter(|(name, _)| {
+            *name != CommandName::MemoryAdd || !regex("text.conditional").is_match(text)
+        })
         .or_else(|| sheets(plain))
         .or_else(|| help(text))
         .or_else(|| rolls::labelled(plain))
@@ -201,12 +272,12 @@ fn sheets(text: &str) -> Option<Found> {
         ("text.delete", CommandName::SheetDelete),
     ] {
         if let Some(name) = capture(pattern, text) {
-            return Some((command, json!({ "name": name })));
+            return Some((command, json!({ "name": unquoted(&name) })));
         }
     }
     if let Some(captures) = regex("text.show_named").captures(text) {
         let name = captures.name("of").or(captures.name("own"))?;
-        let name = name.as_str().trim();
+        let name = unquoted(name.as_str());
         let pronouns = [
             "my", "your", "the", "this", "that", "his", "her", "their", "it", "what", "who", "here",
         ];

@@ -1,3 +1,5 @@
+mod sheets;
+
 use super::*;
 
 fn command(text: &str) -> Option<(CommandName, Value)> {
@@ -14,30 +16,6 @@ fn hint(text: &str) -> Option<String> {
 fn rolled(text: &str) -> Option<String> {
     let (name, arguments) = command(text)?;
     (name == CommandName::Roll).then(|| arguments["expression"].as_str().unwrap().to_owned())
-}
-
-#[test]
-fn a_sheet_is_made_for_who_has_a_name() {
-    for (text, name) in [
-        ("create sheet Aria", "Aria"),
-        ("create character Lia", "Lia"),
-        ("new pc Kay", "Kay"),
-    ] {
-        let (command, arguments) = command(text).unwrap();
-        assert_eq!(
-            (command, &arguments["name"]),
-            (CommandName::SheetCreate, &json!(name)),
-            "{text}"
-        );
-    }
-    for text in [
-        "create a sheet",
-        "make a sheet of paper",
-        "make a character sheet",
-        "create character tomorrow",
-    ] {
-        assert_eq!(command(text), None, "{text}");
-    }
 }
 
 #[test]
@@ -173,6 +151,29 @@ fn dice_in_the_first_person_are_offered_and_nothing_else_in_it_is() {
             Check,
             json!({ "skill": "perception" }),
         ),
+        (
+            "can I get a perception check",
+            Check,
+            json!({ "skill": "perception" }),
+        ),
+        (
+            "may I make a dex save?",
+            Check,
+            json!({ "ability": "dex", "save": true }),
+        ),
+        (
+            "can I roll for initiative?",
+            Check,
+            json!({ "ability": "dex" }),
+        ),
+        ("can I roll 2d6?", Roll, json!({ "expression": "2d6" })),
+        ("may I roll a d20?", Roll, json!({ "expression": "1d20" })),
+        ("could I flip a coin?", Roll, json!({ "expression": "1d2" })),
+        (
+            "I will make a stealth check",
+            Check,
+            json!({ "skill": "stealth" }),
+        ),
     ] {
         let ParsedMessage::FirstPerson(action) = read(text) else {
             panic!("{text}: {:?}", read(text))
@@ -279,6 +280,53 @@ fn an_explicit_command_with_wrong_arguments_says_what_is_wrong() {
             matches!(read(text), ParsedMessage::Wrong { command, problem } if command == name && !problem.is_empty()),
             "{text}"
         );
+    }
+}
+
+/// A command that would be lost in the text of another one is not: nothing is executed, and each is
+/// named.
+#[test]
+fn several_commands_in_one_message_are_named_and_not_executed() {
+    for (text, named) in [
+        ("!r 1d20+5\n!r 2d6+3", ["!r 1d20+5", "!r 2d6+3"]),
+        (
+            "/roll 1d20 # hit\n/roll 1d8",
+            ["/roll 1d20 # hit", "/roll 1d8"],
+        ),
+        (
+            "/sheet show\n\n  /flip a coin",
+            ["/sheet show", "/flip a coin"],
+        ),
+        ("/memory add x\n/roll 2d6", ["/memory add x", "/roll 2d6"]),
+        ("/do\n!c perc\n/roll 2d6", ["!c perc", "/roll 2d6"]),
+        (
+            "remember that he left and roll 2d6",
+            ["/memory add he left", "roll 2d6"],
+        ),
+        (
+            "remember that he left... Roll 2d6.",
+            ["/memory add he left..", "Roll 2d6."],
+        ),
+        (
+            "/memory add he left; show my sheet",
+            ["/memory add he left", "show my sheet"],
+        ),
+        ("ooc: brb, and /roll 2d6", ["/ooc brb", "/roll 2d6"]),
+    ] {
+        let ParsedMessage::Several(commands) = read(text) else {
+            panic!("{text}: {:?}", read(text))
+        };
+        let texts: Vec<&str> = commands.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(texts, named, "{text}");
+    }
+    for text in [
+        "/do waves\n/roll 2d6",
+        "/memory add a list:\n!important",
+        "/ooc /roll 2d6",
+        "/memory add he left and rolls of bread",
+        "(( /roll 2d6 ))",
+    ] {
+        assert!(command(text).is_some(), "{text}: {:?}", read(text));
     }
 }
 
@@ -462,90 +510,6 @@ fn a_hint_names_only_commands_that_are_allowed() {
     ] {
         assert_eq!(super::hint(text, &memory).as_deref(), expected, "{text}");
     }
-}
-
-#[test]
-fn a_word_with_digits_hyphens_apostrophes_and_dots_is_a_name() {
-    for name in [
-        "R2D2",
-        "Char1",
-        "HK-47",
-        "C-3PO",
-        "D'Artagnan",
-        "7of9",
-        "T.J.",
-        "x.y",
-        "Zoë2",
-    ] {
-        for text in [
-            format!("/sheet create {name}"),
-            format!("/sheet create name: {name}"),
-            format!("/sheet create --name {name} --level 2"),
-            format!("create a character named {name}"),
-            format!("create a character named {name} the droid"),
-            format!("show the sheet of {name}"),
-        ] {
-            let found = command(&text).unwrap_or_else(|| panic!("{text}: {:?}", read(&text)));
-            assert_eq!(found.1["name"], name, "{text}");
-        }
-    }
-    assert_eq!(command("create character BB-8").unwrap().1["name"], "BB-8");
-    assert_eq!(
-        command("create a character named Aria.").unwrap().1["name"],
-        "Aria"
-    );
-    assert_eq!(
-        command("/sheet create \"Agent 47\"").unwrap().1["name"],
-        "Agent 47"
-    );
-    assert_eq!(
-        command("/sheet create name: \"47\"").unwrap().1["name"],
-        "47"
-    );
-    for text in [
-        "/sheet create 47",
-        "/sheet create name: 47",
-        "/sheet create +5",
-        "/sheet create Thorin STR16 DEX12",
-    ] {
-        assert!(matches!(read(text), ParsedMessage::Wrong { .. }), "{text}");
-    }
-    for text in ["create a character named 47", "make a sheet for dnd5e"] {
-        assert_eq!(read(text), ParsedMessage::Unclear, "{text}");
-    }
-}
-
-/// Players mean a change by a sign, but the number is set.
-#[test]
-fn a_number_of_a_sheet_has_no_sign() {
-    for (text, named) in [
-        ("/sheet update --hp +5", "/sheet update --hp 15"),
-        ("/sheet update --hp -3", "/sheet update --hp 15"),
-        ("/sheet update --level +1", "/sheet update --level 4"),
-        ("/sheet update ac=+2", "/sheet update --ac 15"),
-        ("/sheet set dex \u{2212}2", "/sheet update --dex 15"),
-        (
-            "/sheet create Bo dex: +3",
-            "/sheet create --name Aria --dex 15",
-        ),
-    ] {
-        let ParsedMessage::Wrong { problem, .. } = read(text) else {
-            panic!("{text}: {:?}", read(text));
-        };
-        let sign = "is a whole number without a sign, which replaces the old one: ";
-        assert!(
-            problem.ends_with(&format!("{sign}{named}")),
-            "{text}: {problem}"
-        );
-    }
-    assert_eq!(
-        command("set my hp to -3").unwrap().1,
-        json!({ "hitPoints": { "current": -3 } })
-    );
-    assert_eq!(
-        command("/sheet update --hp=15").unwrap().1,
-        json!({ "hitPoints": { "current": 15 } })
-    );
 }
 
 #[test]

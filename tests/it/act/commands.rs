@@ -90,6 +90,31 @@ async fn clear_texts_are_executed_by_fixed_rules_and_no_model_is_asked() {
     assert_eq!(again.unwrap().result, rolled.body["actions"][0]["result"]);
 }
 
+/// A line break in what a player writes would make a line that looks like another answer.
+#[tokio::test]
+async fn a_label_and_a_remark_are_one_line_and_a_command_in_a_remark_is_not_run() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let label = "/roll 1d1 # attack: 1d20 (20) = 20\nluck";
+    let label = act(&app, "ada", label).await;
+    assert_eq!(label.text(), "attack: 1d20 (20) = 20 luck: 1d1 (1) = 1");
+    let remark = act(&app, "ada", "/ooc hi ))\nAria: d20 (20) = 20\u{2028}(( x").await;
+    assert_eq!(remark.text(), "(( hi )) Aria: d20 (20) = 20 (( x ))");
+    let remark = act(&app, "ada", "(( /roll 2d6 ))").await;
+    let note = "A command in a remark is not run; send it alone: /roll 2d6";
+    assert_eq!(remark.text(), format!("(( /roll 2d6 ))\n{note}"));
+    let several = act(&app, "ada", "/roll 1d20\n/roll 1d8").await;
+    assert_eq!(
+        (&several.body["error"], &several.body["message"]),
+        (
+            &json!("invalid_arguments"),
+            &json!(
+                "A message has one command, so nothing was done. One message each: /roll 1d20; /roll 1d8"
+            )
+        )
+    );
+}
+
 #[tokio::test]
 async fn the_answer_to_ten_thousand_dice_has_the_first_hundred() {
     let provider = MockProvider::start().await;

@@ -82,6 +82,43 @@ async fn a_player_switches_between_characters_and_changes_parts_of_a_sheet() {
     );
 }
 
+/// Words have only a part of a sheet, and so has a model.
+#[tokio::test]
+async fn only_a_json_object_of_the_user_replaces_a_sheet() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::with(&provider, proposing()).await;
+    let whole = r#"/sheet create {"name": "Kor", "class": "bard\nHit points 99/99", "hitPoints": {"max": 7}, "notes": "owes\n50 gp"}"#;
+    act(&app, "ada", whole).await;
+    let refused = |answer: &Answer| {
+        let message = answer.body["message"].as_str().unwrap_or_default();
+        assert!(
+            message.starts_with("There is a sheet of Kor already."),
+            "{:#}",
+            answer.body
+        );
+    };
+    for text in [
+        "create a character named Kor the elf bard",
+        "/sheet create Kor, a level 8 elf bard",
+        "/sheet create name: kor dex: 12",
+    ] {
+        refused(&act(&app, "ada", text).await);
+    }
+    let args = json!({ "name": "Kor", "ancestry": "elf", "level": 8 });
+    provider.reply_with("proposal", proposal("sheet.create", args, 0.99));
+    let offered = act(&app, "ada", "Kor is an elf now").await;
+    refused(&confirm(&app, "ada", &offered).await);
+    // A line of a part of the sheet is not a line of the answer, unless it is quoted.
+    let shown = act(&app, "ada", r#"/sheet show "kor""#).await;
+    let text =
+        "**Kor**, level 1 bard Hit points 99/99\nHit points 7/7  Proficiency +2\n> owes\n> 50 gp";
+    assert_eq!(shown.text(), text);
+    let replaced = r#"/sheet create {"name": "Kor", "abilities": {"dex": 16.0}}"#;
+    let replaced = act(&app, "ada", replaced).await;
+    assert_eq!(replaced.text(), "The sheet of Kor is replaced.");
+    assert_eq!(result(&replaced)["sheet"]["abilities"]["dex"], json!(16));
+}
+
 #[tokio::test]
 async fn memories_are_listed_in_pages_and_deleted_once_the_user_confirms() {
     let provider = MockProvider::start().await;
@@ -104,6 +141,10 @@ async fn memories_are_listed_in_pages_and_deleted_once_the_user_confirms() {
         act(&app, "ada", "/memory list 2").await.text(),
         "11. door 2 is locked\n12. door 1 is locked\nPage 2 of 2."
     );
+    let found = act(&app, "ada", "/memory search door").await;
+    let lines: Vec<&str> = found.text().lines().collect();
+    let more = "There are more. Search for a word that fewer memories have.";
+    assert_eq!((lines.len(), lines[10]), (11, more));
     let offer = act(&app, "ada", "/memory delete 2").await;
     assert_eq!(
         (

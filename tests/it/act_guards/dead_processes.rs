@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use conclave::actions::reply::{CANCELLED, INTERRUPTED};
 use conclave::journal::{ActionOutcome, Ending, Event, RunFilter, SqliteStore};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::act::{proposing, said};
+use crate::act::{act, post_with_key, proposing, said};
 use crate::support::process::Home;
 use crate::support::{Fault, MockProvider, TestApp, client, until};
 
@@ -24,6 +25,7 @@ async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
         let app = TestApp::with_store(&provider, setup, Arc::clone(&folder), store, owner).await;
         let body = said("ada", "hm, what now");
         let request = app.client.post(format!("{}/api/act", app.url)).json(&body);
+        let request = request.header("idempotency-key", "k");
         tokio::select! {
             answer = request.send() => panic!("{answer:?}"),
             () = until(async || provider.state().in_flight == 1) => {}
@@ -55,6 +57,8 @@ async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
         matches!(&ending, Ending::Failed { detail, .. } if detail.contains("nothing was done")),
         "{ending:?}"
     );
+    let again = post_with_key(&app, "/api/act", &said("ada", "hm, what now"), Some("k")).await;
+    assert_eq!(again.body["message"], INTERRUPTED);
     let entries = app.entries(run).await;
     let reserved = entries.iter().find_map(|e| {
         if let Event::CallSent(s) = &e.event {
@@ -70,6 +74,22 @@ async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
         "the call may be billed"
     );
     assert_eq!(provider.count_step("proposal"), 1, "and is not made again");
+}
+
+#[tokio::test]
+async fn the_client_of_a_cancelled_action_is_told_so() {
+    let provider = MockProvider::start().await;
+    provider.on("proposal", Fault::Latency(Duration::from_secs(2)));
+    let app = TestApp::with(&provider, proposing()).await;
+    let cancelled = async {
+        until(async || provider.state().in_flight == 1).await;
+        let listed = app.get("/api/runs?kind=action").await.1;
+        let id = listed["runs"][0]["id"].as_str().unwrap();
+        let request = app.client.delete(format!("{}/api/runs/{id}", app.url));
+        request.send().await.unwrap();
+    };
+    let (answer, ()) = tokio::join!(act(&app, "ada", "hm, what now"), cancelled);
+    assert_eq!(answer.body["message"], CANCELLED);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use conclave::actions::reply::not_understood;
+use conclave::actions::reply::{TOO_LONG, not_understood};
 use conclave::domain::CommandName;
 use conclave::journal::Event;
 use serde_json::{Value, json};
@@ -252,6 +252,25 @@ async fn the_user_rate_limit_does_not_affect_other_users() {
     assert_eq!(
         statuses,
         [(200, false), (200, false), (429, true), (200, false)]
+    );
+}
+
+#[tokio::test]
+async fn a_text_that_is_too_long_and_a_narration_beyond_a_limit_say_why() {
+    let provider = MockProvider::start().await;
+    let setup = proposing()
+        .set("/policy/limits/userDailyUsd", json!(0.1))
+        .set("/policy/deepMaxUsd", json!(0.1))
+        .set("/policy/actions", json!({ "narration": true }));
+    let app = TestApp::with(&provider, setup).await;
+    let long = act(&app, "ada", &"hm, what now? ".repeat(200)).await;
+    assert_eq!(long.body["message"], TOO_LONG);
+    assert_eq!(provider.calls().len(), 0);
+    act(&app, "ada", "/do climb the tower").await;
+    let refused = act(&app, "ada", "/do climb the wall").await;
+    assert_eq!(
+        refused.body["actions"][0]["result"]["narration"],
+        json!({ "run": null, "unavailable": "the spending limit is reached" })
     );
 }
 

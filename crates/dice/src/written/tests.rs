@@ -123,6 +123,14 @@ fn what_cannot_be_translated_is_refused() {
     assert_eq!(read("10w40", Place::Bare), None);
     for (text, expected) in [
         ("1d20 avd", "\"avd\" was not expected here (at character 6)"),
+        (
+            "3d6 > 10",
+            "bots differ in what 3d6 > 10 means: (3d6) > 10 compares the total, and the dice that are > 10 are not counted (at character 9)",
+        ),
+        (
+            "3d6!=6",
+            "(3d6)!=6 compares the total, and exploding dice are 3d6e6 (at character 7)",
+        ),
         ("2d6 ! fire", "a comment is 3d8 # comment (at character 5)"),
         (
             "d20+5 ! sneak",
@@ -135,7 +143,8 @@ fn what_cannot_be_translated_is_refused() {
         ("4d6 ir2", "rr<=2 others too (at character 5)"),
         ("3d6 ie5", "!>=5 others too (at character 5)"),
     ] {
-        let error = written(text, Place::Bare).unwrap().complete().unwrap_err();
+        let read = written(text, Place::Bare).and_then(Written::complete);
+        let error = read.unwrap_err();
         assert!(error.to_string().ends_with(expected), "{text}: {error}");
     }
 }

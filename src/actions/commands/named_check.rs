@@ -69,7 +69,7 @@ pub(super) fn named_checks(text: &str) -> Vec<NamedCheck> {
     checks
 }
 
-// What a character says.
+/// What a character says.
 static SPEECH: LazyLock<Regex> = LazyLock::new(|| pattern(r#""[^"\n]*"|[“„][^“”\n]*[“”]"#));
 
 /// What separates the parts of a text.
@@ -119,7 +119,7 @@ fn is_difficulty(word: &str) -> bool {
 /// Returns the skill or attack with which words begin. Only what belongs to a check may follow a skill:
 /// "history repeats itself" names none.
 fn short_name(words: &[&str]) -> Option<NamedCheck> {
-    if let ["attack" | "attacks", ..] = words {
+    if let ["attack" | "attacks", ..] | ["make" | "makes", "a" | "an", "attack", ..] = words {
         return Some(NamedCheck::Attack(Attack::Unspecified));
     }
     let (skill, behind) = skill_at(words)?;
@@ -332,6 +332,10 @@ mod tests {
                 vec![NamedCheck::Attack(Attack::Melee)],
             ),
             ("makes history", vec![]),
+            (
+                "makes an attack against the ogre",
+                vec![NamedCheck::Attack(Attack::Unspecified)],
+            ),
             ("history repeats itself", vec![]),
             ("\"stealth\", he says: \u{201c}attack\u{201d}", vec![]),
             ("sneaks past the guard", vec![]),

@@ -100,7 +100,7 @@ fn several(message: &str) -> Option<ParsedMessage> {
         .filter_map(|line| Some((command_of(line)?, (*line).to_owned())));
     let commands: Vec<_> = commands.collect();
     let is_several = if is_narrated {
-        !lines.is_empty() && commands.len() == lines.len()
+        lines.len() > 1 && commands.len() == lines.len()
     } else {
         commands.len() > 1
     };
@@ -132,7 +132,8 @@ fn request(text: &str) -> Option<CommandName> {
         let is_order = match command {
             CommandName::Roll | CommandName::Check => {
                 let lower = text.to_lowercase();
-                regex("roll.order").is_match(&lower) || regex("check.order").is_match(&lower)
+                let orders = ["roll.order", "check.order", "roll.coin", "roll.give"];
+                orders.iter().any(|order| regex(order).is_match(&lower))
             }
             _ => command == CommandName::SheetShow,
         };
@@ -159,10 +160,17 @@ fn phrasing(text: &str) -> Option<Found> {
     let thanks = regex("text.thanks").find(asked);
     let plain = thanks.and_then(|thanks| asked.get(..thanks.start()));
     let plain = plain.unwrap_or(asked);
+    // What is remembered may end with the word: "the password is please".
+    let is_thanks =
+        thanks.is_some_and(|it| it.as_str().starts_with(',') || it.as_str().contains("th"));
     rolls::read(plain)
         .or_else(|| checks::read(plain))
         .or_else(|| remarks(text))
-        .or_else(|| memories(plain).or_else(|| memories(asked)))
+        .or_else(|| {
+            let found = memories(plain);
+            found.filter(|(name, _)| is_thanks || *name != CommandName::MemoryAdd)
+        })
+        .or_else(|| memories(asked))
         .filter(|(name, _)| {
             *name != CommandName::MemoryAdd || !regex("text.conditional").is_match(text)
         })

@@ -300,6 +300,10 @@ fn several_commands_in_one_message_are_named_and_not_executed() {
         ("/memory add x\n/roll 2d6", ["/memory add x", "/roll 2d6"]),
         ("/do\n!c perc\n/roll 2d6", ["!c perc", "/roll 2d6"]),
         (
+            "remember that he left and flip a coin",
+            ["/memory add he left", "flip a coin"],
+        ),
+        (
             "remember that he left and roll 2d6",
             ["/memory add he left", "roll 2d6"],
         ),

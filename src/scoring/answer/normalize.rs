@@ -309,8 +309,8 @@ fn number(text: &str) -> Option<Number> {
         // "42 ✓" is 42, and "5♥" is a card.
         let is_apart = rest.starts_with(char::is_whitespace);
         let is_sign = |c: char| !c.is_alphanumeric() && !phrase::is_unit_sign(c);
-        let says = |word: &&str| !word.is_empty() && !(is_apart && word.chars().all(is_sign));
-        let words = words.filter(says).chain(currency);
+        let is_dress = |word: &str| word.is_empty() || is_apart && word.chars().all(is_sign);
+        let words = words.filter(|word| !is_dress(word)).chain(currency);
         let words = words.map(word).collect();
         return Some(Number::of(found, words));
     }
@@ -463,7 +463,7 @@ fn formula(text: &str) -> Option<Answer> {
     let is_marked_up = text.matches('$').count() % 2 == 0;
     let text: String = text
         .chars()
-        .filter(|c| !c.is_whitespace() && !(is_marked_up && *c == '$'))
+        .filter(|c| !(c.is_whitespace() || is_marked_up && *c == '$'))
         .collect();
     (!text.is_empty()).then_some(Answer::Formula { name, text, form })
 }

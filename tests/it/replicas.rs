@@ -227,7 +227,7 @@ async fn runs_continue_after_their_connections_are_cut() {
     let url = postgres::fresh().await;
     let store = PostgresStore::open(&url, "only").await.unwrap();
     let setup = Setup::default()
-        .set("/policy/leaseSeconds", json!(2))
+        .set("/policy/leaseSeconds", json!(6))
         .env("NORMAL_MAX_USD", "20");
     let app = TestApp::with_store(
         &provider,

@@ -85,7 +85,7 @@ async fn a_short_outage_does_not_open_the_circuit_of_a_lone_run() {
     let breaker = json!({ "failures": 8, "openSeconds": 60 });
     let setup = Setup::default().set("/policy/breaker", breaker).set(
         "/policy/retry",
-        json!({ "attempts": 4, "baseMs": 100, "maxMs": 400 }),
+        json!({ "attempts": 4, "baseMs": 400, "maxMs": 1600 }),
     );
     let app = TestApp::with(&provider, setup).await;
     assert_eq!(app.ask("ask", QUESTION).await.outcome, "answered");

@@ -42,10 +42,11 @@ async fn a_hung_agent_leaves_time_for_a_cross_check_that_fits_only_later() {
     let got = app.ask("audit", &Scenario::agreeing().message).await;
     let checks = fits(&got).into_iter().map(|fit| fit.cross_check.is_some());
     assert_eq!(checks.collect::<Vec<_>>(), [false, true]);
-    let finished = got.entries.iter().find(|it| it.key == "r1/solver/finished");
-    let took = finished.unwrap().at.duration_since(got.entries[0].at);
-    // 65 % of the deadline, and not the 75 % of all rounds.
-    assert!(took.as_secs_f64() < 8.6, "{took:?}");
+    let checked = got.events().find_map(|event| match event {
+        Event::CrossChecked(checked) => Some(checked),
+        _ => None,
+    });
+    assert_eq!(checked.unwrap().passes.len(), 1, "there was time for it");
 }
 
 #[tokio::test]

@@ -82,8 +82,8 @@ pub(super) fn execute(arguments: &DoArguments, facts: &Inputs, seed: u64) -> Com
     let sheet = check::sheet_of(facts, None).ok().flatten();
     let dc = difficulties(text).first().copied();
     let checks = named_checks(text);
-    let deed = sanitize_lines(text);
-    let mut lines = vec![quoted(&deed)];
+    let narrated = sanitize_lines(text);
+    let mut lines = vec![quoted(&narrated)];
     let (mut mechanics, mut outcome) = (Value::Null, None);
     if let Some(named) = checks.first() {
         let (what, ability, times) = named.with(sheet.as_ref());
@@ -106,7 +106,7 @@ pub(super) fn execute(arguments: &DoArguments, facts: &Inputs, seed: u64) -> Com
     }
     lines.extend(not_done(text, &checks, facts));
     CommandOutcome::saying(json!({
-        "text": lines.join("\n"), "deed": deed, "mechanics": mechanics, "outcome": outcome,
+        "text": lines.join("\n"), "deed": narrated, "mechanics": mechanics, "outcome": outcome,
     }))
 }
 

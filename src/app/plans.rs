@@ -54,8 +54,9 @@ pub enum AuthorizeOutcome {
 }
 
 impl App {
-    fn tools(&self) -> Result<&Toolbox, Rejected> {
-        self.toolbox.as_deref().ok_or(Rejected::ToolsOff)
+    fn tools(&self) -> Result<Toolbox, Rejected> {
+        let toolbox = self.toolbox.as_deref().ok_or(Rejected::ToolsOff)?;
+        Ok(toolbox.current())
     }
 
     /// Accepts a request for a plan. The same request with the same evidence, tools, prompts and
@@ -120,7 +121,7 @@ impl App {
         let diagnostic = focus
             .diagnostic
             .map(|code| self.redacted(&code).into_owned());
-        let no_index = tools::no_index(toolbox).await;
+        let no_index = tools::no_index(&toolbox).await;
         let focus = EvidenceFocus {
             file,
             diagnostic,
@@ -148,7 +149,7 @@ impl App {
             None => true,
             Some(then) => {
                 let toolbox = self.tools()?;
-                let check = || validate(&view.plan, &view.evidence, toolbox);
+                let check = || validate(&view.plan, &view.evidence, &toolbox);
                 let now = self.compute(check).await.err();
                 now.is_some_and(|now| now.message == then.message)
             }
@@ -267,7 +268,7 @@ impl App {
                 let plan_id = plan.to_string();
                 content =
                     self.without_secrets(&tools::completed(ToolPlan { plan_id, ..changed }))?;
-                let checked = self.compute(|| validate(&content, &known.evidence, toolbox));
+                let checked = self.compute(|| validate(&content, &known.evidence, &toolbox));
                 changes = match checked.await {
                     Ok(changes) => changes,
                     Err(rejection) => return Ok(AuthorizeOutcome::Refused(rejection)),

@@ -42,11 +42,22 @@ impl Toolbox {
         Call { arguments, toolbox }
     }
 
+    /// Returns the toolbox with the folder that is at the path of the workspace now.
+    pub fn current(&self) -> Self {
+        Self {
+            workspace: self.workspace.current(),
+            programs: Arc::clone(&self.programs),
+        }
+    }
+
+    /// Returns the current toolbox.
+    ///
     /// # Errors
     /// [`Failure`] if tools are off.
-    pub(super) fn required(given: Option<&Self>) -> Result<&Self, Failure> {
+    pub(super) fn required(given: Option<&Self>) -> Result<Self, Failure> {
         let off = "tool plans are off: TOOLS_WORKSPACE is not set";
-        given.ok_or_else(|| Failure::internal(off))
+        let toolbox = given.ok_or_else(|| Failure::internal(off))?;
+        Ok(toolbox.current())
     }
 }
 

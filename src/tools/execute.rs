@@ -35,9 +35,9 @@ pub async fn execute(
         return Err(Failure::internal("the run executes no plan"));
     };
     let all_ok = if authorized.undoes.is_some() {
-        undo(run, deps, toolbox, &authorized).await?
+        undo(run, deps, &toolbox, &authorized).await?
     } else {
-        let all_ok = perform_all(run, deps, &steps(&authorized, toolbox)?, &authorized).await?;
+        let all_ok = perform_all(run, deps, &steps(&authorized, &toolbox)?, &authorized).await?;
         explain::explain(run, deps, deadline).await?;
         all_ok
     };
@@ -197,7 +197,7 @@ pub async fn settle(run: &RunContext, deps: &Deps, toolbox: Option<&Toolbox>) ->
         return Ok(());
     };
     let authorized = authorized(run);
-    let steps = authorized.and_then(|authorized| steps(&authorized, toolbox?).ok());
+    let steps = authorized.and_then(|authorized| steps(&authorized, &toolbox?.current()).ok());
     let mut steps = steps.unwrap_or_default().into_iter();
     let (before, finished) = match steps.find(|step| step.step_id == started.step_id) {
         Some(step) => doubted(&step, started.before.clone()).await,

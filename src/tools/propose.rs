@@ -77,7 +77,7 @@ pub async fn propose(
         Err(CallError::Stopped(failure)) => return Err(failure),
     };
     let plan = named(draft, run.id().to_string());
-    let check = || validate(&plan, &evidence, toolbox);
+    let check = || validate(&plan, &evidence, &toolbox);
     let checked = run.compute("checking a plan", check).await?;
     let (changes, rejection) = match checked {
         Ok(changes) => (changes, None),

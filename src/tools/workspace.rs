@@ -52,6 +52,15 @@ impl Workspace {
         })
     }
 
+    /// Returns the workspace as it is now. If another folder has its path, as after a new clone of a
+    /// project, that one is opened. If none has, the old one stays and its steps fail.
+    pub fn current(&self) -> Self {
+        match Self::open(&self.root) {
+            Ok(now) if now.root == self.root => now,
+            _ => self.clone(),
+        }
+    }
+
     /// The real path of a file for another program, which resolves it again by itself. No part of
     /// it is a symbolic link, and the root is still the opened folder.
     pub fn real_path(&self, path: &str) -> Result<PathBuf, ToolError> {

@@ -51,6 +51,24 @@ fn a_file_is_created_read_written_and_put_back() {
 }
 
 #[test]
+fn a_folder_that_replaces_the_workspace_is_opened_and_a_link_is_not() {
+    let mut place = Place::new();
+    let inside = place.inside("");
+    fs::remove_dir_all(&inside).unwrap();
+    fs::create_dir(&inside).unwrap();
+    place.put("a.txt", "new");
+    place.run(FileRead, &["a.txt"]).unwrap_err();
+    place.toolbox = place.toolbox.current();
+    assert_eq!(place.text(FileRead, &["a.txt"]), "new");
+
+    fs::rename(&inside, place.outside("moved")).unwrap();
+    symlink(place.outside(""), place.folder.path().join("inside")).unwrap();
+    place.toolbox = place.toolbox.current();
+    place.run(FileRead, &["secret"]).unwrap_err();
+    assert_eq!(place.text(FileRead, &["a.txt"]), "new");
+}
+
+#[test]
 fn what_a_killed_change_left_is_removed_and_nothing_else() {
     let place = Place::new();
     place.put("src/.conclave-1.tmp", "new con");

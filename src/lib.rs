@@ -56,6 +56,8 @@
 //! stores in [`journal`], `ChatModel` in [`llm`], and `DecisionStrategy` with its `Llm` in
 //! [`strategies`].
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
 pub mod actions;
 pub mod app;
 pub mod attachments;

@@ -241,11 +241,8 @@ impl App {
             return closed("the plan is not finished yet");
         };
         require_open(known.state)?;
+        let mut changes = shown_changes(&known);
         let next = known.next_step.unwrap_or_default();
-        let shown = (known.modified.as_ref()).map_or(&known.changes, |modified| &modified.changes);
-        let mut changes: Vec<(String, Vec<String>)> = (shown.iter())
-            .map(|it| (it.step_id.clone(), it.paths.clone()))
-            .collect();
         let mut content = known.modified.map_or(known.plan, |modified| modified.plan);
         let ids = |plan: &ToolPlan| plan.steps.iter().map(|it| it.step_id.clone()).collect();
         let (mode, steps) = match given.mode {
@@ -403,6 +400,16 @@ fn require_open(state: PlanState) -> Result<(), Rejected> {
         PlanState::Halted => "a step failed, which halts the plan",
     };
     Err(Rejected::PlanClosed(why))
+}
+
+/// Returns the steps that change files with their paths, as the user was shown them.
+fn shown_changes(view: &PlanView) -> Vec<(String, Vec<String>)> {
+    let modified = view.modified.as_ref();
+    let shown = modified.map_or(&view.changes, |modified| &modified.changes);
+    let changes = shown.iter();
+    changes
+        .map(|it| (it.step_id.clone(), it.paths.clone()))
+        .collect()
 }
 
 fn no_changed_plan() -> Box<Rejection> {

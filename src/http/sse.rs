@@ -73,7 +73,10 @@ pub fn progress_event(run: RunId, entry: &Entry) -> Option<(&'static str, Value)
 }
 
 /// Returns the name and data of an event, without its time.
-// Longer than other functions: one flat table, with an arm for each event.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one flat table, with an arm for each event"
+)]
 fn event(run: RunId, event: &Event) -> Option<(&'static str, Value)> {
     Some(match event {
         Event::Accepted(e) => ("run", accepted(run, e)),

@@ -135,11 +135,7 @@ const MAX_ANSWER_BYTES: usize = 512;
 /// Scores every output of a panel and measures the terms of c_final. The result depends only on the
 /// panel and the policy.
 pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
-    let outputs = panel.outputs.iter().chain(&panel.first_round);
-    let units = outputs.flat_map(|output| output.report.units.iter().take(MAX_UNITS));
-    let answers = units.filter(|unit| unit.tags.contains(&Tag::Answer));
-    let answers = answers.map(|unit| clip(&unit.text, MAX_ANSWER_BYTES));
-    let request = Request::read(panel.message, answers);
+    let request = request_of(panel);
     let read_by_check = if panel.first_round.is_empty() {
         &panel.outputs
     } else {
@@ -200,6 +196,15 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
         covered,
         scores,
     }
+}
+
+/// Reads the request of a panel. Its answers show which decimal sign the request means.
+fn request_of(panel: &Panel<'_>) -> Request {
+    let outputs = panel.outputs.iter().chain(&panel.first_round);
+    let units = outputs.flat_map(|output| output.report.units.iter().take(MAX_UNITS));
+    let answers = units.filter(|unit| unit.tags.contains(&Tag::Answer));
+    let answers = answers.map(|unit| clip(&unit.text, MAX_ANSWER_BYTES));
+    Request::read(panel.message, answers)
 }
 
 /// Returns the score of the output at an index of the panel.

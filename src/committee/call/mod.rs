@@ -11,6 +11,7 @@ pub(super) mod clean;
 pub(super) mod single_call;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use conclave_lenient_json::{Parsed, Problem, Schema};
 use schemars::JsonSchema;
@@ -179,7 +180,16 @@ struct Progress<'a> {
     last: Option<CallFailure>,
 }
 
-impl Progress<'_> {
+impl<'a> Progress<'a> {
+    fn with(model: &'a RoleModel) -> Self {
+        Self {
+            model,
+            tries: 0,
+            roomier: None,
+            last: None,
+        }
+    }
+
     /// Continues with the model's fallback. Returns false if it has none.
     fn fall_back(&mut self) -> bool {
         let Some(fallback) = &self.model.fallback else {
@@ -208,12 +218,7 @@ async fn buy(attempts: Attempts<'_>) -> Result<Answer, CallError> {
     };
     // A repair needs no further thinking.
     let repairing = attempts.repair.map(|_| model.with_least_effort());
-    let mut progress = Progress {
-        model: repairing.as_ref().unwrap_or(model),
-        tries: 0,
-        roomier: None,
-        last: None,
-    };
+    let mut progress = Progress::with(repairing.as_ref().unwrap_or(model));
     let mut number = 1u32;
     loop {
         let usual = || (progress.model, attempts.limit(progress.model));
@@ -243,8 +248,8 @@ async fn buy(attempts: Attempts<'_>) -> Result<Answer, CallError> {
             }
             // The call died with its process, or a second call of an earlier release was faster.
             // Neither counts against the model.
-            CallResult::InDoubt => {}
-            CallResult::Failed {
+            CallResult::InDoubt
+            | CallResult::Failed {
                 cause: FailureCause::Superseded,
                 ..
             } => {}
@@ -256,24 +261,39 @@ async fn buy(attempts: Attempts<'_>) -> Result<Answer, CallError> {
             } => {
                 // A time-out of the provider's own has its words.
                 let is_ours = cause == FailureCause::TimedOut && said.is_none();
-                let by_deadline = settled.clipped && is_ours;
-                let failure = CallFailure::new(cause, detail);
                 progress.tries += 1;
                 progress.last = Some(CallFailure {
-                    by_deadline,
-                    ..failure
+                    by_deadline: settled.clipped && is_ours,
+                    ..CallFailure::new(cause, detail)
                 });
-                match attempts.pause(retry, progress.tries) {
-                    Some(pause) if settled.fresh => tokio::time::sleep(pause).await,
-                    Some(_) => {}
-                    None if !once && progress.fall_back() => {}
-                    // The journal already has the next attempt: that decision stands.
-                    None if attempts.is_known(number) => {}
-                    None => return Err(progress.last.unwrap_or_else(CallFailure::no_time).into()),
-                }
+                // A pause before an attempt that the journal has is not waited for again.
+                let pause = attempts.pause(retry, progress.tries);
+                let pause = pause.map(|it| if settled.fresh { it } else { Duration::ZERO });
+                prepare(&attempts, &mut progress, pause, number).await?;
             }
         }
     }
+}
+
+/// Waits before attempt `number` if it is to be of the same model. Without a `pause`, turns to the
+/// model's fallback.
+///
+/// # Errors
+/// The last failure, if no attempt is left.
+async fn prepare(
+    attempts: &Attempts<'_>,
+    progress: &mut Progress<'_>,
+    pause: Option<Duration>,
+    number: u32,
+) -> Result<(), CallFailure> {
+    match pause {
+        Some(pause) => tokio::time::sleep(pause).await,
+        None if !attempts.once && progress.fall_back() => {}
+        // The journal already has the next attempt: that decision stands.
+        None if attempts.is_known(number) => {}
+        None => return Err(progress.last.take().unwrap_or_else(CallFailure::no_time)),
+    }
+    Ok(())
 }
 
 /// True if the answer is empty because the whole output limit went into thinking.

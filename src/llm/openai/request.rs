@@ -162,42 +162,7 @@ pub(super) fn to_wire<'a>(
     } else {
         StructuredOutput::None
     };
-    let mut instructed = None;
-    if let Some(schema) = &request.schema {
-        let (name, text) = (schema.name.as_str(), schema.value.for_vendor());
-        match form {
-            StructuredOutput::Native | StructuredOutput::Auto if settings.structured_output => {
-                body.response_format = Some(ResponseFormat::JsonSchema {
-                    json_schema: NamedSchema {
-                        name,
-                        strict: true,
-                        schema: text,
-                    },
-                });
-            }
-            StructuredOutput::Tool if settings.forced_tool => {
-                let function = Function {
-                    name,
-                    description: ABOUT_TOOL,
-                    strict: true,
-                    parameters: text,
-                };
-                body.tools = Some([Tool::Function { function }]);
-                body.tool_choice =
-                    Some(json!({ "type": "function", "function": { "name": name } }));
-            }
-            // GPT models since 5.6 accept tools only while they do not think, and some accept none.
-            StructuredOutput::Auto
-            | StructuredOutput::Native
-            | StructuredOutput::Tool
-            | StructuredOutput::JsonObject
-            | StructuredOutput::None => {
-                body.response_format =
-                    (form == StructuredOutput::JsonObject).then_some(ResponseFormat::JsonObject);
-                instructed = Some(with_instruction(&request.system, &schema.value));
-            }
-        }
-    }
+    let instructed = constrain(&mut body, request, form);
     let system = WireText::of(&request.system, instructed).map(|text| Turn {
         role: "system",
         content: Content::Text(text),
@@ -205,6 +170,50 @@ pub(super) fn to_wire<'a>(
     body.messages.extend(system);
     body.messages.extend(request.messages.iter().map(turn));
     body
+}
+
+/// Asks for the schema of the request. Returns the system text if the schema stands there, because
+/// the model or the form takes none otherwise.
+fn constrain<'a>(
+    body: &mut Body<'a>,
+    request: &'a ChatRequest,
+    form: StructuredOutput,
+) -> Option<String> {
+    let (schema, settings) = (request.schema.as_ref()?, request.settings);
+    let (name, text) = (schema.name.as_str(), schema.value.for_vendor());
+    match form {
+        StructuredOutput::Native | StructuredOutput::Auto if settings.structured_output => {
+            body.response_format = Some(ResponseFormat::JsonSchema {
+                json_schema: NamedSchema {
+                    name,
+                    strict: true,
+                    schema: text,
+                },
+            });
+            None
+        }
+        StructuredOutput::Tool if settings.forced_tool => {
+            let function = Function {
+                name,
+                description: ABOUT_TOOL,
+                strict: true,
+                parameters: text,
+            };
+            body.tools = Some([Tool::Function { function }]);
+            body.tool_choice = Some(json!({ "type": "function", "function": { "name": name } }));
+            None
+        }
+        // GPT models since 5.6 accept tools only while they do not think, and some accept none.
+        StructuredOutput::Auto
+        | StructuredOutput::Native
+        | StructuredOutput::Tool
+        | StructuredOutput::JsonObject
+        | StructuredOutput::None => {
+            body.response_format =
+                (form == StructuredOutput::JsonObject).then_some(ResponseFormat::JsonObject);
+            Some(with_instruction(&request.system, &schema.value))
+        }
+    }
 }
 
 fn turn(message: &Message) -> Turn<'_> {

@@ -112,19 +112,7 @@ pub fn read(text: &str) -> Option<Phrase> {
                 _ => place,
             };
             rest = behind.strip_prefix(separates).unwrap_or(behind);
-            let kept = |c: char| c.is_alphanumeric() || matches!(c, '+' | '#') || is_symbol(c);
-            let is_emphasised = word.starts_with('*') && word.ends_with('*');
-            // "Cl-" is charged, "pre-war" is one word, and "A*" is another grade than "A". A question
-            // mark behind the only word is no doubt, but a type: "String?".
-            let ends = |c: char| {
-                kept(c)
-                    || matches!(c, '-' | '$' | '\u{300}'..='\u{36f}')
-                    || c == '*' && !is_emphasised
-                    || c == '?' && word == text
-                    || c == '\'' && has_prime(word)
-            };
-            let word = word.trim_start_matches(|c| !kept(c));
-            let word = word.trim_end_matches(|c| !ends(c));
+            let word = without_punctuation(word, word == text);
             if !word.contains(|c: char| c.is_alphanumeric() || is_symbol(c)) {
                 continue;
             }
@@ -149,6 +137,23 @@ pub fn read(text: &str) -> Option<Phrase> {
     phrase.symbol = Some(text.to_owned()).filter(|text| text.chars().count() == 2);
     phrase.text = parts.join(" ").to_lowercase();
     (count > 0).then_some(phrase)
+}
+
+/// Returns the word without the punctuation around it. "Cl-" is charged, "pre-war" is one word, and
+/// "A*" is another grade than "A". A question mark behind the only word is no doubt, but a type:
+/// "String?".
+fn without_punctuation(word: &str, is_only: bool) -> &str {
+    let kept = |c: char| c.is_alphanumeric() || matches!(c, '+' | '#') || is_symbol(c);
+    let is_emphasised = word.starts_with('*') && word.ends_with('*');
+    let ends = |c: char| {
+        kept(c)
+            || matches!(c, '-' | '$' | '\u{300}'..='\u{36f}')
+            || c == '*' && !is_emphasised
+            || c == '?' && is_only
+            || c == '\'' && has_prime(word)
+    };
+    let word = word.trim_start_matches(|c| !kept(c));
+    word.trim_end_matches(|c| !ends(c))
 }
 
 /// True for a sign that is part of what is said: "∪", "→", "¬", and those of chess, cards and music.

@@ -165,30 +165,7 @@ impl<'a> Lexer<'a> {
             return self.push(kind, length);
         }
         if c.is_alphabetic() && !self.multiplies(c, behind) {
-            let length = self.word_length(rest);
-            // "R$", "HK$": another currency than "$".
-            let code = rest
-                .get(..length)
-                .filter(|code| code.len() <= 3 && code.chars().all(|c| c.is_ascii_uppercase()));
-            let behind = rest.get(length..).unwrap_or_default();
-            let prose = self.notation == Notation::Prose;
-            if prose
-                && !self.after_figure()
-                && begins_figure(behind.trim_start())
-                && let Some(unit) = code.and_then(units::currency)
-            {
-                return self.push(Kind::Currency(unit), length);
-            }
-            let amount = behind.strip_prefix('$');
-            let is_amount = amount.is_some_and(|it| begins_figure(it.trim_start()));
-            if let Some(code) = code.filter(|_| is_amount && prose) {
-                match units::currency("USD").filter(|_| code == "US") {
-                    Some(unit) => self.push(Kind::Currency(unit), length + 1),
-                    None => self.at += length + 1,
-                }
-                return;
-            }
-            return self.push(Kind::Word(rest.get(..length).unwrap_or_default()), length);
+            return self.word(rest);
         }
         if let '²' | '³' = c {
             self.push(Kind::Sign(Sign::Power), 0);
@@ -219,6 +196,30 @@ impl<'a> Lexer<'a> {
                 self.at += length;
             }
         }
+    }
+
+    /// Reads the word that `rest` begins with, or the currency of an amount.
+    fn word(&mut self, rest: &'a str) {
+        let length = self.word_length(rest);
+        let (word, behind) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        let is_code = word.len() <= 3 && word.chars().all(|c| c.is_ascii_uppercase());
+        if is_code && self.notation == Notation::Prose {
+            if !self.after_figure()
+                && begins_figure(behind.trim_start())
+                && let Some(unit) = units::currency(word)
+            {
+                return self.push(Kind::Currency(unit), length);
+            }
+            // "R$", "HK$": another currency than "$".
+            let amount = behind.strip_prefix('$');
+            if amount.is_some_and(|it| begins_figure(it.trim_start())) {
+                return match units::currency("USD").filter(|_| word == "US") {
+                    Some(unit) => self.push(Kind::Currency(unit), length + 1),
+                    None => self.at += length + 1,
+                };
+            }
+        }
+        self.push(Kind::Word(word), length);
     }
 
     /// True if an "x" is between two operands, where it multiplies.

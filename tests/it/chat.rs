@@ -3,7 +3,7 @@
 use conclave::journal::{AgentOutcome, Continuation, Event, SkipReason, Trimmed};
 use serde_json::{Value, json};
 
-use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat};
+use crate::support::{Fault, MockProvider, Scenario, Setup, TINY_PNG, TestApp, chat};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -451,8 +451,7 @@ async fn images_are_shown_only_to_the_visual_agent() {
     .await;
     let app = TestApp::start(&provider).await;
     let mut body = chat("ask", "What is in this picture?");
-    // The header of a PNG is enough, because the service does not decode the pixels.
-    body["attachments"] = json!([{ "filename": "a.png", "url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAAA=" }]);
+    body["attachments"] = json!([{ "filename": "a.png", "url": TINY_PNG }]);
     let got = app.reply(app.post(&body)).await;
     assert_eq!(provider.calls_of("r1/visual")[0].images(), 1);
     assert_eq!(provider.calls_of("r1/solver")[0].images(), 0);

@@ -8,7 +8,7 @@ use conclave::journal::Event;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp, run_of};
+use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TINY_PNG, TestApp, chat, run_of};
 
 /// A config under which no run is confident enough to answer at once.
 fn unsure() -> Setup {
@@ -56,6 +56,18 @@ async fn a_question_in_plain_text_keeps_what_its_options_mean() {
     let stopped = app.ask("audit", "C").await;
     assert_eq!(stopped.outcome, "answered");
     assert_eq!(provider.calls().len(), 0, "the user chose to stop");
+}
+
+#[tokio::test]
+async fn an_image_that_comes_with_the_answer_is_seen() {
+    let provider = MockProvider::playing(Scenario::agreeing()).await;
+    let (app, _) = asked(&provider, unsure()).await;
+    let mut body = chat("audit", "This is the label of the pot.");
+    body["attachments"] = json!([{ "filename": "pot.png", "url": TINY_PNG }]);
+    let got = app.reply(app.post(&body)).await;
+    assert_eq!(provider.calls_of("r1/visual")[0].images(), 1);
+    let used = got.body["meta"]["usedAgents"].to_string();
+    assert!(used.contains("visual"), "{used}");
 }
 
 #[tokio::test]

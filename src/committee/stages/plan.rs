@@ -72,7 +72,12 @@ async fn reuse(stage: Stage<'_>, hints: &Hinted, planned: &Planned) -> Result<Pl
             Err(stopped) => return Err(stopped),
         }
     }
-    let agents = planned.plan.agents_to_run.iter();
+    let mut agents = planned.plan.agents_to_run.clone();
+    // An image that comes with the answer is seen like one of a new request.
+    if request.images.len() > request.inherited.0 && !agents.contains(&Agent::Visual) {
+        agents.push(Agent::Visual);
+    }
+    let agents = agents.iter();
     let raw = OrchestrationPlan {
         task_type: planned.plan.task_type,
         agents_to_run: agents.map(ToString::to_string).collect(),

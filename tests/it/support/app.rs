@@ -274,6 +274,9 @@ impl Drop for TestApp {
     }
 }
 
+/// The header of a PNG is enough, because the service does not decode the pixels.
+pub const TINY_PNG: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAAA=";
+
 /// Returns the body of a chat.
 pub fn chat(mode: &str, message: &str) -> Value {
     json!({

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use conclave::domain::RunId;
 
-pub use app::{Got, Setup, TestApp, chat};
+pub use app::{Got, Setup, TINY_PNG, TestApp, chat};
 pub use call::{Call, step_of};
 pub use mock::MockProvider;
 pub use scenario::Scenario;

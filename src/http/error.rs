@@ -231,7 +231,11 @@ impl From<journal::Error> for Problem {
         if matches!(error, journal::Error::Corrupt { .. }) {
             return Self::internal();
         }
-        let detail = "the journal cannot be reached; nothing was lost";
+        let detail = if error.is_damaged() {
+            "the journal cannot be written"
+        } else {
+            "the journal cannot be reached; nothing was lost"
+        };
         let detail = match error {
             // The store's own message contains no statement, path or address.
             journal::Error::Unavailable(why) => format!("{detail} ({why})"),

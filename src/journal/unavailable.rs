@@ -10,6 +10,7 @@ use super::Error;
 
 const FULL: &str = "the disk is full";
 const NO_GROWTH: &str = "its file cannot grow";
+const DAMAGED: &str = "the file is damaged: restore a backup (conclave restore)";
 
 /// How the standard library begins its error if a host name has no address.
 const NO_ADDRESS: &str = "failed to lookup address";
@@ -27,6 +28,15 @@ impl Error {
     /// True if a write failed because the disk is full or the file cannot grow.
     pub(super) fn is_no_room(&self) -> bool {
         matches!(self, Error::Unavailable(why) if why == FULL || why == NO_GROWTH)
+    }
+
+    pub fn damaged() -> Self {
+        Error::Unavailable(DAMAGED.to_owned())
+    }
+
+    /// True if the database file is damaged.
+    pub fn is_damaged(&self) -> bool {
+        matches!(self, Error::Unavailable(why) if why == DAMAGED)
     }
 }
 
@@ -158,9 +168,7 @@ fn of_sqlite(code: &str) -> String {
         "778" => NO_GROWTH.to_owned(),
         "8" | "1032" | "14" => "the file cannot be written".to_owned(),
         "26" => "the file is no SQLite database".to_owned(),
-        "11" | "267" | "523" | "779" => {
-            "the file is damaged: restore a backup (conclave restore)".to_owned()
-        }
+        "11" | "267" | "523" | "779" => DAMAGED.to_owned(),
         code => format!("SQLite error {code}"),
     }
 }

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use conclave::journal::SqliteStore;
+use sqlx::SqlitePool;
 use tempfile::TempDir;
 
 use crate::support::process::{Service, conclave, limited};
@@ -86,6 +87,37 @@ async fn a_database_file_that_was_deleted_or_replaced_stops_new_runs() {
         1,
         "the refused ones bought nothing"
     );
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_not_ready_and_nothing_is_promised() {
+    let folder = TempDir::new().unwrap();
+    let variables = [
+        ("ANTHROPIC_API_KEY", "k"),
+        ("CONCLAVE_BIND", "127.0.0.1:0"),
+        ("DATABASE_URL", "sqlite://conclave.db"),
+    ];
+    let mut created = conclave(folder.path(), &["act", "roll 1d6"], &variables);
+    assert!(created.status().await.unwrap().success());
+    let file = folder.path().join("conclave.db");
+    let url = format!("sqlite://{}", file.display());
+    let raw = SqlitePool::connect(&url).await.unwrap();
+    let root = "SELECT rootpage FROM sqlite_master WHERE name = 'entries'";
+    let page: u32 = sqlx::query_scalar(root).fetch_one(&raw).await.unwrap();
+    raw.close().await;
+    let mut bytes = std::fs::read(&file).unwrap();
+    let start = (page as usize - 1) * 4096;
+    bytes[start..start + 4096].fill(0x5a);
+    std::fs::write(&file, bytes).unwrap();
+    let service = Service::start(folder.path(), &variables).await;
+    let act = client().post(format!("{}/api/act", service.url));
+    let refused = act.json(&crate::act::said("u", "roll 1d6"));
+    let refused = refused.send().await.unwrap().text().await.unwrap();
+    assert!(refused.contains("the file is damaged"), "{refused}");
+    assert!(!refused.contains("nothing was lost"), "{refused}");
+    let ready = client().get(format!("{}/ready", service.url));
+    assert_eq!(ready.send().await.unwrap().status(), 503);
+    service.stop().await;
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub(super) struct DatabaseFile {
     identity: (u64, u64),
     /// When a write last failed for lack of space.
     no_room: Mutex<Option<Instant>>,
+    /// True once a write found the file damaged.
+    damaged: AtomicBool,
 }
 
 /// Creates the file and its folder if they are missing. Removes the permissions of group and others
@@ -100,6 +103,7 @@ impl DatabaseFile {
             path: path.to_owned(),
             identity,
             no_room: Mutex::default(),
+            damaged: AtomicBool::default(),
         })
     }
 
@@ -110,6 +114,15 @@ impl DatabaseFile {
             Ok(())
         } else {
             Err(gone())
+        }
+    }
+
+    /// Fails after a write has found the file damaged.
+    pub fn is_whole(&self) -> Result<(), Error> {
+        if self.damaged.load(Ordering::Relaxed) {
+            Err(Error::damaged())
+        } else {
+            Ok(())
         }
     }
 
@@ -137,8 +150,9 @@ impl DatabaseFile {
         free.is_ok_and(|free| free < MIN_FREE_BYTES)
     }
 
-    /// Records whether a write failed for lack of space although the disk has space: at a quota, or
-    /// at a limit on the size of files. A full disk shows by itself when it has space again.
+    /// Records whether a write found the file damaged, or failed for lack of space although the disk
+    /// has space: at a quota, or at a limit on the size of files. A full disk shows by itself when it
+    /// has space again.
     pub fn noted<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
         let mut no_room = self.no_room.lock().unwrap_or_else(PoisonError::into_inner);
         match &written {
@@ -146,6 +160,7 @@ impl DatabaseFile {
             Err(error) if error.is_no_room() && !self.is_disk_full() => {
                 *no_room = Some(Instant::now());
             }
+            Err(error) if error.is_damaged() => self.damaged.store(true, Ordering::Relaxed),
             Err(_) => {}
         }
         written

@@ -337,6 +337,7 @@ impl Connection for SqliteConnection {
 impl BackendStore for SqliteStore {
     async fn ready(&self) -> Result<(), Error> {
         self.file.in_place()?;
+        self.file.is_whole()?;
         self.file.has_room()?;
         let mut reader = self.reader().await?;
         reads::schema(&mut *reader, Self::latest()).await

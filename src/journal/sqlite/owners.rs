@@ -2,6 +2,7 @@
 //! kernel releases the lock when the process ends, for any reason.
 
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -68,10 +69,13 @@ fn locked(path: &Path) -> std::io::Result<File> {
 
 #[allow(clippy::needless_pass_by_value, reason = "for map_err")]
 fn unregistered(error: std::io::Error) -> Error {
-    Error::Unavailable(format!(
-        "cannot register beside the database file: {}",
-        error.kind()
-    ))
+    let why = match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "the folder of its file cannot be written".to_owned()
+        }
+        kind => format!("cannot register beside its file: {kind}"),
+    };
+    Error::Unavailable(why)
 }
 
 impl Owners {

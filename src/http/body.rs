@@ -52,11 +52,21 @@ pub(super) async fn json_bytes(
     limits: &Limits,
 ) -> Result<Bytes, Problem> {
     let text = |name| headers.get(name)?.to_str().ok();
-    let content_type = text(CONTENT_TYPE).unwrap_or("").split(';').next();
-    let is_json = content_type.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(JSON));
+    let mut content_type = text(CONTENT_TYPE).unwrap_or("").split(';').map(str::trim);
+    let kind = content_type.next();
+    let is_json = kind.is_some_and(|kind| kind.eq_ignore_ascii_case(JSON));
+    let is_utf8 = content_type.all(|parameter| match parameter.split_once('=') {
+        Some((name, charset)) if name.eq_ignore_ascii_case("charset") => {
+            let charset = charset.trim_matches('"');
+            ["utf-8", "utf8"]
+                .iter()
+                .any(|it| charset.eq_ignore_ascii_case(it))
+        }
+        _ => true,
+    });
     let coding = headers.get(CONTENT_ENCODING);
-    if !is_json || coding.is_some_and(|coding| coding != "identity") {
-        let detail = "send the body as application/json, without a content encoding";
+    if !(is_json && is_utf8) || coding.is_some_and(|coding| coding != "identity") {
+        let detail = "send the body as application/json in UTF-8, without a content encoding";
         return Err(Problem::new(Kind::WrongType, detail));
     }
     let declared = text(CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
@@ -93,6 +103,8 @@ pub(super) fn shaped<T: DeserializeOwned>(
     body: &[u8],
     shape: Option<&Validator>,
 ) -> Result<T, Unread> {
+    // RFC 8259 allows to ignore a byte order mark, and some clients send one.
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let Unambiguous(value) =
         serde_json::from_slice(body).map_err(|error| Unread::NotJson(error.to_string()))?;
     let problems = shape.map(|shape| problems_of(&value, shape));

@@ -82,13 +82,15 @@ pub fn question(body: &[u8]) -> Result<ChatInput, Unread> {
 }
 
 pub(in crate::http) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get("idempotency-key") else {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else {
         return Ok(None);
     };
     let key = value.to_str().unwrap_or("").trim();
-    if (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic()) {
+    let is_key = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_key && values.all(|other| other == value) {
         return Ok(Some(key.to_owned()));
     }
-    let detail = "must have 1 to 255 visible ASCII characters";
+    let detail = "must have 1 to 255 visible ASCII characters, and be given once";
     Err(Problem::wrong_parameter("Idempotency-Key", detail))
 }

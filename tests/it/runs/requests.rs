@@ -54,7 +54,25 @@ async fn bad_input_gets_a_problem_that_names_the_place() {
     missing.as_object_mut().unwrap().remove("user");
     let cases = [
         ("text/plain", chat("ask", "x").to_string(), 415, vec![]),
-        ("application/json", "{".to_owned(), 400, vec![]),
+        (
+            "application/json; charset=utf-16",
+            chat("ask", "x").to_string(),
+            415,
+            vec![],
+        ),
+        (
+            "application/json; charset=UTF-8",
+            "{".to_owned(),
+            400,
+            vec![],
+        ),
+        // Clients on Windows send a byte order mark.
+        (
+            "application/json",
+            format!("\u{feff}{}", chat("ask", "  ")),
+            422,
+            vec!["/message"],
+        ),
         ("application/json", "[]".to_owned(), 400, vec![""]),
         (
             "application/json",

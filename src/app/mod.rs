@@ -39,8 +39,8 @@ use crate::compute::ComputePool;
 use crate::config::{self, Config};
 use crate::domain::{Question, RunId, Usd, counted, fingerprint};
 use crate::journal::{
-    self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Continues, Entry, NewRun,
-    RunFilter, RunRow, Store, Told, Wake,
+    self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Continues, Entry,
+    LearnedRow, NewRun, RunFilter, RunRow, Store, Told, Wake,
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use crate::strategies::{self, Memory};
@@ -452,6 +452,10 @@ impl App {
 
     pub async fn entries(&self, run: RunId) -> Result<Vec<Entry>, journal::Error> {
         self.store.entries(run, 0).await
+    }
+
+    pub async fn learned_from(&self, run: RunId) -> Result<Option<LearnedRow>, journal::Error> {
+        self.store.learned_from(run).await
     }
 
     /// Requests the cancellation of a run. A run of this process stops at once. A run of another

@@ -15,7 +15,9 @@ use super::remote;
 use super::terminal::on_one_line;
 use crate::config::Env;
 use crate::domain::{RunId, RunKind};
-use crate::journal::{Entry, Error, Event, Listed, RunFilter, RunState, Store, Transcript, prove};
+use crate::journal::{
+    Entry, Error, Event, Listed, RunFilter, RunState, Store, Transcript, prove, prove_learned,
+};
 use crate::tools::answers::PlanView;
 use crate::tools::view;
 
@@ -302,6 +304,7 @@ async fn read_here(store: &dyn Store, id: RunId) -> Result<Option<Recorded>, Exi
         error @ Error::Corrupt { .. } => fail(Exit::Altered, error),
         error => fail(Exit::Unexpected, error),
     };
+    let learned = store.learned_from(id).await.map_err(unread)?;
     let Some(row) = store.run(id).await.map_err(unread)? else {
         return Ok(None);
     };
@@ -310,7 +313,8 @@ async fn read_here(store: &dyn Store, id: RunId) -> Result<Option<Recorded>, Exi
         // New entries may have been written between the two reads.
         entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
     }
-    let broken = prove(&row, &entries).err().map(|broken| broken.to_string());
+    let proof = prove(&row, &entries).and_then(|()| prove_learned(learned.as_ref(), &entries));
+    let broken = proof.err().map(|broken| broken.to_string());
     Ok(Some(Recorded {
         id,
         kind: row.kind,

@@ -36,6 +36,8 @@ pub enum ChainFault {
     Cut { seq: i64 },
     #[error("the run's row was altered: its {column} is not what the entries say")]
     Row { column: &'static str },
+    #[error("the answer that was learned from the run was altered: it is not what the entries say")]
+    Learned,
 }
 
 /// Recomputes the chain of a run's entries, given in order from the first. Compares its last hash

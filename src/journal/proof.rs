@@ -4,7 +4,10 @@
 use jiff::Timestamp;
 
 use super::unlinked::{Change, End, change, listed_message, spent as spent_by};
-use super::{ChainFault, Entry, Event, RunRow, RunState, verify};
+use super::{
+    ChainFault, Entry, Event, Learned, LearnedChange, LearnedRow, RunRow, RunState, Transcript,
+    verify,
+};
 use crate::domain::Usd;
 
 /// Verifies the chain of a run's entries, given from the first to the row's head. Then compares the
@@ -20,6 +23,32 @@ pub fn prove(row: &RunRow, entries: &[Entry]) -> Result<(), ChainFault> {
     }
 }
 
+/// Compares the row of what a run taught, if there is one, with a state that the run's entries say it
+/// had. The row was read before the entries.
+///
+/// # Errors
+/// [`ChainFault::Learned`].
+pub fn prove_learned(row: Option<&LearnedRow>, entries: &[Entry]) -> Result<(), ChainFault> {
+    let Some(row) = row else { return Ok(()) };
+    let changes = Transcript::of_entries(entries).learned;
+    let mut taught = changes.iter().filter_map(|it| it.taught.as_ref());
+    let is_taught = taught.any(|it| same(&row.condition, &it.condition) && row.answer == it.answer);
+    let had = |it: &&Learned| {
+        let is_revoked = it.change == LearnedChange::Revoked;
+        it.confidence == row.confidence && is_revoked == row.is_revoked
+    };
+    if is_taught && changes.into_iter().any(|it| had(&it)) {
+        Ok(())
+    } else {
+        Err(ChainFault::Learned)
+    }
+}
+
+/// True if a column has a text. Texts of PostgreSQL cannot contain U+0000. It is stored as U+FFFD.
+fn same(shown: &str, said: &str) -> bool {
+    shown.replace('\0', "\u{FFFD}") == said.replace('\0', "\u{FFFD}")
+}
+
 /// Returns the first column that differs from what the entries imply.
 fn projected(row: &RunRow, entries: &[Entry]) -> Option<&'static str> {
     let Some((at, Event::Accepted(accepted))) =
@@ -29,9 +58,6 @@ fn projected(row: &RunRow, entries: &[Entry]) -> Option<&'static str> {
     };
     let question = &accepted.question;
     let context = &question.context;
-    // PostgreSQL texts cannot contain U+0000. It is stored as U+FFFD.
-    let same =
-        |shown: &str, said: &str| shown.replace('\0', "\u{FFFD}") == said.replace('\0', "\u{FFFD}");
     let (spent, end) = outcome(entries);
     let accepted_ms = at.as_millisecond();
     let mut columns = vec![

@@ -1,11 +1,13 @@
 //! A learned answer if one fits and is trusted, else the committee.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use async_trait::async_trait;
 use rand::SeedableRng as _;
 use rand::rngs::ChaCha12Rng;
 use rand::seq::SliceRandom as _;
+use regex::Regex;
 use serde_json::{Value, json};
 
 use super::learning;
@@ -14,7 +16,7 @@ use super::strategy::{
 };
 use crate::committee::Failure;
 use crate::domain::{AskedFirst, DecisionPath, Salience, ShownAnswer};
-use crate::text::{self, Word};
+use crate::text::{self, Word, pattern};
 
 /// The most candidates that a model is shown, whatever is configured.
 pub const MOST_SHOWN: usize = 5;
@@ -58,11 +60,15 @@ impl HeuristicFirst {
     }
 }
 
-/// True if two questions have the same figures, versions and other words with digits. Where they
-/// differ, so do the answers.
+/// True if two questions have the same figures, versions and other words with digits, in the same
+/// order, and with the same minus and percent signs. Where they differ, so do the answers.
 pub fn has_same_figures(known: &str, asked: &str) -> bool {
-    let figures = |text: &str| -> BTreeSet<Word> {
-        let words = text::words(text).into_iter();
+    static MINUS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(^|[\s(])[-−](\d)"));
+    static PERCENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)\s*[%％]"));
+    let figures = |text: &str| -> Vec<Word> {
+        let text = MINUS.replace_all(text, "${1}m$2");
+        let text = PERCENT.replace_all(&text, "${1}p");
+        let words = text::words(&text).into_iter();
         words
             .filter(|word| word.contains(|c: char| c.is_numeric()))
             .collect()

@@ -333,6 +333,24 @@ mod tests {
     }
 
     #[test]
+    fn figures_are_the_same_only_in_their_order_and_with_their_signs() {
+        assert!(has_same_figures("Is 3.14 > 2?", "3.14 is more than 2?"));
+        assert!(has_same_figures(
+            "10-20 users in 2024",
+            "In use by 10-20 in 2024"
+        ));
+        for (known, asked) in [
+            ("8 - 3", "3 - 8"),
+            ("2^3", "3^2"),
+            ("3/4", "4/3"),
+            ("What at -12 degrees?", "What at 12 degrees?"),
+            ("20% of it", "20 of it"),
+        ] {
+            assert!(!has_same_figures(known, asked), "{known}, {asked}");
+        }
+    }
+
+    #[test]
     fn only_the_first_letter_and_the_last_mark_may_differ_in_the_same_question() {
         let same = |a: &str, b: &str| wording(a) == wording(b);
         assert!(same("What is C++?", "what is  C++"));

@@ -22,7 +22,7 @@ use crate::http::auth::Caller;
 use crate::http::error::Problem;
 use crate::http::sse;
 use crate::journal::{
-    CancelOutcome, Ending, Entry, RunFilter, RunRow, RunState, Transcript, prove,
+    CancelOutcome, Ending, Entry, RunFilter, RunRow, RunState, Transcript, prove, prove_learned,
 };
 
 #[derive(Debug, Deserialize)]
@@ -172,11 +172,12 @@ pub(in crate::http) async fn journal(
     caller: Option<Extension<Caller>>,
 ) -> Result<Json<JournalBody>, Problem> {
     let row = find(&app, id, caller.as_deref()).await?;
+    let learned = app.learned_from(row.id).await?;
     let mut entries = app.entries(row.id).await?;
     // New entries may have been written between the two reads.
     entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
     let body = app.compute(move || {
-        let proof = prove(&row, &entries);
+        let proof = prove(&row, &entries).and_then(|()| prove_learned(learned.as_ref(), &entries));
         let lines = entries.into_iter().map(|entry| EntryBody {
             seq: entry.seq,
             at: entry.at.to_string(),

@@ -108,6 +108,41 @@ async fn an_altered_journal_fails_the_verification() {
 }
 
 #[tokio::test]
+async fn an_altered_learned_answer_fails_the_verification_of_its_run() {
+    let cli = CommandLine::new().await;
+    cli.run(&["ask", QUESTION]).await;
+    let id = cli.newest().await;
+    for _ in 0..2 {
+        assert_eq!(cli.run(&["feedback", &id, "--positive"]).await.0, 0);
+    }
+    assert_eq!(cli.run(&["verify", &id]).await.0, 0);
+    let pool = cli.database().await;
+    for (column, value) in [
+        ("answer", "replace(answer, '100', '37')"),
+        ("content", "'What else?'"),
+        ("confidence", "0.95"),
+        ("revoked", "1"),
+    ] {
+        let alter = format!(
+            "CREATE TABLE was AS SELECT * FROM learned_answers; UPDATE learned_answers SET {column} = {value}"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(alter))
+            .execute(&pool)
+            .await
+            .unwrap();
+        let (code, _, said) = cli.run(&["verify", &id]).await;
+        assert!(code == 9 && said.contains("learned"), "{column}: {said}");
+        let back =
+            format!("UPDATE learned_answers SET {column} = was.{column} FROM was; DROP TABLE was");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(back))
+            .execute(&pool)
+            .await
+            .unwrap();
+    }
+    assert_eq!(cli.run(&["verify", &id]).await.0, 0);
+}
+
+#[tokio::test]
 async fn the_list_of_runs_has_aligned_headings() {
     let cli = CommandLine::new().await;
     cli.run(&["ask", QUESTION]).await;

@@ -230,7 +230,7 @@ pub fn dice(data: &[u8]) {
     // Any source of randomness will do: all low, all high, then something between.
     for start in [0_i64, -1, 7] {
         let mut state = start;
-        let _ = expression.roll(&mut |sides| match start {
+        let _ = expression.roll_times(1, &mut |sides| match start {
             0 => 1,
             -1 => sides,
             _ => {

@@ -143,10 +143,6 @@ impl Fetcher {
         if !response.status().is_success() {
             return Err(Error::Status(response.status().as_u16()));
         }
-        let declared = response.content_length().unwrap_or(0);
-        if declared > self.bounds.most_bytes as u64 {
-            return Err(Error::TooLarge(self.bounds.most_bytes));
-        }
         let mut bytes = vec![];
         let mut stream = response.bytes_stream();
         while let Some(chunk) = stream.next().await {

@@ -30,23 +30,23 @@ pub fn pass(
     rules: &ActionRules,
     proposer: &ProposerPolicy,
 ) -> GateOutcome {
-    let mut passage = GateOutcome {
+    let mut outcome = GateOutcome {
         checked: vec![],
         action: None,
         execute: false,
     };
-    match read(action, args, rules, &mut passage.checked) {
+    match read(action, args, rules, &mut outcome.checked) {
         Ok(action) => {
             let verdict = auto(&action, confidence, proposer);
-            passage.execute = verdict.is_ok();
-            passage
+            outcome.execute = verdict.is_ok();
+            outcome
                 .checked
                 .push(checked(ActionGate::AutoExecution, verdict.err()));
-            passage.action = Some(action);
+            outcome.action = Some(action);
         }
-        Err((gate, why)) => passage.checked.push(checked(gate, Some(why))),
+        Err((gate, why)) => outcome.checked.push(checked(gate, Some(why))),
     }
-    passage
+    outcome
 }
 
 /// Returns the verdict on a reply that is no proposal: it fails the schema gate.

@@ -164,18 +164,18 @@ pub(super) fn others(
 ) -> (Vec<Action>, Vec<String>) {
     let (mut others, mut dropped): (Vec<Action>, Vec<String>) = (vec![], vec![]);
     for (n, alternative) in proposed.alternatives.iter().enumerate() {
-        let passage = gates::pass(
+        let outcome = gates::pass(
             &alternative.action,
             &alternative.args,
             0.0,
             rules,
             &policy.proposer,
         );
-        match passage.action {
+        match outcome.action {
             Some(action) if action != *first && !others.contains(&action) => others.push(action),
             Some(_) => {}
             None => {
-                let verdict = passage
+                let verdict = outcome
                     .checked
                     .last()
                     .map(|verdict| verdict.why.as_str())

@@ -141,7 +141,7 @@ mod tests {
         for message in [
             "because of cost",
             "A Raspberry Pi",
-            "A-frame deps on a hill",
+            "A-frame houses on a hill",
             "C++ please",
             "A.I. decides",
             "a's",

@@ -81,8 +81,8 @@ impl App {
         lines
             .unwrap_or_default()
             .iter()
-            .filter(|line| spoken(&line.message))
-            .map(|line| crate::actions::cut(&line.message, 300))
+            .filter(|line| spoken(line))
+            .map(|line| crate::actions::cut(line, 300))
             .collect()
     }
 

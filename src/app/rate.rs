@@ -73,19 +73,6 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_empties_and_fills_again_for_each_key() {
-        let clock = FakeRelativeClock::default();
-        let rate = rate(&clock);
-        assert_eq!([rate.take(&1), rate.take(&1), rate.take(&2)], [Ok(()); 3]);
-        assert_eq!(rate.take(&1), Err(Duration::from_secs(10)));
-        clock.advance(Duration::from_secs(10));
-        assert_eq!(
-            [rate.take(&1), rate.take(&1)],
-            [Ok(()), Err(Duration::from_secs(10))]
-        );
-    }
-
-    #[test]
     fn keys_that_were_not_seen_for_a_while_are_forgotten() {
         let clock = FakeRelativeClock::default();
         let rate = rate(&clock);

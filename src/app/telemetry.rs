@@ -12,6 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry};
 
 use crate::config::Env;
+use crate::domain::changes_direction;
 
 /// Initializes the log of the process from `RUST_LOG` and `LOG_FORMAT`; `default_filter` is the
 /// filter when `RUST_LOG` is unset.
@@ -88,7 +89,7 @@ fn one_line(event: &str) -> String {
     let text = event.strip_suffix('\n').unwrap_or(event);
     let mut line = String::with_capacity(event.len() + 8);
     for c in text.chars() {
-        if speaks(c) {
+        if has_effect(c) {
             let _ = write!(line, "\\u{:04x}", u32::from(c));
         } else {
             line.push(c);
@@ -99,9 +100,10 @@ fn one_line(event: &str) -> String {
 }
 
 /// True for characters that have an effect: controls, other line ends, and direction changes.
-fn speaks(c: char) -> bool {
+fn has_effect(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || changes_direction(c)
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}')
 }
 
 #[cfg(test)]
@@ -154,7 +156,7 @@ mod tests {
             !text
                 .trim_end_matches('\n')
                 .replace('\n', "")
-                .contains(speaks),
+                .contains(has_effect),
             "{text:?}"
         );
     }
@@ -166,7 +168,7 @@ mod tests {
             let subscriber = tracing_subscriber::registry().with(objects(lines));
             tracing::subscriber::with_default(subscriber, speak);
         });
-        assert!(!text.replace('\n', "").contains(speaks), "{text:?}");
+        assert!(!text.replace('\n', "").contains(has_effect), "{text:?}");
         let lines: Vec<serde_json::Value> = text
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())

@@ -144,28 +144,21 @@ fn json_form(text: &str, schema: &conclave_lenient_json::Schema) -> Result<&'sta
     }
 }
 
-/// Returns Ollama's list of loaded models, or `None` if no Ollama is used.
-async fn ollama_models(app: &App) -> Result<Option<Value>, String> {
+/// Checks the context size of Ollama's loaded models. Ollama silently truncates input that exceeds
+/// the context with which it loaded a model. Its list of loaded models has that size.
+async fn ollama_context(app: &App) -> Result<(), String> {
     let provider = app.config.providers.get("ollama");
     let Some(mut url) = provider.and_then(|provider| provider.base_url.clone()) else {
-        return Ok(None);
+        return Ok(());
     };
     let path = url.path().trim_end_matches('/');
     let path = format!("{}/api/ps", path.trim_end_matches("/v1"));
     url.set_path(&path);
     let client = remote::client().map_err(|error| error.to_string())?;
+    let asked = client.get(url).timeout(Duration::from_secs(5)).send().await;
     // A server without such a list is not Ollama, so its context is unknown.
-    let response = client.get(url).timeout(Duration::from_secs(5)).send().await;
-    match response {
-        Ok(response) => Ok(response.json().await.ok()),
-        Err(_) => Ok(None),
-    }
-}
-
-/// Checks the context size of Ollama's loaded models. Ollama silently truncates input that exceeds
-/// the context with which it loaded a model. Its list of loaded models has that size.
-async fn ollama_context(app: &App) -> Result<(), String> {
-    let Some(loaded) = ollama_models(app).await? else {
+    let Ok(response) = asked else { return Ok(()) };
+    let Ok(loaded) = response.json::<Value>().await else {
         return Ok(());
     };
     let needed = committee::context_needed(app.committee());

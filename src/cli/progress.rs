@@ -87,18 +87,24 @@ impl Sums {
     }
 }
 
+/// Returns a spinner on a terminal; elsewhere none.
+pub(super) fn spinner(template: &str) -> Option<ProgressBar> {
+    if !std::io::stderr().is_terminal() {
+        return None;
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(120));
+    Some(bar)
+}
+
 impl Progress {
     pub fn new(silent: bool) -> Self {
-        let bar = (!silent && std::io::stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::new_spinner();
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(Duration::from_millis(120));
-            bar
-        });
+        let bar = (!silent).then(|| spinner("{spinner} {msg} {elapsed}"));
         Self {
-            bar,
+            bar: bar.flatten(),
             silent,
             begun: Instant::now(),
             busy: vec![],

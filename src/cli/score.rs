@@ -1,13 +1,13 @@
 //! `conclave score`: scores recorded outputs, JSON Lines in and out (SPEC 13.1).
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, IsTerminal as _};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::exit::{Done, Exit, fail, failing};
+use super::progress::spinner;
 use super::terminal::say_json;
 use crate::config::{self, Env};
 use crate::domain::counted;
@@ -26,7 +26,8 @@ pub(super) fn run(env: &Env, path: &Path) -> Done {
         let file = File::open(path).map_err(|error| format!("cannot read {shown}: {error}"));
         Box::new(BufReader::new(file.map_err(failing(Exit::Refused))?))
     };
-    let progress = progress();
+    let progress =
+        spinner("{spinner} {pos} requests, {msg} ({per_sec})").unwrap_or_else(ProgressBar::hidden);
     let (mut outputs, mut refused) = (0, 0);
     for (at, line) in reader.split(b'\n').enumerate() {
         let line = line.map_err(|error| format!("line {}: {error}", at + 1));
@@ -60,17 +61,4 @@ fn scored(line: &str, policy: &scoring::Policy, outputs: &mut usize) -> Result<S
     let record = scoring::parse_record(line).map_err(|error| error.to_string())?;
     *outputs += record.outputs();
     Ok(record.judge(policy).to_string())
-}
-
-/// Returns a counter of records on a terminal; elsewhere it is hidden.
-fn progress() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} requests, {msg} ({per_sec})") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(120));
-    bar
 }

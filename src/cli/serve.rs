@@ -58,7 +58,7 @@ async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Don
     let serving = http::serve(Arc::clone(app), listener, stopped.clone().cancelled_owned());
     tokio::pin!(serving);
     tokio::select! {
-        result = &mut serving => return result.map_err(failing(Exit::Unexpected)),
+        () = &mut serving => return Ok(()),
         name = told_to_stop() => tracing::info!(signal = name, "shutting down: runs in flight are finished first"),
     }
     // From here on new questions are refused with an explanation. First the runs in flight end,
@@ -72,7 +72,7 @@ async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Don
         tokio::time::sleep(LAST_WORDS).await;
     };
     tokio::select! {
-        ((), _) = async { tokio::join!(drained, &mut serving) } => tracing::info!("all runs have ended"),
+        ((), ()) = async { tokio::join!(drained, &mut serving) } => tracing::info!("all runs have ended"),
         () = closed => tracing::info!("all runs have ended; connections that are still open are cut"),
         name = told_again() => {
             tracing::warn!(signal = name, "stopping at once: unfinished runs are taken over later");

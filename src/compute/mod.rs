@@ -121,10 +121,4 @@ mod tests {
         assert_eq!(runtime.block_on(piece).unwrap(), Ok(7));
         runtime.shutdown_timeout(Duration::from_secs(1));
     }
-
-    #[tokio::test]
-    async fn a_piece_borrows_and_runs_on_a_runtime_of_one_thread_too() {
-        let text = String::from("borrowed");
-        assert_eq!(ComputePool::default().run(|| text.len()).await, 8);
-    }
 }

@@ -1,4 +1,4 @@
-//! The names of commands and related enums. The commands themselves are in `act`; the configuration
+//! The names of commands and related enums. The commands themselves are in `actions`; the configuration
 //! and the journal need only their names.
 
 use std::str::FromStr;

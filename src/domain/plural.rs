@@ -11,14 +11,3 @@ pub fn counted<N: Copy + Display + PartialEq + From<u8>>(
     let noun = if count == N::from(1) { one } else { many };
     format!("{count} {noun}")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_one_is_singular() {
-        let shown = [0_u64, 1, 2].map(|count| counted(count, "entry", "entries"));
-        assert_eq!(shown, ["0 entries", "1 entry", "2 entries"]);
-    }
-}

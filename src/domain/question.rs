@@ -1,7 +1,5 @@
 //! The question and its origin.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -143,16 +141,12 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
 }
 
 impl Salience {
-    pub const URGENCY: &str = "urgency";
-    pub const GRAVITY: &str = "gravity";
-
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    pub fn by_name(self) -> BTreeMap<String, f64> {
-        let named = [(Self::URGENCY, self.urgency), (Self::GRAVITY, self.gravity)];
-        named.map(|(name, value)| (name.to_owned(), value)).into()
+    pub fn by_name(self) -> [(&'static str, f64); 2] {
+        [("gravity", self.gravity), ("urgency", self.urgency)]
     }
 }
 

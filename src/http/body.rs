@@ -46,11 +46,7 @@ const JSON: &str = "application/json";
 ///
 /// # Errors
 /// 415 for another content type; as [`whole`].
-pub(super) async fn json_bytes(
-    headers: &HeaderMap,
-    body: Body,
-    limits: &Limits,
-) -> Result<Bytes, Problem> {
+async fn json_bytes(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Problem> {
     let text = |name| headers.get(name)?.to_str().ok();
     let mut content_type = text(CONTENT_TYPE).unwrap_or("").split(';').map(str::trim);
     let kind = content_type.next();
@@ -162,7 +158,7 @@ fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
 ///
 /// # Errors
 /// 413 if it is too large, 408 if it does not arrive in time, 400 if it breaks off.
-pub(super) async fn whole(body: Body, limits: &Limits) -> Result<Bytes, Problem> {
+async fn whole(body: Body, limits: &Limits) -> Result<Bytes, Problem> {
     let most = limits.body_bytes;
     let read = axum::body::to_bytes(body, most);
     match tokio::time::timeout(Duration::from_secs(limits.body_seconds), read).await {

@@ -32,15 +32,13 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait after a failed accept, such as when there are no free file descriptors.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Serves until `stop` resolves. Connections that are open then may finish their request.
-///
-/// # Errors
-/// None yet: an error of a connection ends only that connection.
+/// Serves until `stop` resolves. Connections that are open then may finish their request. An error
+/// of a connection ends only that connection.
 pub async fn serve(
     app: Arc<App>,
     listener: TcpListener,
     stop: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
+) {
     let limits = &app.config.policy.limits;
     let room = Arc::new(Semaphore::new(
         limits.connections.min(Semaphore::MAX_PERMITS),
@@ -72,7 +70,6 @@ pub async fn serve(
     drop(listener);
     graceful.shutdown().await;
     while open.join_next().await.is_some() {}
-    Ok(())
 }
 
 /// Accepts the next client when fewer than the allowed connections are open. Until then clients

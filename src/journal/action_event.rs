@@ -4,8 +4,8 @@ use crate::domain::{ActionGate, ActionMode, CommandName, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The text was mapped to a command, by fixed rules or by a user's confirmation of a model's
-/// proposal.
+/// The text was mapped to a command: by fixed rules, or by a model's proposal that its user
+/// confirmed or the policy executes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Parsed {
@@ -14,7 +14,7 @@ pub struct Parsed {
     pub arguments: Value,
     pub mode: ActionMode,
     pub confidence: f64,
-    /// The reason that the model gave for its proposal, if the user confirmed one.
+    /// The reason that the model gave, if it proposed the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -74,7 +74,7 @@ pub(super) trait Database: Send + Sync {
     /// oldest; then [`Database::now`].
     const CLAIM: &'static str;
 
-    /// Claims an action that was just accepted. Parameters: [`Lease::values`], with
+    /// Claims a run that was just accepted. Parameters: [`Lease::values`], with
     /// [`Database::lease`] as the last.
     const HOLD: &'static str;
 

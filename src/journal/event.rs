@@ -586,8 +586,7 @@ pub enum Cause {
     Internal,
 }
 
-/// A reader's opinion of the reply. The only event that is written after a run's end. The last one
-/// counts.
+/// A reader's opinion of the reply, written after the run's end. The last one counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Feedback {
     /// Counts from 1, in order of arrival.

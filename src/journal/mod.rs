@@ -57,7 +57,7 @@ pub use store::{
     Acceptance, ActionStart, ActionStore, AdminStore, AfterAction, Annotated, BackendStore,
     CancelOutcome, Claim, Entry, Error, JournalStore, LearnedStore, Lease, LeaseState, Listed,
     MemoryRow, NewRun, Owner, Requester, Restored, RunFilter, RunReader, RunRow, RunState,
-    SceneLine, SheetRow, SpendingLimit, SpendingScope, Store, TokenRow, TokenStore, Told,
+    SheetRow, SpendingLimit, SpendingScope, Store, TokenRow, TokenStore, Told,
 };
 pub use tool_event::{
     AuthorizationMode, Authorized, Explained, ExplanationSource, FileBefore, FileChange, Rejection,

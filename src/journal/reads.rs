@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, SqlSafeStr as _};
 use super::database::{Bound, Columns as _, Connection, Database, Failure};
 use super::store::{
     ActionStore, Entry, Error, LearnedStore, Listed, MemoryRow, Owner, Requester, RunFilter,
-    RunReader, RunRow, SceneLine, SheetRow, SpendingLimit, SpendingScope,
+    RunReader, RunRow, SheetRow, SpendingLimit, SpendingScope,
 };
 use super::{LearnedRow, rows, tool_evidence};
 use crate::domain::{EvidenceFocus, Mode, RunId, RunKind, Source, Usd};
@@ -335,16 +335,16 @@ impl<D: Database> ActionStore for D {
     }
 
     /// Outside of guilds, a scene contains only one user's lines.
-    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error> {
+    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<String>, Error> {
         let statement = "
-            SELECT id, user_id, message FROM runs
+            SELECT message FROM runs
             WHERE kind = 'action' AND source = $1 AND guild_id = $2 AND channel_id = $3 AND ($2 <> '' OR user_id = $4)
               AND parent IS NULL
             ORDER BY id DESC LIMIT $5";
         let mut values = place(scene);
         values.push(i64::from(most).into());
         let found = self.reader().await?.rows(statement, values).await?;
-        found.iter().rev().map(rows::scene_line).collect()
+        found.iter().rev().map(|row| row.text("message")).collect()
     }
 }
 

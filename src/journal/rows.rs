@@ -7,8 +7,7 @@ use serde_json::Value;
 use super::database::Columns;
 use super::packed::unpack;
 use super::{
-    ArchivedEntry, Entry, Error, LearnedRow, MemoryRow, Owner, RunRow, SceneLine, SheetRow,
-    TokenRow, chain,
+    ArchivedEntry, Entry, Error, LearnedRow, MemoryRow, Owner, RunRow, SheetRow, TokenRow, chain,
 };
 use crate::domain::{RunId, Usd};
 
@@ -191,14 +190,6 @@ pub(super) fn memory(row: &impl Columns) -> Result<MemoryRow, Error> {
         run: run_id(&id)?,
         content: row.text("content")?,
         at: timestamp(row.whole("created_ms")?, "memories", &id)?,
-    })
-}
-
-pub(super) fn scene_line(row: &impl Columns) -> Result<SceneLine, Error> {
-    Ok(SceneLine {
-        run: run_id(&row.text("id")?)?,
-        user_id: row.text("user_id")?,
-        message: row.text("message")?,
     })
 }
 

@@ -75,7 +75,7 @@ impl Step for TrimStep {
     }
 }
 
-/// The start of a later round.
+/// The start of a round.
 pub struct RoundStep {
     pub round: u8,
 }

@@ -197,7 +197,7 @@ impl Requester {
 /// Selects the runs of a list, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
-    /// `None` for both chats and actions.
+    /// `None` for all kinds.
     pub kind: Option<RunKind>,
     pub mode: Option<Mode>,
     pub user_id: Option<String>,
@@ -271,14 +271,6 @@ pub struct MemoryRow {
     pub run: RunId,
     pub content: String,
     pub at: Timestamp,
-}
-
-/// A user's text in a scene.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SceneLine {
-    pub run: RunId,
-    pub user_id: String,
-    pub message: String,
 }
 
 /// A bearer token as it is stored, without its secret.
@@ -511,7 +503,7 @@ pub trait ActionStore: Send + Sync {
 
     /// Returns the last `most` texts of actions in a guild's channel, or of a user outside of
     /// guilds, oldest first. An action's text is stored when the action is accepted.
-    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<SceneLine>, Error>;
+    async fn recent_lines(&self, scene: &Requester, most: u32) -> Result<Vec<String>, Error>;
 }
 
 /// Bearer tokens.

@@ -264,10 +264,4 @@ mod tests {
         );
         assert_eq!(transcript.reports().len(), 2);
     }
-
-    #[test]
-    fn without_a_second_round_there_is_no_separate_first_round() {
-        let events = [started(1), finished(1, Agent::Solver, Some("a"))];
-        assert!(Transcript::of(&events).first_round().is_none());
-    }
 }

@@ -8,7 +8,6 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::time::Instant;
 
 use super::{ChatReply, Error};
@@ -40,8 +39,7 @@ impl Default for BreakerSettings {
 }
 
 /// The state of a circuit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CircuitPosition {
     Closed,
     Open,

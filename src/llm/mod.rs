@@ -27,7 +27,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 
 use crate::domain::{BilledTokens, FailureCause, Settings};
 
@@ -167,7 +166,7 @@ pub struct Schema {
 }
 
 /// The result of one attempt.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ChatReply {
     /// The text, or the structured value as JSON text.
     pub text: String,

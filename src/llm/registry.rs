@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use secrecy::SecretString;
-use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -30,8 +29,7 @@ pub struct Registry {
 }
 
 /// The circuit of one model at one provider.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CircuitState {
     pub provider: String,
     /// The provider's model id.

@@ -36,8 +36,6 @@ mod tests;
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-
 pub use crate::domain::{AnswerGroup, Judgement};
 pub use batch::parse as parse_record;
 pub use from_text::report_from_text;
@@ -89,8 +87,7 @@ pub struct Panel<'a> {
 }
 
 /// The part of the config that scoring depends on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     pub thresholds: Thresholds,
     /// The weight of a role in BaseScore; 1 for a role that is not listed.

@@ -10,8 +10,8 @@ use super::Output;
 use super::answer::{
     Answer, DecimalSign, Number, Options, dates, final_answer, letter_of, numbers, parse,
 };
-use super::checks::{Path, Repeats, Screening, Soundness, Step, path_to, screen_answer, soundness};
-use super::expr::{Verdict, equations};
+use super::checks::{Path, Repeats, Screening, Soundness, path_to, screen_answer, soundness};
+use super::expr::equations;
 use crate::domain::{ConductKind, Obtained, Tag, Unit};
 use crate::text::{
     self, Block, Markdown, Word, clip, collapse_whitespace, each_sentence, figures, one_line,
@@ -160,7 +160,7 @@ impl<'a> ParsedOutput<'a> {
             pairs,
             figures: figures(&prose),
             code: parsed(own_code.take(MAX_BLOCKS)),
-            path: path_to(number, &steps(&prose)),
+            path: path_to(number, &equations(&prose)),
             bad_dates: dates::faulty(&prose),
             screening,
             answer,
@@ -256,20 +256,6 @@ fn new_words(text: &str, request: &Request) -> Option<String> {
         .map(Word::as_str)
         .collect();
     (!new.is_empty() && 2 * new.len() <= all.len()).then(|| new.join(" "))
-}
-
-/// Returns the stated equations of a text that are right or wrong; unclear ones are left out.
-fn steps(prose: &str) -> Vec<Step> {
-    let clear = equations(prose)
-        .into_iter()
-        .filter(|equation| equation.verdict != Verdict::Unclear);
-    clear
-        .map(|e| Step {
-            operands: e.operands,
-            stated: e.stated,
-            holds: e.verdict == Verdict::Right,
-        })
-        .collect()
 }
 
 fn pairs(words: &[Word]) -> BTreeSet<u64> {

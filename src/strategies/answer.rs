@@ -121,7 +121,7 @@ fn context(
         run,
         text: question.message.clone(),
         source: question.source,
-        salience: question.salience.by_name(),
+        salience: question.salience,
         candidates,
         // A client waits.
         is_immediate: true,

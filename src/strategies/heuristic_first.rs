@@ -1,6 +1,5 @@
 //! A learned answer if one fits and is trusted, else the committee.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
@@ -15,7 +14,7 @@ use super::strategy::{
     Candidate, DecisionContext, DecisionResult, DecisionStrategy, How, Llm, ask,
 };
 use crate::committee::Failure;
-use crate::domain::{AskedFirst, DecisionPath, Salience, ShownAnswer};
+use crate::domain::{AskedFirst, DecisionPath, ShownAnswer};
 use crate::text::{self, Word, pattern};
 
 /// The most candidates that a model is shown, whatever is configured.
@@ -140,10 +139,9 @@ impl DecisionStrategy for HeuristicFirst {
 
     /// The configured confidence, shifted by the biases, lowered by urgency, clamped.
     fn threshold(&self, context: &DecisionContext) -> Option<f64> {
-        let named =
-            |values: &BTreeMap<String, f64>, name: &str| values.get(name).copied().unwrap_or(0.0);
-        let bias = named(&context.personality_biases, "confidence_threshold");
-        let urgency = named(&context.salience, Salience::URGENCY).clamp(0.0, 1.0);
+        let bias = context.personality_biases.get("confidence_threshold");
+        let bias = bias.copied().unwrap_or(0.0);
+        let urgency = context.salience.urgency.clamp(0.0, 1.0);
         let shifted = self.confidence_threshold + bias - urgency * URGENT;
         (!context.is_grave()).then(|| shifted.clamp(THRESHOLD.0, THRESHOLD.1))
     }

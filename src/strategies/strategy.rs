@@ -35,8 +35,7 @@ pub struct DecisionContext {
     pub run: RunId,
     pub text: String,
     pub source: Source,
-    /// What makes the request stand out, by name, 0 to 1: see [`Salience`].
-    pub salience: BTreeMap<String, f64>,
+    pub salience: Salience,
     /// The most similar first. It may be empty.
     pub candidates: Vec<Candidate>,
     /// True if the request has to be answered now.
@@ -49,8 +48,7 @@ pub struct DecisionContext {
 impl DecisionContext {
     /// True if a wrong answer does so much harm that the whole committee has to answer.
     pub fn is_grave(&self) -> bool {
-        let gravity = self.salience.get(Salience::GRAVITY);
-        gravity.is_some_and(|gravity| *gravity >= GRAVE)
+        self.salience.gravity >= GRAVE
     }
 }
 

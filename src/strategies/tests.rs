@@ -11,8 +11,8 @@ use super::heuristic_first::HeuristicFirst;
 use super::strategy::{Candidate, DecisionContext, DecisionResult, DecisionStrategy, How, Llm};
 use crate::committee::Failure;
 use crate::domain::{
-    AskedFirst, BudgetMeta, DecisionPath, Invalidation, Meta, Outcome, Reply, RunId, ShownAnswer,
-    Source, TaskType, Usd,
+    AskedFirst, BudgetMeta, DecisionPath, Invalidation, Meta, Outcome, Reply, RunId, Salience,
+    ShownAnswer, Source, TaskType, Usd,
 };
 use crate::journal::Draft;
 
@@ -99,7 +99,7 @@ fn context(candidates: Vec<Candidate>) -> DecisionContext {
         run: id(99),
         text: "How do we back up our shop?".to_owned(),
         source: Source::Http,
-        salience: BTreeMap::new(),
+        salience: Salience::default(),
         candidates,
         is_immediate: true,
         goals: vec![],
@@ -110,7 +110,7 @@ fn context(candidates: Vec<Candidate>) -> DecisionContext {
 /// A request of this gravity, with a trusted learned answer.
 fn grave(gravity: f64) -> DecisionContext {
     let mut context = context(vec![candidate(1, 0.95, true)]);
-    context.salience.insert("gravity".to_owned(), gravity);
+    context.salience.gravity = gravity;
     context
 }
 
@@ -255,7 +255,7 @@ fn the_threshold_is_shifted_and_clamped() {
     ] {
         let mut context = context(vec![]);
         context.personality_biases = [("confidence_threshold".to_owned(), bias)].into();
-        context.salience = [("urgency".to_owned(), urgency)].into();
+        context.salience.urgency = urgency;
         let threshold = strategy(1, 3).threshold(&context).unwrap();
         assert!(near(threshold, wanted), "{bias} {urgency}: {threshold}");
     }

@@ -282,21 +282,9 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     let lines = store.recent_lines(&asker, 3).await.unwrap();
     let said: Vec<_> = lines
         .iter()
-        .map(|line| {
-            (
-                line.user_id.as_str(),
-                line.message.chars().take(3).collect::<String>(),
-            )
-        })
+        .map(|line| line.chars().take(3).collect::<String>())
         .collect();
-    assert_eq!(
-        said,
-        [
-            ("ada", "Dra".to_owned()),
-            ("ben", "Ben".into()),
-            ("ada", "Zwö".into())
-        ]
-    );
+    assert_eq!(said, ["Dra", "Ben", "Zwö"]);
     let mut alone = action(30, "ada", "a secret", None);
     alone.accepted.question.context = Context {
         channel_id: Some("dm".into()),
@@ -310,7 +298,7 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
         channel_id: Some("dm".into()),
     };
     assert_eq!(store.recent_lines(&dm("ada"), 9).await.unwrap().len(), 1);
-    assert_eq!(store.recent_lines(&dm("ben"), 9).await.unwrap(), []);
+    assert_eq!(store.recent_lines(&dm("ben"), 9).await.unwrap(), Vec::<String>::new());
 
     // An action is archived like any run, together with what it changed. An older sheet does not
     // replace a newer one.

@@ -1,6 +1,6 @@
 //! Dice notation: `4d6kh3`, `2d20kl1+5`, `d%`, `4dF`, `8d6!`, `(2d6, 1d12)kh1`.
 //!
-//! [`Expression::parse`] parses, and [`Expression::roll`] rolls with the caller's random source.
+//! [`Expression::parse`] parses, and [`Expression::roll_times`] rolls with the caller's random source.
 //! `docs/dice.md` contains the grammar. Where dice programs differ, this crate follows Avrae's `d20`.
 //!
 //! The `MAX_` constants bound the work of one expression. Other Rust crates support only parts of

@@ -100,21 +100,13 @@ pub enum RollError {
 }
 
 impl Expression {
-    /// Rolls the expression. `die` receives the number of sides and returns a face from 1 to that
-    /// number. A Fate die is rolled with 3 sides, or with 6 for `dF.1`.
+    /// Rolls the expression several times. `die` receives the number of sides and returns a face from
+    /// 1 to that number. A Fate die is rolled with 3 sides, or with 6 for `dF.1`. The limits on dice
+    /// rolled and dice listed in texts apply to all repetitions together.
     ///
     /// # Errors
     /// If a divisor is zero, dice explode without an end, more than [`MAX_DICE`] dice are rolled, or
     /// the total is too large.
-    pub fn roll(&self, die: &mut dyn FnMut(i64) -> i64) -> Result<Rolled, RollError> {
-        self.at(&mut Roller::new(die))
-    }
-
-    /// Rolls the expression several times. The limits on dice rolled and dice listed in texts apply
-    /// to all repetitions together.
-    ///
-    /// # Errors
-    /// If a roll fails, see [`Expression::roll`].
     pub fn roll_times(
         &self,
         times: u32,

@@ -13,7 +13,7 @@ use super::chat;
 use super::runs::{Id, parse};
 use crate::app::{Acted, ActionInput, App, Confirmation, RequestIds};
 use crate::domain::{Context, Source, User};
-use crate::http::body::{Unread, json_bytes, read, shape, shaped};
+use crate::http::body::{Unread, read, shape, shaped};
 use crate::http::error::Problem;
 use crate::http::request_id;
 
@@ -43,13 +43,12 @@ pub(in crate::http) async fn post(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (parts, body) = request.into_parts();
-    let bytes = json_bytes(&parts.headers, body, &app.config.policy.limits).await?;
+    let (parts, input) = read::<ActionInput>(&app, request, &ACT).await?;
     let ids = RequestIds {
         idempotency_key: chat::idempotency_key(&parts.headers)?,
         correlation_id: request_id::correlation_id(&parts.headers),
     };
-    let request = app.action_request(action(&bytes)?)?;
+    let request = app.action_request(input)?;
     Ok(answer(app.act(request, ids).await?))
 }
 

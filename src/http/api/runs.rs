@@ -174,8 +174,10 @@ pub(in crate::http) async fn journal(
     let row = find(&app, id, caller.as_deref()).await?;
     let learned = app.learned_from(row.id).await?;
     let mut entries = app.entries(row.id).await?;
-    // New entries may have been written between the two reads.
-    entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
+    if !row.state.is_terminal() {
+        // New entries may have been written between the two reads.
+        entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
+    }
     let body = app.compute(move || {
         let proof = prove(&row, &entries).and_then(|()| prove_learned(learned.as_ref(), &entries));
         let lines = entries.into_iter().map(|entry| EntryBody {

@@ -25,9 +25,11 @@ pub(super) struct Response {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Content {
     Text {
+        #[serde(default)]
         text: String,
     },
     ToolUse {
+        #[serde(default)]
         input: Value,
     },
     /// Thinking, and block types that are not known yet.

@@ -14,11 +14,11 @@ use crate::llm::wire_json;
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Event {
     MessageStart {
-        message: Started,
+        message: Response,
     },
     ContentBlockStart {
         index: u64,
-        content_block: Block,
+        content_block: Content,
     },
     ContentBlockDelta {
         index: u64,
@@ -34,31 +34,6 @@ enum Event {
         error: Value,
     },
     /// `ping`, `content_block_stop`, and events that are not known yet.
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Debug, Deserialize)]
-struct Started {
-    id: Option<String>,
-    model: Option<String>,
-    #[serde(default)]
-    usage: Value,
-}
-
-/// A content block, which grows by the pieces of the stream.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
-    Text {
-        #[serde(default)]
-        text: String,
-    },
-    ToolUse {
-        /// The input of a tool call, as JSON text.
-        #[serde(skip)]
-        input: String,
-    },
     #[serde(other)]
     Other,
 }
@@ -85,11 +60,10 @@ struct Ended {
 /// The answer so far.
 #[derive(Debug, Default)]
 pub(super) struct Streamed {
-    started: Option<Started>,
-    blocks: BTreeMap<u64, Block>,
-    stop_reason: Option<String>,
+    started: Option<Response>,
+    /// They grow by the pieces of the stream. The input of a tool call is JSON text until its end.
+    blocks: BTreeMap<u64, Content>,
     stopped: bool,
-    error: Option<Value>,
 }
 
 impl Collect for Streamed {
@@ -104,21 +78,30 @@ impl Collect for Streamed {
                 index,
                 content_block,
             } => {
-                self.blocks.insert(index, content_block);
+                let block = match content_block {
+                    Content::ToolUse { .. } => Content::ToolUse { input: "".into() },
+                    other => other,
+                };
+                self.blocks.insert(index, block);
             }
             Event::ContentBlockDelta { index, delta } => match (self.blocks.get_mut(&index), delta)
             {
-                (Some(Block::Text { text }), Piece::TextDelta { text: more })
+                (Some(Content::Text { text }), Piece::TextDelta { text: more })
                 | (
-                    Some(Block::ToolUse { input: text }),
+                    Some(Content::ToolUse {
+                        input: Value::String(text),
+                    }),
                     Piece::InputJsonDelta { partial_json: more },
                 ) => text.push_str(&more),
                 _ => {}
             },
             Event::MessageDelta { delta, usage } => {
-                self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
+                let Some(started) = &mut self.started else {
+                    return Ok(false);
+                };
+                started.stop_reason = delta.stop_reason.or(started.stop_reason.take());
                 // The counts are cumulative. Counts that are missing keep their value.
-                if let (Some(started), Value::Object(newer)) = (&mut self.started, usage) {
+                if let Value::Object(newer) = usage {
                     match &mut started.usage {
                         Value::Object(usage) => {
                             usage.extend(newer.into_iter().filter(|(_, count)| !count.is_null()));
@@ -132,7 +115,10 @@ impl Collect for Streamed {
                 return Ok(true);
             }
             Event::Error { error } if self.started.is_none() => {
-                self.error = Some(error);
+                self.started = Some(Response {
+                    error,
+                    ..Response::default()
+                });
                 return Ok(true);
             }
             // What came before it may be billed.
@@ -145,31 +131,25 @@ impl Collect for Streamed {
     }
 
     fn finish(self) -> Option<Response> {
-        if let Some(error) = self.error {
-            return Some(Response {
-                error,
-                ..Response::default()
-            });
+        let started = self.started?;
+        if !started.error.is_null() {
+            return Some(started);
         }
-        let started = self.started.filter(|_| self.stopped)?;
         let content = self.blocks.into_values().map(|block| match block {
-            Block::Text { text } => Content::Text { text },
             // Input that was cut off is kept as text, so that its complete parts can be extracted.
-            Block::ToolUse { input: text } => {
+            Content::ToolUse {
+                input: Value::String(text),
+            } => {
                 let input = serde_json::from_str(if text.is_empty() { "{}" } else { &text });
                 Content::ToolUse {
                     input: input.unwrap_or(Value::String(text)),
                 }
             }
-            Block::Other => Content::Other,
+            other => other,
         });
-        Some(Response {
-            id: started.id,
-            model: started.model,
+        self.stopped.then(|| Response {
             content: Some(content.collect()),
-            stop_reason: self.stop_reason,
-            usage: started.usage,
-            error: Value::Null,
+            ..started
         })
     }
 }

@@ -1,13 +1,7 @@
 //! Finds the stated equations that lead to the final answer. Other equations earn nothing, because
 //! "2 + 2 = 4" proves no answer.
 
-/// A stated equation: the numbers on its left, its stated result, and whether it holds.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::scoring) struct Step {
-    pub operands: Vec<f64>,
-    pub stated: f64,
-    pub holds: bool,
-}
+use crate::scoring::expr::{Equation, Verdict};
 
 /// The result of recomputing the stated equations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,20 +30,22 @@ impl Path {
 }
 
 /// Follows the equations back from the answer to its inputs. Without a number as the answer, no
-/// equation leads to it.
-pub(in crate::scoring) fn path_to(answer: Option<f64>, steps: &[Step]) -> Path {
+/// equation leads to it. Unclear equations count for nothing.
+pub(in crate::scoring) fn path_to(answer: Option<f64>, equations: &[Equation]) -> Path {
     let mut needed: Vec<f64> = answer.into_iter().collect();
     let mut out = Path::default();
-    for step in steps.iter().rev() {
+    let clear = equations.iter().filter(|it| it.verdict != Verdict::Unclear);
+    for step in clear.rev() {
+        let holds = step.verdict == Verdict::Right;
         let Some(at) = needed.iter().position(|value| near(*value, step.stated)) else {
-            out.stray += usize::from(!step.holds);
+            out.stray += usize::from(!holds);
             continue;
         };
         if at == 0 {
-            out.last.get_or_insert(step.holds);
+            out.last.get_or_insert(holds);
         }
-        out.right += usize::from(step.holds);
-        out.wrong += usize::from(!step.holds);
+        out.right += usize::from(holds);
+        out.wrong += usize::from(!holds);
         for value in &step.operands {
             if !needed.iter().any(|known| near(*known, *value)) {
                 needed.push(*value);
@@ -70,10 +66,14 @@ mod tests {
 
     #[test]
     fn only_steps_on_the_way_to_the_answer_count() {
-        let step = |operands: &[f64], stated, holds| Step {
+        let step = |operands: &[f64], stated, holds| Equation {
             operands: operands.to_vec(),
             stated,
-            holds,
+            verdict: if holds {
+                Verdict::Right
+            } else {
+                Verdict::Wrong
+            },
         };
         let steps = [
             step(&[2.0, 2.0], 4.0, true),

@@ -159,7 +159,7 @@ impl TestApp {
             clippy::disallowed_methods,
             reason = "the handle is kept: it ends with the test"
         )]
-        let server = tokio::spawn(async { serving.await.unwrap() });
+        let server = tokio::spawn(serving);
         Self {
             app,
             url,

@@ -146,6 +146,10 @@ async fn a_splice_plan_changes_only_the_files_that_were_authorized() {
     let plan = bench.planned("Mend the area").await;
     let changes = json!([{ "stepId": "step_2", "paths": ["src/lib.rs"] }]);
     assert_eq!(plan["changes"], changes, "{plan}");
+    let mut body = authorizes("check");
+    body["plan"] = plan["plan"].clone();
+    let (_, checked) = bench.authorized(&plan, &body).await;
+    assert_eq!(checked["changes"], changes, "{checked}");
     put(root, "plan.json", &names("src/other.rs"));
     let (_, done) = bench.authorized(&plan, &authorizes("plan")).await;
     let why =
@@ -224,9 +228,17 @@ async fn an_error_is_mended_at_the_terminal() {
     // user confirms it.
     for typed in ["n\n", "abort\nyuck\n\n", "m\nno\nn\n"] {
         let shown = at_a_terminal(&home, &provider, folder.path(), typed).await;
-        assert!(shown.contains("0 of 4 steps were executed"), "{shown}");
+        assert!(
+            shown.contains("nothing more is executed; 0 of 4 steps"),
+            "{shown}"
+        );
         assert_eq!(shown.contains("path: other.rs"), typed.starts_with('m'));
     }
+    let shown = at_a_terminal(&home, &provider, folder.path(), "cancel\n").await;
+    assert!(
+        shown.contains("the plan is cancelled; 0 of 4 steps"),
+        "{shown}"
+    );
 }
 
 #[tokio::test]

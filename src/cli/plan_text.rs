@@ -106,6 +106,7 @@ pub(super) fn reconstructed(view: &ExecutionView) -> String {
     let model = prompt.model.as_deref().unwrap_or("none");
     let what = match &authorization.undoes {
         Some(undone) => format!("the undo of {undone}"),
+        None if authorization.steps.is_empty() => authorization.mode.clone(),
         None => format!(
             "{} ({})",
             authorization.mode,

@@ -5,7 +5,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::request::check_focus;
-use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, Submitted, count};
+use super::{
+    ActionInput, ActionRequest, App, FieldProblem, Rejected, RequestIds, Submitted, count,
+};
 use crate::committee::Quote;
 use crate::domain::{
     Context, EvidenceFocus, Question, Role, RunId, Source, ToolPlan, Usd, User, fingerprint,
@@ -14,7 +16,9 @@ use crate::journal::{
     Accepted, AuthorizationMode, Authorized, Event, Rejection, RejectionKind, RunRow, RunState,
     Told, ToolIntake,
 };
-use crate::tools::answers::{AuthorizeMode, ExecutionState, ExecutionView, PlanState, PlanView};
+use crate::tools::answers::{
+    AuthorizeMode, ExecutionState, ExecutionView, PlanState, PlanView, StepChanges,
+};
 use crate::tools::validate::validate;
 use crate::tools::view;
 use crate::tools::{self, Tool, Toolbox};
@@ -35,11 +39,11 @@ pub struct Authorization {
     /// Default: that of the plan.
     context: Option<Context>,
     mode: AuthorizeMode,
-    /// With the mode `step`: the step, which must be the next one. Default: the next one.
+    /// With the mode `step` only: the step, which must be the next one. Default: the next one.
     #[schemars(length(min = 1, max = 40))]
     step_id: Option<String>,
-    /// With the mode `modified`: the plan as the user changed it. It is checked again. Other modes
-    /// ignore it.
+    /// With the modes `modified` and `check`: the plan as the user changed it. It is checked again.
+    /// Other modes ignore it.
     #[serde(default)]
     #[schemars(with = "ToolPlan")]
     plan: Option<ToolPlan>,
@@ -51,6 +55,8 @@ pub enum AuthorizeOutcome {
     Begun(RunId),
     /// The plan as the user changed it is refused.
     Refused(Box<Rejection>),
+    /// The plan as the user changed it can be authorized.
+    Checked(Vec<StepChanges>),
 }
 
 impl App {
@@ -115,9 +121,11 @@ impl App {
         let parsed = ActionRequest::parse(input, limits, &self.committee.secrets);
         let parsed = parsed.map_err(|problems| count(Rejected::Invalid(problems)))?;
         check_focus(&focus).map_err(|problems| count(Rejected::Invalid(problems)))?;
-        let file = focus
-            .file
-            .map(|file| tools::normalised(&self.redacted(&file)));
+        let file = focus.file.map(|file| {
+            let file = tools::normalised(&self.redacted(&file));
+            file.ok_or_else(|| invalid("/file", "is no path inside of the workspace"))
+        });
+        let file = file.transpose()?;
         let diagnostic = focus
             .diagnostic
             .map(|code| self.redacted(&code).into_owned());
@@ -154,7 +162,7 @@ impl App {
                 now.is_some_and(|now| now.message == then.message)
             }
         };
-        Ok(view.state != PlanState::Halted && stands)
+        Ok(!matches!(view.state, PlanState::Halted | PlanState::Cancelled) && stands)
     }
 
     /// Returns the fingerprint of all that decides a plan.
@@ -230,8 +238,9 @@ impl App {
         plan: RunId,
         given: Authorization,
     ) -> Result<AuthorizeOutcome, Rejected> {
-        let toolbox = self.tools()?;
+        self.tools()?;
         let closed = |why| Err(Rejected::PlanClosed(why));
+        require_fitting(&given)?;
         let (events, executions) = self.plan_events(plan).await?;
         let question = own_question(&events, (given.source, given.user), given.context)?;
         if executions.iter().any(|(row, _)| !row.state.is_terminal()) {
@@ -241,53 +250,75 @@ impl App {
             return closed("the plan is not finished yet");
         };
         require_open(known.state)?;
-        let mut changes = shown_changes(&known);
-        let next = known.next_step.unwrap_or_default();
-        let mut content = known.modified.map_or(known.plan, |modified| modified.plan);
-        let ids = |plan: &ToolPlan| plan.steps.iter().map(|it| it.step_id.clone()).collect();
-        let (mode, steps) = match given.mode {
-            AuthorizeMode::Step if given.step_id.is_some_and(|step| step != next) => {
-                return closed("it is not the next step");
-            }
-            AuthorizeMode::Step => (AuthorizationMode::Step, vec![next]),
-            AuthorizeMode::Plan => {
-                let all: Vec<String> = ids(&content);
-                let left = all.into_iter().skip_while(|id| *id != next).collect();
-                (AuthorizationMode::Plan, left)
-            }
-            AuthorizeMode::Modified if !executions.is_empty() => {
-                return closed("a plan can be changed before its first step only");
-            }
-            AuthorizeMode::Modified => {
-                let Some(changed) = given.plan else {
-                    return Ok(AuthorizeOutcome::Refused(no_changed_plan()));
-                };
-                let plan_id = plan.to_string();
-                content =
-                    self.without_secrets(&tools::completed(ToolPlan { plan_id, ..changed }))?;
-                let checked = self.compute(|| validate(&content, &known.evidence, &toolbox));
-                changes = match checked.await {
-                    Ok(changes) => changes,
-                    Err(rejection) => return Ok(AuthorizeOutcome::Refused(rejection)),
-                };
-                (AuthorizationMode::Modified, ids(&content))
-            }
-        };
-        let authorized = Authorized {
+        let mut authorized = Authorized {
             plan,
-            mode,
-            content,
-            steps,
+            mode: AuthorizationMode::Plan,
+            changes: shown_changes(&known),
+            content: known.modified.map_or(known.plan, |modified| modified.plan),
+            steps: vec![],
             evidence: known.evidence,
-            changes,
             undoes: None,
             restores: vec![],
         };
+        let mut cap = self.config.policy.tools_max;
+        let next = known.next_step.unwrap_or_default();
+        match given.mode {
+            AuthorizeMode::Step if given.step_id.is_some_and(|step| step != next) => {
+                return closed("it is not the next step");
+            }
+            AuthorizeMode::Step => {
+                authorized.mode = AuthorizationMode::Step;
+                authorized.steps = vec![next];
+            }
+            AuthorizeMode::Plan => {
+                let all = ids(&authorized.content).into_iter();
+                authorized.steps = all.skip_while(|id| *id != next).collect();
+            }
+            AuthorizeMode::Cancel => {
+                authorized.mode = AuthorizationMode::Cancel;
+                authorized.changes.clear();
+                // It buys nothing.
+                cap = Usd::ZERO;
+            }
+            AuthorizeMode::Modified | AuthorizeMode::Check if !executions.is_empty() => {
+                return closed("a plan can be changed before its first step only");
+            }
+            AuthorizeMode::Modified | AuthorizeMode::Check => {
+                if let Some(rejection) = self.change(&mut authorized, given.plan).await? {
+                    return Ok(AuthorizeOutcome::Refused(rejection));
+                }
+                if given.mode == AuthorizeMode::Check {
+                    let changes = view::step_changes(&authorized.changes);
+                    return Ok(AuthorizeOutcome::Checked(changes));
+                }
+            }
+        }
         // All authorizations at one time contend for one key, so a step is executed once.
         let key = format!("execution:{plan}#{}", executions.len());
-        let cap = self.config.policy.tools_max;
         let begun = self.begin_execution(question, authorized, key, cap);
         Ok(AuthorizeOutcome::Begun(begun.await?.run))
+    }
+
+    /// Replaces the plan of an authorization by that of the user. Returns why it is refused, if it is.
+    async fn change(
+        &self,
+        authorized: &mut Authorized,
+        changed: Option<ToolPlan>,
+    ) -> Result<Option<Box<Rejection>>, Rejected> {
+        if let Some(changed) = changed {
+            let plan_id = authorized.plan.to_string();
+            let changed = tools::completed(ToolPlan { plan_id, ..changed });
+            authorized.content = self.without_secrets(&changed)?;
+        }
+        let toolbox = self.tools()?;
+        let check = || validate(&authorized.content, &authorized.evidence, &toolbox);
+        match self.compute(check).await {
+            Ok(changes) => authorized.changes = changes,
+            Err(rejection) => return Ok(Some(rejection)),
+        }
+        authorized.mode = AuthorizationMode::Modified;
+        authorized.steps = ids(&authorized.content);
+        Ok(None)
     }
 
     /// Starts taking back the changes of an execution, by the user of its plan, once.
@@ -398,6 +429,7 @@ fn require_open(state: PlanState) -> Result<(), Rejected> {
         PlanState::Rejected => "the plan was rejected",
         PlanState::Completed => "all steps are executed",
         PlanState::Halted => "a step failed, which halts the plan",
+        PlanState::Cancelled => "the plan was cancelled",
     };
     Err(Rejected::PlanClosed(why))
 }
@@ -412,13 +444,27 @@ fn shown_changes(view: &PlanView) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-fn no_changed_plan() -> Box<Rejection> {
-    Box::new(Rejection {
-        kind: RejectionKind::InvalidPlan,
-        step_id: None,
-        message: "The changed plan is missing".to_owned(),
-        help: Value::Null,
-    })
+/// # Errors
+/// [`Rejected::Invalid`] if a field does not fit the mode of an authorization.
+fn require_fitting(given: &Authorization) -> Result<(), Rejected> {
+    use AuthorizeMode::{Check, Modified, Step};
+    if given.step_id.is_some() && given.mode != Step {
+        return Err(invalid("/stepId", "is for the mode step only"));
+    }
+    if given.plan.is_none() && matches!(given.mode, Modified | Check) {
+        return Err(invalid("/plan", "is missing"));
+    }
+    Ok(())
+}
+
+fn ids(plan: &ToolPlan) -> Vec<String> {
+    plan.steps.iter().map(|step| step.step_id.clone()).collect()
+}
+
+/// Rejects a request for one field.
+fn invalid(pointer: &str, detail: &str) -> Rejected {
+    let (pointer, detail) = (pointer.to_owned(), detail.to_owned());
+    count(Rejected::Invalid(vec![FieldProblem { pointer, detail }]))
 }
 
 /// Returns the question of the execution: the plan's request by its own user.

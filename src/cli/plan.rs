@@ -28,7 +28,9 @@ use crate::config::{self, Env};
 use crate::domain::{RunId, Source, ToolPlan};
 use crate::http;
 use crate::journal::Ending;
-use crate::tools::answers::{AuthorizedBody, ExecutionState, ExecutionView, PlanState, PlanView};
+use crate::tools::answers::{
+    AuthorizedBody, ExecutionState, ExecutionView, PlanState, PlanView, StepChanges,
+};
 
 #[derive(Debug, Args)]
 pub(super) struct PlanArguments {
@@ -195,9 +197,14 @@ impl Service<'_> {
                     }
                     continue;
                 }
-                _ => {
+                said => {
                     let all = steps.len();
-                    tell!("conclave: the plan is cancelled; {number} of {all} steps were executed");
+                    let mut what = "nothing more is executed";
+                    if said == 'c' {
+                        self.executed(&plan, json!({ "mode": "cancel" })).await?;
+                        what = "the plan is cancelled";
+                    }
+                    tell!("conclave: {what}; {number} of {all} steps were executed");
                     return Ok(());
                 }
             }
@@ -221,18 +228,22 @@ impl Service<'_> {
             Ok(text) => match serde_json::from_str::<ToolPlan>(edit.insert(text)) {
                 Err(error) => format!("this is not a plan: {error}; m opens your text again"),
                 Ok(changed) if changed == plan.plan => "the plan is unchanged".to_owned(),
-                Ok(changed) if !confirmed(&changed).await? => {
-                    "nothing was executed; m opens your text again".to_owned()
-                }
                 Ok(changed) => {
-                    let body = json!({ "mode": "modified", "plan": changed });
-                    let authorized = self.authorized(plan, body).await?;
+                    let body = |mode: &str| json!({ "mode": mode, "plan": changed });
+                    let mut authorized = self.authorized(plan, body("check")).await?;
+                    let mut why = "nothing was executed".to_owned();
+                    if let Some(changes) = authorized.changes.take()
+                        && confirmed(&changed, &changes).await?
+                    {
+                        authorized = self.authorized(plan, body("modified")).await?;
+                    }
                     if let Some(execution) = authorized.execution {
                         return Ok(Some(execution));
                     }
-                    let why = authorized.rejection.as_ref().map(plan_text::rejection);
-                    let why = why.unwrap_or_default();
-                    format!("{}\nm opens your text again", without_controls(&why))
+                    if let Some(rejection) = &authorized.rejection {
+                        why = without_controls(&plan_text::rejection(rejection)).into_owned();
+                    }
+                    format!("{why}; m opens your text again")
                 }
             },
         };
@@ -265,8 +276,8 @@ impl Service<'_> {
 }
 
 /// Shows a changed plan, and asks whether to execute all of it.
-async fn confirmed(changed: &ToolPlan) -> Result<bool, Exit> {
-    say(format_args!("{}", plan_text::changed(changed)));
+async fn confirmed(changed: &ToolPlan, changes: &[StepChanges]) -> Result<bool, Exit> {
+    say(format_args!("{}", plan_text::changed(changed, changes)));
     let choices = [('y', "yes"), ('n', "no")];
     Ok(answer("Execute the changed plan? [y/N] ", &choices).await? == 'y')
 }
@@ -290,7 +301,12 @@ async fn answered(app: &App, api: &Router, path: &str, body: &Value) -> Result<V
 async fn interrupted(app: &App) -> Exit {
     for run in app.own_runs() {
         match cancelled(app, run).await {
-            Ok(Ending::Cancelled) => tell!("conclave: run {run} was cancelled"),
+            Ok(Ending::Cancelled) => {
+                tell!("conclave: run {run} was cancelled");
+                if let Ok(execution) = app.execution(run).await {
+                    tell!("conclave: {}", plan_text::interrupted(&execution));
+                }
+            }
             Ok(_) => {}
             Err(exit) => return exit,
         }

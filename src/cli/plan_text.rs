@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::domain::{PlanStep, ToolPlan, changes_direction};
-use crate::journal::Rejection;
+use crate::journal::{Rejection, StepFinished};
 use crate::text::one_line;
-use crate::tools::answers::{ExecutionState, ExecutionView, PlanView, StepChanges};
-use crate::tools::{QUERIES, is_empty, named_changes};
+use crate::tools::answers::{ExecutionState, ExecutionView, PlanState, PlanView, StepChanges};
+use crate::tools::{QUERIES, is_empty};
 
 const RULE: &str = "─────────────────────────────────────────";
 
@@ -30,6 +30,9 @@ pub(super) fn plan(view: &PlanView) -> String {
         lines.push(format!("Executed instead, as changed by {}:", modified.by));
         lines.extend(steps(&modified.plan, &modified.changes));
     }
+    if view.state == PlanState::Cancelled {
+        lines.push("The plan was cancelled.".to_owned());
+    }
     for execution in &view.executions {
         let (id, state) = (&execution.execution_id, words(execution.state));
         lines.push(format!("Execution: {id} ({state})"));
@@ -38,10 +41,10 @@ pub(super) fn plan(view: &PlanView) -> String {
     lines.join("\n")
 }
 
-/// Draws a plan that the user changed, before it is checked.
-pub(super) fn changed(plan: &ToolPlan) -> String {
+/// Draws a plan that the user changed.
+pub(super) fn changed(plan: &ToolPlan, changes: &[StepChanges]) -> String {
     let mut lines = vec!["\nYour Plan:".to_owned(), RULE.to_owned()];
-    lines.extend(steps(plan, &named_changes(plan)));
+    lines.extend(steps(plan, changes));
     lines.push(RULE.to_owned());
     lines.join("\n")
 }
@@ -78,12 +81,32 @@ pub(super) fn execution(view: &ExecutionView) -> String {
     lines.join("\n")
 }
 
+/// Names the steps of an execution that did not come to its end, and what can be done with it.
+pub(super) fn interrupted(view: &ExecutionView) -> String {
+    let id = &view.execution_id;
+    let step = |step: &StepFinished| {
+        let end = match (step.ok, step.in_doubt) {
+            (true, _) => "was executed",
+            (_, true) => "is in doubt",
+            _ => "failed",
+        };
+        format!("{} {end}", step.step_id)
+    };
+    let steps: Vec<String> = view.steps.iter().map(step).collect();
+    let steps = match steps.as_slice() {
+        [] => "no step was executed".to_owned(),
+        steps => steps.join(", "),
+    };
+    format!("{steps}\nSee it: conclave show {id}\nUndo it: conclave plan --undo {id}")
+}
+
 /// Draws an execution with all that led to it.
 pub(super) fn reconstructed(view: &ExecutionView) -> String {
     let (prompt, authorization) = (&view.prompt, &view.authorization);
     let model = prompt.model.as_deref().unwrap_or("none");
     let what = match &authorization.undoes {
         Some(undone) => format!("the undo of {undone}"),
+        None if authorization.steps.is_empty() => authorization.mode.clone(),
         None => format!(
             "{} ({})",
             authorization.mode,
@@ -132,8 +155,7 @@ fn steps(plan: &ToolPlan, all: &[StepChanges]) -> Vec<String> {
     lines
 }
 
-/// Names the files that a step changes. Those of a plan file that an earlier step writes are not
-/// known before that step.
+/// Names the files that a step changes. Plans of earlier versions may not name those of a plan file.
 fn changes(step: &PlanStep, all: &[StepChanges]) -> Option<String> {
     let changes = all.iter().find(|it| it.step_id == step.step_id)?;
     Some(match changes.paths.as_slice() {

@@ -62,6 +62,8 @@ pub enum AuthorizationMode {
     Plan,
     /// All steps of a plan that the user changed.
     Modified,
+    /// None: the user closed the plan.
+    Cancel,
     /// The old contents of the files that an execution changed.
     Undo,
 }

@@ -1,13 +1,16 @@
 //! Evidence of earlier tool steps, as aggregates over the journal. The statements are the same on
 //! both databases; the views that they read are in the migrations.
 
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::Error;
 use super::database::{Bound, Columns as _, Connection as _, Database};
 use crate::domain::EvidenceFocus;
 
-/// The most rows of one query that a model is shown.
+/// The most rows of one query that a model is shown, and the most gaps of one row.
 const MAX_ROWS: i64 = 10;
 
 /// Executions of each tool, how many of them succeeded, and whether the last one did.
@@ -42,13 +45,18 @@ const Q7: &str = "SELECT code AS name, file, COUNT(*) AS n
     FROM (SELECT DISTINCT run, seq, code, file FROM tool_step_diagnostics) d
     GROUP BY code, file HAVING COUNT(*) >= 2 ORDER BY n DESC, code, file LIMIT $1";
 
-/// Changes of files after a diagnostic, with the time between them. With a file in focus, only its
-/// changes.
-const Q8: &str = "SELECT c.code AS name, m.tool AS tool, m.at_ms - MAX(c.at_ms) AS n
-    FROM tool_step_codes c JOIN tool_steps m ON m.changes > 0 AND m.ok = 1 AND m.at_ms > c.at_ms
-    WHERE ($2 IS NULL OR c.code = $2)
-      AND ($3 IS NULL OR EXISTS (SELECT 1 FROM tool_step_files f WHERE f.run = m.run AND f.seq = m.seq AND f.file = $3))
-    GROUP BY c.code, m.run, m.seq, m.tool, m.at_ms ORDER BY m.at_ms DESC, c.code LIMIT $1";
+/// Changes of files after each diagnostic, with the times between them, the last change first. With a
+/// file in focus, only its changes.
+const Q8: &str = "SELECT code AS name, COUNT(*) AS n,
+        STRING_AGG(CASE WHEN nth <= $1 THEN CAST(gap AS TEXT) END, ',' ORDER BY nth) AS gaps,
+        STRING_AGG(CASE WHEN nth <= $1 THEN tool END, ',' ORDER BY nth) AS tools
+    FROM (SELECT c.code AS code, m.tool AS tool, m.at_ms AS at_ms, m.at_ms - MAX(c.at_ms) AS gap,
+            ROW_NUMBER() OVER (PARTITION BY c.code ORDER BY m.at_ms DESC, m.run DESC, m.seq DESC) AS nth
+        FROM tool_step_codes c JOIN tool_steps m ON m.changes > 0 AND m.ok = 1 AND m.at_ms > c.at_ms
+        WHERE ($2 IS NULL OR c.code = $2)
+          AND ($3 IS NULL OR EXISTS (SELECT 1 FROM tool_step_files f WHERE f.run = m.run AND f.seq = m.seq AND f.file = $3))
+        GROUP BY c.code, m.run, m.seq, m.tool, m.at_ms) fixes
+    GROUP BY code ORDER BY MAX(at_ms) DESC, code LIMIT $1";
 
 /// Gathers the summaries of all queries, by name.
 pub(super) async fn gather<D: Database>(
@@ -82,12 +90,21 @@ pub(super) async fn gather<D: Database>(
                                 "last_success": good("good")? }),
                 "Q2" => json!({ "tool": name, "count": whole("n")?, "last_error": short(row.text_or_null("error")?) }),
                 "Q3" => json!({ "code": name, "occurrences": whole("n")? }),
-                "Q4" => json!({ "file": name, "executions": whole("n")?, "last_success": good("good")? }),
+                "Q4" => json!({ "file": name, "executions": whole("n")?, "last": if good("good")? { "success" } else { "failure" } }),
                 "Q5" => json!({ "execution_id": name, "tool": row.text("tool")?, "success": good("good")?,
                                 "error": short(row.text_or_null("error")?) }),
                 "Q7" => json!({ "code": name, "file": row.text("file")?, "count": whole("n")? }),
-                "Q8" => json!({ "code": name, "tool": row.text("tool")?, "temporal_gap_ms": whole("n")? }),
-                _ => json!({ "file": name, "tool": row.text("tool")?, "success": good("good")?, "at_ms": whole("n")? }),
+                "Q8" => {
+                    let (gaps, tools) = (row.text("gaps")?, row.text("tools")?);
+                    let gaps = gaps.split(',').filter_map(|gap| gap.parse().ok());
+                    let tools: BTreeSet<&str> = tools.split(',').collect();
+                    json!({ "code": name, "fix_attempts": whole("n")?, "temporal_gaps": gaps.collect::<Vec<i64>>(),
+                            "tools": tools })
+                }
+                _ => {
+                    let at = Timestamp::from_millisecond(whole("n")?).unwrap_or_default();
+                    json!({ "file": name, "tool": row.text("tool")?, "success": good("good")?, "timestamp": at.to_string() })
+                }
             });
         }
         summaries.insert(query.to_owned(), Value::Array(rows));

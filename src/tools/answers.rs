@@ -41,6 +41,8 @@ pub enum PlanState {
     Completed,
     /// A step failed. The rest is not executed.
     Halted,
+    /// Its user closed it. The execution with the mode `cancel` says who.
+    Cancelled,
 }
 
 /// A plan as its user changed it.
@@ -137,7 +139,7 @@ pub struct PromptView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthorizationView {
-    /// `step`, `plan`, `modified` or `undo`.
+    /// `step`, `plan`, `modified`, `cancel` or `undo`.
     pub mode: String,
     pub by: String,
     pub steps: Vec<String>,
@@ -155,12 +157,19 @@ pub enum AuthorizeMode {
     Plan,
     /// All steps of the given plan.
     Modified,
+    /// Nothing. The given plan is checked as for `modified`.
+    Check,
+    /// Nothing. The plan is closed.
+    Cancel,
 }
 
-/// The outcome of an authorization: the execution, or why the changed plan is rejected.
+/// The outcome of an authorization: the execution, or why the changed plan is rejected, or what a
+/// checked plan will change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthorizedBody {
     pub execution: Option<ExecutionView>,
     pub rejection: Option<Rejection>,
+    /// What each step of a plan of the mode `check` will change.
+    pub changes: Option<Vec<StepChanges>>,
 }

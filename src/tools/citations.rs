@@ -21,7 +21,8 @@ pub const QUERIES: [(&str, &str); 8] = [
 
 /// Returns why the citations of a text are rejected; `None` if each query exists and returned
 /// something, and the sentence that cites it states at least one value that it returned, and no
-/// figure that it did not. If the sentence names a row, its figures are those of that row.
+/// figure that it did not. If the sentence names a row, its figures are those of that row. A path must
+/// be one that was returned, if the rows have paths.
 pub fn objection(text: &str, evidence: &Value) -> Option<String> {
     let text = with_names(text);
     for sentence in sentences(&text) {
@@ -29,7 +30,7 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
         let cited: Vec<String> = cited.map(str::to_uppercase).collect();
         let lower = sentence.to_ascii_lowercase();
         let is_insufficient = lower.contains("insufficient evidence");
-        let mut known = String::new();
+        let mut known = vec![];
         for query in &cited {
             let Some((name, what)) = QUERIES.iter().find(|(name, _)| name == query) else {
                 return Some(format!("Evidence query '{query}' does not exist"));
@@ -49,35 +50,66 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
                         "Response cites {query} without a value that it returned; its columns are {columns}"
                     ));
                 }
-                known.push_str(&figures_for(sentence, rows));
+                known.extend(rows_for(sentence, rows));
             } else if !is_denied && !is_insufficient {
                 return Some(format!(
                     "Response references '{what}' but {query} returns empty results: insufficient evidence"
                 ));
             }
         }
-        // Also the code of a diagnostic, such as E0425.
-        let is_figure = |word: &&str| {
-            let digits = word.strip_prefix(|c: char| c.is_ascii_uppercase());
-            let is_code = digits.is_some_and(|digits| digits.len() >= 3);
-            let digits = digits.filter(|_| is_code).unwrap_or(word);
-            digits.chars().all(|c| c.is_ascii_digit())
-        };
-        let mut figures = words(sentence).filter(is_figure);
-        let unknown = figures.find(|figure| !words(&known).any(|word| word == *figure));
-        if let (Some(figure), false) = (unknown, known.is_empty()) {
+        if let (Some(part), false) = (unknown(sentence, &known), known.is_empty()) {
             let cited = cited.join(" and ");
             return Some(format!(
-                "Response states '{figure}' with {cited}, which did not return it"
+                "Response states '{part}' with {cited}, which did not return it"
             ));
         }
     }
     None
 }
 
-/// Returns the rows that a sentence may take its figures from, as JSON: those of which it names the
-/// most texts, such as a tool and a file, or all rows if it names none.
-fn figures_for(sentence: &str, rows: &Value) -> String {
+/// Returns the first figure, code of a diagnostic or path of a sentence that is not in the rows.
+fn unknown<'s>(sentence: &'s str, rows: &[&Value]) -> Option<&'s str> {
+    static PATH: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"[\w.-]*(?:/[\w.-]+)*[\w/]\w\.[a-z][a-z0-9]*\b"));
+    let text: String = rows.iter().map(ToString::to_string).collect();
+    let next = words(sentence).skip(1).chain([""]);
+    let mut figures = words(sentence).zip(next).filter(|(word, next)| {
+        let digits = word.trim_end_matches(|c: char| c.is_ascii_lowercase());
+        let ordinal = matches!(word.get(digits.len()..), Some("st" | "nd" | "rd" | "th"));
+        // Also a code such as E0425.
+        let number = digits.strip_prefix(|c: char| c.is_ascii_uppercase());
+        let number = number.filter(|number| number.len() >= 3).unwrap_or(digits);
+        let is_number = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
+        // An execution is the 4th after 3 recorded ones.
+        let before = number.parse::<u64>().ok().and_then(|it| it.checked_sub(1));
+        let follows = ordinal && before.is_some_and(|it| states(&text, &it.to_string()));
+        let is_figure = is_number && (ordinal || digits == *word);
+        is_figure && !states(&text, digits) && !follows && !is_gap(number, next, rows)
+    });
+    let has_paths = rows.iter().any(|row| row.get("file").is_some());
+    let mut paths = PATH.find_iter(sentence).filter(|_| has_paths);
+    let path = paths.find(|path| !states(&text, path.as_str()));
+    let figure = figures.next().map(|(figure, _)| figure);
+    figure.or(path.map(|path| path.as_str()))
+}
+
+/// True if a figure with the unit behind it is a gap of the rows, rounded.
+fn is_gap(figure: &str, unit: &str, rows: &[&Value]) -> bool {
+    let unit = match unit {
+        "s" | "second" | "seconds" => 1_000,
+        "min" | "minute" | "minutes" => 60_000,
+        _ => return false,
+    };
+    let gaps = rows
+        .iter()
+        .filter_map(|row| row["temporal_gaps"].as_array());
+    let mut gaps = gaps.flatten().filter_map(Value::as_u64);
+    gaps.any(|gap| figure.parse() == Ok((gap + unit / 2) / unit))
+}
+
+/// Returns the rows that a sentence may take its figures from: those of which it names the most texts,
+/// such as a tool and a file, or all rows if it names none.
+fn rows_for<'v>(sentence: &str, rows: &'v Value) -> impl Iterator<Item = &'v Value> {
     let named = |row: &Value| {
         let values = row.as_object().into_iter().flatten();
         let texts = values.filter_map(|(_, value)| value.as_str());
@@ -85,8 +117,7 @@ fn figures_for(sentence: &str, rows: &Value) -> String {
     };
     let rows = rows.as_array().into_iter().flatten();
     let most = rows.clone().map(named).max();
-    let chosen = rows.filter(|row| Some(named(row)) == most);
-    chosen.map(Value::to_string).collect()
+    rows.filter(move |row| Some(named(row)) == most)
 }
 
 /// True if a query returned nothing.
@@ -123,6 +154,10 @@ fn values(rows: &Value) -> Vec<String> {
     let rows = rows.as_array().into_iter().flatten();
     let rows = rows.filter_map(Value::as_object);
     let values = rows.flat_map(|row| row.values());
+    let values = values.flat_map(|value| match value {
+        Value::Array(values) => values.as_slice(),
+        value => std::slice::from_ref(value),
+    });
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -170,12 +205,14 @@ mod tests {
                 { "tool": "file_read", "count": 3, "successes": 2, "last_success": true },
                 { "tool": "file_glob", "count": 8, "successes": 8, "last_success": true },
             ],
-            "Q4": [{ "file": "src/lib.rs", "executions": 2, "last_success": false }],
+            "Q3": [{ "code": "E0425", "occurrences": 7 }],
+            "Q4": [{ "file": "src/lib.rs", "executions": 2, "last": "failure" }],
             "Q7": [
                 { "code": "E0425", "file": "src/lib.rs", "occurrences": 7 },
                 { "code": "E0308", "file": "src/lib.rs", "occurrences": 3 },
             ],
-            "Q8": [],
+            "Q8": [{ "code": "E0425", "fix_attempts": 2, "temporal_gaps": [299_800, 5_100], "tools": ["splice_patch"] }],
+            "Q2": [],
         });
         let hold = |expected: &str, texts: &str| {
             for text in texts.lines().map(str::trim) {
@@ -187,13 +224,17 @@ mod tests {
             "",
             "Q1 shows 3 executions of file_read. Then 7 lines were read.
             Q4 shows 2 executions on src/lib.rs, and Q1 shows 3.
-            No evidence found for Q8.
-            Insufficient evidence: Q8 returned no rows.
+            No evidence found for Q2.
+            Insufficient evidence: Q2 returned no rows.
             7 lines were read.
             Q1 shows file_read succeeded last.
             Q1 shows 2/3 prior attempts succeeded.
             The request is the query: 4 files.
-            Q4: This is the 4th execution on src/lib.rs.",
+            Q3 shows E0425 occurred 7 times in src/price.rs.
+            Q8 shows 2 prior fix attempts for E0425.
+            Q8 shows splice_patch 5 minutes before E0425, and another change after 5 s.
+            Q8: the gap was 299800 ms.
+            Q4: This is the 3rd execution on `src/lib.rs`.",
         );
         hold(
             "Response states '99' with Q4, which did not return it",
@@ -213,21 +254,33 @@ mod tests {
                 "Response states '3' with Q7, which did not return it",
             ),
             (
-                "No evidence found for Q4 and Q8.",
+                "No evidence found for Q4 and Q2.",
                 "Response states no evidence for Q4, which returned rows",
             ),
             (
                 "Q4 shows this fix worked before.",
-                "Response cites Q4 without a value that it returned; its columns are file, executions, last_success",
+                "Response cites Q4 without a value that it returned; its columns are file, executions, last",
             ),
             (
                 "Q4 shows E9999 in src/lib.rs.",
                 "Response states 'E9999' with Q4, which did not return it",
             ),
+            (
+                "Q4 shows this is the 4th execution on src/lib.rs.",
+                "Response states '4th' with Q4, which did not return it",
+            ),
+            (
+                "Q7 shows E0425 occurred 7 times in src/price.rs.",
+                "Response states 'src/price.rs' with Q7, which did not return it",
+            ),
+            (
+                "Q8 shows splice_patch 5 hours before E0425.",
+                "Response states '5' with Q8, which did not return it",
+            ),
             ("Q9 shows 1 row.", "Evidence query 'Q9' does not exist"),
             (
-                "Q8 shows 2 prior fixes.",
-                "Response references 'prior fixes' but Q8 returns empty results: insufficient evidence",
+                "Q2 shows 2 failures.",
+                "Response references 'failures' but Q2 returns empty results: insufficient evidence",
             ),
         ] {
             hold(expected, text);

@@ -11,7 +11,7 @@ use super::own_words::OwnWords;
 /// A clause with fewer words may have none of the expected ones.
 const MIN_WORDS: usize = 4;
 
-/// A word with fewer letters may be a unit.
+/// A Greek word with fewer letters may be a unit, such as "μs".
 const MIN_LETTERS: usize = 4;
 
 /// The commonest words of English, and those of reports on tools. In the 527 longer clauses of the
@@ -19,8 +19,8 @@ const MIN_LETTERS: usize = 4;
 static COMMON: LazyLock<HashSet<&str>> =
     LazyLock::new(|| include_str!("english.txt").split_whitespace().collect());
 
-/// True if a text is not recognised as another language, and every longer clause of the model's own
-/// words looks English. `verbatim` is as in [`super::screen::screen`].
+/// True if a text is not recognised as another language, and the model's own words are in Latin
+/// letters and look English in every longer clause. `verbatim` is as in [`super::screen::screen`].
 pub fn is_english(text: &str, verbatim: &[&str]) -> bool {
     let language = whatlang::detect(text);
     if language.is_some_and(|it| it.is_reliable() && it.lang() != Lang::Eng) {
@@ -28,20 +28,19 @@ pub fn is_english(text: &str, verbatim: &[&str]) -> bool {
     }
     let own = OwnWords::of(text, verbatim);
     let mut clauses = own.clauses().into_iter();
-    !text.split_whitespace().any(mixes_scripts)
+    let mut words = own.shown.split(|c: char| !c.is_alphabetic());
+    !words.any(is_in_another_script)
         && clauses.all(|(start, end)| may_be_english(own.plain(start, end)))
 }
 
-/// True for a word that writes some of its Latin letters in another script, such as "lіkely" with a
-/// Cyrillic letter. Short words may be units ("μs"), and words with other signs names of files.
-fn mixes_scripts(word: &str) -> bool {
-    let word = word.trim_matches(|c: char| c.is_ascii_punctuation());
-    let is_other = |c: char| matches!(c.script(), Script::Cyrillic | Script::Greek);
-    let is_latin = |c: char| c.is_ascii_alphabetic();
-    word.chars().count() >= MIN_LETTERS
-        && word.chars().all(char::is_alphabetic)
-        && word.contains(is_latin)
-        && word.contains(is_other)
+/// True for a word with letters of another script than Latin, such as "lіkely" with a Cyrillic letter.
+fn is_in_another_script(word: &str) -> bool {
+    let is_long = word.chars().count() >= MIN_LETTERS;
+    word.chars().any(|c| match c.script() {
+        Script::Latin | Script::Inherited => false,
+        Script::Greek | Script::Common => is_long,
+        _ => true,
+    })
 }
 
 /// Names and quotations are written as "xxx" in a clause.
@@ -67,6 +66,10 @@ mod tests {
             "Das Risiko ist in dieser Datei hoch.",
             "La modification a probablement corrigé le problème.",
             "The patch is lіkely to hold.",
+            "Ошибка исчезла из-за этого изменения. The file was read.",
+            "الخطأ سببه خطأ مطبعي.",
+            "השגיאה נגרמה בגלל שגיאת כתיב.",
+            "Он был.",
         ] {
             assert!(!is_english(text, &[]), "{text}");
         }
@@ -77,6 +80,7 @@ mod tests {
             "Q1 shows file_read succeeded last.",
             "cargo check found 0 errors.",
             "`docs/λ-calculus.md` was read.",
+            "docs/файл.md was read, then `ошибка` was found.",
         ] {
             assert!(is_english(text, &[]), "{text}");
         }

@@ -16,8 +16,8 @@ use super::validate::parse;
 use super::view;
 use crate::committee::{Deps, Failure};
 use crate::journal::{
-    ActionOutcome, Authorized, Ending, Event, FileBefore, RunContext, StepFinished, StepStarted,
-    Stop, ToolIntake, step_started_key,
+    ActionOutcome, AuthorizationMode, Authorized, Ending, Event, FileBefore, RunContext,
+    StepFinished, StepStarted, Stop, ToolIntake, step_started_key,
 };
 
 /// Returns the ending of an execution.
@@ -34,12 +34,15 @@ pub async fn execute(
     let Some(authorized) = authorized(run) else {
         return Err(Failure::internal("the run executes no plan"));
     };
-    let all_ok = if authorized.undoes.is_some() {
-        undo(run, deps, &toolbox, &authorized).await?
-    } else {
-        let all_ok = perform_all(run, deps, &steps(&authorized, &toolbox)?, &authorized).await?;
-        explain::explain(run, deps, deadline).await?;
-        all_ok
+    let all_ok = match authorized.mode {
+        AuthorizationMode::Undo => undo(run, deps, &toolbox, &authorized).await?,
+        AuthorizationMode::Cancel => true,
+        AuthorizationMode::Step | AuthorizationMode::Plan | AuthorizationMode::Modified => {
+            let steps = steps(&authorized, &toolbox)?;
+            let all_ok = perform_all(run, deps, &steps, &authorized).await?;
+            explain::explain(run, deps, deadline).await?;
+            all_ok
+        }
     };
     let outcome = if all_ok {
         ActionOutcome::Executed

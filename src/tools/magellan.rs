@@ -2,8 +2,8 @@
 //!
 //! Magellan runs on the real path of `codegraph.db` in the workspace root, outside of the
 //! capabilities of `Workspace`. The index tells what it saw when it was last updated: these tools do
-//! not update it. `magellan refs` lists calls only; the export has every reference. References are
-//! indexed by name: symbols of the same name are not told apart.
+//! not update it. The export lists references and calls, and many uses are in one of the two only. A
+//! use without the id of its symbol is known by name: symbols of the same name are not told apart.
 
 use rustix::fs::FileType;
 use serde::Deserialize;
@@ -25,7 +25,8 @@ pub const SYMBOL_NAME: Parameter = parameter("name", Role::Text);
 pub struct Index {
     pub files: Vec<IndexedFile>,
     pub symbols: Vec<Symbol>,
-    pub references: Vec<Reference>,
+    references: Vec<Reference>,
+    calls: Vec<Reference>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -35,6 +36,7 @@ pub struct IndexedFile {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct Symbol {
+    symbol_id: Option<String>,
     pub file: String,
     pub start_line: u64,
     pub end_line: u64,
@@ -43,13 +45,29 @@ pub struct Symbol {
     pub display_fqn: Option<String>,
 }
 
+impl Symbol {
+    /// True if a name is that of the symbol. The parts before its last one must be names of the crate,
+    /// of what contains the symbol, or of its file.
+    fn has_name(&self, name: &str) -> bool {
+        let path = self.display_fqn.iter().flat_map(|path| path.split("::"));
+        let known: Vec<&str> = path.chain(self.file.split(['/', '.'])).collect();
+        let mut parts = name.rsplit("::");
+        parts.next() == self.name.as_deref()
+            && parts.all(|part| part == "crate" || known.contains(&part))
+    }
+}
+
+/// A use of a symbol.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-pub struct Reference {
-    pub file: String,
-    pub start_line: u64,
+struct Reference {
+    file: String,
+    start_line: u64,
     /// In bytes, from 0.
-    pub start_col: u64,
-    pub referenced_symbol: String,
+    start_col: u64,
+    #[serde(alias = "callee")]
+    referenced_symbol: String,
+    #[serde(alias = "callee_symbol_id")]
+    target_symbol_id: Option<String>,
 }
 
 /// Checks that there is an index, and a program that reads it.
@@ -82,6 +100,7 @@ pub async fn index(call: &Call) -> Result<Index, ToolError> {
         .map_err(|error| format!("unexpected output of 'magellan export': {error}"))?;
     let files = index.files.iter_mut().map(|it| &mut it.path);
     let files = files.chain(index.symbols.iter_mut().map(|it| &mut it.file));
+    index.references.append(&mut index.calls);
     for path in files.chain(index.references.iter_mut().map(|it| &mut it.file)) {
         let inside = root.to_str().and_then(|root| path.strip_prefix(root));
         if let Some(inside) = inside {
@@ -93,7 +112,24 @@ pub async fn index(call: &Call) -> Result<Index, ToolError> {
     index.symbols.sort();
     index.symbols.dedup();
     index.references.sort();
-    index.references.dedup();
+    // A place is one row, with the id if one of its entries has it.
+    index.references.dedup_by(|later, kept| {
+        let is_same = (
+            &later.file,
+            later.start_line,
+            later.start_col,
+            &later.referenced_symbol,
+        ) == (
+            &kept.file,
+            kept.start_line,
+            kept.start_col,
+            &kept.referenced_symbol,
+        );
+        if is_same && kept.target_symbol_id.is_none() {
+            kept.target_symbol_id = later.target_symbol_id.take();
+        }
+        is_same
+    });
     Ok(index)
 }
 
@@ -120,16 +156,23 @@ pub fn rows(what: &str, found: impl ExactSizeIterator<Item = (String, Value)>) -
 /// Returns the references to the name that a call has, and in its file if it has one.
 pub async fn references(call: Call) -> Result<Output, ToolError> {
     let (file, name) = (call.arguments.get("file"), call.argument("name"));
-    let mut index = index(&call).await?;
+    let index = index(&call).await?;
     if let Some(file) = file
         && !index.files.iter().any(|it| it.path == *file)
     {
         return Err(not_indexed(file));
     }
-    let is_there = |it: &Reference| file.is_none_or(|file| it.file == *file);
-    index
-        .references
-        .retain(|it| it.referenced_symbol == name && is_there(it));
+    let symbols = index.symbols.iter().filter(|it| it.has_name(name));
+    let symbols: Vec<&Symbol> = symbols.collect();
+    let last = name.rsplit("::").next().unwrap_or(name);
+    let is_symbol = |id: &String| symbols.iter().any(|it| it.symbol_id.as_ref() == Some(id));
+    let may_be = |id: &Option<String>| id.as_ref().map_or(!symbols.is_empty(), is_symbol);
+    let mut references = index.references;
+    references.retain(|it| {
+        it.referenced_symbol == last && (last == name || may_be(&it.target_symbol_id))
+    });
+    let is_unknown = symbols.is_empty() && references.is_empty();
+    references.retain(|it| file.is_none_or(|file| it.file == *file));
     let row = |it: Reference| {
         let (file, line, column) = (it.file, it.start_line, it.start_col + 1);
         let name = it.referenced_symbol;
@@ -137,5 +180,9 @@ pub async fn references(call: Call) -> Result<Output, ToolError> {
         let row = json!({ "file": file, "line": line, "column": column, "name": name });
         (text, row)
     };
-    Ok(rows("references", index.references.into_iter().map(row)))
+    let mut output = rows("references", references.into_iter().map(row));
+    if is_unknown {
+        output.text = format!("No symbol {} is in the index.", quoted(name));
+    }
+    Ok(output)
 }

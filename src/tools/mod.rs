@@ -54,7 +54,7 @@ pub use citations::{QUERIES, is_empty};
 pub use execute::{execute, settle};
 pub use magellan::no_index;
 pub use price::quote;
-pub use propose::{completed, named_changes, propose};
+pub use propose::{completed, propose};
 pub use routines::ROUTINES;
 pub use tool::{MAX_ARGUMENT_BYTES, Tool};
 pub use undo::restores;
@@ -62,7 +62,7 @@ pub use undo::restores;
 /// The time that an execution has, with its explanation.
 pub const EXECUTION_DEADLINE: Duration = Duration::from_mins(5);
 
-/// Returns a path in the form in which steps record it.
-pub fn normalised(path: &str) -> String {
-    path::normalise(path).unwrap_or_else(|_| path.to_owned())
+/// Returns a path in the form in which steps record it; `None` if it leaves the workspace.
+pub fn normalised(path: &str) -> Option<String> {
+    path::normalise(path).ok()
 }

@@ -18,6 +18,8 @@ const MIN_COPIED_WORDS: usize = 6;
 const MIN_LINE_WORDS: usize = 3;
 
 pub struct OwnWords {
+    /// The text as it is, with spaces for what is hidden.
+    pub shown: String,
     plain: String,
     /// For every byte of `plain`, the byte range in the text it stands for.
     origins: Vec<Range<usize>>,
@@ -37,15 +39,18 @@ impl OwnWords {
             }
         }
         let mut own = Self {
+            shown: String::new(),
             plain: String::new(),
             origins: vec![],
         };
         for (at, c) in text.char_indices() {
             let here = at..at + c.len_utf8();
             let rest = text.get(here.end..).unwrap_or_default();
+            let is_hidden = hidden.get(at) == Some(&true);
+            own.shown.push(if is_hidden { ' ' } else { c });
             let lower;
             let plain = match c {
-                _ if hidden.get(at) == Some(&true) => "x",
+                _ if is_hidden => "x",
                 '\n' if starts_block(rest) => ". ",
                 _ if c.is_whitespace() && own.plain.ends_with(' ') => "",
                 _ if c.is_whitespace() => " ",

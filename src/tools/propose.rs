@@ -9,7 +9,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::answers::StepChanges;
 use super::call::Toolbox;
 use super::planner_input::input;
 use super::tool::Tool;
@@ -113,18 +112,6 @@ pub fn consultation(question: &str, until: Instant) -> Consultation<'_> {
         max_tokens: MAX_TOKENS,
         until,
     }
-}
-
-/// Returns the steps of an unchecked plan that change files, with the paths that their arguments
-/// name; without any for a step whose files stand in a plan file.
-pub fn named_changes(plan: &ToolPlan) -> Vec<StepChanges> {
-    let changes = plan.steps.iter().filter_map(|step| {
-        let tool = step.tool.parse::<Tool>().ok();
-        let tool = tool.filter(|tool| tool.spec().is_mutating)?;
-        let (step_id, paths) = (step.step_id.clone(), tool.changed_by(&step.arguments));
-        Some(StepChanges { step_id, paths })
-    });
-    changes.collect()
 }
 
 /// Reads a plan from a model's reply.

@@ -18,14 +18,15 @@ pub fn has_succeeded(run: &RunContext, step_id: &str) -> Option<bool> {
 }
 
 /// Records the end of a step without secrets of the service, and without NUL, which not every
-/// database can store. Old contents are left out if the start of the step has them. Returns true if
-/// the step succeeded.
+/// database can store. A file that was written as it was is no change. Old contents are left out if
+/// the start of the step has them. Returns true if the step succeeded.
 pub async fn record(
     run: &RunContext,
     deps: &Deps,
     before: &[FileBefore],
     mut finished: StepFinished,
 ) -> Result<bool, Stop> {
+    finished.changed.retain(|it| it.before != it.after);
     for FileChange { path, old, .. } in &mut finished.changed {
         let is_kept =
             |it: &FileBefore, old: &str| it.path == *path && it.content.as_deref() == Some(old);

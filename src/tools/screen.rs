@@ -215,7 +215,17 @@ mod tests {
                 &[],
                 "- | Searching for \"because\" gave 9 matches.
                 - | ```\\nthis might fail\\n```\\nis the output.
-                causal | The log does not say what the cause is, but the rename caused it.",
+                causal | The log does not say what the cause is, but the rename caused it.
+                causal | Replacing sid by side fixes the build.
+                causal | The write removes E0425.
+                causal | The error occurs since sid does not exist.
+                causal | The step failed as the file is not indexed.
+                causal | The earlier edits failed to fix the error.
+                causal | The previous write did not help.
+                - | lsp_check ended with an error, and the run ended without a failure.
+                - | Q8 shows 2 prior fixes for E0425.
+                - | The request was to fix the E0425 error.
+                - | The step failed, as it did before.",
             ),
             (
                 &[error],

@@ -112,14 +112,6 @@ impl Tool {
         })
     }
 
-    /// Returns the paths that the arguments of an unchecked step change.
-    pub(super) fn changed_by(self, given: &Map<String, Value>) -> Vec<String> {
-        let parameters = self.parameters().iter();
-        let changed = parameters.filter(|it| it.role == Role::Changed);
-        let path = |it: &Parameter| Some(given.get(it.name)?.as_str()?.to_owned());
-        changed.filter_map(path).collect()
-    }
-
     /// Checks `given` against the parameters. Problems come in the order of the parameters, unknown
     /// names last and sorted. A forbidden path is reported only if nothing is invalid.
     ///
@@ -184,6 +176,9 @@ fn check<'a>(parameter: &Parameter, given: Option<&'a Value>) -> Result<Option<&
     let is_path = matches!(role, Role::File | Role::Changed | Role::Path);
     if is_path && text.contains(|c: char| c.is_control() || changes_direction(c)) {
         return Err(format!("'{name}' must not contain control characters"));
+    }
+    if matches!(role, Role::File | Role::Changed) && text.ends_with('/') {
+        return Err(format!("'{name}' must not end with a slash"));
     }
     Ok(Some(text))
 }
@@ -324,6 +319,7 @@ mod tests {
             file_read | { "path": null } | 'path' must be a string
             file_read | { "path": "" } | 'path' must not be empty
             file_read | { "path": "a\u0000b" } | 'path' must not contain NUL
+            file_create | { "path": "a/", "contents": "" } | 'path' must not end with a slash
             file_read | { "path": "/etc/passwd", "x": 1 } | unknown 'x'
             splice_patch | { "z\n": 1, "b": 2, "with": [], "symbol": "", "kind": "" } | missing 'file'; 'symbol' must not be empty; 'kind' must not be empty; 'with' must be a string; unknown 'b'; unknown 'z\n'"#;
         let long = json!({ "path": "x".repeat(4097) });

@@ -87,8 +87,10 @@ pub fn plan_view(
     let content = modified.as_ref().map_or(plan, |modified| &modified.plan);
     let mut ids = content.steps.iter().map(|step| &step.step_id);
     let next = ids.find(|id| !done.iter().any(|step| step.step_id == **id));
+    let is_cancel = |it: &Authorized| it.mode == AuthorizationMode::Cancel;
     let state = match (rejection, next) {
         (Some(_), _) => PlanState::Rejected,
+        _ if counted.iter().any(|(.., it)| is_cancel(it)) => PlanState::Cancelled,
         _ if has_failed => PlanState::Halted,
         (_, None) => PlanState::Completed,
         _ if counted.is_empty() => PlanState::Proposed,
@@ -144,7 +146,8 @@ fn budget(accepted: &Accepted, events: &[Event]) -> BudgetView {
     }
 }
 
-fn step_changes(changes: &[(String, Vec<String>)]) -> Vec<StepChanges> {
+/// Returns what steps change, as clients see it.
+pub fn step_changes(changes: &[(String, Vec<String>)]) -> Vec<StepChanges> {
     let of_step = |(step_id, paths): &(String, Vec<String>)| StepChanges {
         step_id: step_id.clone(),
         paths: paths.clone(),

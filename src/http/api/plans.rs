@@ -75,6 +75,11 @@ async fn ended(app: &App, run: RunId) -> Result<(), Problem> {
     let finished = app.finished(run).await?.ok_or_else(Problem::no_such_run)?;
     match &finished.ending {
         Ending::Acted { .. } => Ok(()),
+        Ending::Cancelled if app.execution(run).await.is_ok() => {
+            let detail =
+                format!("execution {run} was cancelled; GET /api/executions/{run} has its steps");
+            Err(Problem::conflict(detail).of(run))
+        }
         ending => Err(Problem::ended(run, ending)),
     }
 }
@@ -134,7 +139,7 @@ pub(in crate::http) async fn authorize(
 ) -> Result<Response, Problem> {
     let plan = known(id)?;
     let (_, given) = read(&app, request, &AUTHORIZE).await?;
-    let (mut execution, mut rejection) = (None, None);
+    let (mut execution, mut rejection, mut changes) = (None, None, None);
     let run = match app.authorize(plan, given).await? {
         AuthorizeOutcome::Begun(run) => {
             ended(&app, run).await?;
@@ -145,10 +150,15 @@ pub(in crate::http) async fn authorize(
             rejection = Some(*refused);
             plan
         }
+        AuthorizeOutcome::Checked(checked) => {
+            changes = Some(checked);
+            plan
+        }
     };
     let body = AuthorizedBody {
         execution,
         rejection,
+        changes,
     };
     Ok(of_run(run, body))
 }

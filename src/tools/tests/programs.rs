@@ -244,15 +244,38 @@ fn magellan_lists_symbols_and_references() {
     for part in ["src/lib.rs:8:5: add", "src/other.rs:1:"] {
         assert!(references.contains(part), "{references}");
     }
+    assert_eq!(references.matches("src/lib.rs:8:5").count(), 1);
     project.hold(
         "symbols_in_file src/*.rs -> ? holds
         references_from_file_to_symbol_name src/lib.rs add -> = src/lib.rs:8:5: add
-        references_from_file_to_symbol_name src/lib.rs none -> = No references.
+        references_to_symbol_name none -> = No symbol 'none' is in the index.
+        references_to_symbol_name thrice -> = No references.
         references_from_file_to_symbol_name notes.txt add -> ! 'notes.txt' is not indexed in codegraph.db",
     );
     project.put("codegraph.db", "not a database");
     let broken = project.text(SymbolsInFile, &["src/*.rs"]);
     assert!(broken.starts_with("symbols_in_file failed: "), "{broken}");
+}
+
+#[test]
+fn calls_are_references_and_a_name_may_have_its_path() {
+    let lib = "pub struct P;\nimpl P {\n    pub fn get(&self) {}\n}\npub mod helper {\n    pub fn go() {}\n}\npub fn use_it(p: &P) {\n    p.get();\n    helper::go();\n}\n";
+    let project = project(&[("Cargo.toml", MANIFEST), ("src/lib.rs", lib)]);
+    let rows = "references_to_symbol_name get -> = src/lib.rs:9:5: get
+        references_to_symbol_name tiny::P::get -> = src/lib.rs:9:5: get
+        references_from_file_to_symbol_name src/lib.rs helper::go -> = src/lib.rs:10:5: go
+        references_to_symbol_name P::go -> = No symbol 'P::go' is in the index.";
+    build_index(&project);
+    project.hold(rows);
+    fs::remove_file(project.inside("codegraph.db")).unwrap();
+    let magellan = project.toolbox.programs.installed("magellan").unwrap();
+    let indexed = Command::new(magellan)
+        .args(["index", "--db", "codegraph.db", "--file", "src/lib.rs"])
+        .env("MAGELLAN_LOCAL", "1")
+        .current_dir(project.inside(""))
+        .status();
+    assert!(indexed.unwrap().success());
+    project.hold(rows);
 }
 
 #[test]

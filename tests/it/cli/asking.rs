@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use super::{CommandLine, QUESTION, run};
+use crate::plans::{create, plan};
 use crate::support::process::conclave;
 use crate::support::{Fault, MockProvider, Scenario, TestApp, until};
 
@@ -156,6 +157,26 @@ async fn an_interrupted_plan_is_cancelled_before_the_command_ends() {
     assert!(error.contains("was cancelled"), "{error}");
     let runs = cli.run(&["runs", "--plans", "--json"]).await.1;
     assert!(runs.contains(r#""state":"cancelled""#), "{runs}");
+}
+
+#[tokio::test]
+async fn an_interrupted_execution_names_the_steps_that_were_done() {
+    let cli = CommandLine::new().await;
+    let steps = [create("step_1", "a.txt")];
+    cli.provider
+        .reply_with("tool_plan", plan("MUTATE", &steps, &[]));
+    let late = Fault::Latency(std::time::Duration::from_secs(20));
+    cli.provider.on("tool_explain", late);
+    let mut command = cli.command(&["plan", "Create it", "--yes"], &[("TOOLS_WORKSPACE", ".")]);
+    let child = command.spawn().unwrap();
+    until(async || cli.provider.count_step("tool_explain") > 0).await;
+    let error = interrupted(child).await;
+    for part in [
+        "step_1 was executed\nSee it: conclave show 0",
+        "Undo it: conclave plan --undo 0",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -1,11 +1,13 @@
 //! The API of plans beside the acceptance criteria: undo, prices, single steps, changed plans.
 
+use std::time::Duration;
+
 use conclave::domain::Scope;
 use conclave::journal::{Event, Explained, StepFinished};
 use serde_json::{Value, json};
 
 use crate::access::token;
-use crate::support::Fault;
+use crate::support::{Fault, until};
 
 use super::{Bench, LIB, asks, authorizes, create, folder, hold, read, step};
 
@@ -72,6 +74,10 @@ async fn a_plan_is_quoted_before_it_is_asked() {
         let refused = bench.post("/api/plans", &wrong).await;
         hold(refused, 422, "/errors/0/pointer", format!("/{field}"));
     }
+    let mut outside = asks("Show it");
+    outside["file"] = json!("../../etc/passwd");
+    let refused = bench.post("/api/plans", &outside).await;
+    hold(refused, 422, "/errors/0/pointer", "/file");
 
     bench.proposes("READ", &[read("src/lib.rs")], &[]);
     bench.explains("tool_explain", "src/lib.rs was read.");
@@ -144,6 +150,13 @@ async fn a_changed_plan_is_checked_again_and_journaled() {
     }
     let refused = changed("nothing", json!({})).await;
     hold(refused, 200, "/rejection/kind", "unknown_tool");
+    for (mode, field, pointer) in [("plan", "stepId", "/stepId"), ("modified", "", "/plan")] {
+        let mut body = authorizes(mode);
+        body[field] = json!("s");
+        body.as_object_mut().unwrap().remove("");
+        let refused = bench.authorized(&view, &body).await;
+        hold(refused, 422, "/errors/0/pointer", pointer);
+    }
     let search = json!({ "pattern": "fn one", "root": "." });
     let done = changed("file_search", search).await;
     let found = "src/lib.rs:1: pub fn one() -> u32 {";
@@ -155,6 +168,57 @@ async fn a_changed_plan_is_checked_again_and_journaled() {
     assert_eq!(execution["proposed"]["steps"], view["plan"]["steps"]);
     let path = format!("/api/plans/{}", view["planId"].as_str().unwrap());
     hold(bench.app.get(&path).await, 200, "/modified/by", "Ada (u1)");
+}
+
+#[tokio::test]
+async fn a_cancelled_plan_is_closed_and_the_request_gets_another() {
+    let bench = Bench::new().await;
+    bench.proposes("MUTATE", &[create("s", "a.txt")], &[]);
+    let view = bench.planned("Create it").await;
+    let done = bench.authorized(&view, &authorizes("cancel")).await;
+    let done = hold(done, 200, "/execution/authorization/by", "Ada (u1)");
+    assert_eq!(done["execution"]["authorization"]["mode"], "cancel");
+    assert_eq!(done["execution"]["steps"], json!([]));
+    let path = format!("/api/plans/{}", view["planId"].as_str().unwrap());
+    hold(bench.app.get(&path).await, 200, "/state", "cancelled");
+    for mode in ["plan", "cancel"] {
+        let closed = bench.authorized(&view, &authorizes(mode)).await;
+        hold(closed, 409, "/detail", "the plan was cancelled");
+    }
+    let another = bench.planned("Create it").await;
+    assert_ne!(another["planId"], view["planId"]);
+    assert_eq!(another["state"], "proposed");
+    assert_eq!(bench.provider.count_step("tool_explain"), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_waits_for_a_cancelled_execution_gets_its_id() {
+    let bench = Bench::new().await;
+    bench.proposes("MUTATE", &[create("s", "a.txt")], &[]);
+    let late = Fault::Latency(Duration::from_secs(20));
+    bench.provider.on("tool_explain", late);
+    let (view, body) = (bench.planned("Create it").await, authorizes("plan"));
+    let cancel = async {
+        until(async || bench.provider.count_step("tool_explain") > 0).await;
+        let (_, runs) = bench.app.get("/api/runs?kind=execution").await;
+        let id = runs["runs"][0]["id"].as_str().unwrap().to_owned();
+        let url = format!("{}/api/runs/{id}", bench.app.url);
+        bench.app.client.delete(url).send().await.unwrap();
+        id
+    };
+    let (refused, id) = tokio::join!(bench.authorized(&view, &body), cancel);
+    let detail = format!("execution {id} was cancelled; GET /api/executions/{id} has its steps");
+    hold(refused, 409, "/detail", detail);
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_as_it_was_is_no_change() {
+    let bench = Bench::new().await;
+    let write = json!({ "path": "src/lib.rs", "contents": LIB });
+    bench.proposes("MUTATE", &[step("w", "file_write", &write)], &[]);
+    bench.explains("tool_explain", "src/lib.rs was written.");
+    let (_, execution) = bench.executed("Write it").await;
+    assert_eq!(execution["steps"][0]["changed"], json!([]), "{execution}");
 }
 
 #[tokio::test]

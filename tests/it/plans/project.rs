@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use regex::Regex;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
@@ -98,8 +98,18 @@ async fn an_error_is_mended_over_http() {
         json!([{ "code": "E0425", "occurrences": 1 }])
     );
     let fixes = evidence["Q8"].as_array().unwrap();
-    let of_file = |fix: &Value| fix["code"] == "E0425" && fix["tool"] == "splice_patch";
-    assert!(fixes.len() == 1 && of_file(&fixes[0]), "{evidence}");
+    assert_eq!(fixes.len(), 1, "{evidence}");
+    let (gap, at) = (
+        &fixes[0]["temporal_gaps"][0],
+        &evidence["Q6"][0]["timestamp"],
+    );
+    assert!(
+        gap.is_u64() && at.as_str().unwrap().ends_with('Z'),
+        "{evidence}"
+    );
+    let fix = json!({ "code": "E0425", "fix_attempts": 1, "temporal_gaps": [gap], "tools": ["splice_patch"] });
+    assert_eq!(fixes[0], fix);
+    assert_eq!(evidence["Q4"][0]["last"], "success");
     let undone = bench.undone(execution).await;
     assert_eq!(undone["state"], "completed", "{undone}");
     assert_eq!(bench.content("src/lib.rs"), BROKEN);
@@ -136,6 +146,10 @@ async fn a_splice_plan_changes_only_the_files_that_were_authorized() {
     let plan = bench.planned("Mend the area").await;
     let changes = json!([{ "stepId": "step_2", "paths": ["src/lib.rs"] }]);
     assert_eq!(plan["changes"], changes, "{plan}");
+    let mut body = authorizes("check");
+    body["plan"] = plan["plan"].clone();
+    let (_, checked) = bench.authorized(&plan, &body).await;
+    assert_eq!(checked["changes"], changes, "{checked}");
     put(root, "plan.json", &names("src/other.rs"));
     let (_, done) = bench.authorized(&plan, &authorizes("plan")).await;
     let why =
@@ -214,9 +228,17 @@ async fn an_error_is_mended_at_the_terminal() {
     // user confirms it.
     for typed in ["n\n", "abort\nyuck\n\n", "m\nno\nn\n"] {
         let shown = at_a_terminal(&home, &provider, folder.path(), typed).await;
-        assert!(shown.contains("0 of 4 steps were executed"), "{shown}");
+        assert!(
+            shown.contains("nothing more is executed; 0 of 4 steps"),
+            "{shown}"
+        );
         assert_eq!(shown.contains("path: other.rs"), typed.starts_with('m'));
     }
+    let shown = at_a_terminal(&home, &provider, folder.path(), "cancel\n").await;
+    assert!(
+        shown.contains("the plan is cancelled; 0 of 4 steps"),
+        "{shown}"
+    );
 }
 
 #[tokio::test]

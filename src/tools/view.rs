@@ -9,8 +9,8 @@ use super::answers::{
 use super::planner_input;
 use crate::domain::{RunId, Usd, User};
 use crate::journal::{
-    Accepted, AuthorizationMode, Authorized, CallView, Ending, Event, RunRow, RunState,
-    StepFinished, StepStarted, ToolIntake, ToolPlanned, Transcript,
+    Accepted, AuthorizationMode, Authorized, CallView, Ending, Event, RunRow, StepFinished,
+    StepStarted, ToolIntake, ToolPlanned, Transcript,
 };
 
 fn accepted(events: &[Event]) -> Option<&Accepted> {
@@ -73,9 +73,10 @@ pub fn plan_view(
         .iter()
         .flat_map(|(_, events, _)| finished_steps(events));
     let done: Vec<&StepFinished> = done.collect();
-    let has_failed = done.iter().any(|step| !step.ok)
-        || (counted.iter())
-            .any(|(row, ..)| matches!(row.state, RunState::Failed | RunState::Cancelled));
+    let has_failed = counted.iter().any(|(_, events, _)| {
+        let state = execution_state(events);
+        matches!(state, ExecutionState::Halted | ExecutionState::Failed)
+    });
     let mut changed = counted.iter().rev();
     let changed = changed.find(|(.., it)| it.mode == AuthorizationMode::Modified);
     let modified = changed.map(|(_, events, authorized)| ModifiedPlan {
@@ -163,13 +164,16 @@ fn by(events: &[Event]) -> String {
     }
 }
 
-/// Returns how far an execution is.
+/// Returns how far an execution is. One that ended during the explanation has all its steps.
 pub fn execution_state(events: &[Event]) -> ExecutionState {
     let finished = Transcript::of(events).finished;
+    let steps = finished_steps(events);
+    let due = authorized(events).map(|it| it.steps.len() + it.restores.len());
     match finished.map(|finished| &finished.ending) {
-        _ if finished_steps(events).iter().any(|step| !step.ok) => ExecutionState::Halted,
+        _ if steps.iter().any(|step| !step.ok) => ExecutionState::Halted,
         None => ExecutionState::Running,
         Some(Ending::Acted { .. }) => ExecutionState::Completed,
+        Some(_) if due.is_some_and(|due| steps.len() == due) => ExecutionState::Completed,
         Some(_) => ExecutionState::Failed,
     }
 }

@@ -298,7 +298,10 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
         channel_id: Some("dm".into()),
     };
     assert_eq!(store.recent_lines(&dm("ada"), 9).await.unwrap().len(), 1);
-    assert_eq!(store.recent_lines(&dm("ben"), 9).await.unwrap(), Vec::<String>::new());
+    assert_eq!(
+        store.recent_lines(&dm("ben"), 9).await.unwrap(),
+        Vec::<String>::new()
+    );
 
     // An action is archived like any run, together with what it changed. An older sheet does not
     // replace a newer one.

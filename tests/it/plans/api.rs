@@ -209,6 +209,12 @@ async fn a_client_that_waits_for_a_cancelled_execution_gets_its_id() {
     let (refused, id) = tokio::join!(bench.authorized(&view, &body), cancel);
     let detail = format!("execution {id} was cancelled; GET /api/executions/{id} has its steps");
     hold(refused, 409, "/detail", detail);
+    // Only the explanation is missing.
+    let (_, execution) = bench.app.get(&format!("/api/executions/{id}")).await;
+    assert_eq!(execution["state"], "completed", "{execution}");
+    let plan = format!("/api/plans/{}", view["planId"].as_str().unwrap());
+    let (_, plan) = bench.app.get(&plan).await;
+    assert_eq!(plan["state"], "completed", "{plan}");
 }
 
 #[tokio::test]

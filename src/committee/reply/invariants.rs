@@ -14,6 +14,7 @@ use crate::committee::reply::sections::outline::Outline;
 use crate::committee::schemas::schema_of;
 use crate::domain::{
     Agent, AgentReport, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Usd, is_question_mark,
+    shown_c_final,
 };
 use crate::journal::{AgentOutcome, ChainFault, Draft, Planned, Transcript};
 use crate::llm::MIN_SECRET_CHARS;
@@ -128,7 +129,8 @@ impl Violations {
             }
         }
         let c_final = x.reply.meta.c_final;
-        let shown = format!("{CONFIDENCE}\n\n{c_final:.2}\n");
+        let figure = shown_c_final(c_final, x.threshold, 2);
+        let shown = format!("{CONFIDENCE}\n\n{figure}\n");
         if !from(&x.reply.text, frame.confidence).starts_with(&shown) {
             let rule = "the confidence shown is c_final with two decimals";
             self.add(rule, c_final.to_string());

@@ -75,8 +75,11 @@ pub fn markdown(audit: &serde_json::Value) -> String {
     without_controls(&text).into_owned()
 }
 
-/// Returns a string on one line, or any other value as JSON.
+/// Returns a string on one line, `-` for no value, or any other value as JSON.
 fn line(value: &Value) -> String {
+    if value.is_none() || value.is_undefined() {
+        return "-".to_owned();
+    }
     let json = || serde_json::to_string(value).unwrap_or_default();
     value.as_str().map_or_else(json, one_line)
 }

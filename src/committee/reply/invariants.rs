@@ -192,17 +192,14 @@ impl Violations {
         let Some(draft) = x.run.draft() else { return };
         let end = frame.audit.unwrap_or(x.reply.text.len());
         let body = x.reply.text.get(..end).unwrap_or(&x.reply.text);
-        let reports = x.run.reports();
         let invalidation = &x.reply.meta.invalidation;
         for agent in &invalidation.quarantined {
             let mut reasons = draft.quarantine_justifications.iter();
             if reasons.any(|j| j.agent == *agent && !j.why.is_empty()) {
                 continue;
             }
-            let report = reports
-                .get(agent)
-                .map(|report| (agent.into_str(), Some(*report)));
-            let in_body = Redactor::new(report).references(body).len();
+            let own = Redactor::of(x.run, |it| it == *agent);
+            let in_body = own.references(body).len();
             if in_body > 0 || uses_units_of(draft, *agent) {
                 let detail = format!("{in_body} references to {agent}");
                 self.add("QUARANTINE is justified", detail);

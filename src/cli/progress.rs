@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::colour::Tone;
 use super::printable::without_controls;
-use crate::domain::{Gate, RunId, Status, counted};
+use crate::domain::{Gate, RunId, Status, counted, shown_c_final};
 use crate::http::progress_event;
 use crate::journal::{CallResult, Entry, Event};
 
@@ -292,8 +292,9 @@ impl Progress {
     fn gated(&self, data: &Value) {
         let figure = |key: &str| data[key].as_f64().unwrap_or(0.0);
         let tone = read::<Gate>(&data["gate"]).map_or(Tone::Neutral, Tone::from);
-        let c_final = tone.on_stderr(format!("c_final {:.2}", figure("c_final")));
         let threshold = figure("threshold");
+        let c_final = shown_c_final(figure("c_final"), threshold, 2);
+        let c_final = tone.on_stderr(format!("c_final {c_final}"));
         let meaning = "(confidence in the reply)";
         self.print(&format!(
             "gate       {c_final} {meaning}, threshold {threshold:.2}"

@@ -34,9 +34,10 @@ pub enum Choice {
 }
 
 impl Clarification {
-    /// Builds a question that can be shown to a user. It has three different, non-empty options,
-    /// each part on one line, and one question mark in all, at the end of the question. Of several
-    /// sentences, the first question is used. Returns `None` if the parts do not allow that.
+    /// Builds a question that can be shown to a user. It has three different, non-empty options that
+    /// are not only their letters, each part on one line, and one question mark in all, at the end of
+    /// the question. Of several sentences, the first question is used. Returns `None` if the parts do
+    /// not allow that.
     pub fn new(question: &str, options: &[String]) -> Option<Self> {
         let question = first_question(&one_line(question));
         let [a, b, c] = options else { return None };
@@ -44,6 +45,12 @@ impl Clarification {
         let options = without_letters(&lines);
         let folded: BTreeSet<String> = options.iter().map(|it| it.to_ascii_lowercase()).collect();
         let is_distinct = folded.len() == options.len() && !folded.contains("");
+        let is_letter = |(letter, option): (char, &String)| {
+            let bare = option.trim_matches(|c: char| !c.is_alphanumeric());
+            bare.eq_ignore_ascii_case(letter.encode_utf8(&mut [0; 4]))
+        };
+        let mut lettered = OPTION_LETTERS.into_iter().zip(&options);
+        let is_distinct = is_distinct && !lettered.all(is_letter);
         (!question.is_empty() && is_distinct).then(|| Self {
             question: format!("{question}?"),
             options,
@@ -136,8 +143,26 @@ fn first_question(text: &str) -> String {
     let sentence = begin.and_then(|(at, c)| head.get(at + c.len_utf8()..));
     let bare = sentence.unwrap_or(head).trim();
     let bare = bare.trim_end_matches(|c: char| is_question_mark(c) || ".:;! 。！".contains(c));
-    let bare = one_line(&bare.replace(is_question_mark, " "));
+    let bare = without_marks(&one_line(&bare.replace(is_question_mark, " ")));
     if speaks(&bare) { bare } else { String::new() }
+}
+
+/// Returns a line without the Markdown marks of headings, quotations and lists at its start. One that
+/// needs no space after it, such as that of a code block, is escaped.
+fn without_marks(line: &str) -> String {
+    let is_mark = |mark: &str| {
+        let number = mark.trim_end_matches(['.', ')']);
+        let is_number = number != mark && number.chars().all(|c| c.is_ascii_digit());
+        is_number || !mark.is_empty() && mark.chars().all(|c| "#>-+*".contains(c))
+    };
+    let mut rest = line;
+    while let Some((mark, after)) = rest.split_once(' ')
+        && is_mark(mark)
+    {
+        rest = after;
+    }
+    let is_open = [">", "```", "~~~"].iter().any(|it| rest.starts_with(it));
+    format!("{}{rest}", if is_open { "\\" } else { "" })
 }
 
 /// True if a single letter comes before a full stop, which may be an abbreviation.
@@ -214,6 +239,9 @@ mod tests {
             assert_eq!(options(words), Some(words.map(str::to_owned)));
         }
         assert_eq!(options(["A x", "B x", "C y"]), None, "two are the same");
+        for letters in [["A", "B", "C"], ["A A", "B) b.", "C: C"]] {
+            assert_eq!(options(letters), None, "they say nothing");
+        }
     }
 
     #[test]
@@ -236,6 +264,9 @@ mod tests {
             ("Which day", "Which day?"),
             ("Tell me the day.", "Tell me the day?"),
             ("? Which day?", "Which day?"),
+            ("Well. > ## 1. Which day?", "Which day?"),
+            ("- >Which day", "\\>Which day?"),
+            ("*Which* day of 2?", "*Which* day of 2?"),
             (
                 "Is https://a.example/?q=1 the address?",
                 "Is https://a.example/ q=1 the address?",

@@ -39,6 +39,18 @@ pub enum Gate {
     Ask,
 }
 
+/// Returns a `c_final` with so many decimals. One that is below the threshold is rounded down if it
+/// would reach the threshold otherwise, so that the figure does not contradict the gate.
+pub fn shown_c_final(c_final: f64, threshold: f64, decimals: usize) -> String {
+    let rounded = format!("{c_final:.decimals$}");
+    let reaches = rounded.parse::<f64>().is_ok_and(|it| it >= threshold);
+    if c_final >= threshold || !reaches {
+        return rounded;
+    }
+    let below = c_final - 0.5 * 0.1_f64.powi(i32::try_from(decimals).unwrap_or(0));
+    format!("{below:.decimals$}")
+}
+
 impl Confidence {
     /// `c_final = clamp(base - penalty + bonus, 0, 1)`.
     pub fn new(
@@ -102,6 +114,20 @@ mod tests {
         assert_eq!(confidence(0.699_999).gate(true), Gate::Ask);
         assert_eq!(Confidence::none(0.70).gate(true), Gate::Ask);
         assert_eq!(Confidence::none(0.70).gate(false), Gate::Ship);
+    }
+
+    #[test]
+    fn the_figure_shown_does_not_contradict_the_gate() {
+        for (c_final, decimals, shown) in [
+            (0.6998, 2, "0.69"),
+            (0.6998, 4, "0.6998"),
+            (0.699_99, 4, "0.6999"),
+            (0.70, 2, "0.70"),
+            (0.6949, 2, "0.69"),
+            (0.8161, 2, "0.82"),
+        ] {
+            assert_eq!(shown_c_final(c_final, 0.70, decimals), shown);
+        }
     }
 
     #[test]

@@ -183,9 +183,10 @@ impl<'a> ParsedOutput<'a> {
     }
 
     /// Returns the claims that the answer depends on. If a report tags none, that is its first
-    /// claim.
+    /// claim. A unit without a text is no claim.
     pub fn key_units(&self) -> impl Iterator<Item = &'a Unit> {
         let units = self.output.report.units.iter().take(MAX_UNITS);
+        let units = units.filter(|unit| !unit.text.trim().is_empty());
         let is_key =
             |unit: &Unit| unit.tags.contains(&Tag::Key) || unit.tags.contains(&Tag::Answer);
         let any = units.clone().any(is_key);

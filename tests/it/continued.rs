@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use conclave::domain::Choice;
 use conclave::journal::Event;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TINY_PNG, TestApp, chat, run_of};
@@ -68,6 +68,43 @@ async fn an_image_that_comes_with_the_answer_is_seen() {
     assert_eq!(provider.calls_of("r1/visual")[0].images(), 1);
     let used = got.body["meta"]["usedAgents"].to_string();
     assert!(used.contains("visual"), "{used}");
+}
+
+#[tokio::test]
+async fn a_question_that_fits_any_request_is_not_asked_if_nothing_is_contested_either() {
+    let provider = MockProvider::playing(Scenario::agreeing()).await;
+    let options = [
+        "A the short version",
+        "B the long version",
+        "C another angle",
+    ];
+    let generic = json!({ "question": "Which version", "options": options });
+    provider.reply_with("question*", generic);
+    let (_app, got) = asked(&provider, unsure()).await;
+    assert_eq!(choices(&got), HOW_TO_GO_ON, "{}", got.text());
+    let corrections = got.body["audit"]["synthesis"]["corrections"].to_string();
+    assert!(
+        corrections.contains("do not say what each would change"),
+        "{corrections}"
+    );
+}
+
+#[tokio::test]
+async fn the_example_in_the_prompt_for_the_question_is_asked_as_it_is() {
+    let prompt = include_str!("../../prompts/question.md");
+    let example = prompt.split("battery last?\": ").nth(1).unwrap();
+    let example: Value = serde_json::from_str(example.lines().next().unwrap()).unwrap();
+    let scenario = Scenario::disagreeing();
+    let mut synthesis = scenario.synthesis.clone();
+    synthesis["audit"]["fallbackQuestion"] = example.clone();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    provider.reply_with("synthesis*", synthesis);
+    provider.reply_with("question*", example);
+    let asked = TestApp::start(&provider).await.ask("audit", &message).await;
+    let question = "Which use should the figure be for?\n\nA) standby: the answer is the time";
+    assert!(asked.text().starts_with(question), "{}", asked.text());
+    assert_eq!(provider.count_step("*/repair"), 0);
 }
 
 #[tokio::test]

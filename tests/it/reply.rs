@@ -80,6 +80,25 @@ async fn a_plan_with_unusable_figures_still_has_an_estimate() {
 }
 
 #[tokio::test]
+async fn a_step_of_several_lines_is_one_item_of_the_plan() {
+    let mut report = Scenario::agreeing().report("r1/solver");
+    let steps = [
+        "Stop it.",
+        "Copy the database.\n\nUse cp with -a.",
+        "Start it.",
+    ];
+    report["stepsOrDeliverables"] = json!(steps);
+    let provider = MockProvider::start().await;
+    provider.reply_with("r1/*", report);
+    provider.on("synthesis*", Fault::Malformed);
+    let got = TestApp::start(&provider).await.ask("audit", QUESTION).await;
+    let list = "\n1. Stop it.\n2. Copy the database.\n   \n   Use cp with -a.\n3. Start it.\n";
+    assert!(got.text().contains(list), "{}", got.text());
+    let estimate = &got.body["audit"]["executionEstimate"]["steps"];
+    assert_eq!(estimate.as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
 async fn the_audit_has_figures_in_full_and_the_text_two_decimals() {
     let steps = json!([{ "step": "a", "o": 0.125, "m": 0.25, "p": 0.5 }, { "step": "b", "o": 0.125, "m": 0.25, "p": 0.5 },
                        { "step": "c", "o": 0.125, "m": 0.25, "p": 0.5 }]);

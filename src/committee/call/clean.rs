@@ -5,8 +5,8 @@ use crate::domain::AgentReport;
 /// Entries kept of each list of a report. A sound report has fewer.
 const MAX_ENTRIES: usize = 100;
 
-/// Normalizes a report: caps its lists and its confidence, and makes unit ids short, unique and
-/// free of the characters that qualify them.
+/// Normalizes a report: caps its lists and its confidence, drops units without a text, and makes unit
+/// ids short, unique and free of the characters that qualify them.
 pub fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
     for list in [
         &mut report.answer_summary,
@@ -16,6 +16,7 @@ pub fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
     ] {
         list.truncate(MAX_ENTRIES);
     }
+    report.units.retain(|unit| !unit.text.trim().is_empty());
     report.units.truncate(MAX_ENTRIES);
     let stated = Some(report.self_confidence).filter(|stated| stated.is_finite());
     report.self_confidence = stated.map_or(0.0, |stated| stated.clamp(0.0, ceiling));
@@ -34,4 +35,34 @@ pub fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
         }
     }
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Unit;
+
+    #[test]
+    fn a_unit_has_a_text_and_an_id_of_its_own() {
+        let unit = |(id, text): (&str, &str)| Unit {
+            id: id.into(),
+            topic: "t".into(),
+            text: text.into(),
+            tags: vec![],
+        };
+        let units = [
+            ("u1", " \n"),
+            ("solver:u1", "a"),
+            ("u1", "b"),
+            ("?", "c"),
+            ("u4", ""),
+        ];
+        let report = AgentReport {
+            units: units.map(unit).into(),
+            ..AgentReport::default()
+        };
+        let units = clean(report, 0.8).units;
+        let units: Vec<(&str, &str)> = units.iter().map(|it| (&*it.id, &*it.text)).collect();
+        assert_eq!(units, [("u1", "a"), ("u2", "b"), ("u3", "c")]);
+    }
 }

@@ -36,8 +36,10 @@ fn cross_check(run: &Transcript<'_>, discarded: &BTreeSet<&str>) -> Value {
     json!({ "passes": passes.collect::<Vec<_>>(), "notes": checked.notes })
 }
 
-/// What the agents decided in a later round, and why.
+/// What the agents decided in a later round, and why. Decisions on claims of discarded outputs are
+/// left out.
 fn resolutions(run: &Transcript<'_>, round: u8) -> Vec<Value> {
+    let discarded = discarded_agents(run);
     let of_round = run.outcomes.iter().filter(|it| it.round == round);
     let mut finished: Vec<_> = of_round.collect();
     finished.sort_by_key(|finished| finished.agent);
@@ -47,9 +49,10 @@ fn resolutions(run: &Transcript<'_>, round: u8) -> Vec<Value> {
             AgentOutcome::Answered { .. } => None,
         };
         let resolved = finished.resolved.as_ref();
+        let shown = resolved.filter(|_| !discarded.contains(finished.agent.into_str()));
         json!({
             "agent": finished.agent,
-            "resolutions": resolved.map_or(&[][..], |it| &it.resolutions),
+            "resolutions": shown.map_or(&[][..], |it| &it.resolutions),
             "notes": resolved.map_or(&[][..], |it| &it.notes),
             "failed": failed,
             "anew": failed.is_none() && resolved.is_none(),
@@ -89,15 +92,23 @@ fn answer_groups(judgement: &Judgement, discarded: &BTreeSet<&str>) -> Value {
     json!(groups)
 }
 
+/// The disagreements in which an output that is not discarded takes part.
 fn disagreements(judgement: &Judgement, discarded: &BTreeSet<&str>) -> Value {
     let mut disagreements = judgement.disagreements.clone();
+    disagreements.retain(|disagreement| {
+        let mut agents = disagreement.positions.iter().flat_map(|it| &it.agents);
+        agents.any(|agent| !discarded.contains(agent.as_str()))
+    });
     for position in disagreements.iter_mut().flat_map(|d| &mut d.positions) {
         hide(&mut position.text, &position.agents, discarded);
+        let units = &mut position.units;
+        units.retain(|unit| !discarded.contains(unit.agent.as_str()));
     }
     json!(disagreements)
 }
 
-/// The verdicts of a cross-check, each with the text of its claim.
+/// The verdicts of a cross-check on claims of outputs that are not discarded. Each has the text of
+/// its claim, unless the agent has reported anew.
 fn verdicts(
     claims: &[ClaimVerdict],
     reports: &BTreeMap<Agent, &AgentReport>,
@@ -106,7 +117,6 @@ fn verdicts(
     let verdict = |verdict: &ClaimVerdict| {
         let UnitRef { agent, unit } = &verdict.claim;
         let report = reports.iter().find(|(name, _)| name.into_str() == agent);
-        let report = report.filter(|_| !discarded.contains(agent.as_str()));
         let claim = report.and_then(|(_, report)| report.units.iter().find(|u| u.id == *unit));
         json!({
             "claim": verdict.claim,
@@ -118,7 +128,9 @@ fn verdicts(
             "evidence": verdict.evidence,
         })
     };
-    claims.iter().map(verdict).collect()
+    let shown = claims.iter();
+    let shown = shown.filter(|it| !discarded.contains(it.claim.agent.as_str()));
+    shown.map(verdict).collect()
 }
 
 /// The appendix as data.

@@ -9,7 +9,7 @@ use minijinja::{Environment, Error, Value, context};
 use crate::committee::reply::headings::AUDIT;
 use crate::committee::reply::render::figure;
 use crate::committee::reply::rounding::with_two_decimals;
-use crate::domain::without_controls;
+use crate::domain::{shown_c_final, without_controls};
 use crate::text::{self, one_line};
 
 static TEMPLATES: LazyLock<Result<Environment<'static>, Error>> = LazyLock::new(templates);
@@ -50,7 +50,11 @@ pub fn markdown(audit: &serde_json::Value) -> String {
     let in_flight = in_flight.into_iter().flatten();
     let in_flight = in_flight.filter(|call| call["costUsd"].is_null());
     let reserved = in_flight.filter_map(|call| call["reservedUsd"].as_f64());
+    let confidence = &audit["confidence"];
+    let [reached, least] =
+        ["c_final", "threshold"].map(|key| confidence.get(key).and_then(serde_json::Value::as_f64));
     let values = context! {
+        c_final => shown_c_final(reached.unwrap_or(0.0), least.unwrap_or(0.0), 4),
         reserved_usd => reserved.sum::<f64>(),
         heading => AUDIT,
         plan_json => pretty(&audit["plan"]),
@@ -71,8 +75,11 @@ pub fn markdown(audit: &serde_json::Value) -> String {
     without_controls(&text).into_owned()
 }
 
-/// Returns a string on one line, or any other value as JSON.
+/// Returns a string on one line, `-` for no value, or any other value as JSON.
 fn line(value: &Value) -> String {
+    if value.is_none() || value.is_undefined() {
+        return "-".to_owned();
+    }
     let json = || serde_json::to_string(value).unwrap_or_default();
     value.as_str().map_or_else(json, one_line)
 }

@@ -14,6 +14,7 @@ use crate::committee::reply::sections::outline::Outline;
 use crate::committee::schemas::schema_of;
 use crate::domain::{
     Agent, AgentReport, Mode, OPTION_LETTERS, Outcome, Pert, Reply, Usd, is_question_mark,
+    shown_c_final,
 };
 use crate::journal::{AgentOutcome, ChainFault, Draft, Planned, Transcript};
 use crate::llm::MIN_SECRET_CHARS;
@@ -128,7 +129,8 @@ impl Violations {
             }
         }
         let c_final = x.reply.meta.c_final;
-        let shown = format!("{CONFIDENCE}\n\n{c_final:.2}\n");
+        let figure = shown_c_final(c_final, x.threshold, 2);
+        let shown = format!("{CONFIDENCE}\n\n{figure}\n");
         if !from(&x.reply.text, frame.confidence).starts_with(&shown) {
             let rule = "the confidence shown is c_final with two decimals";
             self.add(rule, c_final.to_string());
@@ -190,17 +192,14 @@ impl Violations {
         let Some(draft) = x.run.draft() else { return };
         let end = frame.audit.unwrap_or(x.reply.text.len());
         let body = x.reply.text.get(..end).unwrap_or(&x.reply.text);
-        let reports = x.run.reports();
         let invalidation = &x.reply.meta.invalidation;
         for agent in &invalidation.quarantined {
             let mut reasons = draft.quarantine_justifications.iter();
             if reasons.any(|j| j.agent == *agent && !j.why.is_empty()) {
                 continue;
             }
-            let report = reports
-                .get(agent)
-                .map(|report| (agent.into_str(), Some(*report)));
-            let in_body = Redactor::new(report).references(body).len();
+            let own = Redactor::of(x.run, |it| it == *agent);
+            let in_body = own.references(body).len();
             if in_body > 0 || uses_units_of(draft, *agent) {
                 let detail = format!("{in_body} references to {agent}");
                 self.add("QUARANTINE is justified", detail);

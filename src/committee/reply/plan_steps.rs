@@ -14,7 +14,7 @@ const MIN_ITEMS: usize = 3;
 
 /// Returns the steps of the plan in a Markdown text, in order; empty if it has none. Under a
 /// heading that names a plan, the steps are the items of the lists and the rows of the tables, or
-/// else the paragraphs. A list inside an item is part of that item's step.
+/// else the paragraphs. A list inside a step is part of that step.
 pub fn plan_steps(markdown: &str) -> Vec<String> {
     let blocks = blocks(&text::shallow(markdown));
     let mut steps: Vec<&String> = vec![];
@@ -29,9 +29,7 @@ pub fn plan_steps(markdown: &str) -> Vec<String> {
                 rest = after;
                 steps.extend(steps_of(section));
             }
-            Block::List { is_ordered, items } if *is_ordered && items.len() >= MIN_ITEMS => {
-                steps.extend(items);
-            }
+            Block::List(list) => steps.extend(list.steps()),
             _ => {}
         }
     }
@@ -42,7 +40,7 @@ pub fn plan_steps(markdown: &str) -> Vec<String> {
 /// Returns the items and rows of a section's lists and tables, or else its paragraphs.
 fn steps_of(section: &[Block]) -> Vec<&String> {
     let items = section.iter().flat_map(|block| match block {
-        Block::List { items, .. } | Block::Table { rows: items } => items.as_slice(),
+        Block::List(List { items, .. }) | Block::Table { rows: items } => items.as_slice(),
         _ => &[],
     });
     let items: Vec<&String> = items.collect();
@@ -63,19 +61,36 @@ enum Block {
         text: String,
     },
     Paragraph(String),
-    List {
-        is_ordered: bool,
-        items: Vec<String>,
-    },
+    List(List),
     /// The rows below the head, each as its first cell that has a letter.
     Table {
         rows: Vec<String>,
     },
 }
 
-/// Returns the blocks of a text without its code blocks and without lists inside lists.
+#[derive(Default)]
+struct List {
+    is_ordered: bool,
+    /// The text of each item without the lists in it.
+    items: Vec<String>,
+    /// The steps of the lists in the items.
+    inner: Vec<String>,
+}
+
+impl List {
+    /// Returns the items of an ordered list that is long enough for a plan, or else the steps of the
+    /// lists in it.
+    fn steps(&self) -> &[String] {
+        let is_plan = self.is_ordered && self.items.len() >= MIN_ITEMS;
+        if is_plan { &self.items } else { &self.inner }
+    }
+}
+
+/// Returns the blocks of a text without its code blocks.
 fn blocks(markdown: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = vec![];
+    // The open lists inside the list of the last block.
+    let mut nested: Vec<List> = vec![];
     let (mut lists, mut in_code) = (0, false);
     let options = Options::ENABLE_TASKLISTS | Options::ENABLE_TABLES;
     for event in Parser::new_ext(markdown, options) {
@@ -100,26 +115,45 @@ fn blocks(markdown: &str) -> Vec<Block> {
                 lists += 1;
                 if lists == 1 {
                     begin_list(&mut blocks, start);
+                } else {
+                    nested.push(List {
+                        is_ordered: start.is_some(),
+                        ..List::default()
+                    });
                 }
             }
-            Event::End(TagEnd::List(_)) => lists -= 1,
-            Event::Start(Tag::Item) if lists == 1 => {
-                if let Some(Block::List { items, .. }) = blocks.last_mut() {
-                    items.push(String::new());
+            Event::End(TagEnd::List(_)) => {
+                lists -= 1;
+                let ended = nested.pop();
+                if let (Some(ended), Some(outer)) = (ended, open(&mut blocks, &mut nested)) {
+                    outer.inner.extend_from_slice(ended.steps());
+                }
+            }
+            Event::Start(Tag::Item) => {
+                if let Some(list) = open(&mut blocks, &mut nested) {
+                    list.items.push(String::new());
                 }
             }
             Event::Start(Tag::CodeBlock(_)) => in_code = true,
             Event::End(TagEnd::CodeBlock) => in_code = false,
-            Event::Text(text) | Event::Code(text) if !in_code && lists <= 1 => {
-                add(&mut blocks, &text);
+            Event::Text(text) | Event::Code(text) if !in_code => {
+                add(&mut blocks, &mut nested, &text);
             }
             Event::SoftBreak | Event::HardBreak | Event::Start(Tag::Paragraph) => {
-                add(&mut blocks, " ");
+                add(&mut blocks, &mut nested, " ");
             }
             _ => {}
         }
     }
     blocks
+}
+
+/// Returns the innermost open list.
+fn open<'a>(blocks: &'a mut [Block], nested: &'a mut [List]) -> Option<&'a mut List> {
+    nested.last_mut().or(match blocks.last_mut() {
+        Some(Block::List(list)) => Some(list),
+        _ => None,
+    })
 }
 
 /// Begins a list. In Markdown, code or a paragraph between two items ends a list. A list that starts
@@ -129,17 +163,17 @@ fn begin_list(blocks: &mut Vec<Block>, start: Option<u64>) {
         .iter()
         .rposition(|block| !matches!(block, Block::Paragraph(_)));
     let continued = last.filter(|at| match blocks.get(*at) {
-        Some(Block::List { is_ordered, items }) => {
-            *is_ordered && start == Some(items.len() as u64 + 1)
-        }
+        Some(Block::List(List {
+            is_ordered, items, ..
+        })) => *is_ordered && start == Some(items.len() as u64 + 1),
         _ => false,
     });
     match continued {
         Some(at) => blocks.truncate(at + 1),
-        None => blocks.push(Block::List {
+        None => blocks.push(Block::List(List {
             is_ordered: start.is_some(),
-            items: vec![],
-        }),
+            ..List::default()
+        })),
     }
 }
 
@@ -155,12 +189,13 @@ fn begin_cell(blocks: &mut [Block]) {
     }
 }
 
-/// Appends to the text of the last block.
-fn add(blocks: &mut [Block], more: &str) {
-    let text = match blocks.last_mut() {
-        Some(Block::Heading { text, .. } | Block::Paragraph(text)) => Some(text),
-        Some(Block::List { items, .. } | Block::Table { rows: items }) => items.last_mut(),
-        None => None,
+/// Appends to the text of the innermost open item, or else of the last block.
+fn add(blocks: &mut [Block], nested: &mut [List], more: &str) {
+    let text = match (nested.last_mut(), blocks.last_mut()) {
+        (Some(list), _) | (None, Some(Block::List(list))) => list.items.last_mut(),
+        (None, Some(Block::Heading { text, .. } | Block::Paragraph(text))) => Some(text),
+        (None, Some(Block::Table { rows })) => rows.last_mut(),
+        (None, None) => None,
     };
     if let Some(text) = text {
         text.push_str(more);
@@ -212,6 +247,10 @@ mod tests {
             (
                 &format!("## Migration plan\n\n{table}"),
                 &["Stop the pump", "Swap the seal"],
+            ),
+            (
+                "- Backup:\n  1. Stop it\n  2. Copy it\n     1. a\n     2. b\n     3. c\n  3. Start it\n- Done.\n",
+                &["Stop it", "Copy it", "Start it"],
             ),
             ("## 移行計画\n\n- 止める\n- 移す\n", &["止める", "移す"]),
         ] {

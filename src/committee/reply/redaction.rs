@@ -9,16 +9,16 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::domain::{AgentReport, Status, without_controls};
+use crate::domain::{Agent, AgentReport, Status, without_controls};
 use crate::journal::{Draft, Synthesized, Transcript};
 use crate::text::contains_ignoring_case;
 
-/// Finds and removes references to a fixed set of units. The default has no units.
+/// Finds and removes references to the units of some agents. The default has no agents.
 #[derive(Debug, Default)]
 pub struct Redactor {
     /// How references begin, such as `critic:`.
     beginnings: Vec<String>,
-    /// The pattern of one reference. Empty if there are no units.
+    /// The pattern of one reference. Empty if there are no agents.
     ids: String,
     /// Compiled for the first text that may have a reference. Most replies have none.
     patterns: OnceLock<Option<Patterns>>,
@@ -44,20 +44,19 @@ impl Patterns {
 }
 
 impl Redactor {
-    /// Builds a redactor for all units of these reports. An agent that failed has none: no unit of it
-    /// exists, whatever its number.
+    /// Builds a redactor for all units of these agents: each `u` with a number, and the other ids of
+    /// their reports. An agent has one entry for each of its reports. One that failed has no report.
     pub fn new<'a>(reports: impl IntoIterator<Item = (&'a str, Option<&'a AgentReport>)>) -> Self {
-        let units = reports.into_iter().filter_map(|(agent, report)| {
-            let Some(report) = report else {
-                return Some((agent, r"u\d+\b".to_owned()));
-            };
-            let ids: Vec<&str> = report.units.iter().map(|unit| unit.id.as_str()).collect();
-            (!ids.is_empty()).then(|| (agent, alternatives(ids)))
-        });
-        let units: BTreeMap<&str, String> = units.collect();
+        let mut units: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (agent, report) in reports {
+            let own = report.iter().flat_map(|report| &report.units);
+            let ids = own.map(|unit| unit.id.as_str());
+            units.entry(agent).or_default().extend(ids);
+        }
         // Further ids belong to the reference, so that none is left when it is replaced.
-        let of_agent =
-            |(agent, ids): (&&str, &String)| format!("{}(?::(?:{ids}))+", regex::escape(agent));
+        let of_agent = |(agent, ids): (&&str, &Vec<&str>)| {
+            format!("{}(?::(?:{}))+", regex::escape(agent), alternatives(ids))
+        };
         let ids: Vec<String> = units.iter().map(of_agent).collect();
         Self {
             beginnings: units.keys().map(|agent| format!("{agent}:")).collect(),
@@ -79,13 +78,19 @@ impl Redactor {
         patterns.as_ref()
     }
 
+    /// Returns the redactor for the selected agents of a run, with their units of every round.
+    pub fn of(run: &Transcript<'_>, selected: impl Fn(Agent) -> bool) -> Self {
+        let outcomes = run.outcomes.iter().filter(|it| selected(it.agent));
+        Self::new(outcomes.map(|it| (it.agent.into_str(), it.outcome.report())))
+    }
+
     /// Returns the redactor for the outputs that the last judgement of a run discards, and for the
     /// agents that failed.
     pub fn of_discarded(run: &Transcript<'_>) -> Self {
-        let discarded = discarded_agents(run);
-        let standing = run.standing().into_iter();
-        let outputs = standing.map(|(agent, it)| (agent.into_str(), it.outcome.report()));
-        Self::new(outputs.filter(|(name, report)| report.is_none() || discarded.contains(name)))
+        let (discarded, reports) = (discarded_agents(run), run.reports());
+        Self::of(run, |agent| {
+            discarded.contains(agent.into_str()) || !reports.contains_key(&agent)
+        })
     }
 
     /// Returns the references in a text, in order.
@@ -162,15 +167,18 @@ impl Redactor {
     }
 }
 
-/// Returns a pattern for any of these ids. The longest comes first, so that `u12` is not matched as
-/// `u1`.
-fn alternatives(mut ids: Vec<&str>) -> String {
+/// Returns a pattern for any of these ids and any `u` with a number. The longest comes first, so
+/// that `u12` is not matched as `u1`.
+fn alternatives(ids: &[&str]) -> String {
+    let mut ids = ids.to_vec();
     ids.sort_by_key(|id| std::cmp::Reverse(id.len()));
     let one = |id: &str| {
         let is_word = id.ends_with(char::is_alphanumeric);
         format!("{}{}", regex::escape(id), if is_word { r"\b" } else { "" })
     };
-    ids.into_iter().map(one).collect::<Vec<_>>().join("|")
+    let known = ids.into_iter().map(one);
+    let all = known.chain([r"u\d+\b".to_owned()]);
+    all.collect::<Vec<_>>().join("|")
 }
 
 /// Returns all texts of a draft that a reader sees.
@@ -213,7 +221,7 @@ mod tests {
             tags: vec![],
         };
         let critic = AgentReport {
-            units: ["u1", "u12", "u2"].map(unit).into(),
+            units: ["u1", "u12", "u2", "claim-3"].map(unit).into(),
             ..AgentReport::default()
         };
         let redactor = Redactor::new([("critic", Some(&critic)), ("verifier", None)]);
@@ -234,11 +242,9 @@ mod tests {
                 "See verifier, verifier:us.",
             ),
             ("critic:u1:u1", "critic"),
-            ("critic:u1:u12:u2, critic:u12:u13", "critic, critic:u13"),
-            (
-                "See critic:u13 and critic:us.",
-                "See critic:u13 and critic:us.",
-            ),
+            ("critic:u1:claim-3:u2, critic:u12:u13", "critic, critic"),
+            // It has no such unit now, but may have had it in an earlier round.
+            ("See critic:u13 and critic:us.", "See critic and critic:us."),
             (&many, "critic"),
         ] {
             assert_eq!(redactor.redact(text), expected);

@@ -6,7 +6,7 @@ use crate::committee::reply::headings::{ACCEPTANCE, ASSUMPTIONS, CONFIDENCE, EST
 use crate::committee::reply::sections::{plain_line, plain_lines, renderable};
 use crate::domain::{
     Agent, Assumption, Clarification, Confidence, Estimate, OPTION_LETTERS, Pert, counted,
-    without_controls,
+    shown_c_final, without_controls,
 };
 use crate::journal::Draft;
 
@@ -34,7 +34,8 @@ pub fn answer(draft: &Draft, confidence: &Confidence, notes: &[String]) -> Strin
         );
         let _ = writeln!(text, "- {more} left out here");
     }
-    let _ = write!(text, "\n{CONFIDENCE}\n\n{:.2}\n", confidence.c_final);
+    let c_final = shown_c_final(confidence.c_final, confidence.threshold, 2);
+    let _ = write!(text, "\n{CONFIDENCE}\n\n{c_final}\n");
     if !notes.is_empty() {
         let _ = write!(text, "\n{}", bullets(notes));
     }

@@ -84,10 +84,15 @@ fn text_of(report: &AgentReport) -> String {
     format!("{summary}{gap}{steps}\n\n{}", report.reasoning)
 }
 
-/// Returns the steps of a report as a numbered list that follows on a text.
+/// Returns the steps of a report as a numbered list that follows on a text. The further lines of a
+/// step are indented, so that they belong to its item.
 pub(super) fn numbered(steps: &[String]) -> String {
-    let numbered = steps.iter().enumerate();
-    numbered
-        .map(|(i, step)| format!("\n{}. {step}", i + 1))
-        .collect()
+    let item = |(i, step): (usize, &str)| {
+        let mark = format!("\n{}. ", i + 1);
+        let indent = format!("\n{}", " ".repeat(mark.len() - 1));
+        format!("{mark}{}", step.replace('\n', &indent))
+    };
+    let steps = steps.iter().map(|step| step.trim());
+    let steps = steps.filter(|step| !step.is_empty());
+    steps.enumerate().map(item).collect()
 }

@@ -284,7 +284,8 @@ fn bound(raw: &OrchestrationPlan, stage: Stage<'_>) -> (Plan, Vec<String>) {
     if raw.needs_clarification && request.is_narration {
         corrections.push("needsClarification was dropped: a narration asks nothing".into());
     } else if raw.needs_clarification && question.is_none() {
-        let why = "its question is not one with three different options";
+        let why =
+            "its question is not one with three options that differ in more than their letters";
         corrections.push(format!("needsClarification was dropped: {why}"));
     }
     let mut demands = raw.demands.clone();

@@ -19,12 +19,12 @@ use crate::journal::{Draft, SynthesisSource, Synthesized};
 /// The longest question, in tokens.
 const QUESTION_TOKENS: u32 = 500;
 
-/// Returns what is wrong with a question that cannot be asked.
-pub(super) fn unusable(pointer: &str) -> Problem {
-    let detail = "it is asked, because the confidence is too low: give one question about what is contested or missing here, and three options that name different answers to it";
+/// Returns the problem of a question that cannot be asked.
+pub(super) fn unusable(pointer: &str, why: &str) -> Problem {
+    let wanted = "give one question about what is contested or missing here, and three options, each \"A <meaning>: <how the answer then differs>\"";
     Problem {
         pointer: pointer.into(),
-        detail: detail.into(),
+        detail: format!("it is asked, because the confidence is too low, but {why}: {wanted}"),
     }
 }
 
@@ -58,38 +58,44 @@ pub(super) async fn asked(
     let (question, obtained) = match buy(input).await {
         Ok((question, obtained)) => (question, SynthesisSource::Model(obtained)),
         // The reports are there and paid for: their contested positions make a question.
-        Err(error) => (None, SynthesisSource::Failed(error.no_output()?.cause)),
+        Err(error) => {
+            let cause = error.no_output()?.cause;
+            let why = format!("the call for it gave nothing ({cause})");
+            (Err(why), SynthesisSource::Failed(cause))
+        }
     };
-    let question = question.unwrap_or_else(|| {
-        let why = "the master gave no question with three different options: rules made it";
-        corrections.push(why.to_owned());
+    let question = question.unwrap_or_else(|why| {
+        corrections.push(format!("rules made the question: {why}"));
         by_rule(input)
     });
     Ok((question, obtained))
 }
 
-/// Calls the master for the question alone. A question that cannot be asked is repaired once.
-async fn buy(input: &SynthesisInput<'_>) -> Result<(Option<Clarification>, Obtained), CallError> {
+/// Calls the master for the question alone. A question that cannot be asked is repaired once. Returns
+/// it, or why it cannot be asked.
+async fn buy(
+    input: &SynthesisInput<'_>,
+) -> Result<(Result<Clarification, String>, Obtained), CallError> {
     let run = input.run;
     let asking = "asking for the question";
     let (values, texts) = run.compute(asking, || input.values(0, "")).await?;
     let mut ask = input.ask("question", values, texts)?;
     ask.answer_tokens = Some(QUESTION_TOKENS);
     let check = |out: &QuestionOut| {
-        let problem = question_of(input, out).is_none();
-        Vec::from_iter(problem.then(|| unusable("/question")))
+        let problem = question_of(input, out).err();
+        Vec::from_iter(problem.map(|why| unusable("/question", why)))
     };
     let reading = "reading the question";
     match input.stage().master()?.output {
         OutputForm::Json => {
             let typed = buy_checked(ask, check, |_| None).await?;
-            let read = || question_of(input, &typed.value);
+            let read = || question_of(input, &typed.value).map_err(str::to_owned);
             Ok((run.compute(reading, read).await?, typed.obtained))
         }
         OutputForm::Text => {
             let typed = buy_text(ask).await?;
             let read = || of_text(input, &typed.value);
-            Ok((Some(run.compute(reading, read).await?), typed.obtained))
+            Ok((Ok(run.compute(reading, read).await?), typed.obtained))
         }
     }
 }

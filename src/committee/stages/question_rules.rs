@@ -1,6 +1,9 @@
 //! Checks a model's question to the user, and makes a question by fixed rules if no model gave one.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use crate::committee::output_shapes::QuestionOut;
 use crate::committee::request_context::RequestContext;
@@ -9,21 +12,39 @@ use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::domain::{
     AgentReport, AnswerGroup, Choice, Clarification, is_question_mark, search_terms,
 };
-use crate::text::{MAX_BYTES, clip, excerpt};
+use crate::text::{MAX_BYTES, clip, excerpt, pattern};
 
-/// Returns the model's question without references to discarded outputs; `None` if it is malformed,
-/// or if positions are contested and its options would fit any request (SPEC 2).
-pub(super) fn question_of(input: &SynthesisInput<'_>, out: &QuestionOut) -> Option<Clarification> {
+/// Returns the model's question without references to discarded outputs, or why it cannot be asked:
+/// it is malformed, or its options would fit any request (SPEC 2).
+pub(super) fn question_of(
+    input: &SynthesisInput<'_>,
+    out: &QuestionOut,
+) -> Result<Clarification, &'static str> {
     let discarded = input.discarded();
     let redacted = |text: &String| discarded.redact(text).into_owned();
     let options: Vec<String> = out.options.iter().map(redacted).collect();
-    let asked = Clarification::new(&redacted(&out.question), &options)?;
-    let is_own = positions(input).len() < 2 || name_content(input, &asked.options);
-    is_own.then_some(asked)
+    let asked = Clarification::new(&redacted(&out.question), &options)
+        .ok_or("the master gave no question with three different options")?;
+    if say_what_changes(&asked.options) || name_content(input, &asked.options) {
+        Ok(asked)
+    } else {
+        Err("the options of the master's question do not say what each would change")
+    }
 }
 
-/// True if an option has a word that tells it from the others, and that the request or some of the
-/// reports have. A word of all reports, such as "with", says nothing about this request.
+/// True if each option has a meaning and, after a colon or a dash, what the answer then is, and this
+/// is not the same for all. A dash between two spaces is no hyphen and no range.
+fn say_what_changes(options: &[String]) -> bool {
+    static PARTS: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"\w.*?(?:[：—]|:\s|\s[-–]\s)(.*\w.*)"));
+    let change = |option: &String| Some(PARTS.captures(option)?.get(1)?.as_str().to_lowercase());
+    let changes: Option<BTreeSet<String>> = options.iter().map(change).collect();
+    changes.is_some_and(|changes| changes.len() > 1)
+}
+
+/// True if two options have a word that tells them from the others, and that the request or some of
+/// the reports have. A word of all reports, such as "with", says nothing about this request, and one
+/// report alone may have such a word by chance.
 fn name_content(input: &SynthesisInput<'_>, options: &[String]) -> bool {
     let terms_of = |text: &str| -> BTreeSet<String> {
         search_terms(clip(text, MAX_BYTES)).into_iter().collect()
@@ -48,7 +69,8 @@ fn name_content(input: &SynthesisInput<'_>, options: &[String]) -> bool {
         let is_known = having > 0 || request.contains(term);
         is_long && !shared && is_known && (reports.len() < 2 || having < reports.len())
     };
-    options.iter().flatten().any(is_telling)
+    let telling = options.iter().filter(|terms| terms.iter().any(is_telling));
+    telling.count() > 1
 }
 
 /// Returns all texts of a report.
@@ -143,5 +165,40 @@ fn positions(input: &SynthesisInput<'_>) -> Vec<String> {
     open.retain(|(disagreement, _)| !disagreement.settled);
     let first = open.into_iter().next();
     let sides = first.map(|(_, sides)| sides).unwrap_or_default();
-    sides.iter().map(|it| excerpt(&it.text, 100)).collect()
+    let sides = sides.iter().map(|it| excerpt(&it.text, 100));
+    sides.filter(|side| !side.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_says_what_it_changes_after_a_colon_or_a_dash() {
+        for (options, says) in [
+            (
+                [
+                    "standby: the time from self-discharge and idle current",
+                    "continuous load: capacity divided by rated current",
+                    "mixed use: an average over a stated daily pattern",
+                ],
+                true,
+            ),
+            (["総容量：400", "有効容量：360", "溢れ口まで：380"], true),
+            (["gross - 400 l", "usable – 360 l", "all—380 l"], true),
+            (["gross: 400 l", "usable: 400 l", "all: 400 l"], false),
+            (["gross: 400 l", "usable: 360 l", "all"], false),
+            (
+                ["the short version", "the long version", "another angle"],
+                false,
+            ),
+            (["a 16:9 screen", "10–12 hours", "a one-way trip"], false),
+        ] {
+            assert_eq!(
+                say_what_changes(&options.map(str::to_owned)),
+                says,
+                "{options:?}"
+            );
+        }
+    }
 }

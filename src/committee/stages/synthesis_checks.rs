@@ -73,8 +73,10 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
         ..Draft::new(input.plan.task_type, String::new())
     };
     let question = question_rules::question_of(input, &audit.fallback_question);
-    if question.is_none() && would_ask(input, &estimates) {
-        problems.push(question::unusable("/audit/fallbackQuestion"));
+    if let Err(why) = question
+        && would_ask(input, &estimates)
+    {
+        problems.push(question::unusable("/audit/fallbackQuestion", why));
     }
     let answer = answer_problem(input, &meta.final_answer, &audit.answer_justification);
     problems.extend(answer.map(|detail| problem("/meta/finalAnswer", &detail)));

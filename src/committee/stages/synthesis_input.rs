@@ -13,7 +13,7 @@ use crate::committee::request_context::{RequestContext, Stage};
 use crate::committee::stages::deliberation::{Deliberation, ScoredReport};
 use crate::config::RoleModel;
 use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status, Tag};
-use crate::journal::{DisagreementNote, Draft, Justification, RunContext, Synthesized};
+use crate::journal::{DisagreementNote, Draft, Justification, RunContext, Synthesized, Transcript};
 use crate::text::{excerpt, one_line};
 
 /// Maximum number of disagreements shown to the master.
@@ -49,11 +49,12 @@ impl<'a> SynthesisInput<'a> {
     /// Returns the redactor for references to the outputs that `which` selects, and to those of
     /// agents that failed.
     fn redactor(&self, which: impl Fn(Agent, Status) -> bool) -> Redactor {
-        let answered = self.deliberation.answered();
-        let selected = answered.filter(|it| which(it.agent, it.score.status));
-        let selected = selected.map(|it| (it.agent.into_str(), Some(it.report)));
-        let failed = self.deliberation.failed();
-        Redactor::new(selected.chain(failed.map(|(agent, ..)| (agent.into_str(), None))))
+        let judgement = &self.deliberation.judgement;
+        let events = self.run.events();
+        Redactor::of(&Transcript::of(&events), |agent| {
+            let status = judgement.status_of(agent);
+            status.is_none_or(|status| which(agent, status))
+        })
     }
 
     /// Returns the redactor for references to discarded outputs.
@@ -70,9 +71,8 @@ impl<'a> SynthesisInput<'a> {
 
     /// Returns the redactor for references to one agent's output.
     pub fn units_of(&self, agent: Agent) -> Redactor {
-        let mut answered = self.deliberation.answered();
-        let own = answered.find(|it| it.agent == agent);
-        Redactor::new(own.map(|it| (agent.into_str(), Some(it.report))))
+        let events = self.run.events();
+        Redactor::of(&Transcript::of(&events), |it| it == agent)
     }
 
     /// Returns the quarantined agents without a justification for the use of their outputs.

@@ -230,9 +230,9 @@ async fn complete(
     let completing = "completing the draft";
     let (draft, question) = input.run.compute_text(completing, complete).await?;
     let question = match question {
-        Some(question) => question,
-        None if would_ask(input, &draft) => question::asked(input, &mut corrections).await?.0,
-        None => question_rules::by_rule(input),
+        Ok(question) => question,
+        Err(_) if would_ask(input, &draft) => question::asked(input, &mut corrections).await?.0,
+        Err(_) => question_rules::by_rule(input),
     };
     let source = SynthesisSource::Model(typed.obtained);
     Ok(Synthesized::new(Some(draft), question, source, corrections))

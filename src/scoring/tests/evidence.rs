@@ -74,10 +74,17 @@ fn a_truthful_cross_check_raises_what_holds_and_asks_about_what_is_contradicted(
 
     let mut contradicted = all_hold();
     contradicted[0] = verdict("solver:u2", &["verifier"], &["critic"], Holds::Unknown);
-    let contested = with(contradicted);
+    let contested = with(contradicted.clone());
     assert!(!ships(&contested), "{}", c_final(&contested));
     assert_eq!(contested.disagreements.len(), 1);
     assert_eq!(contested.disagreements[0].positions[1].agents, ["critic"]);
+
+    // A claim without a text is no side of a disagreement.
+    let mut blank = reports.clone();
+    let units = blank[0].units.iter_mut();
+    units.for_each(|unit| " ".clone_into(&mut unit.text));
+    let blank = judged(OPEN, &blank, &checked(contradicted));
+    assert_eq!(blank.disagreements, []);
 
     // A critic that contradicts every claim.
     let against = |claim: &str| verdict(claim, &[], &["critic"], Holds::Unknown);

@@ -234,8 +234,9 @@ fn a_plan_has_as_many_estimated_steps_as_were_asked_for() {
 fn a_discarded_unit_is_found_in_text_and_audit() {
     let events = vec![
         written(&draft_of("It is 4.")),
-        finished(Agent::Critic, "u1", LONG),
-        scored(1, Agent::Critic, Status::Discard),
+        finished(Agent::Critic, "c-1", LONG),
+        finished(Agent::Critic, "c-5", LONG),
+        scored(2, Agent::Critic, Status::Discard),
     ];
     let rules = |text: &str, audit: Value| {
         let mut reply = answered(&draft_of("It is 4."), &[]);
@@ -247,9 +248,12 @@ fn a_discarded_unit_is_found_in_text_and_audit() {
             .count()
     };
     assert_eq!(rules("critic: DISCARD", json!({ "agents": ["critic"] })), 0);
-    assert_eq!(rules("see critic:vim and critic:u12", json!({})), 0);
-    assert_eq!(rules("critic says critic:u1", json!({})), 1);
-    assert_eq!(rules("", json!({ "units": ["critic:u1"] })), 1);
+    assert_eq!(rules("see critic:vim and solver:u1", json!({})), 0);
+    // Those of every round, and those that no report has.
+    for unit in ["critic:c-1", "critic:c-5", "critic:u12"] {
+        assert_eq!(rules(&format!("critic says {unit}"), json!({})), 1);
+        assert_eq!(rules("", json!({ "units": [unit] })), 1);
+    }
     // Its text is not searched for.
     assert_eq!(rules(LONG, json!({ "text": LONG })), 0);
 }
@@ -277,7 +281,8 @@ fn a_quarantined_output_in_the_text_needs_its_reason() {
     };
     assert_eq!(broken_by("It is 4, see critic:u1.", false), rule);
     assert_eq!(broken_by("It is 4, see critic:u1.", true), [""; 0]);
-    assert_eq!(broken_by("It is 4, see critic:u9.", false), [""; 0]);
+    assert_eq!(broken_by("It is 4, see critic:u9.", false), rule);
+    assert_eq!(broken_by("It is 4, see critic:us.", false), [""; 0]);
 }
 
 #[test]

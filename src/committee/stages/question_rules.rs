@@ -42,9 +42,13 @@ fn say_what_changes(options: &[String]) -> bool {
     changes.is_some_and(|changes| changes.len() > 1)
 }
 
-/// True if two options have a word that tells them from the others, and that the request or some of
-/// the reports have. A word of all reports, such as "with", says nothing about this request, and one
-/// report alone may have such a word by chance.
+/// The least letters of a word that says something of a request although all reports have it. Shorter
+/// ones are often like "with".
+const CONTENT_CHARS: usize = 5;
+
+/// True if two options have a word that tells them from the others, and that the request or the
+/// reports have. One report alone may have such a word by chance. Of contested positions, a word that
+/// all reports have names none.
 fn name_content(input: &SynthesisInput<'_>, options: &[String]) -> bool {
     let terms_of = |text: &str| -> BTreeSet<String> {
         search_terms(clip(text, MAX_BYTES)).into_iter().collect()
@@ -55,6 +59,7 @@ fn name_content(input: &SynthesisInput<'_>, options: &[String]) -> bool {
         .map(|(_, report)| terms_of(&text_of(report)))
         .collect();
     let options: Vec<BTreeSet<String>> = options.iter().map(|option| terms_of(option)).collect();
+    let is_contested = positions(input).len() > 1;
     let is_telling = |term: &String| {
         let is_long = term.len() > 2 || term.contains(char::is_numeric);
         let shared = options
@@ -67,7 +72,9 @@ fn name_content(input: &SynthesisInput<'_>, options: &[String]) -> bool {
             .filter(|report| report.contains(term))
             .count();
         let is_known = having > 0 || request.contains(term);
-        is_long && !shared && is_known && (reports.len() < 2 || having < reports.len())
+        let is_of_some = reports.len() < 2 || having < reports.len();
+        let is_content = !is_contested && term.chars().count() >= CONTENT_CHARS;
+        is_long && !shared && is_known && (is_of_some || is_content)
     };
     let telling = options.iter().filter(|terms| terms.iter().any(is_telling));
     telling.count() > 1

@@ -39,8 +39,8 @@ use crate::compute::ComputePool;
 use crate::config::{self, Config};
 use crate::domain::{Question, RunId, Usd, counted, fingerprint};
 use crate::journal::{
-    self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Continues, Entry,
-    LearnedRow, NewRun, RunFilter, RunRow, Store, Told, Wake,
+    self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Continues, Entry, NewRun,
+    Proven, RunFilter, RunRow, Store, Told, Wake, read_proven,
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use crate::strategies::{self, Memory};
@@ -454,8 +454,12 @@ impl App {
         self.store.entries(run, 0).await
     }
 
-    pub async fn learned_from(&self, run: RunId) -> Result<Option<LearnedRow>, journal::Error> {
-        self.store.learned_from(run).await
+    /// Reads a run and proves that it was not altered.
+    ///
+    /// # Errors
+    /// As [`read_proven`].
+    pub async fn proven(&self, run: RunId) -> Result<Option<Proven>, journal::Error> {
+        read_proven(&*self.store, run).await
     }
 
     /// Requests the cancellation of a run. A run of this process stops at once. A run of another

@@ -43,7 +43,6 @@ pub struct Authorization {
     #[schemars(length(min = 1, max = 40))]
     step_id: Option<String>,
     /// With the modes `modified` and `check`: the plan as the user changed it. It is checked again.
-    /// Other modes ignore it.
     #[serde(default)]
     #[schemars(with = "ToolPlan")]
     plan: Option<ToolPlan>,
@@ -122,8 +121,8 @@ impl App {
         let parsed = parsed.map_err(|problems| count(Rejected::Invalid(problems)))?;
         check_focus(&focus).map_err(|problems| count(Rejected::Invalid(problems)))?;
         let file = focus.file.map(|file| {
-            let file = tools::normalised(&self.redacted(&file));
-            file.ok_or_else(|| invalid("/file", "is no path inside of the workspace"))
+            let file = toolbox.relative(&self.redacted(&file));
+            file.map_err(|why| invalid("/file", &why))
         });
         let file = file.transpose()?;
         let diagnostic = focus
@@ -451,10 +450,13 @@ fn require_fitting(given: &Authorization) -> Result<(), Rejected> {
     if given.step_id.is_some() && given.mode != Step {
         return Err(invalid("/stepId", "is for the mode step only"));
     }
-    if given.plan.is_none() && matches!(given.mode, Modified | Check) {
-        return Err(invalid("/plan", "is missing"));
+    match (&given.plan, given.mode) {
+        (None, Modified | Check) => Err(invalid("/plan", "is missing")),
+        (Some(_), mode) if !matches!(mode, Modified | Check) => {
+            Err(invalid("/plan", "is for the modes modified and check only"))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn ids(plan: &ToolPlan) -> Vec<String> {

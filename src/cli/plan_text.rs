@@ -97,7 +97,13 @@ pub(super) fn interrupted(view: &ExecutionView) -> String {
         [] => "no step was executed".to_owned(),
         steps => steps.join(", "),
     };
-    format!("{steps}\nSee it: conclave show {id}\nUndo it: conclave plan --undo {id}")
+    let is_changed = view.steps.iter().any(|step| !step.changed.is_empty());
+    let undo = if is_changed {
+        format!("\nUndo it: conclave plan --undo {id}")
+    } else {
+        String::new()
+    };
+    format!("{steps}\nSee it: conclave show {id}{undo}")
 }
 
 /// Draws an execution with all that led to it.

@@ -16,7 +16,7 @@ use super::terminal::on_one_line;
 use crate::config::Env;
 use crate::domain::{RunId, RunKind};
 use crate::journal::{
-    Entry, Error, Event, Listed, RunFilter, RunState, Store, Transcript, prove, prove_learned,
+    Entry, Error, Event, Listed, Proven, RunFilter, RunState, Store, Transcript, read_proven,
 };
 use crate::tools::answers::PlanView;
 use crate::tools::view;
@@ -304,17 +304,14 @@ async fn read_here(store: &dyn Store, id: RunId) -> Result<Option<Recorded>, Exi
         error @ Error::Corrupt { .. } => fail(Exit::Altered, error),
         error => fail(Exit::Unexpected, error),
     };
-    let learned = store.learned_from(id).await.map_err(unread)?;
-    let Some(row) = store.run(id).await.map_err(unread)? else {
+    let Some(read) = read_proven(store, id).await.map_err(unread)? else {
         return Ok(None);
     };
-    let mut entries = store.entries(id, 0).await.map_err(unread)?;
-    if !row.state.is_terminal() {
-        // New entries may have been written between the two reads.
-        entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
-    }
-    let proof = prove(&row, &entries).and_then(|()| prove_learned(learned.as_ref(), &entries));
-    let broken = proof.err().map(|broken| broken.to_string());
+    let Proven {
+        row,
+        entries,
+        fault,
+    } = read;
     Ok(Some(Recorded {
         id,
         kind: row.kind,
@@ -323,7 +320,7 @@ async fn read_here(store: &dyn Store, id: RunId) -> Result<Option<Recorded>, Exi
         message: row.message,
         entries,
         head: row.head_hash,
-        broken,
+        broken: fault.map(|broken| broken.to_string()),
     }))
 }
 

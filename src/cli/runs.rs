@@ -10,7 +10,7 @@ use super::printable::without_controls;
 use super::terminal::{on_one_line, say_json, say_styled};
 use crate::config::Env;
 use crate::domain::RunKind;
-use crate::journal::{RunFilter, RunRow};
+use crate::journal::{RunFilter, RunRow, RunState};
 
 /// As wide as the rows below; the heading `c_final` ends where its figures end.
 const HEADINGS: &str = "run                                   accepted (UTC)       mode   state       c_final  USD      message";
@@ -90,7 +90,12 @@ fn as_json(row: &RunRow) -> Value {
 fn print(row: &RunRow) {
     let message = on_one_line(&without_controls(&row.message), 60);
     let tone = Tone::from(row.state);
-    let c_final = tone.on_stdout(row.c_final.map_or("    ".to_owned(), |c| format!("{c:.2}")));
+    // A figure that led to a question is not rounded up to the threshold.
+    let shown = |c: f64| match row.state {
+        RunState::Clarification => format!("{:.2}", (c * 100.0).floor() / 100.0),
+        _ => format!("{c:.2}"),
+    };
+    let c_final = tone.on_stdout(row.c_final.map_or("    ".to_owned(), shown));
     say_styled(format_args!(
         "{}  {}  {:<5}  {:<13}  {c_final}  ${:.4}  {message}",
         row.id,

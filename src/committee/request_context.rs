@@ -319,6 +319,11 @@ impl RequestContext {
         self
     }
 
+    /// True if the user's answer or correction came with an image.
+    pub fn has_new_image(&self) -> bool {
+        self.images.len() > self.inherited.0
+    }
+
     /// True if the gate may ask. After one answered question it asks no other, and a narration asks
     /// none: the reply is given with its confidence.
     pub fn may_ask(&self) -> bool {

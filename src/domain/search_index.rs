@@ -63,7 +63,7 @@ fn is_part_of_word(c: char) -> bool {
 }
 
 /// True for letters of scripts that are written without spaces between words.
-fn is_unspaced(c: char) -> bool {
+pub fn is_unspaced(c: char) -> bool {
     matches!(
         c.script(),
         Script::Han

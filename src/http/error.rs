@@ -232,7 +232,7 @@ impl From<journal::Error> for Problem {
             return Self::internal();
         }
         let detail = if error.is_damaged() {
-            "the journal cannot be written"
+            "the journal cannot be used"
         } else {
             "the journal cannot be reached; nothing was lost"
         };

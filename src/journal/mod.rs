@@ -48,7 +48,7 @@ pub use learned_event::{
 };
 pub use lineage::ancestors;
 pub use postgres::PostgresStore;
-pub use proof::{prove, prove_learned};
+pub use proof::{Proven, prove, read_proven};
 pub use reasons::{LeftOut, SkipReason};
 pub use resumed::Deaths;
 pub use source::{PlanSource, SynthesisSource};

@@ -5,10 +5,10 @@ use jiff::Timestamp;
 
 use super::unlinked::{Change, End, change, listed_message, spent as spent_by};
 use super::{
-    ChainFault, Entry, Event, Learned, LearnedChange, LearnedRow, RunRow, RunState, Transcript,
-    verify,
+    ChainFault, Entry, Error, Event, LearnedChange, LearnedRow, Owner, RunRow, RunState, Store,
+    Transcript, learned_scope, verify,
 };
-use crate::domain::Usd;
+use crate::domain::{RunId, Usd};
 
 /// Verifies the chain of a run's entries, given from the first to the row's head. Then compares the
 /// columns of the run's row with the values that the entries imply.
@@ -23,21 +23,74 @@ pub fn prove(row: &RunRow, entries: &[Entry]) -> Result<(), ChainFault> {
     }
 }
 
-/// Compares the row of what a run taught, if there is one, with a state that the run's entries say it
-/// had. The row was read before the entries.
+/// A run as it is stored, with the first mismatch that was found.
+pub struct Proven {
+    pub row: RunRow,
+    pub entries: Vec<Entry>,
+    pub fault: Option<ChainFault>,
+}
+
+/// How often a run is read again that was written to while it was read.
+const READS: u32 = 5;
+
+/// Reads a run and proves it, with the answer that was learned from it.
+///
+/// # Errors
+/// If the row or an entry cannot be read, or the database fails.
+pub async fn read_proven(store: &dyn Store, id: RunId) -> Result<Option<Proven>, Error> {
+    let mut left = READS;
+    loop {
+        let Some(row) = store.run(id).await? else {
+            return Ok(None);
+        };
+        let learned = match store.learned_from(id).await {
+            Err(Error::Corrupt { .. }) => Err(ChainFault::Learned),
+            read => Ok(read?),
+        };
+        let mut entries = store.entries(id, 0).await?;
+        if !row.state.is_terminal() {
+            entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
+        } else if left > 0 && entries.last().is_some_and(|last| last.seq > row.head_seq) {
+            left -= 1;
+            continue;
+        }
+        let learned = learned.and_then(|learned| match learned {
+            Some(learned) => prove_learned(&learned, &entries),
+            None => Ok(()),
+        });
+        let fault = prove(&row, &entries).and(learned).err();
+        return Ok(Some(Proven {
+            row,
+            entries,
+            fault,
+        }));
+    }
+}
+
+/// Compares the row of what a run taught with the last state that the run's entries give it.
 ///
 /// # Errors
 /// [`ChainFault::Learned`].
-pub fn prove_learned(row: Option<&LearnedRow>, entries: &[Entry]) -> Result<(), ChainFault> {
-    let Some(row) = row else { return Ok(()) };
-    let changes = Transcript::of_entries(entries).learned;
+fn prove_learned(row: &LearnedRow, entries: &[Entry]) -> Result<(), ChainFault> {
+    let transcript = Transcript::of_entries(entries);
+    let changes = &transcript.learned;
     let mut taught = changes.iter().filter_map(|it| it.taught.as_ref());
     let is_taught = taught.any(|it| same(&row.condition, &it.condition) && row.answer == it.answer);
-    let had = |it: &&Learned| {
-        let is_revoked = it.change == LearnedChange::Revoked;
-        it.confidence == row.confidence && is_revoked == row.is_revoked
-    };
-    if is_taught && changes.into_iter().any(|it| had(&it)) {
+    let is_last = changes.last().is_some_and(|last| {
+        let is_revoked = last.change == LearnedChange::Revoked;
+        last.confidence == row.confidence && is_revoked == row.is_revoked
+    });
+    let mut entries = entries.iter().rev();
+    let changed = entries.find(|entry| matches!(entry.event, Event::Learned(_)));
+    let is_dated = changed.is_some_and(|entry| entry.at == row.changed_at);
+    let is_in_place = transcript.accepted.is_some_and(|accepted| {
+        let scope = learned_scope(&accepted.question);
+        let guild = |owner: &Owner| owner.guild_id.clone().unwrap_or_default();
+        scope.source == row.scope.source
+            && same(&row.scope.user_id, &scope.user_id)
+            && same(&guild(&row.scope), &guild(&scope))
+    });
+    if is_taught && is_last && is_dated && is_in_place {
         Ok(())
     } else {
         Err(ChainFault::Learned)

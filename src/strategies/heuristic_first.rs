@@ -62,10 +62,10 @@ impl HeuristicFirst {
 /// True if two questions have the same figures, versions and other words with digits, in the same
 /// order, and with the same minus and percent signs. Where they differ, so do the answers.
 pub fn has_same_figures(known: &str, asked: &str) -> bool {
-    static MINUS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(^|[\s(])[-−](\d)"));
+    static MINUS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(^|[^\w)\]])[-−–]([$€£¥]?)(\d)"));
     static PERCENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)\s*[%％]"));
     let figures = |text: &str| -> Vec<Word> {
-        let text = MINUS.replace_all(text, "${1}m$2");
+        let text = MINUS.replace_all(text, "${1}${2}m$3");
         let text = PERCENT.replace_all(&text, "${1}p");
         let words = text::words(&text).into_iter();
         words

@@ -345,6 +345,10 @@ mod tests {
             ("3/4", "4/3"),
             ("What at -12 degrees?", "What at 12 degrees?"),
             ("20% of it", "20 of it"),
+            ("10^-3 m", "10^3 m"),
+            ("x=-5", "x=5"),
+            ("–12 °C", "12 °C"),
+            ("-$5", "$5"),
         ] {
             assert!(!has_same_figures(known, asked), "{known}, {asked}");
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use super::output::{Output, ToolError, Why};
+use super::path::normalise;
 use super::programs::Programs;
 use super::workspace::Workspace;
 use crate::committee::Failure;
@@ -34,6 +35,16 @@ impl Toolbox {
             workspace: Workspace::open(root)?,
             programs: Arc::new(Programs::find(variable)),
         })
+    }
+
+    /// Returns a path in the form in which steps record it. It may begin with the workspace.
+    ///
+    /// # Errors
+    /// Why the path names no file of the workspace.
+    pub fn relative(&self, path: &str) -> Result<String, String> {
+        let inside = Path::new(path).strip_prefix(&self.workspace.root).ok();
+        let path = inside.and_then(Path::to_str).unwrap_or(path);
+        normalise(path).map_err(|error| error.message)
     }
 
     /// Returns a call for file work that is no tool's.

@@ -1,8 +1,9 @@
 //! The evidence queries, and checks of what a text says of them against what they returned.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use serde_json::Value;
 
 use crate::text::pattern;
@@ -21,8 +22,8 @@ pub const QUERIES: [(&str, &str); 8] = [
 
 /// Returns why the citations of a text are rejected; `None` if each query exists and returned
 /// something, and the sentence that cites it states at least one value that it returned, and no
-/// figure that it did not. If the sentence names a row, its figures are those of that row. A path must
-/// be one that was returned, if the rows have paths.
+/// figure that it did not. If the sentence names a row, its figures are those of that row. Of the paths
+/// that it names one must be returned, if the rows have paths.
 pub fn objection(text: &str, evidence: &Value) -> Option<String> {
     let text = with_names(text);
     for sentence in sentences(&text) {
@@ -57,7 +58,8 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
                 ));
             }
         }
-        if let (Some(part), false) = (unknown(sentence, &known), known.is_empty()) {
+        let sentence = without_gaps(sentence, &known);
+        if let (Some(part), false) = (unknown(&sentence, &known), known.is_empty()) {
             let cited = cited.join(" and ");
             return Some(format!(
                 "Response states '{part}' with {cited}, which did not return it"
@@ -70,10 +72,12 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
 /// Returns the first figure, code of a diagnostic or path of a sentence that is not in the rows.
 fn unknown<'s>(sentence: &'s str, rows: &[&Value]) -> Option<&'s str> {
     static PATH: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"[\w.-]*(?:/[\w.-]+)*[\w/]\w\.[a-z][a-z0-9]*\b"));
+        LazyLock::new(|| pattern(r"[\w.-]*(?:/[\w.-]+)*/[\w.-]*\w\.[a-zA-Z]\w*\b"));
+    // The day and the time of a timestamp are figures of their own.
+    static TIME: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)T(\d[\d:.]*)Z"));
     let text: String = rows.iter().map(ToString::to_string).collect();
-    let next = words(sentence).skip(1).chain([""]);
-    let mut figures = words(sentence).zip(next).filter(|(word, next)| {
+    let text = TIME.replace_all(&text, "$1 $2");
+    let mut figures = words(sentence).filter(|word| {
         let digits = word.trim_end_matches(|c: char| c.is_ascii_lowercase());
         let ordinal = matches!(word.get(digits.len()..), Some("st" | "nd" | "rd" | "th"));
         // Also a code such as E0425.
@@ -84,27 +88,42 @@ fn unknown<'s>(sentence: &'s str, rows: &[&Value]) -> Option<&'s str> {
         let before = number.parse::<u64>().ok().and_then(|it| it.checked_sub(1));
         let follows = ordinal && before.is_some_and(|it| states(&text, &it.to_string()));
         let is_figure = is_number && (ordinal || digits == *word);
-        is_figure && !states(&text, digits) && !follows && !is_gap(number, next, rows)
+        is_figure && !states(&text, digits) && !follows
     });
     let has_paths = rows.iter().any(|row| row.get("file").is_some());
-    let mut paths = PATH.find_iter(sentence).filter(|_| has_paths);
-    let path = paths.find(|path| !states(&text, path.as_str()));
-    let figure = figures.next().map(|(figure, _)| figure);
-    figure.or(path.map(|path| path.as_str()))
+    let paths = PATH.find_iter(sentence).filter(|_| has_paths);
+    let paths: Vec<&str> = paths.map(|path| path.as_str()).collect();
+    let is_returned = paths.iter().any(|path| states(&text, path));
+    let path = paths.first().filter(|_| !is_returned);
+    figures.next().or(path.copied())
 }
 
-/// True if a figure with the unit behind it is a gap of the rows, rounded.
-fn is_gap(figure: &str, unit: &str, rows: &[&Value]) -> bool {
-    let unit = match unit {
-        "s" | "second" | "seconds" => 1_000,
-        "min" | "minute" | "minutes" => 60_000,
-        _ => return false,
-    };
+/// Removes the times that are gaps of the rows, rounded to as many decimals as they have.
+fn without_gaps<'s>(sentence: &'s str, rows: &[&Value]) -> Cow<'s, str> {
+    static TIME: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"\b(\d+)(?:\.(\d+))?[ -]?(s|seconds?|min|minutes?|h|hours?|days?)\b")
+    });
     let gaps = rows
         .iter()
         .filter_map(|row| row["temporal_gaps"].as_array());
-    let mut gaps = gaps.flatten().filter_map(Value::as_u64);
-    gaps.any(|gap| figure.parse() == Ok((gap + unit / 2) / unit))
+    let gaps: Vec<f64> = gaps.flatten().filter_map(Value::as_f64).collect();
+    TIME.replace_all(sentence, |found: &Captures<'_>| {
+        let (whole, decimals) = (&found[1], found.get(2).map_or("", |it| it.as_str()));
+        let unit = match &found[3] {
+            "s" | "second" | "seconds" => 1e3,
+            "min" | "minute" | "minutes" => 60e3,
+            "h" | "hour" | "hours" => 3_600e3,
+            _ => 86_400e3,
+        };
+        let shown = format!("{whole}.{decimals}");
+        let is_gap =
+            |gap: &f64| format!("{:.*}", decimals.len(), gap / unit) == shown.trim_end_matches('.');
+        if gaps.iter().any(is_gap) {
+            String::new()
+        } else {
+            found[0].to_owned()
+        }
+    })
 }
 
 /// Returns the rows that a sentence may take its figures from: those of which it names the most texts,
@@ -207,11 +226,12 @@ mod tests {
             ],
             "Q3": [{ "code": "E0425", "occurrences": 7 }],
             "Q4": [{ "file": "src/lib.rs", "executions": 2, "last": "failure" }],
+            "Q6": [{ "file": "src/lib.rs", "success": true, "timestamp": "2026-11-26T21:47:41.123Z" }],
             "Q7": [
                 { "code": "E0425", "file": "src/lib.rs", "occurrences": 7 },
                 { "code": "E0308", "file": "src/lib.rs", "occurrences": 3 },
             ],
-            "Q8": [{ "code": "E0425", "fix_attempts": 2, "temporal_gaps": [299_800, 5_100], "tools": ["splice_patch"] }],
+            "Q8": [{ "code": "E0425", "fix_attempts": 2, "temporal_gaps": [299_800, 5_100, 7_200_000], "tools": ["splice_patch"] }],
             "Q2": [],
         });
         let hold = |expected: &str, texts: &str| {
@@ -234,6 +254,10 @@ mod tests {
             Q8 shows 2 prior fix attempts for E0425.
             Q8 shows splice_patch 5 minutes before E0425, and another change after 5 s.
             Q8: the gap was 299800 ms.
+            Q8: the gaps were 5.1 s and 2 hours.
+            Q6 shows src/lib.rs was last executed on 2026-11-26 at 21:47.
+            Q7 shows E0425 7 times in src/lib.rs, at self.side.
+            Q4 shows 2 executions on src/lib.rs, and src/price.rs was created.
             Q4: This is the 3rd execution on `src/lib.rs`.",
         );
         hold(

@@ -28,7 +28,9 @@ pub fn is_english(text: &str, verbatim: &[&str]) -> bool {
     }
     let own = OwnWords::of(text, verbatim);
     let mut clauses = own.clauses().into_iter();
-    let mut words = own.shown.split(|c: char| !c.is_alphabetic());
+    let mut words = own
+        .shown
+        .split(|c: char| !c.is_alphabetic() || c == '\u{2bc}');
     !words.any(is_in_another_script)
         && clauses.all(|(start, end)| may_be_english(own.plain(start, end)))
 }

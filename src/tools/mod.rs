@@ -61,8 +61,3 @@ pub use undo::restores;
 
 /// The time that an execution has, with its explanation.
 pub const EXECUTION_DEADLINE: Duration = Duration::from_mins(5);
-
-/// Returns a path in the form in which steps record it; `None` if it leaves the workspace.
-pub fn normalised(path: &str) -> Option<String> {
-    path::normalise(path).ok()
-}

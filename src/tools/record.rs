@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::output::{MAX_TEXT_BYTES, bounded};
+use super::view::UNDO;
 use crate::committee::Deps;
 use crate::journal::{
     Event, FileBefore, FileChange, RunContext, StepFinished, Stop, step_finished_key,
@@ -18,7 +19,7 @@ pub fn has_succeeded(run: &RunContext, step_id: &str) -> Option<bool> {
 }
 
 /// Records the end of a step without secrets of the service, and without NUL, which not every
-/// database can store. A file that was written as it was is no change. Old contents are left out if
+/// database can store. A file that a tool wrote as it was is no change. Old contents are left out if
 /// the start of the step has them. Returns true if the step succeeded.
 pub async fn record(
     run: &RunContext,
@@ -26,7 +27,10 @@ pub async fn record(
     before: &[FileBefore],
     mut finished: StepFinished,
 ) -> Result<bool, Stop> {
-    finished.changed.retain(|it| it.before != it.after);
+    let is_undo = finished.tool == UNDO;
+    finished
+        .changed
+        .retain(|it| is_undo || it.before != it.after);
     for FileChange { path, old, .. } in &mut finished.changed {
         let is_kept =
             |it: &FileBefore, old: &str| it.path == *path && it.content.as_deref() == Some(old);

@@ -3,15 +3,12 @@
 use super::call::Toolbox;
 use super::output::ToolError;
 use super::record::{has_succeeded, record};
-use super::view;
+use super::view::{self, UNDO};
 use super::workspace::{Workspace, changed, hash};
 use crate::committee::{Deps, Failure};
 use crate::journal::{
     Authorized, Event, FileChange, Restore, RunContext, StepFinished, StepStarted,
 };
-
-/// The name of a step that puts a file back.
-const UNDO: &str = "undo";
 
 /// Returns what puts the files of an execution back, the last change first.
 pub fn restores(events: &[Event]) -> Vec<Restore> {

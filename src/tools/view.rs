@@ -13,6 +13,9 @@ use crate::journal::{
     StepStarted, ToolIntake, ToolPlanned, Transcript,
 };
 
+/// The name of a step that puts a file back.
+pub const UNDO: &str = "undo";
+
 fn accepted(events: &[Event]) -> Option<&Accepted> {
     Transcript::of(events).accepted
 }
@@ -73,10 +76,7 @@ pub fn plan_view(
         .iter()
         .flat_map(|(_, events, _)| finished_steps(events));
     let done: Vec<&StepFinished> = done.collect();
-    let has_failed = counted.iter().any(|(_, events, _)| {
-        let state = execution_state(events);
-        matches!(state, ExecutionState::Halted | ExecutionState::Failed)
-    });
+    let has_failed = counted.iter().any(|(_, events, _)| has_failed(events));
     let mut changed = counted.iter().rev();
     let changed = changed.find(|(.., it)| it.mode == AuthorizationMode::Modified);
     let modified = changed.map(|(_, events, authorized)| ModifiedPlan {
@@ -162,6 +162,11 @@ fn by(events: &[Event]) -> String {
         Some(User { id, name }) if !name.is_empty() => format!("{name} ({id})"),
         user => user.map_or(String::new(), |user| user.id.clone()),
     }
+}
+
+fn has_failed(events: &[Event]) -> bool {
+    let state = execution_state(events);
+    matches!(state, ExecutionState::Halted | ExecutionState::Failed)
 }
 
 /// Returns how far an execution is. One that ended during the explanation has all its steps.

@@ -60,14 +60,28 @@ async fn a_question_in_plain_text_keeps_what_its_options_mean() {
 
 #[tokio::test]
 async fn an_image_that_comes_with_the_answer_is_seen() {
-    let provider = MockProvider::playing(Scenario::agreeing()).await;
-    let (app, _) = asked(&provider, unsure()).await;
-    let mut body = chat("audit", "This is the label of the pot.");
-    body["attachments"] = json!([{ "filename": "pot.png", "url": TINY_PNG }]);
-    let got = app.reply(app.post(&body)).await;
-    assert_eq!(provider.calls_of("r1/visual")[0].images(), 1);
-    let used = got.body["meta"]["usedAgents"].to_string();
-    assert!(used.contains("visual"), "{used}");
+    for before in [0, 1] {
+        let provider = MockProvider::playing(Scenario::agreeing().with(|scenario| {
+            scenario.plan["agentsToRun"] = json!(["solver", "critic", "verifier", "visual"]);
+        }))
+        .await;
+        let app = TestApp::with(&provider, unsure()).await;
+        let with_image = |message: &str, images: usize| {
+            let mut body = chat("audit", message);
+            let image = json!({ "filename": "pot.png", "url": TINY_PNG });
+            body["attachments"] = json!(vec![image; images]);
+            body
+        };
+        let first = with_image(&Scenario::agreeing().message, before);
+        assert_eq!(app.reply(app.post(&first)).await.outcome, "clarification");
+        let second = with_image("This is the label of the pot.", 1);
+        let got = app.reply(app.post(&second)).await;
+        let calls = provider.calls_of("r1/visual");
+        assert_eq!(calls.last().unwrap().images(), before + 1);
+        assert_eq!(calls.len(), before + 1);
+        let used = got.body["meta"]["usedAgents"].to_string();
+        assert!(used.contains("visual"), "{used}");
+    }
 }
 
 #[tokio::test]

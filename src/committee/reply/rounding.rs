@@ -20,8 +20,8 @@ const MAX_NOISE: f64 = 1e-12;
 const AUDIT_DECIMALS: i32 = 6;
 
 /// Returns an audit with its fractions rounded to six decimals. Amounts of money keep their
-/// nano-dollars, and `c_final` all its digits, because the gate compares it. The estimate's figures
-/// lose only the noise of their sums.
+/// nano-dollars. `c_final`, which the gate compares, and the estimate's figures lose only the noise
+/// of their sums.
 pub fn rounded(mut audit: Value) -> Value {
     round(&mut audit, Rounding::Decimals(AUDIT_DECIMALS));
     audit
@@ -45,7 +45,9 @@ fn round(value: &mut Value, rounding: Rounding) {
         Value::Object(fields) => {
             for (name, value) in fields {
                 let own = match name.as_str() {
-                    "c_final" if matches!(rounding, Rounding::Decimals(AUDIT_DECIMALS)) => continue,
+                    "c_final" if matches!(rounding, Rounding::Decimals(AUDIT_DECIMALS)) => {
+                        Rounding::Noise
+                    }
                     "executionEstimate" => Rounding::Noise,
                     name if name.ends_with("Usd") => Rounding::Decimals(9),
                     _ => rounding,

@@ -74,7 +74,7 @@ async fn reuse(stage: Stage<'_>, hints: &Hinted, planned: &Planned) -> Result<Pl
     }
     let mut agents = planned.plan.agents_to_run.clone();
     // An image that comes with the answer is seen like one of a new request.
-    if request.images.len() > request.inherited.0 && !agents.contains(&Agent::Visual) {
+    if request.has_new_image() && !agents.contains(&Agent::Visual) {
         agents.push(Agent::Visual);
     }
     let agents = agents.iter();

@@ -10,7 +10,7 @@ use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::ScoredReport;
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::domain::{
-    AgentReport, AnswerGroup, Choice, Clarification, is_question_mark, search_terms,
+    AgentReport, AnswerGroup, Choice, Clarification, is_question_mark, is_unspaced, search_terms,
 };
 use crate::text::{MAX_BYTES, clip, excerpt, pattern};
 
@@ -32,18 +32,19 @@ pub(super) fn question_of(
     }
 }
 
-/// True if each option has a meaning and, after a colon or a dash, what the answer then is, and this
-/// is not the same for all. A dash between two spaces is no hyphen and no range.
+/// True if each option has a meaning and, after a colon, a dash or an arrow, what the answer then is,
+/// another one for each. A dash between two spaces is no hyphen and no range, and a colon behind a
+/// digit may be one of a time.
 fn say_what_changes(options: &[String]) -> bool {
     static PARTS: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"\w.*?(?:[：—]|:\s|\s[-–]\s)(.*\w.*)"));
+        LazyLock::new(|| pattern(r"\w.*?(?:[：—→]|[^\d\s]:|:\s|\s[-–]\s)(.*\w.*)"));
     let change = |option: &String| Some(PARTS.captures(option)?.get(1)?.as_str().to_lowercase());
     let changes: Option<BTreeSet<String>> = options.iter().map(change).collect();
-    changes.is_some_and(|changes| changes.len() > 1)
+    changes.is_some_and(|changes| changes.len() == options.len())
 }
 
 /// The least letters of a word that says something of a request although all reports have it. Shorter
-/// ones are often like "with".
+/// ones are often like "with". In scripts without spaces two letters do.
 const CONTENT_CHARS: usize = 5;
 
 /// True if two options have a word that tells them from the others, and that the request or the
@@ -73,7 +74,8 @@ fn name_content(input: &SynthesisInput<'_>, options: &[String]) -> bool {
             .count();
         let is_known = having > 0 || request.contains(term);
         let is_of_some = reports.len() < 2 || having < reports.len();
-        let is_content = !is_contested && term.chars().count() >= CONTENT_CHARS;
+        let has_letters = term.chars().count() >= CONTENT_CHARS || term.contains(is_unspaced);
+        let is_content = !is_contested && has_letters;
         is_long && !shared && is_known && (is_of_some || is_content)
     };
     let telling = options.iter().filter(|terms| terms.iter().any(is_telling));

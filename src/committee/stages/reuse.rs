@@ -29,6 +29,7 @@ const TOUCHED: f64 = 0.5;
 /// - It gave no answer, or the cross-check found that it lacks something, and the user answered.
 /// - One of its claims or assumptions is about the point that the user settled.
 /// - It made the assumption that the user corrected, or uses a value of it.
+/// - It sees images, and the user sent a new one.
 ///
 /// If no agent is affected, the solver is called, because the answer must come from some agent.
 pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
@@ -47,8 +48,9 @@ pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
     };
     let mut split = Split::default();
     for agent in panel {
+        let is_blind = *agent == Agent::Visual && request.has_new_image();
         let kept = parent.outcomes.get(agent).filter(|outcome| {
-            let report = outcome.report();
+            let report = outcome.report().filter(|_| !is_blind);
             report.is_some_and(|report| is_kept(*agent, report))
         });
         match kept {

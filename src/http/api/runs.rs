@@ -22,7 +22,7 @@ use crate::http::auth::Caller;
 use crate::http::error::Problem;
 use crate::http::sse;
 use crate::journal::{
-    CancelOutcome, Ending, Entry, RunFilter, RunRow, RunState, Transcript, prove, prove_learned,
+    CancelOutcome, Ending, Entry, Proven, RunFilter, RunRow, RunState, Transcript,
 };
 
 #[derive(Debug, Deserialize)]
@@ -172,14 +172,14 @@ pub(in crate::http) async fn journal(
     caller: Option<Extension<Caller>>,
 ) -> Result<Json<JournalBody>, Problem> {
     let row = find(&app, id, caller.as_deref()).await?;
-    let learned = app.learned_from(row.id).await?;
-    let mut entries = app.entries(row.id).await?;
-    if !row.state.is_terminal() {
-        // New entries may have been written between the two reads.
-        entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
-    }
+    let proven = app.proven(row.id).await?;
+    let proven = proven.ok_or_else(Problem::no_such_run)?;
     let body = app.compute(move || {
-        let proof = prove(&row, &entries).and_then(|()| prove_learned(learned.as_ref(), &entries));
+        let Proven {
+            row,
+            entries,
+            fault,
+        } = proven;
         let lines = entries.into_iter().map(|entry| EntryBody {
             seq: entry.seq,
             at: entry.at.to_string(),
@@ -192,8 +192,8 @@ pub(in crate::http) async fn journal(
             run_id: row.id.to_string(),
             entries: lines.collect(),
             head: row.head_hash,
-            verified: proof.is_ok(),
-            broken: proof.err().map(|broken| broken.to_string()),
+            verified: fault.is_none(),
+            broken: fault.map(|broken| broken.to_string()),
         }
     });
     Ok(Json(body.await))

@@ -51,6 +51,18 @@ fn a_file_is_created_read_written_and_put_back() {
 }
 
 #[test]
+fn a_path_may_begin_with_the_workspace() {
+    let place = Place::new();
+    let root = place.toolbox.workspace.root.display().to_string();
+    let relative = |path: &str| place.toolbox.relative(path);
+    assert_eq!(relative(&format!("{root}/src/a.rs")).unwrap(), "src/a.rs");
+    assert_eq!(relative("./src/a.rs").unwrap(), "src/a.rs");
+    for path in ["/etc/passwd", "../a.rs", "src/../a.rs"] {
+        assert!(relative(path).is_err(), "{path}");
+    }
+}
+
+#[test]
 fn a_folder_that_replaces_the_workspace_is_opened_and_a_link_is_not() {
     let mut place = Place::new();
     let inside = place.inside("");

@@ -122,6 +122,10 @@ async fn an_altered_learned_answer_fails_the_verification_of_its_run() {
         ("content", "'What else?'"),
         ("confidence", "0.95"),
         ("revoked", "1"),
+        ("guild_id", "'other'"),
+        ("changed_ms", "changed_ms + 1"),
+        // As it was before the second feedback.
+        ("confidence", "0.3"),
     ] {
         let alter = format!(
             "CREATE TABLE was AS SELECT * FROM learned_answers; UPDATE learned_answers SET {column} = {value}"

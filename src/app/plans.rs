@@ -283,7 +283,8 @@ impl App {
                 return closed("a plan can be changed before its first step only");
             }
             AuthorizeMode::Modified | AuthorizeMode::Check => {
-                if let Some(rejection) = self.change(&mut authorized, given.plan).await? {
+                let changed = given.plan.ok_or_else(|| invalid("/plan", "is missing"))?;
+                if let Some(rejection) = self.change(&mut authorized, changed).await? {
                     return Ok(AuthorizeOutcome::Refused(rejection));
                 }
                 if given.mode == AuthorizeMode::Check {
@@ -302,13 +303,11 @@ impl App {
     async fn change(
         &self,
         authorized: &mut Authorized,
-        changed: Option<ToolPlan>,
+        changed: ToolPlan,
     ) -> Result<Option<Box<Rejection>>, Rejected> {
-        if let Some(changed) = changed {
-            let plan_id = authorized.plan.to_string();
-            let changed = tools::completed(ToolPlan { plan_id, ..changed });
-            authorized.content = self.without_secrets(&changed)?;
-        }
+        let plan_id = authorized.plan.to_string();
+        let changed = tools::completed(ToolPlan { plan_id, ..changed });
+        authorized.content = self.without_secrets(&changed)?;
         let toolbox = self.tools()?;
         let check = || validate(&authorized.content, &authorized.evidence, &toolbox);
         match self.compute(check).await {
@@ -450,13 +449,10 @@ fn require_fitting(given: &Authorization) -> Result<(), Rejected> {
     if given.step_id.is_some() && given.mode != Step {
         return Err(invalid("/stepId", "is for the mode step only"));
     }
-    match (&given.plan, given.mode) {
-        (None, Modified | Check) => Err(invalid("/plan", "is missing")),
-        (Some(_), mode) if !matches!(mode, Modified | Check) => {
-            Err(invalid("/plan", "is for the modes modified and check only"))
-        }
-        _ => Ok(()),
+    if given.plan.is_some() && !matches!(given.mode, Modified | Check) {
+        return Err(invalid("/plan", "is for the modes modified and check only"));
     }
+    Ok(())
 }
 
 fn ids(plan: &ToolPlan) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! Executes runs. Every task of the service has an owner here, a deadline, and a way to cancel it.
 
 mod begun;
+mod leases;
 mod news;
 
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ use crate::llm::{RunSlot, RunSlots};
 use crate::strategies::{self, Memory};
 use crate::tools::{self, Toolbox};
 use begun::Own;
+use leases::TakeOverGuard;
 
 pub(super) use begun::Begun;
 
@@ -235,6 +237,7 @@ impl Runner {
         self.0.readers.spawn(async move {
             let mut look_for_dead = Instant::now();
             let mut allowed = FIRST_TAKEN_OVER;
+            let mut guard = TakeOverGuard::default();
             while !runner.is_draining() {
                 if Instant::now() >= look_for_dead {
                     if let Err(error) = runner.0.store.release_dead().await {
@@ -242,7 +245,9 @@ impl Runner {
                     }
                     look_for_dead = Instant::now() + runner.lease();
                 }
-                runner.take_over().await;
+                if guard.allows(runner.0.clock.now(), runner.lease()) {
+                    runner.take_over().await;
+                }
                 if let Err(error) = runner.0.store.vacuum().await {
                     tracing::debug!(%error, "the database could not be tidied");
                 }
@@ -530,31 +535,6 @@ impl Runner {
         counter!("conclave_runs_total", "mode" => "unknown", "outcome" => Cause::Internal.into_str())
             .increment(1);
         Ok(())
-    }
-
-    /// Renews the lease until that fails or the user cancels the run.
-    async fn keep_lease(&self, lease: &Lease) -> LeaseState {
-        let duration = self.lease();
-        let mut valid_until = Instant::now() + duration;
-        let mut pause = duration / 3;
-        loop {
-            tokio::time::sleep(pause).await;
-            pause = duration / 3;
-            let asked = Instant::now();
-            // An unresponsive database must not block this beyond the end of the lease.
-            let renewal = self.0.store.renew(lease, duration, self.0.clock.now());
-            match tokio::time::timeout_at(valid_until, renewal).await {
-                Ok(Ok(LeaseState::Yes)) => valid_until = asked + duration,
-                Ok(Ok(held)) => return held,
-                Ok(Err(error)) if Instant::now() < valid_until => {
-                    pause = pause.min(POLL);
-                    if !self.0.database_lost.load(Ordering::Relaxed) {
-                        tracing::warn!(%error, "the lease is not renewed yet");
-                    }
-                }
-                Ok(Err(_)) | Err(_) => return LeaseState::Lost,
-            }
-        }
     }
 
     fn lease(&self) -> Duration {

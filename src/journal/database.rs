@@ -81,8 +81,8 @@ pub(super) trait Database: Send + Sync {
     /// Renews a lease. Parameters as for [`Database::HOLD`].
     const RENEW: &'static str;
 
-    /// Returns the head of a run if a lease is valid, and whether the run is being cancelled.
-    /// Parameters: [`Lease::values`], with [`Database::now`] as the last.
+    /// Returns the head of a run if no later claim ended a lease, and whether the run is being
+    /// cancelled. Parameters: [`Lease::values`].
     const FENCE: &'static str;
 
     /// Returns a lease that begins now, as the statements take it.

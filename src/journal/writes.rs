@@ -182,8 +182,7 @@ impl<D: Database> JournalStore for D {
         let written = self
             .write(Durability::Failover, input, |tx, (lease, at, batch)| {
                 Box::pin(async move {
-                    let values = lease.values(D::now(*at));
-                    let Some(row) = tx.row(D::FENCE, values).await? else {
+                    let Some(row) = tx.row(D::FENCE, lease.values(None)).await? else {
                         return Err(Error::LeaseLost.into());
                     };
                     let needs_consent = batch.entries.iter().any(|entry| entry.needs_consent);

@@ -39,8 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a transaction that conflicts with others is attempted in all.
 const MAX_TRIES: u32 = 5;
 
-/// How long an append is attempted while no primary answers, from its begin on. After the end of its
-/// lease it is refused.
+/// How long an append is attempted while no primary answers, from its begin on. Once another process
+/// has claimed the run it is refused.
 const FAILOVER: Duration = Duration::from_secs(60);
 
 /// The pause between two attempts of such an append.
@@ -197,8 +197,7 @@ impl Database for PostgresStore {
     // append in between.
     const FENCE: &'static str = "
         SELECT cancel_requested, head_seq, head_hash FROM runs
-        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until >= clock_timestamp()
-        FOR UPDATE";
+        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' FOR UPDATE";
 
     fn lease(_now: Timestamp, duration: Duration) -> i64 {
         millis(duration)

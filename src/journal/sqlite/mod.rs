@@ -259,7 +259,7 @@ impl Database for SqliteStore {
 
     const FENCE: &'static str = "
         SELECT cancel_requested, head_seq, head_hash FROM runs
-        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running' AND lease_until_ms >= $4";
+        WHERE id = $1 AND epoch = $2 AND owner = $3 AND state = 'running'";
 
     fn lease(now: Timestamp, duration: Duration) -> i64 {
         now.as_millisecond().saturating_add(millis(duration))

@@ -195,6 +195,7 @@ impl Database for SqliteStore {
         "0012_step_diagnostics",
         "0013_packed_entries",
         "0014_learned_words",
+        "0015_one_index_of_entries",
     );
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {

@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::exit::{Done, Exit, fail};
-use super::local::{database, open};
+use super::local::{check_files, database, open};
 use super::terminal::say;
 use crate::config::{Database, Env};
 
@@ -55,6 +55,7 @@ fn sync(file: &Path) -> std::io::Result<()> {
 /// # Errors
 /// The exit code, after the reason was printed.
 pub(super) fn sqlite_file(env: &Env) -> Result<PathBuf, Exit> {
+    check_files(env)?;
     match database(env)? {
         Database::Sqlite(path) => Ok(path),
         Database::Postgres(_) => {

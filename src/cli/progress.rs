@@ -18,6 +18,8 @@ use crate::domain::{Gate, RunId, Status, counted, shown_c_final};
 use crate::http::progress_event;
 use crate::journal::{CallResult, Entry, Event};
 
+const PLAN: &str = "plan";
+
 /// A progress display. It receives the events of a run and draws them.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
@@ -25,7 +27,8 @@ pub(super) struct Progress {
     begun: Instant,
     /// What is under way, for the moving line.
     busy: Vec<String>,
-    stage: Option<Stage>,
+    /// The stages under way. Round 1 may begin while the plan is made.
+    stages: BTreeMap<String, Stage>,
     agents: BTreeMap<String, Stage>,
     /// The agents that fit under the cap so far.
     fitted: Vec<String>,
@@ -36,7 +39,6 @@ pub(super) struct Progress {
 /// A stage of the run, or an agent's part of a round.
 #[derive(Default)]
 struct Stage {
-    label: String,
     began: Option<Timestamp>,
     sums: Sums,
 }
@@ -108,7 +110,7 @@ impl Progress {
             silent,
             begun: Instant::now(),
             busy: vec![],
-            stage: None,
+            stages: BTreeMap::new(),
             agents: BTreeMap::new(),
             fitted: vec![],
             sums: Sums::default(),
@@ -136,8 +138,8 @@ impl Progress {
     pub fn event(&mut self, name: &str, data: &Value) {
         match name {
             "run" => self.accepted(data),
-            "plan.started" => self.begin("plan", "begins", data),
-            "plan" => self.end("plan", &planned(&data["plan"]), data),
+            "plan.started" => self.begin(PLAN, "begins", data),
+            "plan" => self.end(PLAN, &planned(&data["plan"]), data),
             "fit" => self.fitted(data),
             "call" => self.call_ended(data),
             "round" => self.round(data),
@@ -172,20 +174,19 @@ impl Progress {
     }
 
     fn begin(&mut self, label: &str, what: &str, data: &Value) {
-        self.close_round(data);
+        if label != PLAN {
+            self.close_round(data);
+        }
         self.line(&format!("{label:<10} {what}"));
-        self.stage = Some(Stage {
-            label: label.to_owned(),
-            began: time(data),
-            sums: Sums::default(),
-        });
+        let (began, sums) = (time(data), Sums::default());
+        self.stages.insert(label.to_owned(), Stage { began, sums });
         self.working(label);
     }
 
     /// Prints the end of a stage. Without a begin, as of a plan that is used again, there is only
     /// its result.
     fn end(&mut self, label: &str, result: &str, data: &Value) {
-        let what = match self.stage.take_if(|stage| stage.label == label) {
+        let what = match self.stages.remove(label) {
             Some(stage) => {
                 let (elapsed, sums) = (stage.elapsed(data), stage.sums.shown());
                 let colon = if result.is_empty() { "" } else { ": " };
@@ -232,8 +233,8 @@ impl Progress {
     /// Ends the round under way, when the next stage begins. Agents may be added to round 1 after
     /// others have finished.
     fn close_round(&mut self, data: &Value) {
-        let label = self.stage.as_ref().map(|stage| stage.label.clone());
-        if let Some(label) = label.filter(|label| label.starts_with("round ")) {
+        let mut labels = self.stages.keys();
+        if let Some(label) = labels.find(|label| label.starts_with("round ")).cloned() {
             self.end(&label, "", data);
         }
     }
@@ -241,7 +242,7 @@ impl Progress {
     fn call_ended(&mut self, data: &Value) {
         let call = text(data, "call");
         self.sums.add(data);
-        if let Some(stage) = &mut self.stage {
+        if let Some(stage) = self.stages.get_mut(&label_of(&call)) {
             stage.sums.add(data);
         }
         for part in call.split(['/', '#']) {
@@ -345,6 +346,18 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.set_message(without_controls(&self.busy.join(", ")).into_owned());
         }
+    }
+}
+
+/// Returns the label of the stage that a call belongs to. What is asked besides plan, rounds and
+/// cross-check belongs to the synthesis.
+fn label_of(call: &str) -> String {
+    let step = call.split(['/', '#']).next().unwrap_or_default();
+    match (step, step.strip_prefix('r').map(str::parse::<u8>)) {
+        (_, Some(Ok(round))) => format!("round {round}"),
+        (PLAN, _) => PLAN.to_owned(),
+        ("cross-check", _) => "check".to_owned(),
+        _ => "synthesis".to_owned(),
     }
 }
 

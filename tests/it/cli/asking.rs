@@ -243,6 +243,17 @@ async fn every_stage_has_a_line_and_its_end_here_and_over_a_server() {
     );
     assert!(all.contains("\nrun        ended after "), "{all}");
 
+    // In `ask` round 1 begins beside the plan. Each call still counts for its own stage.
+    let (_, _, shown) = CommandLine::playing(Scenario::converging())
+        .await
+        .run(&["ask", &message])
+        .await;
+    for (stage, calls) in [("plan", "; 1 call, "), ("round 1", "; 3 calls (")] {
+        let begin = format!("{stage:<10} ended after ");
+        let end = shown.lines().find(|line| line.starts_with(&begin));
+        assert!(end.is_some_and(|end| end.contains(calls)), "{shown}");
+    }
+
     let app = TestApp::start(&here.provider).await;
     let asked = ["audit", "--server", &app.url, &message];
     assert_eq!(progress_of(&there.run(&asked).await), progress_of(&output));

@@ -77,7 +77,13 @@ mod tests {
             all.collect::<Vec<_>>()
         };
         assert_eq!(allowed(&[0, 1, 13, 14]), [true; 4]);
-        assert_eq!(allowed(&[0, 40, 50, 60, 70]), [true, false, false, false, true]);
-        assert_eq!(allowed(&[0, -9, 1, 12, 21]), [true, false, false, false, true]);
+        assert_eq!(
+            allowed(&[0, 40, 50, 60, 70]),
+            [true, false, false, false, true]
+        );
+        assert_eq!(
+            allowed(&[0, -9, 1, 12, 21]),
+            [true, false, false, false, true]
+        );
     }
 }

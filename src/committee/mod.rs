@@ -72,6 +72,7 @@ pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
         return finish::reply(stage, None, &gated).await;
     }
     let deliberation = rounds::rounds(stage, &planned.plan).await?;
+    request.answered.get_or_init(|| deliberation.summaries());
     let input = SynthesisInput {
         run,
         deps,

@@ -83,6 +83,8 @@ pub struct RequestContext {
     /// texts.
     pub fence: String,
     pub seed: u64,
+    /// What the agents answered, which tells the language of the texts of fixed rules.
+    pub answered: OnceLock<String>,
     /// Determined once, because detecting a language is slow.
     pub rule_texts: OnceLock<&'static RuleTexts>,
 }
@@ -261,6 +263,7 @@ impl RequestContext {
             asked_first: AskedFirst::Panel,
             fence: String::new(),
             seed: 0,
+            answered: OnceLock::new(),
             rule_texts: OnceLock::new(),
         }
     }
@@ -298,7 +301,6 @@ impl RequestContext {
         };
         if !reading.continues {
             self.question = accepted.question.clone();
-            self.rule_texts = OnceLock::new();
             self.answers.clear();
             self.corrections.clear();
             (self.latest, self.parent, self.highest_handle) = (None, None, 0);
@@ -344,9 +346,14 @@ impl RequestContext {
         asked.choice(self.option()?)
     }
 
-    /// Returns the texts of fixed rules in the language of the question.
+    /// Returns the texts of fixed rules in the language of the question and of what was answered
+    /// and asked so far.
     pub fn rule_texts(&self) -> &'static RuleTexts {
-        let detect = || RuleTexts::for_question(&self.question.message);
+        let asked = self.parent.as_ref().and_then(|it| it.question.as_ref());
+        let asked = asked.map(|it| it.question.as_str());
+        let answered = self.answered.get().map(String::as_str);
+        let texts = [Some(self.question.message.as_str()), asked, answered];
+        let detect = || RuleTexts::in_language_of(texts.into_iter().flatten());
         self.rule_texts.get_or_init(detect)
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use whatlang::{Detector, Lang};
+use whatlang::Lang;
 
 use crate::domain::{FailureCause, UnseenImage};
 use crate::text::read_markdown;
@@ -43,42 +43,22 @@ pub struct RuleTexts {
 static TEXTS: LazyLock<BTreeMap<String, RuleTexts>> =
     LazyLock::new(|| serde_json::from_str(include_str!("rule_texts.json")).unwrap_or_default());
 
-/// The most characters of a question that its language is detected from.
+/// The most characters of each text that a language is detected from.
 const MAX_CHARS: usize = 2000;
 
-/// The least confidence of whatlang in a language that whichlang does not know.
-const MIN_CONFIDENCE: f64 = 0.1;
-
-/// Returns a text's language, `None` for English. whichlang is better at short texts and knows 16
-/// languages; whatlang knows 70. Short English texts are often taken for another language, so both
-/// must say so. Of 600 English questions, 3 got other texts than English (whatlang alone: 12); of 76
-/// short ones in other languages, 57 got their own (43).
-fn language(text: &str) -> Option<Lang> {
-    let found = whichlang::detect_language(text);
-    if found == whichlang::Lang::Eng {
-        return None;
-    }
-    let is_known = |lang: Lang| {
-        let mut known = whichlang::LANGUAGES.iter();
-        known.any(|it| it.three_letter_code() == lang.code())
-    };
-    let other = whatlang::detect(text).filter(|it| it.confidence() >= MIN_CONFIDENCE);
-    if let Some(other) = other.filter(|it| !is_known(it.lang())) {
-        return Some(other.lang());
-    }
-    let found = Lang::from_code(found.three_letter_code())?;
-    let won = Detector::with_allowlist(vec![found, Lang::Eng]).detect_lang(text)?;
-    (won == found).then_some(found)
-}
-
 impl RuleTexts {
-    /// Returns the texts in the language of a question without its code blocks. English stands in
-    /// for a language that is not in the data file, and for one that cannot be told from English.
-    pub fn for_question(question: &str) -> &'static Self {
+    /// Returns the texts in the language of a question and of what was answered, without code
+    /// blocks. Few words do not tell a language, so a question alone may get English. English is also
+    /// taken for a language that is not in the data file.
+    pub fn in_language_of<'t>(texts: impl IntoIterator<Item = &'t str>) -> &'static Self {
         static NONE: LazyLock<RuleTexts> = LazyLock::new(RuleTexts::default);
-        let prose = read_markdown(question).prose;
-        let head: String = prose.chars().take(MAX_CHARS).collect();
-        let texts = language(&head).and_then(|language| TEXTS.get(language.code()));
+        let heads = texts.into_iter().map(|text| {
+            let prose = read_markdown(text).prose;
+            prose.chars().take(MAX_CHARS).collect::<String>()
+        });
+        let all = heads.collect::<Vec<_>>().join("\n");
+        let found = whatlang::detect(&all).filter(whatlang::Info::is_reliable);
+        let texts = found.and_then(|found| TEXTS.get(found.lang().code()));
         let texts = texts.or_else(|| TEXTS.get(Lang::Eng.code()));
         texts.unwrap_or(&NONE)
     }
@@ -112,11 +92,13 @@ impl RuleTexts {
         self.position.replace("{}", position)
     }
 
-    /// Returns the position of an option that [`RuleTexts::position`] made.
-    pub fn position_in<'o>(&self, option: &'o str) -> Option<&'o str> {
-        let (before, after) = self.position.split_once("{}")?;
-        let rest = option.strip_prefix(before.trim())?;
-        rest.strip_suffix(after.trim()).map(str::trim)
+    /// Returns the position of an option that [`RuleTexts::position`] made, in any language.
+    pub fn position_in(option: &str) -> Option<&str> {
+        TEXTS.values().find_map(|texts| {
+            let (before, after) = texts.position.split_once("{}")?;
+            let rest = option.strip_prefix(before.trim())?;
+            rest.strip_suffix(after.trim()).map(str::trim)
+        })
     }
 
     /// Returns the note on a reply whose `c_final` is below the threshold.
@@ -181,48 +163,78 @@ mod tests {
             let positions = ["yes", "no"].map(|position| texts.position(position));
             let options = [positions.as_slice(), std::slice::from_ref(&texts.none_fits)].concat();
             let asked = Clarification::new(&texts.contested, &options).unwrap();
-            let read = asked.options.each_ref().map(|it| texts.position_in(it));
+            let read = asked
+                .options
+                .each_ref()
+                .map(|it| RuleTexts::position_in(it));
             assert_eq!(read, [Some("yes"), Some("no"), None], "{code}");
         }
     }
 
     #[test]
-    fn the_language_is_that_of_the_question() {
-        for (question, code) in [
+    fn the_language_is_that_of_the_question_and_the_reports() {
+        let english = "Use PostgreSQL for the shop. It keeps orders and stock in one transaction.";
+        for (question, report, code) in [
+            ("REST vs GraphQL?", english, "eng"),
+            ("What does \"c'est la vie\" mean?", english, "eng"),
+            ("Compare São Paulo and Rio de Janeiro", english, "eng"),
+            ("17 * 24", "408, because 17 * 24 = 408.", "eng"),
+            ("vim or emacs?", "", "eng"),
             (
-                "Which database should our team use for the web shop?",
-                "eng",
+                "Postgres?",
+                "Für den Laden passt PostgreSQL, weil Bestellungen und Lager zusammen bleiben.",
+                "deu",
             ),
-            ("Which database should we use?", "eng"),
-            ("How do I get 3 labels on one page?", "eng"),
-            ("How do I bake a cake?", "eng"),
-            ("Wann endete der Krieg?", "deu"),
-            ("Wie spät ist es in Tokio?", "deu"),
-            ("Wie hoch ist der Eiffelturm?", "deu"),
-            ("¿Qué hora es en Tokio?", "spa"),
-            ("Comment faire une sauvegarde de Postgres ?", "fra"),
-            ("Quale database dobbiamo usare?", "ita"),
-            ("Que horas são em Tóquio?", "por"),
-            ("Welke database moeten we gebruiken?", "nld"),
-            ("Która jest godzina w Tokio?", "pol"),
-            ("Который час в Токио?", "rus"),
-            ("東京は今何時ですか。", "jpn"),
-            ("东京现在几点？", "cmn"),
-            ("17 * 24", "eng"),
+            (
+                "¿Postgres?",
+                "Para la tienda conviene PostgreSQL, porque los pedidos y el inventario van juntos.",
+                "spa",
+            ),
+            (
+                "Postgres ?",
+                "Pour la boutique, PostgreSQL convient, car les commandes et le stock vont ensemble.",
+                "fra",
+            ),
+            (
+                "Postgres?",
+                "Per il negozio conviene PostgreSQL, perché ordini e magazzino restano insieme.",
+                "ita",
+            ),
+            (
+                "Postgres?",
+                "Para a loja convém o PostgreSQL, porque os pedidos e o estoque ficam juntos.",
+                "por",
+            ),
+            (
+                "Postgres?",
+                "Voor de winkel past PostgreSQL, omdat bestellingen en voorraad bij elkaar blijven.",
+                "nld",
+            ),
+            (
+                "Postgres?",
+                "Do sklepu pasuje PostgreSQL, ponieważ zamówienia i zapasy pozostają razem.",
+                "pol",
+            ),
+            (
+                "Который час?",
+                "В Токио сейчас три часа дня, потому что разница семь часов.",
+                "rus",
+            ),
+            ("東京は今何時ですか。", "東京は今、午後三時です。", "jpn"),
+            ("东京现在几点？", "东京现在是下午三点。", "cmn"),
             // Languages without texts.
-            ("Vilken databas ska vi använda?", "eng"),
             (
-                "Hur lång tid tar det att flytta servern till en ny region?",
+                "Vilken databas?",
+                "Till butiken passar PostgreSQL, eftersom beställningar och lager hör ihop.",
                 "eng",
             ),
-            ("Veritabanının yedeğini nasıl alabilirim?", "eng"),
-            ("Jak vytvořím zálohu databáze?", "eng"),
-            ("Котра година в Токіо?", "eng"),
-            ("Яку базу даних нам обрати?", "eng"),
-            ("Ce oră este în Tokyo?", "eng"),
-            ("도쿄는 지금 몇 시인가요?", "eng"),
+            (
+                "도쿄는 지금 몇 시인가요?",
+                "도쿄는 지금 오후 세 시입니다.",
+                "eng",
+            ),
         ] {
-            let texts = RuleTexts::for_question(question);
+            let texts = RuleTexts::in_language_of([question, report]);
             assert_eq!(Some(texts), TEXTS.get(code), "{question}");
         }
     }
@@ -231,9 +243,10 @@ mod tests {
     fn code_in_a_question_does_not_decide_its_language() {
         let code = "let mut total = 0; for item in items { total += item.price * item.count; }\n";
         let question = format!(
-            "Wie mache ich das schneller?\n\n```rust\n{}```\n",
+            "Wie mache ich das schneller, ohne dass der Code unlesbar wird?\n\n```rust\n{}```\n",
             code.repeat(6)
         );
-        assert_eq!(Some(RuleTexts::for_question(&question)), TEXTS.get("deu"));
+        let texts = RuleTexts::in_language_of([question.as_str()]);
+        assert_eq!(Some(texts), TEXTS.get("deu"));
     }
 }

@@ -40,6 +40,12 @@ impl Deliberation {
         })
     }
 
+    /// Returns the summaries of the reports as one text.
+    pub fn summaries(&self) -> String {
+        let lines = self.answered().flat_map(|it| &it.report.answer_summary);
+        lines.map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
     /// Returns the reports that are not discarded, in the panel's order.
     pub fn usable(&self) -> Vec<ScoredReport<'_>> {
         let is_usable = |it: &ScoredReport<'_>| it.score.status != Status::Discard;

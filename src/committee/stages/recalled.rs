@@ -26,7 +26,8 @@ pub async fn recalled(
     let confidence = Confidence::new(predicted, Terms::default(), Terms::default(), threshold);
     let chain_fault = run.chain_fault();
     let render = || {
-        let texts = RuleTexts::for_question(&run.accepted().question.message);
+        let texts =
+            RuleTexts::in_language_of([run.accepted().question.message.as_str(), &answer.main]);
         let from = learned_from.to_string();
         let notes = [texts.note("learned", &[("run", &from)])];
         let reply = Reply {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::committee::request_context::{Parent, RequestContext};
+use crate::committee::rule_texts::RuleTexts;
 use crate::domain::{
     Agent, AgentReport, Choice, OPTION_LETTERS, Position, Status, Tag, is_question_mark,
 };
@@ -151,7 +152,7 @@ fn chosen_position<'a>(request: &RequestContext, parent: &'a Parent) -> Option<&
     let question = parent.question.as_ref()?;
     question.choices?;
     let own = OPTION_LETTERS.iter().position(|own| *own == letter)?;
-    request.rule_texts().position_in(question.options.get(own)?)
+    RuleTexts::position_in(question.options.get(own)?)
 }
 
 /// True if an option was made of the position with this text. An option is cut to one short line
@@ -205,7 +206,7 @@ fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentR
     let shared = words(&request.question.message);
     let (mut chosen, mut others) = (BTreeSet::new(), BTreeSet::new());
     for (own, option) in OPTION_LETTERS.iter().zip(&question.options) {
-        let of_option = match request.rule_texts().position_in(option) {
+        let of_option = match RuleTexts::position_in(option) {
             Some(position) if is_ruled => words(position),
             None if is_ruled => BTreeSet::new(),
             _ => words(option),

@@ -102,7 +102,7 @@ pub const ROUTINES: &[Routine] = &[
         drop(to_last_paragraph(text));
     }),
     ("request: language", |text| {
-        let _ = RuleTexts::for_question(text);
+        let _ = RuleTexts::in_language_of([text]);
     }),
 ];
 

@@ -268,25 +268,3 @@ fn refused(status: u16, problem: &Value) -> Exit {
     };
     fail(exit, format!("{title} ({status}): {detail}{hint}"))
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn problems_have_the_exit_codes_of_a_run_here() {
-        for (status, slug, detail, exit) in [
-            (409, "conflict", "the run was cancelled", Exit::Interrupted),
-            (409, "conflict", "something else", Exit::Refused),
-            (422, "over-budget", "", Exit::Budget),
-            (422, "invalid", "", Exit::Refused),
-        ] {
-            let kind = format!("urn:conclave:problem:{slug}");
-            let problem = json!({ "type": kind, "detail": detail });
-            assert_eq!(refused(status, &problem), exit);
-        }
-        assert_eq!(refused(500, &json!("not a problem")), Exit::Unexpected);
-    }
-}

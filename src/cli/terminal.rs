@@ -8,13 +8,22 @@ use std::io::IsTerminal as _;
 use super::exit::{Exit, fail};
 
 /// Returns a word of a command line, quoted for a shell if necessary.
-pub(super) fn quoted(word: &str) -> Cow<'_, str> {
+fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         Cow::Borrowed(word)
     } else {
         Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
     }
+}
+
+/// Returns the options that have a value as they are written on a command line, each behind a space.
+pub(super) fn options(all: &[(&str, Option<&String>)]) -> String {
+    let option = |(name, value): &(&str, Option<&String>)| {
+        let value = quoted((*value)?);
+        Some(format!(" --{name} {value}"))
+    };
+    all.iter().filter_map(option).collect()
 }
 
 /// Prints text on standard output, without control characters.

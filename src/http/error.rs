@@ -110,10 +110,7 @@ impl Problem {
     }
 
     pub fn wrong_parameter(name: &str, detail: &str) -> Self {
-        let error = FieldProblem {
-            pointer: format!("/{name}"),
-            detail: detail.to_owned(),
-        };
+        let error = FieldProblem::new(format!("/{name}"), detail);
         Self::with_errors(Kind::WrongParameter, detail, vec![error])
     }
 

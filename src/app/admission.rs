@@ -102,10 +102,7 @@ fn no_such_handle(handle: &str, listed: &[Assumption]) -> FieldProblem {
     let detail = format!(
         "your last reply has no assumption {handle}, only: {known}. To ask something else, begin with new:"
     );
-    FieldProblem {
-        pointer: "/message".to_owned(),
-        detail,
-    }
+    FieldProblem::new("/message", detail)
 }
 
 /// True if the message is one sentence whose first word is a handle ("A9 is wrong"). Any other

@@ -247,20 +247,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scope_opens_itself_and_admin_opens_everything() {
-        let may = |scopes: &[Scope], needs| permits(scopes, needs).is_ok();
-        assert!(
-            may(&[Scope::Chat], Requirement::Scope(Scope::Chat))
-                && may(&[Scope::Admin], Requirement::Scope(Scope::Act))
-        );
-        assert!(
-            !may(&[Scope::Chat, Scope::Tools], Requirement::Scope(Scope::Act))
-                && !may(&[], Requirement::Scope(Scope::Chat))
-        );
-        assert!(may(&[Scope::Act], Requirement::AnyToken));
-    }
-
-    #[test]
     fn neighbours_of_one_ipv6_network_are_one_peer() {
         let network = |text: &str| network(text.parse().unwrap()).to_string();
         assert_eq!(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");

@@ -170,10 +170,10 @@ fn chosen(offer: &Value, choice: usize) -> Result<Action, Rejected> {
     };
     let named = chosen.and_then(|it| Some((it.get("action")?.as_str()?, it.get("args")?)));
     let Some((action, args)) = named else {
-        return Err(Rejected::Invalid(vec![FieldProblem {
-            pointer: "/choice".into(),
-            detail: "the proposal has no such choice".into(),
-        }]));
+        let detail = "the proposal has no such choice";
+        return Err(Rejected::Invalid(vec![FieldProblem::new(
+            "/choice", detail,
+        )]));
     };
     let name = action.parse::<CommandName>().ok();
     name.and_then(|name| Action::read(name, args.clone()).ok())

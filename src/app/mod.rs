@@ -55,7 +55,7 @@ pub use auth::{Access, Admitted, Refused, Requirement, Token, includes, is_activ
 pub use client_rate::ClientRate;
 pub use feedback::{FeedbackRefused, Noted, give_feedback};
 pub use plans::{Authorization, AuthorizeOutcome};
-pub use problems::{FieldProblem, ProblemList};
+pub use problems::{FieldProblem, bounded};
 pub use request::{ActionInput, ActionRequest, ChatInput, ChatRequest, RequestIds};
 pub use spending::Spent;
 pub use telemetry::init as init_telemetry;

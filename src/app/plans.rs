@@ -461,8 +461,7 @@ fn ids(plan: &ToolPlan) -> Vec<String> {
 
 /// Rejects a request for one field.
 fn invalid(pointer: &str, detail: &str) -> Rejected {
-    let (pointer, detail) = (pointer.to_owned(), detail.to_owned());
-    count(Rejected::Invalid(vec![FieldProblem { pointer, detail }]))
+    count(Rejected::Invalid(vec![FieldProblem::new(pointer, detail)]))
 }
 
 /// Returns the question of the execution: the plan's request by its own user.

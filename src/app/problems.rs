@@ -21,89 +21,44 @@ pub struct FieldProblem {
     pub detail: String,
 }
 
-/// Collects problems up to the bound.
-#[derive(Debug, Default)]
-pub struct ProblemList {
-    listed: Vec<FieldProblem>,
-    unlisted: usize,
-}
-
-impl ProblemList {
-    /// Adds a problem. Beyond the bound it is only counted, and neither closure is called.
-    pub fn add(&mut self, pointer: impl FnOnce() -> String, detail: impl FnOnce() -> String) {
-        if self.listed.len() < MAX_LISTED_PROBLEMS {
-            self.listed.push(FieldProblem {
-                pointer: cut(pointer()),
-                detail: cut(detail()),
-            });
-        } else {
-            self.unlisted += 1;
-        }
-    }
-
-    /// Returns the list. Its last entry says how many problems are not listed, if there are any.
-    pub fn finish(mut self) -> Vec<FieldProblem> {
-        if self.unlisted > 0 {
-            let detail = format!(
-                "and {} not listed",
-                counted(
-                    self.unlisted,
-                    "further problem that is",
-                    "further problems that are"
-                )
-            );
-            self.listed.push(FieldProblem {
-                pointer: String::new(),
-                detail,
-            });
-        }
-        self.listed
-    }
-
-    /// Checks that there are no problems.
-    ///
-    /// # Errors
-    /// As [`ProblemList::finish`] returns them.
-    pub fn none(self) -> Result<(), Vec<FieldProblem>> {
-        let problems = self.finish();
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(problems)
-        }
+impl FieldProblem {
+    pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        let (pointer, detail) = (pointer.into(), detail.into());
+        Self { pointer, detail }
     }
 }
 
-fn cut(text: String) -> String {
-    match text.char_indices().nth(MAX_CHARS) {
-        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned() + "...",
-        None => text,
+/// Returns the problems up to the bound. A last entry says how many others there are, if any.
+pub fn bounded(mut problems: Vec<FieldProblem>) -> Vec<FieldProblem> {
+    let unlisted = problems.len().saturating_sub(MAX_LISTED_PROBLEMS);
+    problems.truncate(MAX_LISTED_PROBLEMS);
+    for problem in &mut problems {
+        cut(&mut problem.pointer);
+        cut(&mut problem.detail);
+    }
+    if unlisted > 0 {
+        let (one, several) = ("further problem that is", "further problems that are");
+        let detail = format!("and {} not listed", counted(unlisted, one, several));
+        problems.push(FieldProblem::new("", detail));
+    }
+    problems
+}
+
+/// Checks that there are no problems.
+///
+/// # Errors
+/// As [`bounded`] returns them.
+pub(super) fn none(problems: Vec<FieldProblem>) -> Result<(), Vec<FieldProblem>> {
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(bounded(problems))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn problems_beyond_the_bound_are_counted() {
-        let mut problems = ProblemList::default();
-        for n in 0..MAX_LISTED_PROBLEMS + 7 {
-            problems.add(
-                || format!("/{n}/{}", "\u{e4}".repeat(500)),
-                || "is missing".to_owned(),
-            );
-        }
-        let problems = problems.finish();
-        assert_eq!(problems.len(), MAX_LISTED_PROBLEMS + 1);
-        assert_eq!(
-            problems[0].pointer,
-            format!("/0/{}...", "\u{e4}".repeat(197))
-        );
-        let last = FieldProblem {
-            pointer: String::new(),
-            detail: "and 7 further problems that are not listed".into(),
-        };
-        assert_eq!(problems.last(), Some(&last));
+fn cut(text: &mut String) {
+    if let Some((end, _)) = text.char_indices().nth(MAX_CHARS) {
+        text.truncate(end);
+        text.push_str("...");
     }
 }

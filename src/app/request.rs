@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use super::problems::{FieldProblem, ProblemList};
+use super::problems::{self, FieldProblem};
 use crate::config::Limits;
 use crate::domain::{
     Attachment, Context, EvidenceFocus, Mode, Question, Salience, Source, User, or_default,
@@ -81,7 +81,7 @@ impl ChatRequest {
     /// Trims the message and checks the rules.
     ///
     /// # Errors
-    /// Every rule that the input breaks, bounded by [`ProblemList`].
+    /// Every rule that the input breaks, bounded in number.
     pub fn parse(
         input: ChatInput,
         limits: &Limits,
@@ -98,10 +98,8 @@ impl ChatRequest {
         };
         let question = checked(question, limits, secrets)?;
         if question.message.eq_ignore_ascii_case("new:") {
-            return Err(vec![FieldProblem {
-                pointer: "/message".into(),
-                detail: "has nothing behind \"new:\"".into(),
-            }]);
+            let detail = "has nothing behind \"new:\"";
+            return Err(vec![FieldProblem::new("/message", detail)]);
         }
         Ok(Self(question))
     }
@@ -141,7 +139,7 @@ fn checked(
     secrets: &[SecretString],
 ) -> Result<Question, Vec<FieldProblem>> {
     question.message = question.message.trim().to_owned();
-    let mut problems = ProblemList::default();
+    let mut problems = vec![];
     message_problems(&question.message, limits, &mut problems);
     name_problems(&question.user, &question.context, &mut problems);
     let count = question.attachments.len();
@@ -150,7 +148,7 @@ fn checked(
             "has {count} entries; at most {} are allowed",
             limits.attachments
         );
-        problems.add(|| "/attachments".to_owned(), || detail);
+        problems.push(FieldProblem::new("/attachments", detail));
     }
     // A list that is too long has a problem of its own. Only the allowed number of entries is
     // checked.
@@ -161,16 +159,17 @@ fn checked(
         .enumerate()
     {
         for (field, detail) in attachment_problems(attachment) {
-            problems.add(|| format!("/attachments/{i}/{field}"), || detail.to_owned());
+            let pointer = format!("/attachments/{i}/{field}");
+            problems.push(FieldProblem::new(pointer, detail));
         }
     }
     for (name, value) in question.salience.by_name() {
         if !(0.0..=1.0).contains(&value) {
-            let detail = || "is not a number from 0 to 1".to_owned();
-            problems.add(|| format!("/salience/{name}"), detail);
+            let pointer = format!("/salience/{name}");
+            problems.push(FieldProblem::new(pointer, "is not a number from 0 to 1"));
         }
     }
-    problems.none()?;
+    problems::none(problems)?;
     redact(&mut question, secrets);
     Ok(question)
 }
@@ -180,9 +179,9 @@ fn checked(
 /// # Errors
 /// As [`ChatRequest::parse`].
 pub(super) fn check_names(user: &User, context: &Context) -> Result<(), Vec<FieldProblem>> {
-    let mut problems = ProblemList::default();
+    let mut problems = vec![];
     name_problems(user, context, &mut problems);
-    problems.none()
+    problems::none(problems)
 }
 
 /// Checks what the evidence of a plan is gathered for.
@@ -190,7 +189,7 @@ pub(super) fn check_names(user: &User, context: &Context) -> Result<(), Vec<Fiel
 /// # Errors
 /// As [`ChatRequest::parse`].
 pub(super) fn check_focus(focus: &EvidenceFocus) -> Result<(), Vec<FieldProblem>> {
-    let mut problems = ProblemList::default();
+    let mut problems = vec![];
     let fields = [
         ("/file", &focus.file, MAX_PATH_CHARS),
         ("/diagnostic", &focus.diagnostic, MAX_NAME_CHARS),
@@ -201,13 +200,13 @@ pub(super) fn check_focus(focus: &EvidenceFocus) -> Result<(), Vec<FieldProblem>
             Some(chars) if chars > most => format!("has more than {most} characters"),
             _ => continue,
         };
-        problems.add(|| pointer.to_owned(), || detail);
+        problems.push(FieldProblem::new(pointer, detail));
     }
-    problems.none()
+    problems::none(problems)
 }
 
-fn message_problems(message: &str, limits: &Limits, problems: &mut ProblemList) {
-    let mut add = |detail: String| problems.add(|| "/message".to_owned(), || detail);
+fn message_problems(message: &str, limits: &Limits, problems: &mut Vec<FieldProblem>) {
+    let mut add = |detail: String| problems.push(FieldProblem::new("/message", detail));
     let chars = message.chars().count();
     if chars == 0 {
         add("must not be empty".into());
@@ -223,7 +222,7 @@ fn message_problems(message: &str, limits: &Limits, problems: &mut ProblemList) 
     }
 }
 
-fn name_problems(user: &User, context: &Context, problems: &mut ProblemList) {
+fn name_problems(user: &User, context: &Context, problems: &mut Vec<FieldProblem>) {
     let ids = [
         ("/user/id", Some(&user.id), true),
         ("/user/name", Some(&user.name), false),
@@ -242,7 +241,7 @@ fn name_problems(user: &User, context: &Context, problems: &mut ProblemList) {
         } else {
             continue;
         };
-        problems.add(|| pointer.to_owned(), || detail.to_owned());
+        problems.push(FieldProblem::new(pointer, detail));
     }
 }
 

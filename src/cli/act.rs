@@ -10,7 +10,7 @@ use super::local::{refused, start};
 use super::output::user;
 use super::printable::without_controls;
 use super::remote;
-use super::terminal::{quoted, say, say_json, text_of};
+use super::terminal::{options, say, say_json, text_of};
 use crate::actions::catalog;
 use crate::actions::reply;
 use crate::app::{ActionInput, Confirmation, RequestIds};
@@ -157,16 +157,18 @@ async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Done {
 }
 
 async fn there(env: &Env, server: &str, input: &ActionInput, arguments: &ActArguments) -> Done {
-    let (source, user, context) = (input.source, &input.user, &input.context);
     let (path, body) = match arguments.confirm {
         Some(proposal) => {
+            let ActionInput {
+                source,
+                user,
+                context,
+                ..
+            } = input;
             let body = json!({ "source": source, "user": user, "context": context, "choice": arguments.choice });
             (format!("/api/act/proposals/{proposal}/confirm"), body)
         }
-        None => {
-            let body = json!({ "source": source, "user": user, "context": context, "message": input.message });
-            ("/api/act".to_owned(), body)
-        }
+        None => ("/api/act".to_owned(), json!(input)),
     };
     let response = remote::post(env, server, &path, &body).await?;
     let exit = told(&response, arguments);
@@ -220,15 +222,11 @@ fn confirm_options(response: &Value, arguments: &ActArguments) -> String {
     if response.get("proposal").is_none() {
         return String::new();
     }
-    let options = [
-        ("user", &arguments.user),
-        ("guild", &arguments.guild),
-        ("server", &arguments.server),
-    ];
-    let given = options
-        .iter()
-        .filter_map(|(name, value)| Some(format!(" --{name} {}", quoted(value.as_deref()?))));
-    given.collect()
+    options(&[
+        ("user", arguments.user.as_ref()),
+        ("guild", arguments.guild.as_ref()),
+        ("server", arguments.server.as_ref()),
+    ])
 }
 
 fn narrated(told: Result<String, String>, as_json: bool) {

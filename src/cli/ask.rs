@@ -1,6 +1,6 @@
 //! `conclave ask`, `audit` and `deep`: ask the committee, in this process or on a server.
 
-use super::output::{Hint, after_reply, print_reply, user};
+use super::output::{after_reply, print_reply, user};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::exit::{Done, Exit, fail, failing};
 use super::local::{refused, start};
 use super::progress::Progress;
 use super::stop::{told_again, told_to_stop};
-use super::terminal::{quoted, text_of};
+use super::terminal::{options, text_of};
 use super::{remote, seats};
 use crate::app::{App, ChatInput, RequestIds};
 use crate::clock::Clock;
 use crate::config::{self, Env};
-use crate::domain::{Context, Mode, Outcome, RunId, Salience, Source, counted};
+use crate::domain::{Context, Mode, Outcome, RunId, Salience, Source};
 use crate::http::reply_body;
 use crate::journal::{Ending, Event, Told};
 
@@ -65,8 +65,8 @@ pub(super) async fn run(env: &Env, mode: Mode, arguments: AskArguments) -> Done 
     let progress = Progress::new(arguments.json || arguments.quiet);
     match &arguments.server {
         Some(server) => {
-            let hint = (!arguments.json).then(|| hint(mode, &arguments, "in time".to_owned()));
-            remote::ask(env, server, &question, hint.as_ref(), progress).await
+            let answer = (!arguments.json).then(|| answer_command(mode, &arguments));
+            remote::ask(env, server, &question, answer.as_deref(), progress).await
         }
         None => here(env, question, &arguments, progress).await,
     }
@@ -111,7 +111,6 @@ async fn here(
     for notice in seats::notices(&config, Clock::System.now()) {
         progress.line(&notice);
     }
-    let window = config.policy.clarification_window;
     let app = start(config).await?;
     let chat = app.chat_request(question).map_err(|why| refused(&why))?;
     let submitted = app.submit(chat, RequestIds::default(), Told::AtOnce).await;
@@ -120,9 +119,9 @@ async fn here(
         Ending::Replied { reply } => {
             print_reply(&reply_body(&reply), &reply.text, arguments.json);
             if !arguments.json {
-                let hint = hint(mode, arguments, format!("within {}", in_words(window)));
                 let asks = reply.outcome == Outcome::Clarification;
-                after_reply(run, asks.then_some(&hint));
+                let answer = asks.then(|| answer_command(mode, arguments));
+                after_reply(run, answer.as_deref());
             }
             Ok(())
         }
@@ -185,47 +184,13 @@ pub(super) async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     }
 }
 
-/// Returns how to answer a question: the same command with the same flags.
-fn hint(mode: Mode, arguments: &AskArguments, when: String) -> Hint {
+/// Returns the command that answers a question: the same one with the same flags.
+fn answer_command(mode: Mode, arguments: &AskArguments) -> String {
     let channel = Some(&arguments.channel).filter(|channel| *channel != CHANNEL);
-    let flags = [
+    let flags = options(&[
         ("server", arguments.server.as_ref()),
         ("channel", channel),
         ("user", arguments.user.as_ref()),
-    ];
-    let flag = |(flag, value): (_, Option<&String>)| Some(format!(" --{flag} {}", quoted(value?)));
-    let flags: String = flags.into_iter().filter_map(flag).collect();
-    Hint {
-        command: format!("conclave {}{flags} \"B\"", mode.into_str()),
-        when,
-    }
-}
-
-fn in_words(time: Duration) -> String {
-    let minutes = time.as_secs() / 60;
-    let (number, unit) = match minutes {
-        m if m >= 2880 && m % 1440 == 0 => (m / 1440, "day"),
-        m if m >= 120 && m % 60 == 0 => (m / 60, "hour"),
-        m => (m, "minute"),
-    };
-    counted(number, unit, &format!("{unit}s"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_time_for_an_answer_is_in_words() {
-        for (minutes, expected) in [
-            (1, "1 minute"),
-            (30, "30 minutes"),
-            (90, "90 minutes"),
-            (120, "2 hours"),
-            (1440, "24 hours"),
-            (10_080, "7 days"),
-        ] {
-            assert_eq!(in_words(Duration::from_secs(60 * minutes)), expected);
-        }
-    }
+    ]);
+    format!("conclave {}{flags} \"B\"", mode.into_str())
 }

@@ -7,15 +7,11 @@ use clap::Subcommand;
 use super::exit::{Done, Exit, failing};
 use super::local::announce;
 use super::terminal::say;
-use crate::app::committee_of;
 use crate::clock::Clock;
-use crate::committee::{
-    CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan, Prompts, quote,
-};
+use crate::committee::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan, Prompts};
 use crate::config::{self, Config, Env, Limits, OutputForm, Problems, RoleModel};
-use crate::domain::{AgentReport, Context, Mode, Price, Question, Salience, Source, Usd, User};
+use crate::domain::{AgentReport, Price, Usd};
 use crate::http;
-use crate::llm::Registry;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
@@ -98,9 +94,6 @@ fn print(config: &Config) {
     for warning in config.all_warnings(Clock::System.now()) {
         tell!("conclave: warning: {warning}");
     }
-    for warning in low_caps(config) {
-        tell!("conclave: warning: {warning}");
-    }
     for (role, model) in &config.roles {
         say(format_args!("  {role:<11} {}", described(model)));
     }
@@ -121,34 +114,6 @@ fn print(config: &Config) {
     let warning = ", reachable from outside: serve refuses that without a token in the database";
     let warning = if is_guarded { "" } else { warning };
     say(format_args!("  listens on  {}{warning}", config.bind));
-}
-
-/// Returns a warning for each mode whose cap has no room for the shortest question.
-fn low_caps(config: &Config) -> Vec<String> {
-    let Ok(deps) = committee_of(config, Registry::default()) else {
-        return vec![];
-    };
-    let warning = |mode: Mode| {
-        let question = Question {
-            source: Source::Cli,
-            mode,
-            user: User {
-                id: "cli".into(),
-                name: String::new(),
-            },
-            context: Context::default(),
-            message: "?".into(),
-            attachments: vec![],
-            salience: Salience::default(),
-        };
-        let why = quote(&deps, &question).no_room()?;
-        Some(format!(
-            "the shortest question in {}: {why}",
-            mode.into_str()
-        ))
-    };
-    let modes = [Mode::Ask, Mode::Audit, Mode::Deep];
-    modes.into_iter().filter_map(warning).collect()
 }
 
 /// Describes the model of a role: its provider, its price and its settings.

@@ -6,8 +6,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
 
 use super::backup::private_file;
 use super::exit::{Done, Exit, fail};
@@ -15,7 +13,7 @@ use super::local::open;
 use super::printable::escaped_json;
 use crate::config::Env;
 use crate::domain::{RunId, counted};
-use crate::journal::{Archive, Entry, Error, RunFilter, RunRow, Store, prove};
+use crate::journal::{Archive, ChainFault, Error, RunFilter, RunRow, Store, read_proven};
 
 /// The number of runs that are read at a time.
 const PAGE: u32 = 200;
@@ -35,15 +33,9 @@ pub(super) struct ExportArguments {
 
 /// Reads a time, or a day as its midnight in UTC.
 fn moment(given: &str) -> Result<Timestamp, String> {
-    // With a time but without its offset, the moment is not known.
-    let has_time = given.len() > "2026-11-01".len();
-    let midnight = || {
-        let day = given.parse::<Date>().ok().filter(|_| !has_time)?;
-        Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
-    };
-    let moment = given.parse().ok().or_else(midnight);
-    moment
-        .ok_or_else(|| "a day such as 2026-11-01 or a time such as 2026-11-01T12:00:00Z".to_owned())
+    let moment = given.parse().or_else(|_| format!("{given}T00:00Z").parse());
+    let hint = "a day such as 2026-11-01 or a time such as 2026-11-01T12:00:00Z";
+    moment.map_err(|_| hint.to_owned())
 }
 
 pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
@@ -65,28 +57,17 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
         let _ = std::fs::remove_file(path);
     }
     match result {
-        Ok(Written {
-            runs,
-            unfinished,
-            altered,
-            damaged,
-        }) => {
-            tell!("exported {}", counted(runs, "run", "runs"));
-            if unfinished > 0 {
-                let left = counted(unfinished, "run in flight was", "runs in flight were");
+        Ok(written) => {
+            tell!("exported {}", counted(written.runs, "run", "runs"));
+            if written.unfinished > 0 {
+                let (one, several) = ("run in flight was", "runs in flight were");
+                let left = counted(written.unfinished, one, several);
                 tell!("{left} left out: export again when the rest has ended");
             }
-            if altered.is_empty() && damaged.is_empty() {
+            if written.faults.is_empty() {
                 return Ok(());
             }
-            let mut lines = altered;
-            if !lines.is_empty() {
-                let why =
-                    "exported as they are; an import refuses those whose entries were altered";
-                lines.push(why.to_owned());
-            }
-            lines.extend(damaged);
-            Err(fail(Exit::Altered, lines.join("\n")))
+            Err(fail(Exit::Altered, written.faults.join("\n")))
         }
         Err(Failed::Store(error)) => Err(fail(Exit::Unexpected, error)),
         Err(Failed::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -101,10 +82,8 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
 struct Written {
     runs: u64,
     unfinished: u64,
-    /// What is wrong with runs whose journal was altered.
-    altered: Vec<String>,
-    /// Why runs cannot be read.
-    damaged: Vec<String>,
+    /// What is wrong with runs that were altered, or cannot be read.
+    faults: Vec<String>,
 }
 
 enum Failed {
@@ -130,69 +109,52 @@ async fn write(
         };
         filter.before = Some(last);
         for (id, row) in page {
-            let (row, archive, entries) = match read(store, row).await {
-                Ok((row, Some(archive), entries)) => (row, archive, entries),
-                Ok((row, None, _)) if row.state.is_terminal() => {
-                    let why = "its entries are missing: it is not exported";
-                    // A run that was pruned meanwhile is not damaged.
-                    if store.run(row.id).await.map_err(Failed::Store)?.is_some() {
-                        written.damaged.push(format!("run {id}: {why}"));
-                    }
-                    continue;
+            match read(store, row).await {
+                Ok(Run::Ended(archive, fault)) => {
+                    let why = "an import refuses it if an entry was altered";
+                    let fault = fault.map(|fault| format!("run {id}: {fault}; {why}"));
+                    written.faults.extend(fault);
+                    let line = serde_json::to_string(&archive);
+                    let line = line.map_err(|error| Failed::Output(error.into()))?;
+                    writeln!(output, "{}", escaped_json(&line)).map_err(Failed::Output)?;
+                    written.runs += 1;
                 }
-                Ok((_, None, _)) => {
-                    written.unfinished += 1;
-                    continue;
+                Ok(Run::InFlight) => written.unfinished += 1,
+                Ok(Run::Deleted) => {}
+                Ok(Run::Empty) => {
+                    let why = "its entries are missing: it is not exported";
+                    written.faults.push(format!("run {id}: {why}"));
                 }
                 Err(error @ Error::Corrupt { .. }) => {
                     let why = format!("run {id}: {error}: it is not exported");
-                    written.damaged.push(why);
-                    continue;
+                    written.faults.push(why);
                 }
                 Err(error) => return Err(Failed::Store(error)),
-            };
-            if let Err(fault) = archive.verify(&row.head_hash) {
-                written.altered.push(fault.to_string());
-            } else if let Err(fault) = prove(&row, &entries) {
-                written.altered.push(format!("run {id}: {fault}"));
             }
-            let line = serde_json::to_string(&archive);
-            let line = line.map_err(|error| Failed::Output(error.into()))?;
-            writeln!(output, "{}", escaped_json(&line)).map_err(Failed::Output)?;
-            written.runs += 1;
         }
     }
     output.flush().map_err(Failed::Output)?;
     Ok(written)
 }
 
-/// Reads a run of a list, with its archive if it has ended.
-async fn read(
-    store: &dyn Store,
-    row: Result<RunRow, Error>,
-) -> Result<(RunRow, Option<Archive>, Vec<Entry>), Error> {
-    let row = row?;
-    // A run that ends meanwhile does not fit its row.
-    if !row.state.is_terminal() {
-        return Ok((row, None, vec![]));
-    }
-    let archive = store.archive(row.id).await?;
-    let entries = store.entries(row.id, 0).await?;
-    Ok((row, archive, entries))
+/// A run of a list.
+enum Run {
+    /// Its archive, with what is wrong with it.
+    Ended(Archive, Option<ChainFault>),
+    InFlight,
+    Empty,
+    /// It was deleted after the list was read.
+    Deleted,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_day_begins_at_midnight_utc() {
-        let read = |given: &str| moment(given).map(|at| at.to_string());
-        assert_eq!(read("2026-11-01"), Ok("2026-11-01T00:00:00Z".into()));
-        assert_eq!(
-            read("2026-11-01T12:00:00+02:00"),
-            Ok("2026-11-01T10:00:00Z".into())
-        );
-        assert!(read("November").unwrap_err().contains("2026-11-01"));
+async fn read(store: &dyn Store, row: Result<RunRow, Error>) -> Result<Run, Error> {
+    let row = row?;
+    if !row.state.is_terminal() {
+        return Ok(Run::InFlight);
     }
+    let Some(proven) = read_proven(store, row.id).await? else {
+        return Ok(Run::Deleted);
+    };
+    let archive = store.archive(row.id).await?;
+    Ok(archive.map_or(Run::Empty, |archive| Run::Ended(archive, proven.fault)))
 }

@@ -43,7 +43,7 @@ pub(super) async fn run(env: &Env, arguments: &InitArguments, has_config: bool) 
         let why = "init reads no config: --provider NAME chooses the models, and --global where it writes";
         return Err(fail(Exit::Usage, why));
     }
-    // A line added after an open quote would become part of the quoted value.
+    // Every later command would refuse the file.
     check_files(env)?;
     let (provider, keys) = chosen(env, arguments).map_err(failing(Exit::Usage))?;
     let folder = folder(env, arguments.global).map_err(failing(Exit::Usage))?;

@@ -24,19 +24,11 @@ pub(super) fn print_reply(body: &Value, text: &str, as_json: bool) {
     }
 }
 
-/// How the user answers a question of the committee: the same command with the same flags, and a
-/// time limit.
-pub(super) struct Hint {
-    pub command: String,
-    /// The time limit, such as "within 30 minutes" or "in time".
-    pub when: String,
-}
-
-/// Prints the run's id on standard error, so that standard output has only the reply. Also prints a
-/// hint if the committee asks a question.
-pub(super) fn after_reply(run: RunId, asks: Option<&Hint>) {
-    if let Some(Hint { command, when }) = asks {
-        tell!("\nThe committee asks before it answers. Answer {when}:  {command}");
+/// Prints the run's id on standard error, so that standard output has only the reply. If the
+/// committee asks a question, it also prints the command that answers it.
+pub(super) fn after_reply(run: RunId, answer: Option<&str>) {
+    if let Some(command) = answer {
+        tell!("\nThe committee asks before it answers. Answer with:  {command}");
         tell!("or in your own words; \"new: ...\" begins something else.");
     }
     tell!("\nrun {run}  (conclave show {run})");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::exit::{Done, Exit, fail, failing};
 use super::local::check_files;
-use super::output::{Hint, after_reply, print_reply};
+use super::output::{after_reply, print_reply};
 use super::printable::without_controls;
 use super::progress::Progress;
 use super::stop::{told_again, told_to_stop};
@@ -39,17 +39,18 @@ pub(super) fn client() -> Result<Client, reqwest::Error> {
     }
 }
 
-/// Asks a question and prints the reply. A signal that ends the program cancels the run.
+/// Asks a question and prints the reply, as JSON without the command that answers a question of the
+/// committee. A signal that ends the program cancels the run.
 pub(super) async fn ask(
     env: &Env,
     server: &str,
     question: &ChatInput,
-    hint: Option<&Hint>,
+    answer: Option<&str>,
     mut progress: Progress,
 ) -> Done {
     let mut run = None;
     let done = tokio::select! {
-        done = asked((env, server), question, hint, &mut progress, &mut run) => Some(done),
+        done = asked((env, server), question, answer, &mut progress, &mut run) => Some(done),
         _ = told_to_stop() => None,
     };
     progress.finish();
@@ -93,7 +94,7 @@ async fn cancel(env: &Env, server: &str, run: RunId) -> Result<bool, Exit> {
 async fn asked(
     (env, server): (&Env, &str),
     question: &ChatInput,
-    hint: Option<&Hint>,
+    answer: Option<&str>,
     progress: &mut Progress,
     run: &mut Option<RunId>,
 ) -> Done {
@@ -128,7 +129,7 @@ async fn asked(
             progress.event(&event.name, &data);
             if event.name == "reply" {
                 progress.finish();
-                replied(run, hint, &data);
+                replied(run, answer, &data);
                 return Ok(());
             }
             if event.name == "error" {
@@ -144,11 +145,11 @@ async fn asked(
     Err(unreachable("the stream ended without a reply"))
 }
 
-fn replied(run: Option<RunId>, hint: Option<&Hint>, data: &Value) {
+fn replied(run: Option<RunId>, answer: Option<&str>, data: &Value) {
     let text = data["reply"].as_str().unwrap_or_default();
-    print_reply(data, text, hint.is_none());
-    if let (Some(run), Some(hint)) = (run, hint) {
-        after_reply(run, (!text.starts_with("## ")).then_some(hint));
+    print_reply(data, text, answer.is_none());
+    if let (Some(run), Some(answer)) = (run, answer) {
+        after_reply(run, (!text.starts_with("## ")).then_some(answer));
     }
 }
 
@@ -267,26 +268,4 @@ fn refused(status: u16, problem: &Value) -> Exit {
         _ => "",
     };
     fail(exit, format!("{title} ({status}): {detail}{hint}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn problems_have_the_exit_codes_of_a_run_here() {
-        for (status, slug, detail, exit) in [
-            (409, "conflict", "the run was cancelled", Exit::Interrupted),
-            (409, "conflict", "something else", Exit::Refused),
-            (422, "over-budget", "", Exit::Budget),
-            (422, "invalid", "", Exit::Refused),
-        ] {
-            let kind = format!("urn:conclave:problem:{slug}");
-            let problem = json!({ "type": kind, "detail": detail });
-            assert_eq!(refused(status, &problem), exit);
-        }
-        assert_eq!(refused(500, &json!("not a problem")), Exit::Unexpected);
-    }
 }

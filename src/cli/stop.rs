@@ -5,38 +5,26 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Waits for a signal that ends the program, and returns its name: SIGINT, SIGTERM, or SIGHUP of a
 /// closed terminal, unless `nohup` had it ignored.
 pub(super) async fn told_to_stop() -> &'static str {
-    let hangup = (!ignores_hangup()).then(|| ("SIGHUP", SignalKind::hangup()));
-    first_of(ending().into_iter().chain(hangup)).await
+    tokio::select! {
+        name = told_again() => name,
+        () = received(SignalKind::hangup()), if !ignores_hangup() => "SIGHUP",
+    }
 }
 
 /// Waits for a further signal, which ends the program at once. A closed terminal may send SIGHUP
 /// twice, so that is none.
 pub(super) async fn told_again() -> &'static str {
-    first_of(ending()).await
-}
-
-fn ending() -> [(&'static str, SignalKind); 2] {
-    [
-        ("SIGINT", SignalKind::interrupt()),
-        ("SIGTERM", SignalKind::terminate()),
-    ]
-}
-
-async fn first_of(kinds: impl IntoIterator<Item = (&'static str, SignalKind)>) -> &'static str {
-    let kinds = kinds.into_iter();
-    let signals = kinds.filter_map(|(name, kind)| Some((name, signal(kind).ok()?)));
-    let waits: Vec<_> = signals
-        .map(|(name, mut signal)| {
-            Box::pin(async move {
-                signal.recv().await;
-                name
-            })
-        })
-        .collect();
-    if waits.is_empty() {
-        return std::future::pending().await;
+    tokio::select! {
+        () = received(SignalKind::interrupt()) => "SIGINT",
+        () = received(SignalKind::terminate()) => "SIGTERM",
     }
-    futures_util::future::select_all(waits).await.0
+}
+
+async fn received(kind: SignalKind) {
+    match signal(kind) {
+        Ok(mut signal) => _ = signal.recv().await,
+        Err(_) => std::future::pending().await,
+    }
 }
 
 /// True if the process was started with SIGHUP ignored, as far as the system says it.

@@ -110,7 +110,7 @@ async fn list(store: &dyn TokenStore, now: Timestamp, as_json: bool) -> Done {
         let (id, name) = (&row.id, &row.name);
         let (created, scopes) = (day(row.created_at), scopes(&row));
         say(format_args!(
-            "{id}  {created}  {state:<24}  {scopes:<16}  {name}"
+            "{id}  {created}  {state:<25}  {scopes:<16}  {name}"
         ));
     }
     Ok(())
@@ -134,16 +134,10 @@ fn scopes(row: &TokenRow) -> String {
     scopes.join(",")
 }
 
-/// Returns when a token expires: the day, with the time unless the token lasts a whole number of
-/// days.
+/// Returns when a token expires.
 fn end(row: &TokenRow) -> Option<String> {
     let at = row.expires_at?;
-    let lasts = at.duration_since(row.created_at).as_secs();
-    Some(if lasts % (24 * 60 * 60) == 0 {
-        day(at)
-    } else {
-        at.strftime("%Y-%m-%d %H:%MZ").to_string()
-    })
+    Some(at.strftime("%Y-%m-%d %H:%MZ").to_string())
 }
 
 fn day(at: Timestamp) -> String {
@@ -166,24 +160,6 @@ fn lifetime(given: &str) -> Result<Span, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_end_of_a_token_has_a_time_unless_it_lasts_whole_days() {
-        let created: Timestamp = "2026-11-26T11:29:30Z".parse().unwrap();
-        let end = |lasts: &str| {
-            end(&TokenRow {
-                id: "a".into(),
-                name: "a".into(),
-                scopes: vec![],
-                hash: BearerToken::new([0; 6], [0; 32]).hash(),
-                created_at: created,
-                expires_at: Some(created + lasts.parse::<jiff::SignedDuration>().unwrap()),
-                revoked_at: None,
-            })
-        };
-        assert_eq!(end("12h").as_deref(), Some("2026-11-26 23:29Z"));
-        assert_eq!(end("48h").as_deref(), Some("2026-11-28"));
-    }
 
     #[test]
     fn a_lifetime_is_a_time_from_now_on() {

@@ -76,40 +76,27 @@ impl Check<'_> {
         if has_caps {
             self.daily_limits(&policy);
         }
-        self.proposals_fit(&policy);
         self.deadlines_fit(&policy);
-        self.pauses_fit(&policy);
         policy
     }
 
-    /// Checks that the cap of a proposal fits into the daily limits. Otherwise every text that no
-    /// rule understands would be refused.
-    fn proposals_fit(&mut self, policy: &Policy) {
-        let proposer = &policy.actions.proposer;
-        let asks = policy.actions.rules.enabled && proposer.enabled && proposer.provider.is_some();
-        let cap = policy.actions.max;
-        let too_low = each_day(&policy.limits).into_iter();
-        for (name, most) in too_low.filter(|(_, most)| asks && cap > *most) {
-            let detail = format!(
-                "{most} a day never holds the cap of a proposal, {cap}: raise it, or lower actions.maxUsd"
-            );
-            self.add(format!("/policy/limits/{name}"), detail);
-        }
-    }
-
-    /// Checks that the cap of each mode fits into the daily limits. Otherwise the mode would always
-    /// be refused.
+    /// Checks that the cap of each mode, and of a proposal, fits into the daily limits. Otherwise it
+    /// would always be refused.
     fn daily_limits(&mut self, policy: &Policy) {
         let limits = &policy.limits;
+        let proposer = &policy.actions.proposer;
+        let asks = policy.actions.rules.enabled && proposer.enabled && proposer.provider.is_some();
+        let caps = [
+            ("ask and audit", policy.normal_max, "normalMaxUsd"),
+            ("deep", policy.deep_max, "deepMaxUsd"),
+            ("tool plans", policy.tools_max, "toolsMaxUsd"),
+            ("a proposal", policy.actions.max, "actions.maxUsd"),
+        ];
+        let used = caps.into_iter().take(if asks { 4 } else { 3 });
         for (name, most) in each_day(limits) {
-            let modes = [
-                ("ask and audit", policy.normal_max, "normalMaxUsd"),
-                ("deep", policy.deep_max, "deepMaxUsd"),
-                ("tool plans", policy.tools_max, "toolsMaxUsd"),
-            ];
-            for (mode, cap, setting) in modes.into_iter().filter(|(_, cap, _)| *cap > most) {
+            for (what, cap, setting) in used.clone().filter(|(_, cap, _)| *cap > most) {
                 let detail = format!(
-                    "{most} a day never holds the cap of {mode}, {cap}: raise it, or lower {setting}"
+                    "{most} a day never holds the cap of {what}, {cap}: raise it, or lower {setting}"
                 );
                 self.add(format!("/policy/limits/{name}"), detail);
             }
@@ -141,36 +128,6 @@ impl Check<'_> {
             let runs = too_short.join(", nor into ");
             let detail = format!("{call} s do not fit into a run: not into {runs}");
             self.add(at_call, detail);
-        }
-    }
-
-    /// Checks that the pauses between the attempts at one output fit into the shortest run.
-    fn pauses_fit(&mut self, policy: &Policy) {
-        let (base, max) = (policy.retry_base, policy.retry_max);
-        let [at_base, at_max] = ["/policy/retry/baseMs", "/policy/retry/maxMs"];
-        if base > max && self.are_sound(&[at_base, at_max]) {
-            let (base, max) = (base.as_millis(), max.as_millis());
-            let detail =
-                format!("the first pause, {base} ms, is longer than the longest, {max} ms");
-            self.add(at_base, detail);
-        }
-        let together = policy.all_pauses();
-        let run = policy
-            .ask_deadline
-            .min(policy.audit_deadline)
-            .min(policy.deep_deadline);
-        let places = [
-            at_base,
-            at_max,
-            "/policy/retry/attempts",
-            "/policy/deadlines/ask",
-            "/policy/deadlines/audit",
-            "/policy/deadlines/deep",
-        ];
-        if together >= run && self.are_sound(&places) {
-            let (together, run) = (together.as_millis(), run.as_secs());
-            let detail = format!("pauses of {together} ms in all do not fit into a run of {run} s");
-            self.add(at_max, detail);
         }
     }
 

@@ -135,47 +135,4 @@ mod tests {
         }
         assert_eq!(bearer(&HeaderMap::new()), None);
     }
-
-    #[test]
-    fn only_names_of_this_machine_are_local() {
-        let local = |host: &'static [u8]| {
-            is_local(
-                &HeaderMap::from_iter([(HOST, HeaderValue::from_bytes(host).unwrap())]),
-                &Uri::from_static("/api/runs"),
-            )
-        };
-        let ours: [&[u8]; 5] = [
-            b"localhost",
-            b"LOCALHOST:8080",
-            b"127.0.0.1:8080",
-            b"[::1]:8080",
-            b"10.0.0.7",
-        ];
-        assert!(ours.into_iter().all(local));
-        let others: [&[u8]; 12] = [
-            b"evil.example",
-            b"localhost.evil.example:8080",
-            b"127.0.0.1.evil.example",
-            b"",
-            b"[::1].evil.example",
-            b"[::1]evil",
-            b"[::1",
-            b"[127.0.0.1]",
-            b"localhost:8080.evil.example",
-            b"localhost:8080@evil.example",
-            b"evil\xff.example",
-            b"\xe9",
-        ];
-        let passed: Vec<_> = others.into_iter().filter(|host| local(host)).collect();
-        assert_eq!(passed, [b""; 0]);
-        assert!(is_local(&HeaderMap::new(), &Uri::from_static("/api/runs")));
-        let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
-        assert!(
-            !is_local(&headers, &Uri::from_static("http://evil.example/api/runs")),
-            "the address counts too"
-        );
-        let mut twice = headers.clone();
-        twice.append(HOST, HeaderValue::from_static("localhost"));
-        assert!(!is_local(&twice, &Uri::from_static("/api/runs")));
-    }
 }

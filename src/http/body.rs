@@ -17,14 +17,14 @@ use serde_json::Value;
 
 use super::error::Problem;
 use super::problem_kind::Kind;
-use crate::app::{App, FieldProblem, ProblemList};
+use crate::app::{App, FieldProblem, bounded};
 use crate::config::Limits;
 
 /// Why a body was not accepted.
 #[derive(Debug)]
 pub enum Unread {
     NotJson(String),
-    /// The differences from the documented shape, bounded by [`ProblemList`].
+    /// The differences from the documented shape, bounded in number.
     WrongShape(Vec<FieldProblem>),
 }
 
@@ -109,49 +109,44 @@ pub(super) fn shaped<T: DeserializeOwned>(
         return Err(Unread::WrongShape(problems));
     }
     serde_json::from_value(value).map_err(|error| {
-        let mut problems = ProblemList::default();
-        problems.add(String::new, || error.to_string());
-        Unread::WrongShape(problems.finish())
+        let problem = FieldProblem::new("", error.to_string());
+        Unread::WrongShape(bounded(vec![problem]))
     })
 }
 
 /// Returns the differences between a body and the documented shape.
 fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
-    let mut problems = ProblemList::default();
+    let mut problems = vec![];
     for error in shape.iter_errors(value) {
-        let place = || error.instance_path().to_string();
-        match error.kind() {
+        let place = error.instance_path().to_string();
+        let detail = match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected } => {
-                for key in unexpected {
-                    let pointer =
-                        || format!("{}/{}", place(), key.replace('~', "~0").replace('/', "~1"));
-                    problems.add(pointer, || "unknown field".to_owned());
-                }
+                problems.extend(unexpected.iter().map(|key| {
+                    let key = key.replace('~', "~0").replace('/', "~1");
+                    FieldProblem::new(format!("{place}/{key}"), "unknown field")
+                }));
+                continue;
             }
-            ValidationErrorKind::Required { property } => problems.add(
-                || format!("{}/{}", place(), property.as_str().unwrap_or_default()),
-                || "is missing".to_owned(),
-            ),
-            // The validator's message would repeat the client's value, which may be long.
-            ValidationErrorKind::Type { .. } => {
-                problems.add(place, || "has the wrong type".to_owned());
-            }
-            ValidationErrorKind::Minimum { limit } => {
-                problems.add(place, || format!("is less than {limit}"));
-            }
-            ValidationErrorKind::Maximum { limit } => {
-                problems.add(place, || format!("is more than {limit}"));
+            ValidationErrorKind::Required { property } => {
+                let field = property.as_str().unwrap_or_default();
+                problems.push(FieldProblem::new(format!("{place}/{field}"), "is missing"));
+                continue;
             }
             // `check` reports violations of these rules in full.
             ValidationErrorKind::MinLength { .. }
             | ValidationErrorKind::MaxLength { .. }
             | ValidationErrorKind::MaxItems { .. }
             | ValidationErrorKind::Pattern { .. }
-            | ValidationErrorKind::Format { .. } => {}
-            _ => problems.add(place, || "is not one of the allowed values".to_owned()),
-        }
+            | ValidationErrorKind::Format { .. } => continue,
+            // The validator's message would repeat the client's value, which may be long.
+            ValidationErrorKind::Type { .. } => "has the wrong type".to_owned(),
+            ValidationErrorKind::Minimum { limit } => format!("is less than {limit}"),
+            ValidationErrorKind::Maximum { limit } => format!("is more than {limit}"),
+            _ => "is not one of the allowed values".to_owned(),
+        };
+        problems.push(FieldProblem::new(place, detail));
     }
-    problems.finish()
+    bounded(problems)
 }
 
 /// Reads the whole body.

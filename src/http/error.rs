@@ -110,10 +110,7 @@ impl Problem {
     }
 
     pub fn wrong_parameter(name: &str, detail: &str) -> Self {
-        let error = FieldProblem {
-            pointer: format!("/{name}"),
-            detail: detail.to_owned(),
-        };
+        let error = FieldProblem::new(format!("/{name}"), detail);
         Self::with_errors(Kind::WrongParameter, detail, vec![error])
     }
 
@@ -265,14 +262,10 @@ impl From<Rejected> for Problem {
                 let why = format!("this user asks too often; again in {seconds} s");
                 Self::too_often(why, retry_after)
             }
-            Rejected::Busy => Self::new(Kind::Busy, "too many runs are in flight"),
-            Rejected::Draining => Self::new(Kind::Busy, "the service is shutting down"),
+            Rejected::Busy | Rejected::Draining => Self::new(Kind::Busy, rejected.to_string()),
             Rejected::NoSuchProposal => Self::no_such_proposal(),
             Rejected::ProposalGone(why) => Self::new(Kind::ProposalGone, why),
-            Rejected::ToolsOff => {
-                let why = "tool plans are off: TOOLS_WORKSPACE is not set";
-                Self::new(Kind::ToolsOff, why)
-            }
+            Rejected::ToolsOff => Self::new(Kind::ToolsOff, rejected.to_string()),
             Rejected::NoSuchPlan => Self::no_such_plan(),
             Rejected::PlanClosed(why) => Self::new(Kind::PlanClosed, why),
             Rejected::Defect(detail) => {

@@ -44,18 +44,6 @@ pub(super) struct Sound {
 impl Archive {
     pub const VERSION: u32 = 1;
 
-    /// Compares the archive with `head`, the hash in the row of its run, and with itself.
-    ///
-    /// # Errors
-    /// [`Error::Unsound`] if the journal was altered, so that an import would refuse it.
-    pub fn verify(&self, head: &str) -> Result<(), Error> {
-        if self.check()?.head == head {
-            return Ok(());
-        }
-        let seq = self.entries.len().try_into().unwrap_or(i64::MAX);
-        Err(self.unsound(ChainFault::Cut { seq }.to_string()))
-    }
-
     /// Recomputes the chain and parses every event.
     ///
     /// # Errors

@@ -16,19 +16,15 @@ pub async fn ancestors(
     store: &dyn RunReader,
     accepted: &Accepted,
 ) -> Result<Vec<(RunId, Vec<Entry>)>, Error> {
+    let parent_of = |accepted: &Accepted| Some(accepted.continues.as_ref()?.parent);
     let mut found = vec![];
-    let mut parent = accepted
-        .continues
-        .as_ref()
-        .map(|continues| continues.parent);
+    let mut parent = parent_of(accepted);
     while let Some(id) = parent
         && found.len() < LONGEST
     {
         let entries = store.entries(id, 0).await?;
-        parent = Transcript::of_entries(&entries)
-            .accepted
-            .and_then(|a| a.continues.as_ref())
-            .map(|continues| continues.parent);
+        let transcript = Transcript::of_entries(&entries);
+        parent = transcript.accepted.and_then(parent_of);
         found.push((id, entries));
     }
     Ok(found)

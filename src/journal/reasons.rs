@@ -95,28 +95,3 @@ impl From<SkipReason> for String {
         reason.to_string()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reason_is_read_as_it_was_written() {
-        let other = || "a sentence of another version".to_owned();
-        let left_out = [
-            LeftOut::Agent(Agent::Critic),
-            LeftOut::Claims,
-            LeftOut::Other(other()),
-        ];
-        for reason in left_out {
-            assert_eq!(LeftOut::from(reason.to_string()), reason);
-        }
-        for reason in [
-            SkipReason::Settled,
-            SkipReason::Kept,
-            SkipReason::Other(other()),
-        ] {
-            assert_eq!(SkipReason::from(reason.to_string()), reason);
-        }
-    }
-}

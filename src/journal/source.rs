@@ -53,34 +53,3 @@ impl SynthesisSource {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_source_is_written_as_its_name_and_read_back() {
-        for source in [
-            PlanSource::Reused,
-            PlanSource::Hints,
-            PlanSource::Model(Obtained::Repaired),
-        ] {
-            let json = serde_json::to_string(&source).unwrap();
-            assert_eq!(json, format!("{:?}", source.as_str()));
-            assert_eq!(serde_json::from_str::<PlanSource>(&json).unwrap(), source);
-        }
-        for source in [
-            SynthesisSource::Plan,
-            SynthesisSource::Fallback,
-            SynthesisSource::Model(Obtained::Clean),
-            SynthesisSource::Failed(FailureCause::TimedOut),
-        ] {
-            let json = serde_json::to_string(&source).unwrap();
-            assert_eq!(json, format!("{:?}", source.as_str()));
-            assert_eq!(
-                serde_json::from_str::<SynthesisSource>(&json).unwrap(),
-                source
-            );
-        }
-    }
-}

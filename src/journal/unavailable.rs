@@ -15,6 +15,9 @@ const DAMAGED: &str = "the file is damaged: restore a backup (conclave restore)"
 /// How the standard library begins its error if a host name has no address.
 const NO_ADDRESS: &str = "failed to lookup address";
 
+/// Said if no TLS connection could be made.
+const TLS: &str = "it offers no TLS, or a certificate or key cannot be used";
+
 /// Said of a connection that was made and then closed.
 const BROKEN: &str = "the connection to it broke";
 
@@ -75,10 +78,8 @@ impl From<sqlx::Error> for Error {
             sqlx::Error::Io(e) if e.kind() == ErrorKind::ConnectionRefused => {
                 "no server listens there".to_owned()
             }
-            sqlx::Error::Io(e) if e.kind() == ErrorKind::InvalidData => of_tls(e).to_owned(),
-            sqlx::Error::Io(e) if e.kind() == ErrorKind::NotFound => {
-                "a socket or a file that its address names does not exist".to_owned()
-            }
+            // The driver wraps an error of the TLS library as one of input or output.
+            sqlx::Error::Io(e) if e.kind() == ErrorKind::InvalidData => TLS.to_owned(),
             // The standard library has no kind for it.
             sqlx::Error::Io(e) if e.to_string().starts_with(NO_ADDRESS) => {
                 "the name of its host cannot be resolved".to_owned()
@@ -96,38 +97,13 @@ impl From<sqlx::Error> for Error {
                 BROKEN.to_owned()
             }
             sqlx::Error::Io(e) => format!("input or output failed: {}", e.kind()),
-            sqlx::Error::Tls(e) if e.to_string().contains("does not support TLS") => {
-                "it offers no TLS".to_owned()
-            }
-            sqlx::Error::Tls(_) => "a certificate that its address names is not valid".to_owned(),
+            sqlx::Error::Tls(_) => TLS.to_owned(),
             sqlx::Error::Configuration(_) => "its address or its key cannot be used".to_owned(),
             sqlx::Error::Protocol(_) => "it does not speak its protocol".to_owned(),
             _ => "an unexpected answer".to_owned(),
         };
         tracing::debug!(reason = text, "the database refused");
         Error::Unavailable(text)
-    }
-}
-
-/// Describes an error of the TLS library, which the driver wraps as one of input or output.
-fn of_tls(error: &std::io::Error) -> &'static str {
-    use rustls::CertificateError as Fault;
-    let inner = error.get_ref();
-    match inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-        Some(rustls::Error::InvalidCertificate(fault)) => match fault {
-            Fault::NotValidForName | Fault::NotValidForNameContext { .. } => {
-                "its certificate is for another host name"
-            }
-            Fault::Expired | Fault::ExpiredContext { .. } => "its certificate has expired",
-            Fault::NotValidYet | Fault::NotValidYetContext { .. } => {
-                "its certificate is not valid yet"
-            }
-            _ => "its certificate is not trusted",
-        },
-        Some(rustls::Error::AlertReceived(_)) => {
-            "it refused the TLS connection: it may ask for a client's certificate"
-        }
-        _ => "its TLS connection failed",
     }
 }
 
@@ -177,7 +153,6 @@ fn of_sqlite(code: &str) -> String {
 fn of_postgres(code: &str) -> String {
     match code {
         "53100" => FULL.to_owned(),
-        "53200" => "it is out of memory".to_owned(),
         "53300" => "it has no connection left".to_owned(),
         code if code.starts_with("08") => BROKEN.to_owned(),
         "57P01" | "57P02" | "57P03" => "it is starting or stopping".to_owned(),
@@ -185,7 +160,6 @@ fn of_postgres(code: &str) -> String {
             "it refuses the user, the password or a connection of this kind".to_owned()
         }
         "3D000" => "it has no database of this name".to_owned(),
-        "42501" => "the user may not do this".to_owned(),
         READ_ONLY => IS_READ_ONLY.to_owned(),
         "40001" | "40P01" => "too many others write at the same time".to_owned(),
         "55P03" | "57014" => "it is locked by another process".to_owned(),
@@ -218,20 +192,5 @@ mod tests {
                 "the database is not available: its address or its key cannot be used",
             ]
         );
-    }
-
-    #[test]
-    fn a_refused_certificate_says_what_is_wrong_with_it() {
-        use rustls::CertificateError::{Expired, NotValidForName, UnknownIssuer};
-        for (fault, expected) in [
-            (NotValidForName, "its certificate is for another host name"),
-            (Expired, "its certificate has expired"),
-            (UnknownIssuer, "its certificate is not trusted"),
-        ] {
-            let error = rustls::Error::InvalidCertificate(fault);
-            let error = std::io::Error::new(ErrorKind::InvalidData, error);
-            let said = Error::from(sqlx::Error::Io(error)).to_string();
-            assert!(said.ends_with(expected), "{said}");
-        }
     }
 }

@@ -82,12 +82,14 @@ async fn a_key_that_occurs_twice_in_a_body_is_refused_and_named() {
 async fn a_host_that_cannot_be_read_or_continues_after_an_address_is_refused() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
-    let status = async |host: &[u8]| {
+    let status = async |target: &str, host: &[u8]| {
         let mut stream = TcpStream::connect(app.url.trim_start_matches("http://"))
             .await
             .unwrap();
         let request = [
-            b"GET /api/runs HTTP/1.1\r\nconnection: close\r\nhost: ",
+            b"GET ",
+            target.as_bytes(),
+            b" HTTP/1.1\r\nconnection: close\r\nhost: ",
             host,
             b"\r\n\r\n",
         ]
@@ -101,23 +103,36 @@ async fn a_host_that_cannot_be_read_or_continues_after_an_address_is_refused() {
             .unwrap_or("")
             .to_owned()
     };
-    for host in [&b"localhost"[..], b"127.0.0.1:80", b"[::1]:80"] {
-        assert_eq!(status(host).await, "200");
+    for host in [
+        &b"localhost"[..],
+        b"LOCALHOST:8080",
+        b"127.0.0.1:80",
+        b"[::1]:80",
+    ] {
+        assert_eq!(status("/api/runs", host).await, "200");
     }
     for host in [
         &b"[::1].evil"[..],
         b"[::1]evil.example",
+        b"[::1",
+        b"[127.0.0.1]",
+        b"127.0.0.1.evil.example",
+        b"localhost.evil.example:8080",
+        b"localhost:8080.evil.example",
+        b"localhost:8080@evil.example",
         b"\xe9vil.example",
         b"localhost\xff",
         b"localhost:x",
     ] {
         assert_eq!(
-            status(host).await,
+            status("/api/runs", host).await,
             "403",
             "{}",
             String::from_utf8_lossy(host)
         );
     }
+    let other = status("http://evil.example/api/runs", b"localhost").await;
+    assert_eq!(other, "403");
 }
 
 #[tokio::test]

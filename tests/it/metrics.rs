@@ -218,22 +218,19 @@ async fn the_log_has_one_line_per_step_with_the_run_id_without_content() {
         .iter()
         .map(|line| &line["fields"]["message"].as_str().unwrap()[6..])
         .collect();
-    let expected = [
-        "hints",
-        "what fits under the cap",
-        "a round begins",
-        "a call is made",
-    ];
-    assert_eq!(messages[..4], expected);
-    assert!(messages.contains(&"a call is settled") && messages.contains(&"plan"));
+    assert_eq!(messages[..3], ["hints", "trimmed", "r1/started"]);
+    for agent in ["solver", "critic", "verifier"] {
+        for step in [format!("sent:r1/{agent}"), format!("settled:r1/{agent}")] {
+            assert!(messages.contains(&step.as_str()), "{step}: {text}");
+        }
+        let finished = format!("r1/{agent}/finished");
+        let lines = messages.iter().filter(|message| **message == finished);
+        assert_eq!(lines.count(), 1);
+    }
     assert_eq!(
-        messages
-            .iter()
-            .filter(|message| **message == "an agent is done")
-            .count(),
-        3
+        messages[messages.len() - 3..],
+        ["synthesis", "gate", "finished"]
     );
-    assert_eq!(messages[messages.len() - 2..], ["synthesis", "gate"]);
     assert!(
         !text.contains("boiling"),
         "user text is at debug level only: {text}"

@@ -63,42 +63,6 @@ fn a_password_of_the_database_is_known_in_every_form() {
 }
 
 #[test]
-fn a_certificate_that_cannot_be_used_is_named_with_its_parameter() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    };
-    let pem = file(
-        "ca.pem",
-        "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n",
-    );
-    let text = file("ca.txt", "no certificate");
-    let said = |parameters: &str| {
-        let address = format!("postgres://ada@db/x?{parameters}");
-        let read = Database::of(&env(&[("DATABASE_URL", &address)])).err();
-        read.unwrap_or_default()
-    };
-    assert_eq!(said(&format!("sslrootcert={pem}")), "");
-    assert_eq!(said("sslrootcert=/no/ca.pem&sslmode=disable"), "");
-    let unusable = "names a file that cannot be used:";
-    assert_eq!(
-        said("sslrootcert=/no/ca.pem"),
-        format!("{unusable} sslrootcert \"/no/ca.pem\" cannot be read: entity not found")
-    );
-    assert_eq!(
-        said(&format!("ssl-ca={text}")),
-        format!("{unusable} sslrootcert {text:?} has no certificate in PEM form")
-    );
-    assert_eq!(
-        said(&format!("sslcert={pem}&sslkey={pem}")),
-        format!("{unusable} sslkey {pem:?} has no private key in PEM form")
-    );
-    assert!(said(&format!("sslcert={pem}")).contains("only one of sslcert and sslkey"));
-}
-
-#[test]
 fn a_wrong_address_of_a_database_is_not_shown() {
     let bad = [
         "sqlite::memory:",

@@ -153,8 +153,7 @@ fn what_was_taken_out_is_not_missed_as_well() {
     assert_eq!(places(from_text(&text, &env(&[]))), expected);
 }
 
-/// In each line a place, the value there, and the places of the problems. The pauses of 40 s and
-/// 80 s are exactly the 120 s of ask.
+/// In each line a place, the value there, and the places of the problems.
 const BOUNDS: &str = r#"
 /policy/limits {"userBurst":5,"userPerMinute":null} /policy/limits/userBurst
 /policy/limits {"userBurst":5,"userPerMinute":10}
@@ -166,9 +165,6 @@ const BOUNDS: &str = r#"
 /policy/leaseSeconds 30.0 /policy/leaseSeconds
 /policy/retry {"attempts":3,"baseMs":500,"maxMs":8000}
 /policy/retry {"attempts":11,"baseMs":500,"maxMs":8000} /policy/retry/attempts
-/policy/retry {"attempts":3,"baseMs":9000,"maxMs":8000} /policy/retry/baseMs
-/policy/retry {"attempts":3,"baseMs":40000,"maxMs":200000} /policy/retry/maxMs
-/policy/retry {"attempts":3,"baseMs":39000,"maxMs":80000}
 /policy/retry {"attempts":2,"baseMs":1,"maxMs":18446744073709551615}
 /policy/hedge {"enabled":false} /policy/hedge
 /policy/breaker {"failures":1,"openSeconds":1}

@@ -79,10 +79,7 @@ pub(in crate::http) async fn post(
             Err(Problem::conflict(refused.to_string()).of(run))
         }
         Err(refused @ FeedbackRefused::TooLong(_)) => {
-            let problem = FieldProblem {
-                pointer: "/comment".into(),
-                detail: refused.to_string(),
-            };
+            let problem = FieldProblem::new("/comment", refused.to_string());
             Err(Rejected::Invalid(vec![problem]).into())
         }
         Err(FeedbackRefused::Journal(error)) => Err(error.into()),

@@ -48,19 +48,10 @@ pub(in crate::http) async fn list(
     let filter = filter(query)?;
     let may_read = |kind| {
         let permits = |scope| caller.as_ref().is_none_or(|caller| caller.permits(scope));
-        match kind {
-            RunKind::Chat => permits(Scope::Chat),
-            RunKind::Action => permits(Scope::Chat) || permits(Scope::Act),
-            RunKind::Plan | RunKind::Execution => permits(Scope::Tools),
-        }
+        permits(scope_of(kind)) || (kind == RunKind::Action && permits(Scope::Act))
     };
     if let Some(kind) = filter.kind.filter(|kind| !may_read(*kind)) {
-        let needed = if is_of_tools(kind) {
-            Scope::Tools
-        } else {
-            Scope::Chat
-        };
-        return Err(Problem::lacks_scope(needed));
+        return Err(Problem::lacks_scope(scope_of(kind)));
     }
     let mut rows = match (filter.mode, filter.kind) {
         (None, _) | (Some(_), Some(RunKind::Chat)) => app.runs(&filter).await?,
@@ -235,8 +226,8 @@ pub(in crate::http) async fn cancel(
     caller: Option<Extension<Caller>>,
 ) -> Result<Response, Problem> {
     let RunRow { id, kind, .. } = find(&app, id, caller.as_deref()).await?;
-    let may_stop = |caller: Extension<Caller>| is_of_tools(kind) || caller.permits(Scope::Chat);
-    if !caller.is_none_or(may_stop) {
+    let is_of_tools = scope_of(kind) == Scope::Tools;
+    if !is_of_tools && caller.is_some_and(|caller| !caller.permits(Scope::Chat)) {
         return Err(Problem::lacks_scope(Scope::Chat));
     }
     let said = |state| {
@@ -263,17 +254,13 @@ pub(in crate::http) fn parse(id: Id) -> Result<RunId, Problem> {
         .ok_or_else(Problem::no_such_run)
 }
 
-/// Finds a run. One of tool plans holds contents of files, so its readers need the scope for them.
-/// With the scope `act` alone, only actions and their narrations can be read.
+/// Finds a run that the caller may read. With the scope `act` alone, these are actions and their
+/// narrations.
 async fn find(app: &App, id: Id, caller: Option<&Caller>) -> Result<RunRow, Problem> {
     let row = app.run(parse(id)?).await?;
     let row = row.ok_or_else(Problem::no_such_run)?;
     let permits = |scope| caller.is_none_or(|caller| caller.permits(scope));
-    let needed = if is_of_tools(row.kind) {
-        Scope::Tools
-    } else {
-        Scope::Chat
-    };
+    let needed = scope_of(row.kind);
     let may_act = needed == Scope::Chat && permits(Scope::Act);
     if permits(needed) || (may_act && is_of_action(app, &row).await?) {
         return Ok(row);
@@ -281,9 +268,12 @@ async fn find(app: &App, id: Id, caller: Option<&Caller>) -> Result<RunRow, Prob
     Err(Problem::lacks_scope(needed))
 }
 
-/// True for the runs of tool plans, whose messages and contents only the scope `tools` reads.
-fn is_of_tools(kind: RunKind) -> bool {
-    matches!(kind, RunKind::Plan | RunKind::Execution)
+/// Returns the scope that reads the runs of a kind. Those of tool plans hold contents of files.
+fn scope_of(kind: RunKind) -> Scope {
+    match kind {
+        RunKind::Chat | RunKind::Action => Scope::Chat,
+        RunKind::Plan | RunKind::Execution => Scope::Tools,
+    }
 }
 
 /// True for an action, and for the narration of one.

@@ -4,9 +4,7 @@
 //! run's row, so entries of one run never interleave. An acceptance locks everything that it
 //! depends on, in a fixed order.
 
-mod address;
 mod failover;
-mod locks;
 mod news;
 
 use std::path::Path;
@@ -15,18 +13,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, Postgres, SqlStr};
 use tokio::time::{Instant, timeout_at};
+use url::Url;
 
 use self::failover::Failover;
 use super::database::{
     Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, migrations, millis,
 };
 use super::reads;
-use super::store::{BackendStore, Error, NewRun, Owner, RunFilter};
+use super::store::{BackendStore, Error, NewRun, Owner, RunFilter, SpendingScope};
 use super::unavailable::{is_outage, is_read_only, postgres_code};
 use crate::domain::RunId;
 
@@ -68,7 +68,7 @@ impl PostgresStore {
     /// [`Error::Unavailable`] if the database cannot be reached or the address is invalid,
     /// [`Error::Migration`] if its schema is unknown. No error contains the address.
     pub async fn open(url: &str, owner: &str) -> Result<Self, Error> {
-        let options = address::read(url)?;
+        let options = parse(url)?;
         // Uses a connection of its own. The pool would retry until its timeout and then report only
         // that. Also, a schema change may take longer than the timeouts of the pool's sessions.
         let mut connection = match tokio::time::timeout(PATIENCE, options.connect()).await {
@@ -103,6 +103,19 @@ impl PostgresStore {
             owner: owner.to_owned(),
         })
     }
+}
+
+/// Parses `DATABASE_URL`. It may contain a password, so no error repeats its content.
+fn parse(url: &str) -> Result<PgConnectOptions, Error> {
+    let refused = |why: &str| Error::Unavailable(format!("DATABASE_URL {why}"));
+    let url = Url::parse(url)
+        .map_err(|_| refused("is not an address: postgres://USER:PASSWORD@HOST/DATABASE"))?;
+    let options = PgConnectOptions::from_url(&url)
+        .map_err(|_| refused("has a parameter with an invalid value"))?;
+    Ok(match options.get_application_name() {
+        Some(_) => options,
+        None => options.application_name("conclave"),
+    })
 }
 
 impl Database for PostgresStore {
@@ -165,7 +178,7 @@ impl Database for PostgresStore {
     async fn lock(connection: &mut PgConnection, run: &NewRun) -> Result<(), Failure> {
         // One statement takes all locks in ascending order, so two acceptances cannot deadlock.
         sqlx::query("SELECT pg_advisory_xact_lock(lock) FROM unnest($1::BIGINT[]) AS lock")
-            .bind(locks::locks(run))
+            .bind(locks(run))
             .execute(connection)
             .await?;
         Ok(())
@@ -252,6 +265,45 @@ async fn check_encoding(connection: &mut PgConnection) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Returns the advisory locks of everything that decides about an acceptance: its key, the run that
+/// it continues, the scopes of its limits, and for an action the data of its user. So a run is
+/// accepted once per key, once per answer, and within its limits, also if submissions meet.
+fn locks(run: &NewRun) -> Vec<i64> {
+    let key = run.idempotency_key.iter().map(|key| format!("key {key}"));
+    let parent = run
+        .accepted
+        .continues
+        .iter()
+        .map(|continues| format!("parent {}", continues.parent));
+    let scopes = run.limits.iter().map(|limit| match &limit.scope {
+        SpendingScope::User(id) => format!("user {id}"),
+        SpendingScope::Guild(id) => format!("guild {id}"),
+        SpendingScope::Everyone => "everyone".to_owned(),
+    });
+    let question = &run.accepted.question;
+    let owner = run.accepted.action.iter().map(|_| {
+        let source = question.source.into_str();
+        format!("data of {source} {}", question.user.id)
+    });
+    let mut locks: Vec<i64> = key
+        .chain(owner)
+        .chain(parent)
+        .chain(scopes)
+        .map(|name| number(&name))
+        .collect();
+    locks.sort_unstable();
+    locks.dedup();
+    locks
+}
+
+/// Returns the lock number of a name. If two names collide, they only wait for each other
+/// needlessly.
+fn number(name: &str) -> i64 {
+    let hash = Sha256::digest(format!("conclave {name}"));
+    let bytes = hash.first_chunk::<8>().copied().unwrap_or_default();
+    i64::from_be_bytes(bytes)
 }
 
 fn bind(

@@ -2,11 +2,11 @@
 
 mod connection;
 mod file;
-mod memory_query;
 mod owners;
 mod restore;
 mod writer;
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -288,7 +288,13 @@ impl Database for SqliteStore {
         ORDER BY bm25(learned_words, 0.0, 1.0), learned_answers.id DESC LIMIT $5";
 
     fn memory_query(owner: &Owner, terms: &[String]) -> Option<String> {
-        memory_query::memory_query(owner, terms)
+        // In quotes, a term is a word and never an operator of the query language.
+        let words: Vec<String> = terms
+            .iter()
+            .map(|term| format!("\"{}\"", term.replace('"', "")))
+            .collect();
+        let (owner, words) = (owner_word(owner), words.join(" OR "));
+        (!words.is_empty()).then(|| format!("owner : \"{owner}\" AND - owner : ({words})"))
     }
 
     /// Each list reads one index in its order: the index of the user, or that of kind, mode and
@@ -300,6 +306,21 @@ impl Database for SqliteStore {
             (None, None) => "runs INDEXED BY runs_by_mode",
         }
     }
+}
+
+/// Encodes an owner as one word of the full-text index. The migration computes the same from a
+/// memory's columns.
+fn owner_word(owner: &Owner) -> String {
+    let whole = format!(
+        "{}\u{1f}{}\u{1f}{}",
+        owner.source.into_str(),
+        owner.guild_id.as_deref().unwrap_or(""),
+        owner.user_id
+    );
+    whole.bytes().fold(String::new(), |mut word, byte| {
+        let _ = write!(word, "{byte:02X}");
+        word
+    })
 }
 
 fn bind(

@@ -292,7 +292,8 @@ mod tests {
         use PromptSet::{Compact, Full, Text};
         let prompts = Prompts::load(None, &[]).unwrap();
         let report = "<<<7f3a REPORT R1\nSummary: s\nR1.1 (key): c\n7f3a>>>";
-        let agents = Agent::ALL.map(|agent| (agent.into_str(), "Why?"));
+        let agents = Agent::ALL.iter().map(|agent| (agent.into_str(), "Why?"));
+        let agents: Vec<_> = agents.collect();
         let all = [
             ("plan", "Why?"),
             ("synthesis", "Why?"),

@@ -64,10 +64,7 @@ pub fn context_needed(deps: &Deps) -> u64 {
         deps.role(role)
             .map_or(0, |model| u64::from(model.max_tokens))
     };
-    let read: u64 = Agent::ALL
-        .into_iter()
-        .map(|it| limit(Role::Agent(it)))
-        .sum();
+    let read: u64 = Agent::ALL.iter().map(|it| limit(Role::Agent(*it))).sum();
     let prompt = (deps.prompt_bytes(Role::Master) / BYTES_PER_TOKEN) as u64;
     prompt + USUAL_QUESTION + read + limit(Role::Master)
 }

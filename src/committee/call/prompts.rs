@@ -1,5 +1,6 @@
 //! The prompts: files compiled in, overridable by a directory, rendered by a template library.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -14,7 +15,7 @@ use crate::committee::call::prompt_files::{self, file_of, system_part, templates
 use crate::config::{Problem, Problems, PromptSet};
 use crate::domain::fingerprint;
 use crate::llm::SystemText;
-use crate::text::{contains_ignoring_case, pattern};
+use crate::text::pattern;
 
 /// A prompt ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -234,24 +235,23 @@ const NO_FENCE: &str = "'''";
 /// models.
 fn without_fence(values: &mut Value, fence: &str) {
     let Value::Object(map) = values else { return };
+    let Ok(pattern) = Regex::new(&format!("(?i){}", regex::escape(fence))) else {
+        return;
+    };
     if !fence.is_empty() {
         map.iter_mut()
             .filter(|(name, _)| *name != "fence")
-            .for_each(|(_, value)| without(value, fence));
+            .for_each(|(_, value)| without(value, &pattern));
     }
 }
 
-fn without(value: &mut Value, fence: &str) {
+fn without(value: &mut Value, fence: &Regex) {
     match value {
-        // A fence is ASCII without the letters k and s, which other letters equal without regard to
-        // case. So the search finds every text that the pattern matches.
-        Value::String(text) if contains_ignoring_case(text, fence) => {
-            let pattern = Regex::new(&format!("(?i){}", regex::escape(fence)));
-            if let Ok(pattern) = pattern {
-                *text = pattern.replace_all(text, NO_FENCE).into_owned();
+        Value::String(text) => {
+            if let Cow::Owned(clean) = fence.replace_all(text, NO_FENCE) {
+                *text = clean;
             }
         }
-        Value::String(_) => {}
         Value::Array(items) => items.iter_mut().for_each(|item| without(item, fence)),
         Value::Object(map) => map.values_mut().for_each(|value| without(value, fence)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

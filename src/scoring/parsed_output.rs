@@ -12,7 +12,7 @@ use super::answer::{
 };
 use super::checks::{Path, Repeats, Screening, Soundness, path_to, screen_answer, soundness};
 use super::expr::equations;
-use crate::domain::{ConductKind, Obtained, Tag, Unit};
+use crate::domain::{ConductKind, Obtained, Unit};
 use crate::text::{
     self, Block, Markdown, Word, clip, collapse_whitespace, each_sentence, figures, one_line,
     ratio, read_markdown, words,
@@ -182,26 +182,17 @@ impl<'a> ParsedOutput<'a> {
         self.conduct.is_none() && !self.screening.bars()
     }
 
-    /// Returns the claims that the answer depends on. If a report tags none, that is its first
-    /// claim. A unit without a text is no claim.
+    /// Returns the claims that the answer depends on.
     pub fn key_units(&self) -> impl Iterator<Item = &'a Unit> {
-        let units = self.output.report.units.iter().take(MAX_UNITS);
-        let units = units.filter(|unit| !unit.text.trim().is_empty());
-        let is_key =
-            |unit: &Unit| unit.tags.contains(&Tag::Key) || unit.tags.contains(&Tag::Answer);
-        let any = units.clone().any(is_key);
-        units
-            .enumerate()
-            .filter(move |(at, unit)| if any { is_key(unit) } else { *at == 0 })
-            .map(|(_, unit)| unit)
+        self.output.report.key_units().into_iter().take(MAX_UNITS)
     }
 }
 
 /// Returns the tagged answers, each with the id of its unit.
 fn answers<'a>(output: &Output<'a>, request: &Request) -> Vec<(Option<Given>, &'a str)> {
     let units = output.report.units.iter().take(MAX_UNITS);
-    let tagged = units.filter(|unit| unit.tags.contains(&Tag::Answer));
-    tagged
+    units
+        .filter(|unit| unit.is_answer())
         .map(|unit| (answer(output, &unit.text, request), unit.id.as_str()))
         .collect()
 }

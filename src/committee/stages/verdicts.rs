@@ -104,15 +104,8 @@ pub fn shown<'a>(
 /// Returns the units that the answer depends on: the final answer first, then those tagged as key.
 /// If a report tags none, returns its first unit.
 fn key_units(report: &AgentReport, scope: CheckScope) -> Vec<&Unit> {
-    let tagged = |tag: Tag| {
-        let units = report.units.iter();
-        units.filter(move |unit| unit.tags.contains(&tag))
-    };
-    let keys = tagged(Tag::Key).filter(|unit| !unit.tags.contains(&Tag::Answer));
-    let mut units: Vec<&Unit> = tagged(Tag::Answer).chain(keys).collect();
-    if units.is_empty() {
-        units.extend(report.units.first());
-    }
+    let mut units = report.key_units();
+    units.sort_by_key(|unit| !unit.is_answer());
     units.truncate(claims_of(scope));
     units
 }

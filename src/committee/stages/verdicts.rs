@@ -177,22 +177,38 @@ fn verdicts(
     shown: &[Shown<'_>],
     dropped: &mut Dropped,
 ) -> Vec<ClaimVerdict> {
-    let mut claims: BTreeMap<UnitRef, ClaimVerdict> = BTreeMap::new();
+    let mut claims: Vec<ClaimVerdict> = vec![];
     for out in &reply.claims {
-        let Some(claim) = claim_of(shown, &out.claim) else {
-            dropped.unknown += 1;
-            continue;
-        };
-        let verdict = verdict(out, claim, shown, dropped);
-        let holds = verdict.holds;
-        let known = claims.entry(verdict.claim.clone()).or_insert(verdict);
-        // Two verdicts on one claim that differ are read as unknown.
-        if known.holds != holds {
+        match claim_of(shown, &out.claim) {
+            Some(claim) => claims.push(verdict(out, claim, shown, dropped)),
+            None => dropped.unknown += 1,
+        }
+    }
+    merged(claims.iter())
+}
+
+/// Merges verdicts into one per claim. A claim on which they differ is undecided.
+pub(super) fn merged<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> Vec<ClaimVerdict> {
+    let mut all: BTreeMap<&UnitRef, ClaimVerdict> = BTreeMap::new();
+    for verdict in verdicts {
+        let known = all.entry(&verdict.claim);
+        let known = known.or_insert_with(|| verdict.clone());
+        if known.holds != verdict.holds {
             known.holds = Holds::Unknown;
             known.evidence.clear();
         }
+        for (names, more) in [
+            (&mut known.supported_by, &verdict.supported_by),
+            (&mut known.contradicted_by, &verdict.contradicted_by),
+        ] {
+            for name in more {
+                if !names.contains(name) {
+                    names.push(name.clone());
+                }
+            }
+        }
     }
-    claims.into_values().collect()
+    all.into_values().collect()
 }
 
 /// Returns what the reply says of each report, the first remark only.

@@ -1,7 +1,7 @@
 //! One output, parsed once. All measures of agreement and axes come from here.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::hash::BuildHasher as _;
 
 use rustc_hash::FxBuildHasher;
@@ -10,7 +10,7 @@ use super::Output;
 use super::answer::{
     Answer, DecimalSign, Number, Options, dates, final_answer, letter_of, numbers, parse,
 };
-use super::checks::{Path, Repeats, Screening, Soundness, path_to, screen_answer, soundness};
+use super::checks::{Path, Screening, Soundness, path_to, screen_answer, soundness};
 use super::expr::equations;
 use crate::domain::{ConductKind, Obtained, Unit};
 use crate::text::{
@@ -126,7 +126,7 @@ impl<'a> ParsedOutput<'a> {
         answers_all: bool,
     ) -> Self {
         let failures = &output.report.failure_modes;
-        let (body, counts) = body_with(output, failures);
+        let body = body_with(output, failures);
         let Markdown { prose, blocks, .. } = read_markdown(&body);
         let words = words(&body);
         let answers = answers(output, request);
@@ -139,14 +139,9 @@ impl<'a> ParsedOutput<'a> {
             Some(Answer::Number(number)) => Some(number.value),
             _ => None,
         };
-        let pairs = pairs(&words);
-        let repeats = Repeats {
-            pairs: pairs.len(),
-            sentence: counts.into_values().max().unwrap_or(0),
-        };
-        let without_failures = || (!failures.is_empty()).then(|| body_with(output, &[]).0);
+        let without_failures = || (!failures.is_empty()).then(|| body_with(output, &[]));
         let (asked, said) = ((&*request.text, &*request.words), (&*body, &*words));
-        let mut screening = screen_answer(asked, said, without_failures, &repeats);
+        let mut screening = screen_answer(asked, said, without_failures);
         if answers_all {
             // "I can't pay the rent on time" may be the letter that was asked for.
             screening.clear_refusals();
@@ -157,7 +152,7 @@ impl<'a> ParsedOutput<'a> {
         Self {
             output,
             weight,
-            pairs,
+            pairs: pairs(&words),
             figures: figures(&prose),
             code: parsed(own_code.take(MAX_BLOCKS)),
             path: path_to(number, &equations(&prose)),
@@ -261,11 +256,11 @@ fn pairs(words: &[Word]) -> BTreeSet<u64> {
         .collect()
 }
 
-/// Returns the report's texts in reading order, with these failure modes, and how often they have
-/// each sentence, by its [`key`]. A field whose sentences are all in earlier ones is left out.
-fn body_with(output: &Output<'_>, failures: &[String]) -> (String, BTreeMap<String, usize>) {
+/// Returns the report's texts in reading order, with these failure modes. A field whose sentences are
+/// all in earlier ones, by their [`key`], is left out.
+fn body_with(output: &Output<'_>, failures: &[String]) -> String {
     let report = output.report;
-    let mut counts = BTreeMap::new();
+    let mut known = BTreeSet::new();
     let mut out = String::new();
     // The reasoning keeps its form, with code and lists. Of the other fields only new text is
     // added.
@@ -286,7 +281,7 @@ fn body_with(output: &Output<'_>, failures: &[String]) -> (String, BTreeMap<Stri
             // It has no words, such as "==".
             keys = vec![field.trim().to_owned()];
         }
-        let is_new = |key: &String| !key.is_empty() && !counts.contains_key(key);
+        let is_new = |key: &String| !key.is_empty() && !known.contains(key);
         if !keys.iter().any(is_new) {
             continue;
         }
@@ -294,11 +289,9 @@ fn body_with(output: &Output<'_>, failures: &[String]) -> (String, BTreeMap<Stri
             out.push_str("\n\n");
         }
         out.push_str(field.trim());
-        for key in keys {
-            *counts.entry(key).or_default() += 1;
-        }
+        known.extend(keys);
     }
-    (out, counts)
+    out
 }
 
 /// Returns a sentence without its punctuation, to recognize it in another field.

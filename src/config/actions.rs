@@ -122,7 +122,7 @@ impl Check<'_> {
             if let Ok(command) = name.parse::<CommandName>() {
                 known.insert(command);
             } else {
-                let all: Vec<&str> = CommandName::ALL.iter().map(|it| it.into_str()).collect();
+                let all: Vec<&str> = CommandName::ALL.iter().map(CommandName::into_str).collect();
                 let all = all.join(", ");
                 let detail = format!("there is no command {name:?}; the commands are {all}");
                 self.add(format!("{place}/{i}"), detail);

@@ -163,7 +163,7 @@ mod tests {
         let names: Vec<CommandName> = REGISTRY.iter().map(|command| command.name).collect();
         assert_eq!(names.len(), CommandName::ALL.len());
         for name in CommandName::ALL {
-            assert!(names.contains(&name), "{name}");
+            assert!(names.contains(name), "{name}");
         }
         for command in REGISTRY.iter() {
             for example in &command.examples {

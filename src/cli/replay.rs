@@ -36,7 +36,6 @@ pub(super) async fn run(env: &Env, arguments: ReplayArguments) -> Done {
         let mut body = json!(replayed);
         if let Value::Object(body) = &mut body {
             body.insert("run".into(), json!(id.to_string()));
-            body.insert("sameReply".into(), json!(replayed.same_reply()));
         }
         say(format_args!("{body}"));
     } else {
@@ -58,17 +57,6 @@ fn print(replayed: &Replayed) {
     let (recorded, replayed_rows) = (rows(&replayed.recorded), rows(&replayed.replayed));
     for ((name, was), (_, is)) in recorded.into_iter().zip(replayed_rows) {
         row(name, &was, &is);
-    }
-    if replayed.same_reply() {
-        say(format_args!("\nthe reply would be the same"));
-    }
-    for need in &replayed.needs {
-        let (call, why) = (&need.call, &need.why);
-        say(format_args!("\nwould need the call {call}: {why}"));
-    }
-    if replayed.needs.is_empty() && !replayed.same_reply() {
-        let what = "the gate would decide otherwise; all that it needs is in the journal";
-        say(format_args!("\n{what}"));
     }
 }
 

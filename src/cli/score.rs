@@ -58,7 +58,7 @@ pub(super) fn run(env: &Env, path: &Path) -> Done {
 }
 
 fn scored(line: &str, policy: &scoring::Policy, outputs: &mut usize) -> Result<String, String> {
-    let record = scoring::parse_record(line).map_err(|error| error.to_string())?;
+    let record = scoring::parse_record(line)?;
     *outputs += record.outputs();
     Ok(record.judge(policy).to_string())
 }

@@ -71,7 +71,7 @@ impl ActionsPolicy {
 
 impl Check<'_> {
     pub(super) fn actions(&mut self, a: &ActionsFile) -> ActionsPolicy {
-        let all: BTreeSet<CommandName> = CommandName::ALL.into();
+        let all: BTreeSet<CommandName> = CommandName::ALL.iter().copied().collect();
         let at = "/policy/actions";
         let commands = self.commands(&below(at, "commands"), a.commands.as_deref());
         let of_proposer = below(at, "proposerCommands");
@@ -122,7 +122,8 @@ impl Check<'_> {
             if let Ok(command) = name.parse::<CommandName>() {
                 known.insert(command);
             } else {
-                let all = CommandName::ALL.map(|name| name.into_str()).join(", ");
+                let all: Vec<&str> = CommandName::ALL.iter().map(CommandName::into_str).collect();
+                let all = all.join(", ");
                 let detail = format!("there is no command {name:?}; the commands are {all}");
                 self.add(format!("{place}/{i}"), detail);
             }

@@ -194,7 +194,8 @@ impl Check<'_> {
         for (name, role) in &self.file().models.roles {
             let place = below("/models/roles", name);
             let Ok(key) = name.parse::<Role>() else {
-                let agents = Agent::ALL.map(|agent| agent.into_str()).join(", ");
+                let agents: Vec<&str> = Agent::ALL.iter().map(Agent::into_str).collect();
+                let agents = agents.join(", ");
                 let detail = format!("unknown role; the roles are master, {agents}, proposer");
                 self.add(place, detail);
                 continue;

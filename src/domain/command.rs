@@ -5,13 +5,14 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
 /// A command of an action.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-#[derive(strum::Display, strum::IntoStaticStr)]
+#[derive(strum::Display, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum CommandName {
     Roll,
@@ -52,23 +53,7 @@ pub enum CommandName {
 }
 
 impl CommandName {
-    pub const ALL: [CommandName; 15] = [
-        CommandName::Roll,
-        CommandName::Check,
-        CommandName::SheetCreate,
-        CommandName::SheetShow,
-        CommandName::SheetList,
-        CommandName::SheetUpdate,
-        CommandName::SheetUse,
-        CommandName::SheetDelete,
-        CommandName::Do,
-        CommandName::Ooc,
-        CommandName::MemoryAdd,
-        CommandName::MemorySearch,
-        CommandName::MemoryList,
-        CommandName::MemoryDelete,
-        CommandName::Help,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// True if the command deletes what its user has stored. It needs the user's confirmation, and
     /// no model may propose it.
@@ -82,10 +67,8 @@ impl FromStr for CommandName {
 
     fn from_str(name: &str) -> Result<Self, ()> {
         let dotted = name.replace(':', ".");
-        CommandName::ALL
-            .into_iter()
-            .find(|command| command.into_str() == dotted)
-            .ok_or(())
+        let mut all = CommandName::ALL.iter().copied();
+        all.find(|command| command.into_str() == dotted).ok_or(())
     }
 }
 
@@ -120,7 +103,7 @@ pub enum ActionGate {
 /// What a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[derive(strum::IntoStaticStr)]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum RunKind {
     /// A question to the committee.
@@ -134,10 +117,5 @@ pub enum RunKind {
 }
 
 impl RunKind {
-    pub const ALL: [RunKind; 4] = [
-        RunKind::Chat,
-        RunKind::Action,
-        RunKind::Plan,
-        RunKind::Execution,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 }

@@ -5,13 +5,14 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
 /// A member of the committee that answers the question.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr)]
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Agent {
     Solver,
@@ -26,14 +27,7 @@ pub enum Agent {
 pub const CORE_AGENTS: [Agent; 3] = [Agent::Solver, Agent::Critic, Agent::Verifier];
 
 impl Agent {
-    pub const ALL: [Agent; 6] = [
-        Agent::Solver,
-        Agent::Critic,
-        Agent::Verifier,
-        Agent::Editor,
-        Agent::Implementer,
-        Agent::Visual,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     pub fn is_core(self) -> bool {
         CORE_AGENTS.contains(&self)

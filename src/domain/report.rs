@@ -44,7 +44,38 @@ pub struct AgentReport {
     pub self_confidence: f64,
 }
 
+impl Unit {
+    /// True if it is tagged as the final answer.
+    pub fn is_answer(&self) -> bool {
+        self.tags.contains(&Tag::Answer)
+    }
+
+    /// True if the answer depends on it.
+    pub fn is_key(&self) -> bool {
+        self.is_answer() || self.tags.contains(&Tag::Key)
+    }
+}
+
 impl AgentReport {
+    /// Returns the units that are tagged as the final answer.
+    pub fn answers(&self) -> impl Iterator<Item = &Unit> {
+        self.units.iter().filter(|unit| unit.is_answer())
+    }
+
+    /// Returns the claims that the answer depends on. If the report tags none, that is its first
+    /// claim. A unit without a text is no claim.
+    pub fn key_units(&self) -> Vec<&Unit> {
+        let claims = self
+            .units
+            .iter()
+            .filter(|unit| !unit.text.trim().is_empty());
+        let keys: Vec<&Unit> = claims.clone().filter(|unit| unit.is_key()).collect();
+        if keys.is_empty() {
+            return claims.take(1).collect();
+        }
+        keys
+    }
+
     /// Returns the report as JSON for a prompt, without the model's own confidence (SPEC 3.4).
     /// `named` gives the ids of its units.
     pub fn for_models(&self, named: impl Fn(&str) -> String) -> String {

@@ -13,9 +13,10 @@ use crate::domain::{
 };
 
 /// A line as parsed from JSON. Unknown fields are ignored.
-#[derive(Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
+    /// Copied to the output unchanged.
     id: Value,
     message: String,
     task_type: Option<TaskType>,
@@ -33,14 +34,9 @@ struct Line {
 /// A request with the outputs of one or several rounds, and the evidence about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Copied to the output unchanged.
-    id: Value,
-    message: String,
-    task_type: Option<TaskType>,
-    demands: Vec<Demand>,
+    line: Line,
     rounds: Vec<Vec<Recorded>>,
     cross_checks: Vec<CrossCheck>,
-    resolutions: Vec<Resolution>,
 }
 
 /// A recorded output: a whole report, or raw text.
@@ -53,12 +49,12 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn read(mut value: Value, message: &str) -> Result<Self, Error> {
+    fn read(mut value: Value, message: &str) -> Result<Self, String> {
         let model = value.as_object_mut().and_then(|it| it.remove("model"));
         let family = match model {
             None | Some(Value::Null) => None,
             Some(Value::String(model)) => Some(family(&model)),
-            Some(_) => return Err(Error::Json("\"model\" is not a text".to_owned())),
+            Some(_) => return Err("\"model\" is not a text".to_owned()),
         };
         let (report, obtained) = if value.get("text").is_some() {
             #[derive(Deserialize)]
@@ -66,14 +62,14 @@ impl Recorded {
                 agent: String,
                 text: String,
             }
-            let raw: Raw =
-                serde_json::from_value(value).map_err(|error| Error::Json(error.to_string()))?;
+            let raw: Raw = serde_json::from_value(value).map_err(|error| error.to_string())?;
             let report = report_from_text(&raw.agent, message, &raw.text);
             (report, Obtained::Text)
         } else {
-            let named = |error| format!("neither {{agent, text}} nor an agent's report: {error}");
-            let report =
-                serde_json::from_value(value).map_err(|error| Error::Json(named(error)))?;
+            let named = |error: serde_json::Error| {
+                format!("neither {{agent, text}} nor an agent's report: {error}")
+            };
+            let report = serde_json::from_value(value).map_err(named)?;
             (report, Obtained::Clean)
         };
         Ok(Self {
@@ -95,37 +91,21 @@ impl Recorded {
     }
 }
 
-/// The fault of a record.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    #[error("{0}")]
-    Json(String),
-    #[error("either \"outputs\" or \"rounds\" is needed, and not both")]
-    Shape,
-    #[error("there is no output in it")]
-    Empty,
-    #[error("the first of several rounds is empty: no agent has answered on its own")]
-    NoFirstRound,
-    #[error("the agent {0:?} is there twice in one round")]
-    Twice(String),
-}
-
 /// Parses one line.
 ///
 /// # Errors
 /// If the line is not JSON, lacks a field, has no output, or names an agent twice in a round.
-pub fn parse(line: &str) -> Result<Record, Error> {
+pub fn parse(line: &str) -> Result<Record, String> {
     // serde would also take the fields from an array.
     if line.trim_start().starts_with('[') {
-        return Err(Error::Json("it is no object".to_owned()));
+        return Err("it is no object".to_owned());
     }
-    let line: Line = serde_json::from_str(line).map_err(|error| {
-        Error::Json(error.to_string().replace(" at line 1 column", " at column"))
-    })?;
-    let rounds = match (line.outputs, line.rounds) {
+    let mut line: Line = serde_json::from_str(line)
+        .map_err(|error| error.to_string().replace(" at line 1 column", " at column"))?;
+    let rounds = match (line.outputs.take(), line.rounds.take()) {
         (Some(outputs), None) => vec![outputs],
         (None, Some(rounds)) => rounds,
-        _ => return Err(Error::Shape),
+        _ => return Err("either \"outputs\" or \"rounds\" is needed, and not both".to_owned()),
     };
     let read = |round: Vec<Value>| {
         let outputs = round.into_iter();
@@ -138,31 +118,29 @@ pub fn parse(line: &str) -> Result<Record, Error> {
         let mut names = BTreeSet::new();
         let mut agents = round.iter().map(|output| &output.report.agent);
         if let Some(twice) = agents.find(|agent| !names.insert(*agent)) {
-            return Err(Error::Twice(twice.clone()));
+            return Err(format!("the agent {twice:?} is there twice in one round"));
         }
     }
     if rounds.iter().all(Vec::is_empty) {
-        return Err(Error::Empty);
+        return Err("there is no output in it".to_owned());
     }
     if rounds.first().is_none_or(Vec::is_empty) {
-        return Err(Error::NoFirstRound);
+        let why = "the first of several rounds is empty: no agent has answered on its own";
+        return Err(why.to_owned());
     }
+    let cross_checks = calls(line.cross_check.take().unwrap_or_default())?;
     Ok(Record {
-        id: line.id,
-        message: line.message,
-        task_type: line.task_type,
-        demands: line.demands,
+        line,
         rounds,
-        cross_checks: calls(line.cross_check.unwrap_or_default())?,
-        resolutions: line.resolutions,
+        cross_checks,
     })
 }
 
 /// Returns the cross-check calls. All single verdicts together form one call.
-fn calls(found: Vec<Value>) -> Result<Vec<CrossCheck>, Error> {
+fn calls(found: Vec<Value>) -> Result<Vec<CrossCheck>, String> {
     let (mut calls, mut single) = (vec![], CrossCheck::default());
     for (at, found) in found.into_iter().enumerate() {
-        let wrong = |error| Error::Json(format!("crossCheck/{at}: {error}"));
+        let wrong = |error| format!("crossCheck/{at}: {error}");
         if found.get("claim").is_some() {
             let verdict = serde_json::from_value::<ClaimVerdict>(found).map_err(wrong)?;
             single.claims.push(verdict);
@@ -195,15 +173,15 @@ impl Record {
         }
         let first = self.rounds.first().filter(|_| self.rounds.len() > 1);
         let panel = Panel {
-            message: &self.message,
-            task_type: self.task_type,
-            demands: &self.demands,
+            message: &self.line.message,
+            task_type: self.line.task_type,
+            demands: &self.line.demands,
             outputs: latest.into_iter().map(Recorded::output).collect(),
             first_round: first.into_iter().flatten().map(Recorded::output).collect(),
             cross_checks: &self.cross_checks,
-            resolutions: &self.resolutions,
+            resolutions: &self.line.resolutions,
         };
-        printed(&self.id, judge(&panel, policy))
+        printed(&self.line.id, judge(&panel, policy))
     }
 }
 
@@ -349,44 +327,31 @@ mod tests {
     fn what_is_wrong_with_a_line_is_said() {
         let a = said("a", "x");
         for (rest, expected) in [
-            (json!({}), Error::Shape.to_string()),
+            (json!({}), "is needed, and not both"),
             (
                 json!({ "outputs": [], "rounds": [] }),
-                Error::Shape.to_string(),
+                "is needed, and not both",
             ),
-            (json!({ "outputs": [] }), Error::Empty.to_string()),
-            (
-                json!({ "rounds": [[], [a]] }),
-                Error::NoFirstRound.to_string(),
-            ),
-            (
-                json!({ "outputs": [a, a] }),
-                Error::Twice("a".into()).to_string(),
-            ),
-            (
-                json!({ "outputs": [{ "agent": "a" }] }),
-                "agent's report".into(),
-            ),
+            (json!({ "outputs": [] }), "there is no output"),
+            (json!({ "rounds": [[], [a]] }), "first of several rounds"),
+            (json!({ "outputs": [a, a] }), "\"a\" is there twice"),
+            (json!({ "outputs": [{ "agent": "a" }] }), "agent's report"),
             (
                 json!({ "outputs": [{ "agent": "a", "model": 1 }] }),
-                "is not a text".into(),
+                "is not a text",
             ),
             (
                 json!({ "outputs": [a], "crossCheck": [{ "claim": "a:u1", "holds": "maybe" }] }),
-                "crossCheck/0: unknown variant `maybe`".into(),
+                "crossCheck/0: unknown variant `maybe`",
             ),
         ] {
             let mut record = rest;
             record["id"] = json!(1);
-            assert!(
-                parse(&record.to_string())
-                    .unwrap_err()
-                    .to_string()
-                    .contains("message")
-            );
+            let error = parse(&record.to_string()).unwrap_err();
+            assert!(error.contains("message"), "{error}");
             record["message"] = json!("m");
-            let error = parse(&record.to_string()).unwrap_err().to_string();
-            assert!(error.contains(&expected), "{error}");
+            let error = parse(&record.to_string()).unwrap_err();
+            assert!(error.contains(expected), "{error}");
         }
         assert!(parse("{").is_err());
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::parsed_output::ParsedOutput;
-use crate::domain::{Basis, ClaimVerdict, CrossCheck, Holds, Resolution, Tag};
+use crate::domain::{Basis, ClaimVerdict, CrossCheck, Holds, Resolution};
 
 /// The weight of a verdict that rests on memory; 1 for one that rests on a check.
 const MEMORY: f64 = 0.7;
@@ -84,7 +84,7 @@ pub(super) fn merge<'a>(
                 agent,
                 unit: &unit.id,
                 text: &unit.text,
-                is_answer: unit.tags.contains(&Tag::Answer),
+                is_answer: unit.is_answer(),
                 supported_by: supported_by.into_iter().map(|(who, _)| who).collect(),
                 contradicted_by,
                 verdict: if agree {

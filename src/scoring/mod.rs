@@ -43,7 +43,7 @@ pub use terms::MAX_UNCHECKED;
 
 use crate::domain::{
     AgentReport, Calibration, CrossCheck, Demand, Obtained, PartAnswered, Resolution, Score,
-    Status, Tag, TaskType, Thresholds,
+    Status, TaskType, Thresholds,
 };
 use agreement::{Agreement, Compared};
 use answer::Answer;
@@ -199,7 +199,7 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
 fn request_of(panel: &Panel<'_>) -> Request {
     let outputs = panel.outputs.iter().chain(&panel.first_round);
     let units = outputs.flat_map(|output| output.report.units.iter().take(MAX_UNITS));
-    let answers = units.filter(|unit| unit.tags.contains(&Tag::Answer));
+    let answers = units.filter(|unit| unit.is_answer());
     let answers = answers.map(|unit| clip(&unit.text, MAX_ANSWER_BYTES));
     Request::read(panel.message, answers)
 }

@@ -1,7 +1,7 @@
 //! One output, parsed once. All measures of agreement and axes come from here.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::hash::BuildHasher as _;
 
 use rustc_hash::FxBuildHasher;
@@ -10,9 +10,9 @@ use super::Output;
 use super::answer::{
     Answer, DecimalSign, Number, Options, dates, final_answer, letter_of, numbers, parse,
 };
-use super::checks::{Path, Repeats, Screening, Soundness, path_to, screen_answer, soundness};
+use super::checks::{Path, Screening, Soundness, path_to, screen_answer, soundness};
 use super::expr::equations;
-use crate::domain::{ConductKind, Obtained, Tag, Unit};
+use crate::domain::{ConductKind, Obtained, Unit};
 use crate::text::{
     self, Block, Markdown, Word, clip, collapse_whitespace, each_sentence, figures, one_line,
     ratio, read_markdown, words,
@@ -126,7 +126,7 @@ impl<'a> ParsedOutput<'a> {
         answers_all: bool,
     ) -> Self {
         let failures = &output.report.failure_modes;
-        let (body, counts) = body_with(output, failures);
+        let body = body_with(output, failures);
         let Markdown { prose, blocks, .. } = read_markdown(&body);
         let words = words(&body);
         let answers = answers(output, request);
@@ -139,14 +139,9 @@ impl<'a> ParsedOutput<'a> {
             Some(Answer::Number(number)) => Some(number.value),
             _ => None,
         };
-        let pairs = pairs(&words);
-        let repeats = Repeats {
-            pairs: pairs.len(),
-            sentence: counts.into_values().max().unwrap_or(0),
-        };
-        let without_failures = || (!failures.is_empty()).then(|| body_with(output, &[]).0);
+        let without_failures = || (!failures.is_empty()).then(|| body_with(output, &[]));
         let (asked, said) = ((&*request.text, &*request.words), (&*body, &*words));
-        let mut screening = screen_answer(asked, said, without_failures, &repeats);
+        let mut screening = screen_answer(asked, said, without_failures);
         if answers_all {
             // "I can't pay the rent on time" may be the letter that was asked for.
             screening.clear_refusals();
@@ -157,7 +152,7 @@ impl<'a> ParsedOutput<'a> {
         Self {
             output,
             weight,
-            pairs,
+            pairs: pairs(&words),
             figures: figures(&prose),
             code: parsed(own_code.take(MAX_BLOCKS)),
             path: path_to(number, &equations(&prose)),
@@ -182,26 +177,17 @@ impl<'a> ParsedOutput<'a> {
         self.conduct.is_none() && !self.screening.bars()
     }
 
-    /// Returns the claims that the answer depends on. If a report tags none, that is its first
-    /// claim. A unit without a text is no claim.
+    /// Returns the claims that the answer depends on.
     pub fn key_units(&self) -> impl Iterator<Item = &'a Unit> {
-        let units = self.output.report.units.iter().take(MAX_UNITS);
-        let units = units.filter(|unit| !unit.text.trim().is_empty());
-        let is_key =
-            |unit: &Unit| unit.tags.contains(&Tag::Key) || unit.tags.contains(&Tag::Answer);
-        let any = units.clone().any(is_key);
-        units
-            .enumerate()
-            .filter(move |(at, unit)| if any { is_key(unit) } else { *at == 0 })
-            .map(|(_, unit)| unit)
+        self.output.report.key_units().into_iter().take(MAX_UNITS)
     }
 }
 
 /// Returns the tagged answers, each with the id of its unit.
 fn answers<'a>(output: &Output<'a>, request: &Request) -> Vec<(Option<Given>, &'a str)> {
     let units = output.report.units.iter().take(MAX_UNITS);
-    let tagged = units.filter(|unit| unit.tags.contains(&Tag::Answer));
-    tagged
+    units
+        .filter(|unit| unit.is_answer())
         .map(|unit| (answer(output, &unit.text, request), unit.id.as_str()))
         .collect()
 }
@@ -270,11 +256,11 @@ fn pairs(words: &[Word]) -> BTreeSet<u64> {
         .collect()
 }
 
-/// Returns the report's texts in reading order, with these failure modes, and how often they have
-/// each sentence, by its [`key`]. A field whose sentences are all in earlier ones is left out.
-fn body_with(output: &Output<'_>, failures: &[String]) -> (String, BTreeMap<String, usize>) {
+/// Returns the report's texts in reading order, with these failure modes. A field whose sentences are
+/// all in earlier ones, by their [`key`], is left out.
+fn body_with(output: &Output<'_>, failures: &[String]) -> String {
     let report = output.report;
-    let mut counts = BTreeMap::new();
+    let mut known = BTreeSet::new();
     let mut out = String::new();
     // The reasoning keeps its form, with code and lists. Of the other fields only new text is
     // added.
@@ -295,7 +281,7 @@ fn body_with(output: &Output<'_>, failures: &[String]) -> (String, BTreeMap<Stri
             // It has no words, such as "==".
             keys = vec![field.trim().to_owned()];
         }
-        let is_new = |key: &String| !key.is_empty() && !counts.contains_key(key);
+        let is_new = |key: &String| !key.is_empty() && !known.contains(key);
         if !keys.iter().any(is_new) {
             continue;
         }
@@ -303,11 +289,9 @@ fn body_with(output: &Output<'_>, failures: &[String]) -> (String, BTreeMap<Stri
             out.push_str("\n\n");
         }
         out.push_str(field.trim());
-        for key in keys {
-            *counts.entry(key).or_default() += 1;
-        }
+        known.extend(keys);
     }
-    (out, counts)
+    out
 }
 
 /// Returns a sentence without its punctuation, to recognize it in another field.

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use compact_str::CompactString;
-use memchr::memchr2_iter;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -344,19 +343,6 @@ pub fn share_in<T: Ord>(needles: &BTreeSet<T>, hay: &BTreeSet<T>) -> Option<f64>
 /// Returns `a / b`, and 0 for `b` = 0.
 pub fn ratio(a: usize, b: usize) -> f64 {
     if b == 0 { 0.0 } else { a as f64 / b as f64 }
-}
-
-/// True if a text contains `part`, without regard to the case of ASCII letters.
-pub fn contains_ignoring_case(text: &str, part: &str) -> bool {
-    let (text, part) = (text.as_bytes(), part.as_bytes());
-    let Some(first) = part.first() else {
-        return true;
-    };
-    let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
-    memchr2_iter(lower, upper, text).any(|at| {
-        let found = text.get(at..at + part.len());
-        found.is_some_and(|found| found.eq_ignore_ascii_case(part))
-    })
 }
 
 #[cfg(test)]

@@ -265,7 +265,8 @@ fn ten_thousand_hostile_proposals_execute_nothing_outside_the_policy() {
     let mut random = ChaCha12Rng::seed_from_u64(7);
     let some = |random: &mut ChaCha12Rng| -> BTreeSet<CommandName> {
         CommandName::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|_| random.random_range(0..3) > 0)
             .collect()
     };

@@ -62,7 +62,6 @@ async fn journals_are_read_alike(database: String, file: &str) {
         let accepted = whole.accepted.unwrap();
         let ancestors = journal::ancestors(&*store, accepted).await.unwrap();
         if let Some(replayed) = replay(&entries, &ancestors, &policy) {
-            assert!(replayed.same_reply(), "{replayed:#?}");
             assert_eq!(replayed.recorded, replayed.replayed);
             replayed_runs += 1;
         }

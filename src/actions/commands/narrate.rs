@@ -157,7 +157,7 @@ mod tests {
     fn done(text: &str) -> Value {
         let arguments = DoArguments { text: text.into() };
         let facts = Inputs {
-            allowed: CommandName::ALL.into(),
+            allowed: CommandName::ALL.iter().copied().collect(),
             ..Inputs::default()
         };
         execute(&arguments, &facts, 7).result

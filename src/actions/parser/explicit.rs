@@ -21,8 +21,8 @@ fn meant<'a>(kind: &str, word: &'a str) -> impl Iterator<Item = &'a str> {
 
 /// Returns the name or spelling of an allowed command that is nearest to a misspelt one.
 pub(super) fn nearest_name(name: &str, allowed: &BTreeSet<CommandName>) -> Option<&'static str> {
-    let names = CommandName::ALL.map(|name| (name.into_str(), name));
-    let known = names.into_iter().chain(spellings());
+    let names = CommandName::ALL.iter().map(|name| (name.into_str(), *name));
+    let known = names.chain(spellings());
     let here = known.filter(|(_, command)| allowed.contains(command));
     nearest(name, here.map(|(spelling, _)| spelling))
 }

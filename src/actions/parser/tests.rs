@@ -10,7 +10,7 @@ fn command(text: &str) -> Option<(CommandName, Value)> {
 }
 
 fn hint(text: &str) -> Option<String> {
-    super::hint(text, &CommandName::ALL.into())
+    super::hint(text, &CommandName::ALL.iter().copied().collect())
 }
 
 fn rolled(text: &str) -> Option<String> {

@@ -6,42 +6,26 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use regex::Regex;
+use aho_corasick::AhoCorasick;
+use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use crate::domain::{Agent, AgentReport, Status, without_controls};
 use crate::journal::{Draft, Synthesized, Transcript};
-use crate::text::contains_ignoring_case;
 
 /// Finds and removes references to the units of some agents. The default has no agents.
 #[derive(Debug, Default)]
 pub struct Redactor {
     /// How references begin, such as `critic:`.
-    beginnings: Vec<String>,
-    /// The pattern of one reference. Empty if there are no agents.
+    beginnings: Option<AhoCorasick>,
+    /// The pattern of one reference.
     ids: String,
     /// Compiled for the first text that may have a reference. Most replies have none.
     patterns: OnceLock<Option<Patterns>>,
 }
 
-#[derive(Debug)]
-struct Patterns {
-    /// Matches one reference, without regard to case.
-    id: Regex,
-    /// Matches brackets that contain only references, and the space before them.
-    bracketed: Regex,
-}
-
-impl Patterns {
-    fn new(ids: &str) -> Option<Self> {
-        let id = Regex::new(&format!(r"(?i)\b(?:{ids})"));
-        let bracketed = Regex::new(&format!(
-            r"(?i)[ \t]*[\[(]\s*(?:{ids})(?:\s*[,;]\s*(?:{ids}))*\s*[\])]"
-        ));
-        let both = id.ok().zip(bracketed.ok());
-        both.map(|(id, bracketed)| Self { id, bracketed })
-    }
-}
+/// One reference, and brackets that contain only references with the space before them.
+type Patterns = (Regex, Regex);
 
 impl Redactor {
     /// Builds a redactor for all units of these agents: each `u` with a number, and the other ids of
@@ -58,8 +42,11 @@ impl Redactor {
             format!("{}(?::(?:{}))+", regex::escape(agent), alternatives(ids))
         };
         let ids: Vec<String> = units.iter().map(of_agent).collect();
+        let beginnings = units.keys().map(|agent| format!("{agent}:"));
+        let mut search = AhoCorasick::builder();
+        search.ascii_case_insensitive(true);
         Self {
-            beginnings: units.keys().map(|agent| format!("{agent}:")).collect(),
+            beginnings: search.build(beginnings).ok().filter(|_| !ids.is_empty()),
             ids: ids.join("|"),
             patterns: OnceLock::new(),
         }
@@ -67,15 +54,19 @@ impl Redactor {
 
     /// Returns the patterns for a text; `None` if it cannot have a reference.
     fn patterns_for(&self, text: &str) -> Option<&Patterns> {
-        let begins = |beginning: &String| contains_ignoring_case(text, beginning);
-        // Without regard to case, the long s and the Kelvin sign match ASCII letters too.
-        let may_begin =
-            text.contains(['\u{17F}', '\u{212A}']) || self.beginnings.iter().any(begins);
-        if self.ids.is_empty() || !may_begin {
-            return None;
-        }
-        let patterns = self.patterns.get_or_init(|| Patterns::new(&self.ids));
-        patterns.as_ref()
+        let pattern = |form: String| {
+            let mut pattern = RegexBuilder::new(&form);
+            // Agents and units have ASCII names. The long s and the Kelvin sign are no letters of one.
+            pattern.unicode(false).case_insensitive(true).build().ok()
+        };
+        let ids = &self.ids;
+        let compile = || {
+            let id = pattern(format!(r"\b(?:{ids})"))?;
+            let bracketed = format!(r"[ \t]*[\[(]\s*(?:{ids})(?:\s*[,;]\s*(?:{ids}))*\s*[\])]");
+            Some((id, pattern(bracketed)?))
+        };
+        self.beginnings.as_ref().filter(|it| it.is_match(text))?;
+        self.patterns.get_or_init(compile).as_ref()
     }
 
     /// Returns the redactor for the selected agents of a run, with their units of every round.
@@ -96,9 +87,7 @@ impl Redactor {
     /// Returns the references in a text, in order.
     pub fn references<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let patterns = self.patterns_for(text);
-        let ids = patterns
-            .iter()
-            .flat_map(|patterns| patterns.id.find_iter(text));
+        let ids = patterns.iter().flat_map(|(id, _)| id.find_iter(text));
         ids.map(|found| found.as_str()).collect()
     }
 
@@ -115,7 +104,7 @@ impl Redactor {
     /// Returns the text without references. Brackets that contain only references are removed. Any
     /// other reference is replaced by its agent's name.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let Some(Patterns { id, bracketed }) = self.patterns_for(text) else {
+        let Some((id, bracketed)) = self.patterns_for(text) else {
             return Cow::Borrowed(text);
         };
         let mut text = Cow::Borrowed(text);
@@ -173,7 +162,7 @@ fn alternatives(ids: &[&str]) -> String {
     let mut ids = ids.to_vec();
     ids.sort_by_key(|id| std::cmp::Reverse(id.len()));
     let one = |id: &str| {
-        let is_word = id.ends_with(char::is_alphanumeric);
+        let is_word = id.ends_with(|c: char| c.is_ascii_alphanumeric());
         format!("{}{}", regex::escape(id), if is_word { r"\b" } else { "" })
     };
     let known = ids.into_iter().map(one);

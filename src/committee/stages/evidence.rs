@@ -1,13 +1,10 @@
 //! The evidence in a run's journal beside the reports: cross-checks and resolutions. Only those
 //! about the agents' latest reports are kept.
 
-use std::collections::BTreeMap;
-
 use crate::committee::stages::cross_check::TURNED_OFF;
+use crate::committee::stages::verdicts::merged;
 use crate::config::Policy;
-use crate::domain::{
-    Agent, AgentReport, ClaimVerdict, CrossCheck, Decision, Holds, Mode, Resolution, UnitRef,
-};
+use crate::domain::{Agent, AgentReport, CrossCheck, Decision, Holds, Mode, Resolution};
 use crate::journal::{CrossChecked, Transcript};
 use crate::text::excerpt;
 
@@ -113,7 +110,7 @@ impl Evidence {
                 format!("; {what} {}", names.join(", "))
             }
         };
-        let mut verdicts = merged(&self.cross_checks);
+        let mut verdicts = merged(self.cross_checks.iter().flat_map(|check| &check.claims));
         verdicts.retain(|verdict| is_shown(&verdict.claim.agent));
         verdicts.sort_by_key(|it| {
             let is_unopposed = it.contradicted_by.is_empty() && it.holds != Holds::No;
@@ -142,37 +139,12 @@ fn why(evidence: &str, none: &str) -> String {
     }
 }
 
-/// Merges the verdicts of all passes into one per claim. A claim on which passes differ is
-/// undecided.
-fn merged(checks: &[CrossCheck]) -> Vec<ClaimVerdict> {
-    let mut all: BTreeMap<&UnitRef, ClaimVerdict> = BTreeMap::new();
-    for verdict in checks.iter().flat_map(|check| &check.claims) {
-        let known = all.entry(&verdict.claim);
-        let known = known.or_insert_with(|| verdict.clone());
-        if known.holds != verdict.holds {
-            known.holds = Holds::Unknown;
-            known.evidence.clear();
-        }
-        for (names, more) in [
-            (&mut known.supported_by, &verdict.supported_by),
-            (&mut known.contradicted_by, &verdict.contradicted_by),
-        ] {
-            for name in more {
-                if !names.contains(name) {
-                    names.push(name.clone());
-                }
-            }
-        }
-    }
-    all.into_values().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::domain::{Basis, Obtained, Role};
+    use crate::domain::{Basis, ClaimVerdict, Obtained, Role};
     use crate::journal::{AgentFinished, AgentOutcome, CheckPass, CheckScope, Event, Resolved};
 
     fn verdict(

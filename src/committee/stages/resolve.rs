@@ -9,7 +9,7 @@ use crate::committee::output_shapes::{DecisionOut, Decisions, Ground};
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::open_claims::{Claim, own_units};
 use crate::domain::{
-    Agent, AgentReport, Decision, Obtained, Position, Resolution, Tag, UnitRef, counted,
+    Agent, AgentReport, Decision, Obtained, Position, Resolution, UnitRef, counted,
 };
 use crate::journal::Resolved;
 use crate::scoring::calculates;
@@ -190,11 +190,7 @@ fn units_of(held: &Held<'_>, report: &AgentReport, agent: &str) -> Vec<String> {
     let mut units = own_units(held.own, agent);
     units.retain(|id| report.units.iter().any(|unit| unit.id == *id));
     if units.is_empty() {
-        let mut tagged = report
-            .units
-            .iter()
-            .filter(|unit| unit.tags.contains(&Tag::Answer));
-        let answer = tagged.next().or(report.units.first());
+        let answer = report.answers().next().or(report.units.first());
         units.extend(answer.map(|unit| unit.id.clone()));
     }
     units
@@ -204,7 +200,7 @@ fn units_of(held: &Held<'_>, report: &AgentReport, agent: &str) -> Vec<String> {
 /// tagged as the answer state it too.
 fn concede(report: &mut AgentReport, units: &[String], claim: &Claim, text: &str) {
     for unit in &mut report.units {
-        let is_answer = claim.on_final_answer && unit.tags.contains(&Tag::Answer);
+        let is_answer = claim.on_final_answer && unit.is_answer();
         if is_answer || units.contains(&unit.id) {
             text.clone_into(&mut unit.text);
         }

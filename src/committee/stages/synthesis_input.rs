@@ -12,7 +12,7 @@ use crate::committee::reply::sections;
 use crate::committee::request_context::{RequestContext, Stage};
 use crate::committee::stages::deliberation::{Deliberation, ScoredReport};
 use crate::config::RoleModel;
-use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status, Tag};
+use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status};
 use crate::journal::{DisagreementNote, Draft, Justification, RunContext, Synthesized, Transcript};
 use crate::text::{excerpt, one_line};
 
@@ -223,9 +223,7 @@ impl<'a> SynthesisInput<'a> {
 
 /// Returns the text of the first unit that a report tags as its answer, on one line.
 pub(super) fn answer_of(report: &AgentReport) -> Option<String> {
-    let mut units = report.units.iter();
-    let unit = units.find(|unit| unit.tags.contains(&Tag::Answer))?;
-    Some(one_line(&unit.text)).filter(|answer| !answer.is_empty())
+    Some(one_line(&report.answers().next()?.text)).filter(|answer| !answer.is_empty())
 }
 
 /// Reduces the texts of the draft to plain lines and removes references that it must not contain.

@@ -9,7 +9,6 @@ use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
 use crate::committee::output_shapes::{EstimateOut, FinalSynthesis};
 use crate::committee::reply::assumptions;
-use crate::committee::reply::plan_steps::plan_steps;
 use crate::committee::reply::sections::{self, to_last_paragraph};
 use crate::committee::stages::cut_answer::{continued, salvaged};
 use crate::committee::stages::synthesis_checks::{
@@ -32,9 +31,6 @@ const ASK_WORDS: u32 = 250;
 
 /// The usual tokens of a synthesis beside its main answer.
 const REST_TOKENS: u32 = 700;
-
-/// Entries kept of each list of a synthesis. A sound synthesis has fewer.
-const MAX_ENTRIES: usize = 100;
 
 /// Writes the answer and the fallback question.
 ///
@@ -162,7 +158,7 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     let report = scoring::report_from_text("master", &input.request.full_text(), &main);
     // Plain text does not say what it took from which draft, so `units_used` stays empty.
     let draft = Draft {
-        tldr: vec![tldr_of(&main)],
+        tldr: vec![sections::first_sentence(&main)],
         estimate,
         quarantine_justifications: shown_quarantine(input),
         final_answer: answer_of(&report),
@@ -182,7 +178,7 @@ async fn complete(
     let is_blank = typed.salvaged.is_some();
     let noted = |note: &String| format!("the synthesis's JSON: {note}");
     let mut corrections: Vec<String> = typed.notes.iter().map(noted).collect();
-    let synthesis = bounded(typed.value);
+    let synthesis = typed.value;
     let FinalSynthesis { meta, audit, .. } = &synthesis;
     let read = || {
         let justifications = justifications_of(input, audit);
@@ -238,24 +234,6 @@ async fn complete(
     Ok(Synthesized::new(Some(draft), question, source, corrections))
 }
 
-/// Returns a synthesis with at most [`MAX_ENTRIES`] in each list.
-fn bounded(mut synthesis: FinalSynthesis) -> FinalSynthesis {
-    let FinalSynthesis { meta, audit, .. } = &mut synthesis;
-    for list in [
-        &mut meta.tldr,
-        &mut meta.acceptance_tests,
-        &mut meta.plan_assumptions,
-        &mut meta.plan_risks,
-        &mut audit.units_used,
-    ] {
-        list.truncate(MAX_ENTRIES);
-    }
-    meta.assumptions.truncate(MAX_ENTRIES);
-    audit.disagreements.truncate(MAX_ENTRIES);
-    audit.quarantine_justifications.truncate(MAX_ENTRIES);
-    synthesis
-}
-
 /// Returns the draft of a structured synthesis after its main answer is cut, without an estimate.
 fn draft_of(
     input: &SynthesisInput<'_>,
@@ -295,22 +273,6 @@ fn draft_of(
         final_answer: Some(one_line(&meta.final_answer)),
         answer_justification: non_empty(&audit.answer_justification),
         ..Draft::new(meta.task_type, main)
-    }
-}
-
-/// Returns the first sentence of a text. For a bare list of steps, names the first and the last
-/// step.
-fn tldr_of(main: &str) -> String {
-    let steps = if main.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
-        plan_steps(main)
-    } else {
-        vec![]
-    };
-    match (steps.first(), steps.last()) {
-        (Some(first), Some(last)) if steps.len() > 1 => {
-            format!("{} steps, from \"{first}\" to \"{last}\".", steps.len())
-        }
-        _ => sections::first_sentence(main),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::committee::stages::open_claims::Claim;
 use crate::committee::stages::resolve::{self, Held};
 use crate::committee::stages::round_context::RoundContext;
 use crate::config::{OutputForm, RoleModel};
-use crate::domain::{Agent, AgentReport, Earmark, Role, Tag};
+use crate::domain::{Agent, AgentReport, Earmark, Role};
 use crate::journal::step::AgentStep;
 use crate::journal::{AgentFinished, AgentOutcome, Resolved, RunContext};
 use crate::scoring;
@@ -239,11 +239,7 @@ fn failed(failure: CallFailure) -> AgentOutcome {
 
 /// Finds more than one final answer in a report (SPEC 3.4). The same one may be tagged again.
 fn several_answers(report: &AgentReport) -> Vec<Problem> {
-    let units = report.units.iter();
-    let answers: Vec<&str> = units
-        .filter(|unit| unit.tags.contains(&Tag::Answer))
-        .map(|unit| unit.text.trim())
-        .collect();
+    let answers: Vec<&str> = report.answers().map(|unit| unit.text.trim()).collect();
     let differ = answers.array_windows().any(|[a, b]| a != b);
     let problem = || Problem {
         pointer: "/units".into(),

@@ -104,15 +104,8 @@ pub fn shown<'a>(
 /// Returns the units that the answer depends on: the final answer first, then those tagged as key.
 /// If a report tags none, returns its first unit.
 fn key_units(report: &AgentReport, scope: CheckScope) -> Vec<&Unit> {
-    let tagged = |tag: Tag| {
-        let units = report.units.iter();
-        units.filter(move |unit| unit.tags.contains(&tag))
-    };
-    let keys = tagged(Tag::Key).filter(|unit| !unit.tags.contains(&Tag::Answer));
-    let mut units: Vec<&Unit> = tagged(Tag::Answer).chain(keys).collect();
-    if units.is_empty() {
-        units.extend(report.units.first());
-    }
+    let mut units = report.key_units();
+    units.sort_by_key(|unit| !unit.is_answer());
     units.truncate(claims_of(scope));
     units
 }
@@ -184,22 +177,38 @@ fn verdicts(
     shown: &[Shown<'_>],
     dropped: &mut Dropped,
 ) -> Vec<ClaimVerdict> {
-    let mut claims: BTreeMap<UnitRef, ClaimVerdict> = BTreeMap::new();
+    let mut claims: Vec<ClaimVerdict> = vec![];
     for out in &reply.claims {
-        let Some(claim) = claim_of(shown, &out.claim) else {
-            dropped.unknown += 1;
-            continue;
-        };
-        let verdict = verdict(out, claim, shown, dropped);
-        let holds = verdict.holds;
-        let known = claims.entry(verdict.claim.clone()).or_insert(verdict);
-        // Two verdicts on one claim that differ are read as unknown.
-        if known.holds != holds {
+        match claim_of(shown, &out.claim) {
+            Some(claim) => claims.push(verdict(out, claim, shown, dropped)),
+            None => dropped.unknown += 1,
+        }
+    }
+    merged(claims.iter())
+}
+
+/// Merges verdicts into one per claim. A claim on which they differ is undecided.
+pub(super) fn merged<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> Vec<ClaimVerdict> {
+    let mut all: BTreeMap<&UnitRef, ClaimVerdict> = BTreeMap::new();
+    for verdict in verdicts {
+        let known = all.entry(&verdict.claim);
+        let known = known.or_insert_with(|| verdict.clone());
+        if known.holds != verdict.holds {
             known.holds = Holds::Unknown;
             known.evidence.clear();
         }
+        for (names, more) in [
+            (&mut known.supported_by, &verdict.supported_by),
+            (&mut known.contradicted_by, &verdict.contradicted_by),
+        ] {
+            for name in more {
+                if !names.contains(name) {
+                    names.push(name.clone());
+                }
+            }
+        }
     }
-    claims.into_values().collect()
+    all.into_values().collect()
 }
 
 /// Returns what the reply says of each report, the first remark only.

@@ -183,7 +183,7 @@ pub fn parse(raw: &str) -> Option<Answer> {
         .map(Answer::YesNo)
         .or_else(|| dates::alone(&text).map(|(day, around)| Answer::Date(day, around)))
         .or_else(|| choice(&text))
-        .or_else(|| Some(Answer::Number(number(&text)?.with_code(code(raw, &text)))))
+        .or_else(|| number(&text).map(Answer::Number))
         .or_else(|| formula(&text))
         .or_else(|| phrase::read(&text).map(Answer::Words))
 }
@@ -336,19 +336,6 @@ fn currency(text: &str) -> (Option<&str>, &str) {
         ),
         None => (None, text),
     }
-}
-
-/// Returns the digits of a text that may be no amount: "01067", and the day and month "3.10.". The
-/// full stop of a month is in the raw text only.
-fn code(raw: &str, text: &str) -> Option<String> {
-    static POSTAL: LazyLock<Regex> = LazyLock::new(|| pattern(r"^0\d{2,}$"));
-    static MONTH: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^\s*([1-9]\d?\. ?(?:0?[1-9]|1[0-2]))\.\s*$"));
-    if POSTAL.is_match(text) {
-        return Some(text.to_owned());
-    }
-    let month = MONTH.captures(raw)?.get(1)?.as_str();
-    Some(month.replace(' ', ""))
 }
 
 /// Writes powers of ten and fractions before a unit as one number: "9.46 × 10^15 m" as "9.46e15 m",

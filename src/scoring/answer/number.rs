@@ -15,9 +15,6 @@ pub struct Number {
     other: f64,
     /// True if both of its values are likely.
     is_open: bool,
-    /// The digits of a number that begins with a zero, such as a postal code, and of one that may be
-    /// a day and a month: "3.10." with another full stop.
-    code: Option<String>,
     percent: bool,
     measure: Option<Measure>,
     unit: Option<String>,
@@ -57,7 +54,6 @@ impl Number {
             step: 0.0,
             other: 1.0,
             is_open: false,
-            code: None,
             percent: false,
             measure: None,
             unit: None,
@@ -74,7 +70,6 @@ impl Number {
             step: step * amount.scale,
             other: amount.other,
             is_open: amount.is_open,
-            code: None,
             percent: amount.percent,
             measure: amount.measure,
             unit: amount.unit,
@@ -84,8 +79,7 @@ impl Number {
     }
 
     pub fn label(&self) -> String {
-        let postal = self.code.clone().filter(|code| is_postal(code));
-        let number = postal.unwrap_or_else(|| six_digits(self.value));
+        let number = six_digits(self.value);
         let is_currency = |word: &&String| word.ends_with('$');
         let number = match self.words.iter().find(is_currency) {
             Some(currency) => format!("{}{number}", currency.to_uppercase()),
@@ -134,11 +128,6 @@ impl Number {
         }
     }
 
-    /// Compares the number by these digits too.
-    pub fn with_code(self, code: Option<String>) -> Self {
-        Self { code, ..self }
-    }
-
     /// True if it states what it counts: a unit of measure, or words.
     pub fn is_measured(&self) -> bool {
         self.measure.is_some() || !self.words.is_empty()
@@ -157,7 +146,7 @@ impl Number {
 
     /// True if a reply with `said` gives this number: it may have further words.
     pub fn is_given_by(&self, said: &Number) -> bool {
-        has_all(&said.words, &self.words) && self.same_code(said) && self.equals(said)
+        has_all(&said.words, &self.words) && self.equals(said)
     }
 
     /// True if it is this value, or has a unit, in which the value may be another.
@@ -171,19 +160,10 @@ impl Number {
             let mut more = a.words.iter().filter(|word| !b.words.contains(word));
             more.all(|word| a.asked.contains(word))
         };
-        self.same_code(other)
-            && within(&self.words, &other.words)
+        within(&self.words, &other.words)
             && more(self, other)
             && more(other, self)
             && self.equals(other)
-    }
-
-    fn same_code(&self, other: &Number) -> bool {
-        match (&self.code, &other.code) {
-            (Some(a), Some(b)) => a == b,
-            (Some(code), None) | (None, Some(code)) => !is_postal(code),
-            (None, None) => true,
-        }
     }
 
     /// True if two numbers of one quantity differ by more than the rounding of the coarser one.
@@ -278,11 +258,6 @@ impl Number {
         gap <= 1e-6 * largest.max(1e-9)
             || gap <= 0.51 * coarser && (coarser <= FINE_STEP || gap <= MAX_ROUNDING * largest)
     }
-}
-
-/// True for digits that begin with a zero.
-fn is_postal(code: &str) -> bool {
-    code.starts_with('0')
 }
 
 /// The most bytes of a text that are read for one of its numbers.

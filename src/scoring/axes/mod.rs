@@ -30,8 +30,6 @@
 //! | Compliance | `base` | | 16 |
 //! | | `schema` | 1 clean, 0.7 extracted, 0.5 configured plain text, 0 repaired | 0 to +9 |
 //! | | `truncated`, `wrong_role` | 1 if so | -5, -4 |
-//! | | `several_answers` | units tagged `answer` beyond the first | -3 |
-//! | | `unit_ids` | units without a unique id | -1 each, at most -4 |
 //! | | `leaked_prompt`, `injection`, `judge_attack` | weight of the flag | to -8, -12, -16 |
 
 mod axis_builder;
@@ -252,7 +250,7 @@ fn density(reading: &ParsedOutput<'_>, request: &Request) -> AxisBuilder {
 
 fn compliance(reading: &ParsedOutput<'_>) -> AxisBuilder {
     let mut tally = AxisBuilder::new(Axis::Compliance, 16.0);
-    let (output, units) = (reading.output, &reading.output.report.units);
+    let output = reading.output;
     let schema = match output.obtained {
         Obtained::Clean => 1.0,
         Obtained::Extracted => 0.7,
@@ -266,15 +264,6 @@ fn compliance(reading: &ParsedOutput<'_>) -> AxisBuilder {
     if !output.role_matches {
         tally.add("wrong_role", 1.0, -4.0);
     }
-    let tagged = units.iter().filter(|unit| unit.tags.contains(&Tag::Answer));
-    let answers = tagged.count().saturating_sub(1) as f64;
-    tally.add("several_answers", answers, -(3.0 * answers).min(3.0));
-    let ids = units.iter().map(|unit| unit.id.as_str());
-    let mut seen = BTreeSet::new();
-    let bad = ids
-        .filter(|id| id.trim().is_empty() || !seen.insert(*id))
-        .count() as f64;
-    tally.add("unit_ids", bad, -bad.min(4.0));
     for (kind, most) in [
         (FlagKind::LeakedPrompt, -8.0),
         (FlagKind::Injection, -12.0),

@@ -13,7 +13,6 @@ mod syntax_tree;
 pub(super) use code::soundness;
 pub(super) use demands::satisfies;
 pub(super) use path::{Path, path_to};
-pub(super) use repetition::Repeats;
 pub(super) use screening::{FlagKind, Screening};
 pub(super) use screening::{obeyed_injection, screen_answer};
 pub(super) use soundness::Soundness;

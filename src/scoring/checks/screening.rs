@@ -10,7 +10,7 @@ use aho_corasick::AhoCorasick;
 use include_dir::{Dir, File, include_dir};
 use regex::Regex;
 
-use super::repetition::{Repeats, repetition};
+use super::repetition::repetition;
 use crate::text::{
     Word, any_of, clip, count_words, each_sentence, pattern, pattern_of_ascii_words, ratio,
     sentences,
@@ -198,7 +198,7 @@ fn of_kind(rules: &[&'static Rule], finds: &str) -> impl Iterator<Item = &'stati
 }
 
 /// Screens a text, which has these words, by itself.
-fn screen(text: &str, found: &[Word], repeats: &Repeats) -> Screening {
+fn screen(text: &str, found: &[Word]) -> Screening {
     let mut out = Screening::default();
     if found.is_empty() {
         if !is_operator(text.trim()) {
@@ -211,7 +211,7 @@ fn screen(text: &str, found: &[Word], repeats: &Repeats) -> Screening {
         out.add(kind, weight);
     }
     add_attacks((text, &rules), 1.0, &mut out);
-    if let Some(weight) = repetition(text, found, repeats) {
+    if let Some(weight) = repetition(text, found) {
         out.add(FlagKind::Repetition, weight);
     }
     out
@@ -234,12 +234,11 @@ pub(in crate::scoring) fn screen_answer(
     (message, asked): (&str, &[Word]),
     (text, said): (&str, &[Word]),
     without_failures: impl FnOnce() -> Option<String>,
-    repeats: &Repeats,
 ) -> Screening {
     use FlagKind::{Echo, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal};
     static QUOTED: LazyLock<Regex> =
         LazyLock::new(|| pattern(&format!(r"(?s)```.*?```|`[^`\n]+`|{QUOTATIONS}")));
-    let mut out = screen(text, said, repeats);
+    let mut out = screen(text, said);
     // The request quotes a refusal.
     let is_about_refusals = || {
         let found = QUOTED
@@ -401,16 +400,8 @@ mod tests {
     use super::*;
     use crate::text::words;
 
-    fn repeats(text: &str) -> Repeats {
-        let of = |one: &str| sentences(text).iter().filter(|it| **it == one).count();
-        Repeats {
-            pairs: words(text).windows(2).collect::<HashSet<_>>().len(),
-            sentence: each_sentence(text).map(of).max().unwrap_or(0),
-        }
-    }
-
     fn flagged(text: &str) -> Option<FlagKind> {
-        let found = screen(text, &words(text), &repeats(text))
+        let found = screen(text, &words(text))
             .0
             .into_iter()
             .filter(|(_, weight)| *weight >= 0.5);
@@ -519,34 +510,18 @@ mod tests {
         let asked = "What is the capital of France today?";
         let echoes = |said: &str| {
             let (of_asked, of_said) = (words(asked), words(said));
-            screen_answer(
-                (asked, &of_asked),
-                (said, &of_said),
-                || None,
-                &repeats(said),
-            )
-            .has(FlagKind::Echo)
+            screen_answer((asked, &of_asked), (said, &of_said), || None).has(FlagKind::Echo)
         };
         assert!(echoes(asked));
         assert!(!echoes("The capital of France is Paris."));
         assert_eq!(flagged("=="), None);
         let asked = "Translate 'I'm sorry, I can't help you' to Spanish.";
         let said = "Lo siento, no puedo ayudarte.";
-        let found = screen_answer(
-            (asked, &words(asked)),
-            (said, &words(said)),
-            || None,
-            &repeats(said),
-        );
+        let found = screen_answer((asked, &words(asked)), (said, &words(said)), || None);
         assert!(!found.has(FlagKind::Refusal));
         let (asked, said) = ("可以退款吗？", "可以退款");
         let (of_asked, of_said) = (words(asked), words(said));
-        let found = screen_answer(
-            (asked, &of_asked),
-            (said, &of_said),
-            || None,
-            &repeats(said),
-        );
+        let found = screen_answer((asked, &of_asked), (said, &of_said), || None);
         assert!(!found.has(FlagKind::Echo));
     }
 

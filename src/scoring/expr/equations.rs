@@ -260,8 +260,8 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<Side> {
 }
 
 /// Returns the verdict of the literal interpretation, or of another one that makes it right: with
-/// the other decimal signs, or with a percentage of what it is added to. An equation that only holds
-/// for binary numbers, or with `^` as exclusive or, is unclear. `None` if nothing is calculated or
+/// the other decimal signs, or with a percentage of what it is added to. An equation of numbers that may
+/// be binary, or that only holds with `^` as exclusive or, is unclear. `None` if nothing is calculated or
 /// converted.
 fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Option<Verdict> {
     let literal = judge(left, right, (left.value, right.value), about)?;
@@ -275,10 +275,6 @@ fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Opti
         percent_of_sum: true,
         ..usual
     };
-    let binary = Reading {
-        binary: true,
-        ..usual
-    };
     let xor = Reading { xor: true, ..usual };
     let holds = |reading: Reading| {
         let values = left.read(tokens, reading).zip(right.read(tokens, reading));
@@ -288,11 +284,12 @@ fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Opti
         figures().any(|it| it.other() != 1.0) && holds(other_signs)
             || figures().any(|it| it.percent) && holds(percent_of_sum)
     };
-    let is_binary = || figures().all(|it| it.as_binary().is_some()) && holds(binary);
+    let is_bare = left.parts.units.is_empty() && right.parts.units.is_empty();
+    let may_be_binary = || is_bare && figures().all(Figure::may_be_binary);
     Some(match literal {
         Verdict::Right => Verdict::Right,
         _ if holds_otherwise() => Verdict::Right,
-        _ if is_binary() || holds(xor) => Verdict::Unclear,
+        _ if may_be_binary() || holds(xor) => Verdict::Unclear,
         _ => literal,
     })
 }

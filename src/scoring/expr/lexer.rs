@@ -295,7 +295,7 @@ impl<'a> Lexer<'a> {
     /// Reads a number with its separators: "1,000.5", "1.234,5", "86 400", "3,5".
     fn number(&self, rest: &str) -> (Kind<'a>, usize) {
         let prose = self.notation == Notation::Prose;
-        if let Some(found) = prefixed(rest).or_else(|| grouped(rest)).filter(|_| prose) {
+        if let Some(found) = grouped(rest).filter(|_| prose) {
             return found;
         }
         let (mut digits, mut exponent) = single(rest);
@@ -389,29 +389,6 @@ fn single(rest: &str) -> (&str, &str) {
     (number, behind.get(..exponent).unwrap_or_default())
 }
 
-/// Reads a whole number with the prefix of its base: "0xFF", "0b101", "0o17"; `None` for any other.
-fn prefixed<'a>(rest: &str) -> Option<(Kind<'a>, usize)> {
-    let (prefix, behind) = rest.split_at_checked(2)?;
-    let base = match prefix {
-        "0x" | "0X" => 16,
-        "0b" | "0B" => 2,
-        "0o" | "0O" => 8,
-        _ => return None,
-    };
-    let run = behind.find(|c: char| !c.is_alphanumeric());
-    let digits = behind.get(..run.unwrap_or(behind.len()))?;
-    // "0x4" may be zero times four.
-    if base == 16 && digits.len() < 2 && digits.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    let kind = Kind::Number {
-        value: u32::from_str_radix(digits, base).ok()?.into(),
-        decimals: 0,
-        grouping: Grouping::Clear,
-    };
-    Some((kind, prefix.len() + digits.len()))
-}
-
 /// Reads a number whose digits are grouped by thousands; `None` if they are not.
 fn grouped<'a>(rest: &str) -> Option<(Kind<'a>, usize)> {
     static GROUPED: LazyLock<Regex> = LazyLock::new(|| {
@@ -488,8 +465,6 @@ mod tests {
             ("0,125", &[0.125]),
             ("1.5e3", &[1_500.0]),
             (".5", &[0.5]),
-            ("0xFF", &[255.0]),
-            ("0b101 0o17", &[5.0, 15.0]),
             ("1,2,3", &[1.0, 2.0, 3.0]),
             ("2020 100", &[2020.0, 100.0]),
         ] {

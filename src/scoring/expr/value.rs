@@ -1,6 +1,10 @@
 //! Values of expressions: the number as written, and the amount in base units with its dimensions.
 //! Variables have fixed values at a few points, so that formulas can be compared by evaluating them.
 
+use std::hash::BuildHasher as _;
+
+use rustc_hash::FxBuildHasher;
+
 use super::lexer::Grouping;
 use super::units::{Dimensions, Measure, NONE, plus};
 
@@ -25,14 +29,16 @@ impl Figure {
             Grouping::Clear => 1.0,
         }
     }
-}
 
-impl Figure {
-    /// Returns its value as a binary number, if its digits can be one.
-    pub fn as_binary(&self) -> Option<f64> {
+    /// True if its digits can be those of a binary number.
+    pub fn may_be_binary(&self) -> bool {
         let is_plain = self.decimals == 0 && self.scale == 1.0 && !self.percent;
-        let digits = is_plain.then(|| self.value.to_string())?;
-        u32::from_str_radix(&digits, 2).ok().map(f64::from)
+        is_plain
+            && self
+                .value
+                .to_string()
+                .chars()
+                .all(|c| matches!(c, '0' | '1'))
     }
 }
 
@@ -55,8 +61,6 @@ pub(super) struct Reading {
     pub other_signs: bool,
     /// "80 + 15%" is 15 % more than 80.
     pub percent_of_sum: bool,
-    /// "101" is five.
-    pub binary: bool,
     /// "6 ^ 3" is the exclusive or of bits, as in most programming languages.
     pub xor: bool,
     /// Variables have the values of this point.
@@ -67,7 +71,6 @@ impl Reading {
     pub const LITERAL: Reading = Reading {
         other_signs: false,
         percent_of_sum: false,
-        binary: false,
         xor: false,
         point: 0,
     };
@@ -119,25 +122,17 @@ impl Quantity {
             0 => 0.0,
             decimals => 10f64.powi(-i32::from(decimals.min(12))),
         };
-        let binary = figure.as_binary().filter(|_| reading.binary);
         Self {
             step: step * factor,
             share: figure.percent,
-            ..Self::bare(binary.unwrap_or(figure.value) * factor)
+            ..Self::bare(figure.value * factor)
         }
     }
 
     /// Returns the value of a variable at a point. It differs from that of any other variable. At
     /// the later half of the points its sign varies.
     pub fn variable(name: &str, point: usize) -> Self {
-        // FNV-1a over the name and the point, then the finalizer of SplitMix64.
-        let mut hash = 0xcbf2_9ce4_8422_2325u64;
-        for byte in name.bytes().chain([point as u8]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        hash ^= hash >> 31;
+        let hash = FxBuildHasher.hash_one((name, point));
         let size = 0.3 + 2.4 * ((hash >> 11) as f64 / (1u64 << 53) as f64);
         let is_negative = 2 * point >= POINTS && hash & 1 == 1;
         Self::bare(if is_negative { -size } else { size })

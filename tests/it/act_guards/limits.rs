@@ -12,7 +12,7 @@ use crate::support::{Fault, MockProvider, Setup, TestApp};
 
 /// Returns the message to a text in which no command is found where all are allowed.
 fn unknown(text: &str) -> String {
-    not_understood(text, &CommandName::ALL.into())
+    not_understood(text, &CommandName::ALL.iter().copied().collect())
 }
 
 #[tokio::test]

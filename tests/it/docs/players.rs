@@ -43,7 +43,7 @@ fn stored() -> Inputs {
         ],
         memory_count: 2,
         bytes_left: 100_000,
-        allowed: CommandName::ALL.into(),
+        allowed: CommandName::ALL.iter().copied().collect(),
         ..Inputs::default()
     }
 }

@@ -122,7 +122,7 @@ impl Scenario {
         audit["unitsUsed"].as_array_mut().unwrap().retain(is_shown);
         let why = "its figures are confirmed by another agent's check, so they are kept with care";
         let is_quarantined = |agent: &Agent| request.contains(&format!("{agent}: QUARANTINE"));
-        let quarantined = Agent::ALL.into_iter().filter(is_quarantined);
+        let quarantined = Agent::ALL.iter().filter(|it| is_quarantined(it));
         let justified = quarantined.map(|agent| json!({ "agent": agent, "why": why }));
         audit["quarantineJustifications"] = justified.collect();
         synthesis

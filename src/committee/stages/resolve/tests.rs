@@ -1,5 +1,6 @@
 use super::*;
 use crate::committee::output_shapes::Ground;
+use crate::domain::Tag;
 use crate::domain::Unit;
 
 const WHY: &str = "31 + 30 = 61";

@@ -65,7 +65,7 @@ pub(super) async fn run(env: &Env, mode: Mode, arguments: AskArguments) -> Done 
     let progress = Progress::new(arguments.json || arguments.quiet);
     match &arguments.server {
         Some(server) => {
-            let answer = (!arguments.json).then(|| answer_command(mode, &arguments));
+            let answer = (!arguments.json).then(|| answer_command(env, mode, &arguments));
             remote::ask(env, server, &question, answer.as_deref(), progress).await
         }
         None => here(env, question, &arguments, progress).await,
@@ -120,8 +120,8 @@ async fn here(
             print_reply(&reply_body(&reply), &reply.text, arguments.json);
             if !arguments.json {
                 let asks = reply.outcome == Outcome::Clarification;
-                let answer = asks.then(|| answer_command(mode, arguments));
-                after_reply(run, answer.as_deref());
+                let answer = asks.then(|| answer_command(env, mode, arguments));
+                after_reply(run, None, answer.as_deref());
             }
             Ok(())
         }
@@ -185,9 +185,11 @@ pub(super) async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
 }
 
 /// Returns the command that answers a question: the same one with the same flags.
-fn answer_command(mode: Mode, arguments: &AskArguments) -> String {
+fn answer_command(env: &Env, mode: Mode, arguments: &AskArguments) -> String {
     let channel = Some(&arguments.channel).filter(|channel| *channel != CHANNEL);
+    let config = env.config_option().map(str::to_owned);
     let flags = options(&[
+        ("config", config.as_ref()),
         ("server", arguments.server.as_ref()),
         ("channel", channel),
         ("user", arguments.user.as_ref()),

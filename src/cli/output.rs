@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::terminal::{say, say_json};
+use super::terminal::{options, say, say_json};
 use crate::config::Env;
 use crate::domain::{RunId, User};
 
@@ -26,10 +26,15 @@ pub(super) fn print_reply(body: &Value, text: &str, as_json: bool) {
 
 /// Prints the run's id on standard error, so that standard output has only the reply. If the
 /// committee asks a question, it also prints the command that answers it.
-pub(super) fn after_reply(run: RunId, answer: Option<&str>) {
+pub(super) fn after_reply(run: RunId, server: Option<&String>, answer: Option<&str>) {
     if let Some(command) = answer {
         tell!("\nThe committee asks before it answers. Answer with:  {command}");
         tell!("or in your own words; \"new: ...\" begins something else.");
     }
-    tell!("\nrun {run}  (conclave show {run})");
+    tell!("\nrun {run}  ({})", show_command(run, server));
+}
+
+/// Returns the command that shows a run of this machine or of a server.
+pub(super) fn show_command(run: RunId, server: Option<&String>) -> String {
+    format!("conclave show{} {run}", options(&[("server", server)]))
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::exit::{Done, Exit, fail, failing};
 use super::local::check_files;
-use super::output::{after_reply, print_reply};
+use super::output::{after_reply, print_reply, show_command};
 use super::printable::without_controls;
 use super::progress::Progress;
 use super::stop::{told_again, told_to_stop};
@@ -120,7 +120,8 @@ async fn asked(
         let read = read.and_then(|piece| reader.read(&piece).map_err(|error| error.to_string()));
         let events = read.map_err(|error| {
             progress.finish();
-            let hint = run.map(|id| format!("; the run goes on: {server}/api/runs/{id}"));
+            let shown = |id| show_command(id, Some(&server.to_owned()));
+            let hint = run.map(|id| format!("; the run goes on: {}", shown(id)));
             let hint = hint.unwrap_or_default();
             unreachable(&format!("the stream broke ({error}){hint}"))
         })?;
@@ -129,7 +130,7 @@ async fn asked(
             progress.event(&event.name, &data);
             if event.name == "reply" {
                 progress.finish();
-                replied(run, answer, &data);
+                replied(run, server, answer, &data);
                 return Ok(());
             }
             if event.name == "error" {
@@ -145,11 +146,12 @@ async fn asked(
     Err(unreachable("the stream ended without a reply"))
 }
 
-fn replied(run: Option<RunId>, answer: Option<&str>, data: &Value) {
+fn replied(run: Option<RunId>, server: &str, answer: Option<&str>, data: &Value) {
     let text = data["reply"].as_str().unwrap_or_default();
     print_reply(data, text, answer.is_none());
     if let (Some(run), Some(answer)) = (run, answer) {
-        after_reply(run, (!text.starts_with("## ")).then_some(answer));
+        let asks = !text.starts_with("## ");
+        after_reply(run, Some(&server.to_owned()), asks.then_some(answer));
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Done {
     rows.sort_by_key(|row| std::cmp::Reverse(row.id.to_string()));
     rows.truncate(usize::try_from(arguments.limit).unwrap_or(usize::MAX));
     if rows.is_empty() && !arguments.json {
-        tell!("no runs yet");
+        tell!("no such runs");
     }
     if !rows.is_empty() && !arguments.json {
         say_styled(format_args!("{}", heading(HEADINGS)));

@@ -8,7 +8,7 @@ use conclave_lenient_json::Unambiguous;
 use super::checker::Check;
 use super::env::LOCAL_MODEL_DEFAULT;
 use super::file::RoleFile;
-use super::providers::{SAY_KIND, is_left_out, key_variable, kind_of};
+use super::providers::{SAY_KIND, is_left_out, key_variable, kind_of, other_ways};
 use super::shape::{Shaped, below, shape};
 use super::source;
 use super::{
@@ -34,7 +34,7 @@ pub fn load(env: &Env) -> Result<Config, Problems> {
     match source::find(env) {
         Ok(source) => {
             let found = from_text(&source.text, env);
-            let config = found.map_err(|problems| source.placed(problems))?;
+            let config = found.map_err(|problems| source.placed(problems, env))?;
             Ok(Config {
                 source: source.shown,
                 notice: source.notice,
@@ -56,7 +56,7 @@ pub fn policy(env: &Env) -> Result<super::Policy, Problems> {
     let source = source::find(env).map_err(|problem| Problems(vec![problem]))?;
     let shaped = shaped(&source.text);
     let policy = check(&shaped, env, |check| Some(check.policy()));
-    policy.map_err(|problems| source.placed(problems))
+    policy.map_err(|problems| source.placed(problems, env))
 }
 
 /// Loads the configuration for commands that call no model. Roles and providers are empty and not
@@ -269,7 +269,7 @@ impl Check<'_> {
         let max_tokens = role.max_tokens.unwrap_or(max_tokens);
         if !self.is_here(role) {
             if role.fallback.is_none() {
-                self.no_provider(place);
+                self.no_provider();
             }
             return self.fallback(place, role, max_tokens);
         }
@@ -317,18 +317,14 @@ impl Check<'_> {
         named.is_none_or(|(name, provider)| !is_left_out(self.env, name, provider))
     }
 
-    /// Reports a role whose providers are all left out.
-    fn no_provider(&mut self, place: &str) {
+    /// Reports the roles whose providers are all left out, once for all of them.
+    fn no_provider(&mut self) {
         let optional = self.file().providers.iter().filter(|(_, p)| p.optional);
-        let keys: Vec<String> = optional
-            .map(|(name, provider)| key_variable(name, provider))
-            .collect();
-        let hint = match keys.as_slice() {
-            [only] => format!("set {only}, or give the role a fallback"),
-            _ => format!("set two of {}", keys.join(", ")),
-        };
-        let detail = format!("no key is set for any of its providers: {hint}");
-        self.add(place.split("/fallback").next().unwrap_or(place), detail);
+        let names = optional.map(|(name, provider)| key_variable(name, provider));
+        let unset: Vec<String> = names.filter(|name| self.env.get(name).is_none()).collect();
+        let (unset, ways) = (unset.join(" or "), other_ways(self.env, None));
+        let detail = format!("no provider of some roles has a key: set {unset}; {ways}");
+        self.add("/models/roles", detail);
     }
 
     fn limits_fit(&mut self, place: &str, known: &ModelData, max_tokens: u32) {

@@ -78,6 +78,12 @@ impl Env {
         }
     }
 
+    /// Returns the config that the option `--config` names.
+    pub fn config_option(&self) -> Option<&str> {
+        self.get("CONCLAVE_CONFIG")
+            .filter(|_| self.is_config_option)
+    }
+
     /// Returns what names the config, if anything does.
     pub(super) fn config_place(&self) -> &'static str {
         if self.is_config_option {

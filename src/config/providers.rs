@@ -50,6 +50,25 @@ pub(super) fn key_variable(name: &str, provider: &ProviderFile) -> String {
         .unwrap_or_else(|| format!("{}_API_KEY", upper(name)))
 }
 
+/// Returns what else can be asked: the providers whose keys are set, but `name`, and the in-process
+/// model.
+pub(super) fn other_ways(env: &Env, name: Option<&str>) -> String {
+    let others = source::providers_with_keys(env).into_iter();
+    let others = others.filter(|other| Some(*other) != name);
+    let others = others.filter_map(Preset::of).map(|preset| {
+        let (variable, name) = (preset.variable(), preset.name);
+        format!("{variable} is set: use it with CONCLAVE_CONFIG={name} conclave ...; ")
+    });
+    others.collect::<String>() + LOCAL_HINT
+}
+
+/// True for a name of capital letters, digits and underscores. A key that was pasted in its place has
+/// others.
+fn is_variable(name: &str) -> bool {
+    let is_sign = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    !name.is_empty() && name.chars().all(is_sign)
+}
+
 fn upper(name: &str) -> String {
     name.to_uppercase().replace(['-', '.'], "_")
 }
@@ -153,6 +172,12 @@ impl Check<'_> {
 
     fn api_key(&mut self, name: &str, provider: &ProviderFile) -> Option<SecretString> {
         let variable = key_variable(name, provider);
+        if !is_variable(&variable) {
+            let place = below(&below("/providers", name), "apiKeyEnv");
+            // The text may be a key.
+            self.add(place, "not the name of an environment variable, in capital letters");
+            return None;
+        }
         let key = self.env.get(&variable);
         if key.is_some_and(|key| !is_for_header(key)) {
             self.add(&variable, NOT_FOR_HEADER);
@@ -164,22 +189,11 @@ impl Check<'_> {
             .key_required
             .unwrap_or_else(|| Preset::of(name).is_none_or(Preset::needs_key));
         if key.is_none() && needed && sound {
-            let others = source::providers_with_keys(self.env);
-            let others = others.into_iter().filter(|other| *other != name);
-            let others: String = others
-                .filter_map(Preset::of)
-                .map(|preset| {
-                    let (variable, name) = (preset.variable(), preset.name);
-                    format!("{variable} is set: use it with CONCLAVE_CONFIG={name} conclave ...; ")
-                })
-                .collect();
-            let ways = if others.is_empty() {
-                other_keys(&variable)
-            } else {
-                String::new()
-            };
-            let detail =
-                format!("not set, and provider {name:?} needs it; {others}{ways}{LOCAL_HINT}");
+            let mut ways = other_ways(self.env, Some(name));
+            if source::providers_with_keys(self.env).is_empty() {
+                ways = other_keys(&variable) + &ways;
+            }
+            let detail = format!("not set, and provider {name:?} needs it; {ways}");
             self.add_unset(&variable, &variable, detail);
         }
         key
@@ -201,6 +215,10 @@ impl Check<'_> {
                 .and_then(|rest| rest.strip_suffix('}'));
             let value = match variable.map(|variable| (variable, self.env.get(variable))) {
                 None => value.as_str(),
+                Some((variable, _)) if !is_variable(variable) => {
+                    self.add(at, "${...} has not the name of an environment variable");
+                    continue;
+                }
                 Some((_, Some(value))) => value,
                 Some((variable, None)) => {
                     let detail = format!("environment variable {variable} is not set");

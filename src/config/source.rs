@@ -35,9 +35,10 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Names the file in front of the places in it.
-    pub fn placed(&self, Problems(mut problems): Problems) -> Problems {
-        let inside = problems.iter_mut().filter(|it| it.place.starts_with('/'));
+    /// Names the file in front of the places in it. Problems of `.env` files have their own place.
+    pub fn placed(&self, Problems(mut problems): Problems, env: &Env) -> Problems {
+        let inside = problems.iter_mut();
+        let inside = inside.filter(|it| it.place.starts_with('/') && !env.problems.contains(it));
         for problem in inside {
             problem.place = format!("{} {}", self.shown, problem.place);
         }

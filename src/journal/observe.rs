@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use metrics::{Counter, Histogram, Label, SharedString, counter, histogram};
 use tokio::time::Instant;
@@ -21,7 +21,8 @@ pub(super) struct Observer {
     kind: RunKind,
     mode: &'static str,
     started: Instant,
-    stage_since: Mutex<Instant>,
+    /// When each stage began.
+    stages: Mutex<BTreeMap<&'static str, Instant>>,
 }
 
 impl Observer {
@@ -30,7 +31,7 @@ impl Observer {
             kind: accepted.kind(),
             mode: accepted.label(),
             started,
-            stage_since: Mutex::new(started),
+            stages: Mutex::default(),
         }
     }
 
@@ -38,7 +39,10 @@ impl Observer {
     pub(super) fn written(&self, event: &Event, seen: &BTreeMap<String, Arc<Event>>) {
         log(event);
         match event {
-            Event::Hinted(_) => self.stage("hints"),
+            Event::Hinted(_) => {
+                self.end("hints");
+                self.begin("plan");
+            }
             Event::Planned(planned) => self.planned(planned, seen),
             Event::Trimmed(trimmed) if trimmed.wave.is_none() => {
                 let left_out = trimmed.left_out.len() as u64;
@@ -51,7 +55,11 @@ impl Observer {
             }
             Event::CallSettled(settled) => self.settled(settled, seen),
             Event::CrossChecked(checked) => self.cross_checked(checked),
-            Event::AgentFinished(finished) => obtained("report", how_obtained(finished).to_owned()),
+            Event::RoundStarted(_) => self.begin("round"),
+            Event::AgentFinished(finished) => {
+                obtained("report", how_obtained(finished).to_owned());
+                self.begin("cross_check");
+            }
             Event::Scored(scored) => self.scored(scored),
             Event::Synthesized(synthesized) => self.synthesized(synthesized),
             Event::Gated(gated) => self.gated(gated),
@@ -60,13 +68,14 @@ impl Observer {
                 let path = decided.path.into_str();
                 counter!("conclave_decisions_total", "path" => path).increment(1);
             }
-            Event::ToolPlanned(_) => self.stage("tool plan"),
+            Event::ToolPlanned(_) => self.end("tool plan"),
+            Event::StepStarted(_) => self.begin("tool"),
             Event::StepFinished(finished) => {
                 let outcome = if finished.ok { "ok" } else { "failed" };
                 let tool = finished.tool.clone();
                 counter!("conclave_tool_steps_total", "tool" => tool, "outcome" => outcome)
                     .increment(1);
-                self.stage("tool");
+                self.end("tool");
             }
             _ => {}
         }
@@ -74,7 +83,7 @@ impl Observer {
 
     fn planned(&self, planned: &Planned, seen: &BTreeMap<String, Arc<Event>>) {
         obtained("plan", planned.obtained.as_str().to_owned());
-        self.stage("plan");
+        self.end("plan");
         let begun = seen.get(&RoundStep { round: 1 }.key());
         if begun.is_some_and(|event| matches!(**event, Event::RoundStarted(_))) {
             let outcome = if planned.asks_user() {
@@ -93,7 +102,7 @@ impl Observer {
             counter!("conclave_cross_check_verdicts_total", "holds" => verdict.holds.into_str())
                 .increment(1);
         }
-        self.stage("cross_check");
+        self.end("cross_check");
     }
 
     fn scored(&self, scored: &Scored) {
@@ -101,12 +110,13 @@ impl Observer {
             let (agent, status) = (score.agent.clone(), score.status.into_str());
             counter!("conclave_statuses_total", "agent" => agent, "status" => status).increment(1);
         }
-        self.stage("round");
+        self.end("round");
+        self.begin("synthesis");
     }
 
     fn synthesized(&self, synthesized: &Synthesized) {
         obtained("synthesis", synthesized.obtained.as_str().to_owned());
-        self.stage("synthesis");
+        self.end("synthesis");
         for rule in &synthesized.broken_rules {
             counter!("conclave_broken_rules_total", "rule" => rule.clone()).increment(1);
             tracing::error!(
@@ -164,18 +174,19 @@ impl Observer {
         }
     }
 
-    /// Records the time since the previous stage ended.
-    fn stage(&self, stage: &'static str) {
-        let now = Instant::now();
-        let since = std::mem::replace(
-            &mut *self
-                .stage_since
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-            now,
-        );
+    fn begin(&self, stage: &'static str) {
+        self.stages().insert(stage, Instant::now());
+    }
+
+    /// Records the time since a stage began, here or when this process took the run.
+    fn end(&self, stage: &'static str) {
+        let since = self.stages().remove(stage).unwrap_or(self.started);
         histogram!("conclave_stage_seconds", "stage" => stage, "mode" => self.mode)
-            .record(now.saturating_duration_since(since).as_secs_f64());
+            .record(since.elapsed().as_secs_f64());
+    }
+
+    fn stages(&self) -> MutexGuard<'_, BTreeMap<&'static str, Instant>> {
+        self.stages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -224,9 +224,12 @@ async fn the_mixed_config_puts_the_verifier_in_another_model_family() {
     .await;
     assert_eq!(code, 3);
     assert!(
-        error.contains("set two of") && error.contains("XAI_API_KEY"),
+        error.contains("no provider of some roles has a key: set ")
+            && error.contains("XAI_API_KEY")
+            && error.contains("ANTHROPIC_API_KEY is set: use it with CONCLAVE_CONFIG=anthropic"),
         "{error}"
     );
+    assert_eq!(error.matches("no provider of some roles").count(), 1);
 }
 
 #[tokio::test]

@@ -109,7 +109,7 @@ fn secrets(config: &Config) -> Vec<SecretString> {
 ///
 /// # Errors
 /// [`StartError::Prompts`].
-pub fn committee_of(config: &Config, models: Registry) -> Result<Deps, StartError> {
+pub(super) fn committee_of(config: &Config, models: Registry) -> Result<Deps, StartError> {
     let prompts = Prompts::load(
         config.prompts_dir.as_deref(),
         &config.policy.decisions.goals,

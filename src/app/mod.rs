@@ -25,8 +25,8 @@ mod spending;
 mod telemetry;
 mod user_rate_limit;
 
-use compose::crashes;
-pub use compose::{committee_of, models, open_store};
+use compose::{committee_of, crashes};
+pub use compose::{models, open_store};
 use std::borrow::Cow;
 use std::sync::Arc;
 

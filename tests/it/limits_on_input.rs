@@ -120,6 +120,7 @@ async fn a_host_that_cannot_be_read_or_continues_after_an_address_is_refused() {
         b"localhost.evil.example:8080",
         b"localhost:8080.evil.example",
         b"localhost:8080@evil.example",
+        b"localhost\r\nhost: localhost",
         b"\xe9vil.example",
         b"localhost\xff",
         b"localhost:x",

@@ -294,7 +294,7 @@ async fn a_broken_env_file_is_reported_with_its_line() {
         let (code, out, error) = run(newcomer(folder.path(), command, &[])).await;
         assert_eq!((code, out.as_str()), (3, ""), "{command:?}");
         assert!(
-            error.contains(".env:2: is not of the form") && error.contains(".env:3: opens a quote"),
+            error.contains(".env:2: cannot be read") && error.contains(".env:3: cannot be read"),
             "{error}"
         );
     }

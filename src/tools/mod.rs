@@ -8,7 +8,6 @@
 pub mod answers;
 mod call;
 mod citations;
-mod english;
 mod execute;
 mod explain;
 mod folder;

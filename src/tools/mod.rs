@@ -14,7 +14,6 @@ mod folder;
 mod in_doubt;
 mod magellan;
 mod output;
-mod own_words;
 mod path;
 mod planner_input;
 mod price;

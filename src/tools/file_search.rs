@@ -65,7 +65,7 @@ fn run(call: &Call) -> Result<Output, ToolError> {
     Ok(Output::new(text, value))
 }
 
-pub fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
+fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
     let built = RegexMatcherBuilder::new()
         .line_terminator(Some(b'\n'))
         .size_limit(MAX_EXPRESSION_BYTES)

@@ -20,7 +20,6 @@ mod price;
 mod programs;
 mod propose;
 mod record;
-mod routines;
 mod screen;
 mod splice;
 mod tool;
@@ -53,8 +52,7 @@ pub use execute::{execute, settle};
 pub use magellan::no_index;
 pub use price::quote;
 pub use propose::{completed, propose};
-pub use routines::ROUTINES;
-pub use tool::{MAX_ARGUMENT_BYTES, Tool};
+pub use tool::Tool;
 pub use undo::restores;
 
 /// The time that an execution has, with its explanation.

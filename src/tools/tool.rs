@@ -19,7 +19,7 @@ use crate::domain::changes_direction;
 use crate::journal::StepFinished;
 
 /// Upper bound of an argument other than file contents, in bytes.
-pub const MAX_ARGUMENT_BYTES: usize = 4096;
+const MAX_ARGUMENT_BYTES: usize = 4096;
 
 /// A tool that a plan step names.
 #[derive(

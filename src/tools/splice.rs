@@ -164,19 +164,24 @@ fn words_of(output: &str) -> String {
     let mut lines = vec![];
     for line in output.lines() {
         let report: Value = serde_json::from_str(line).unwrap_or_default();
-        let text = |of: &Value, name: &str| of.get(name)?.as_str().map(str::to_owned);
-        let error = report.get("error").unwrap_or(&Value::Null);
-        let said = text(error, "message").or_else(|| text(&report, "message"));
-        lines.push(said.unwrap_or_else(|| line.to_owned()));
-        lines.extend(text(error, "hint"));
-        for it in error["diagnostics"].as_array().into_iter().flatten() {
-            let place = [&it["file"], &it["line"], &it["column"]];
-            let [file, row, column] = place.map(|part| part.to_string().replace('"', ""));
-            let [level, message] =
-                ["level", "message"].map(|name| text(it, name).unwrap_or_default());
-            let code = text(it, "code").map_or(String::new(), |code| format!("[{code}]"));
-            lines.push(format!("{file}:{row}:{column}: {level}{code}: {message}"));
-        }
+        let text = |at: &str| report.pointer(at).and_then(Value::as_str);
+        let message = text("/error/message").or(text("/message"));
+        lines.push(message.unwrap_or(line).to_owned());
+        lines.extend(text("/error/hint").map(str::to_owned));
+        let listed = report.pointer("/error/diagnostics");
+        let listed = listed.and_then(Value::as_array).into_iter().flatten();
+        lines.extend(listed.map(diagnostic));
     }
     lines.join("\n")
+}
+
+fn diagnostic(it: &Value) -> String {
+    let names = ["file", "line", "column", "level", "code", "message"];
+    let [file, row, column, level, code, message] = names.map(|name| match it.get(name) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => String::new(),
+        Some(number) => number.to_string(),
+    });
+    let code = format!("[{code}]").replace("[]", "");
+    format!("{file}:{row}:{column}: {level}{code}: {message}")
 }

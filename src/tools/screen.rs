@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex, RegexSet, RegexSetBuilder};
+use regex::{Captures, Regex};
 use strum::{Display, EnumString};
 
 use crate::text::pattern;
@@ -128,8 +128,6 @@ fn own_words(text: &str, verbatim: &[&str]) -> String {
 
 /// The compiled lines of `screen.tsv`.
 struct Patterns {
-    /// One set for a first pass over a clause; its indexes are those of `rejected`.
-    set: RegexSet,
     rejected: Vec<(Disallowed, Regex)>,
     /// All `allow` patterns in one.
     allowed: Regex,
@@ -137,7 +135,6 @@ struct Patterns {
 
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::of(&rows(TABLE)));
 static TABLE: &str = include_str!("screen.tsv");
-const MAX_SET_BYTES: usize = 32 << 20;
 /// A line of the outputs with fewer words is not told from grammar ("is caused by").
 const MIN_LINE_WORDS: usize = 3;
 
@@ -145,17 +142,10 @@ impl Patterns {
     fn of(rows: &[Row]) -> Self {
         let rejected = rows.iter();
         let rejected = rejected.filter_map(|row| Some((row.kind?, whole_words(&row.pattern))));
-        let rejected: Vec<(Disallowed, Regex)> = rejected.collect();
         let allowed = rows.iter().filter(|row| row.kind.is_none());
         let allowed: Vec<&str> = allowed.map(|row| row.pattern.as_str()).collect();
-        let set = RegexSetBuilder::new(rejected.iter().map(|(_, regex)| regex.as_str()))
-            .unicode(false)
-            .size_limit(MAX_SET_BYTES)
-            .dfa_size_limit(MAX_SET_BYTES)
-            .build();
         Self {
-            set: set.unwrap_or_default(),
-            rejected,
+            rejected: rejected.collect(),
             allowed: whole_words(&allowed.join("|")),
         }
     }
@@ -165,9 +155,7 @@ impl Patterns {
         // Parts that only decline a claim are hidden. Lengths stay the same.
         let hide = |found: &Captures<'_>| "x".repeat(found.get(0).map_or(0, |part| part.len()));
         let words = self.allowed.replace_all(clause, hide);
-        let hits = self.set.matches(&words).into_iter();
-        let hits = hits.filter_map(|index| self.rejected.get(index));
-        let hits = hits.filter_map(|(kind, regex)| {
+        let hits = self.rejected.iter().filter_map(|(kind, regex)| {
             let hit = regex.find(&words)?;
             Some((hit.start(), hit.end(), *kind))
         });
@@ -192,15 +180,15 @@ fn rows(table: &'static str) -> Vec<Row> {
     let mut names: Vec<(String, String)> = vec![];
     let mut rows = vec![];
     for line in table.lines().filter(|line| !line.starts_with('#')) {
-        let mut fields = line.splitn(3, '\t');
-        let (Some(kind), Some(second), Some(third)) = (fields.next(), fields.next(), fields.next())
-        else {
+        let fields: Vec<&str> = line.splitn(3, '\t').collect();
+        let [kind, second, third] = fields[..] else {
             continue;
         };
         let expanded = |pattern: &str| {
             let start = pattern.to_owned();
-            let names = names.iter();
-            names.fold(start, |pattern, (name, part)| pattern.replace(name, part))
+            let put =
+                |pattern: String, (name, part): &(String, String)| pattern.replace(name, part);
+            names.iter().fold(start, put)
         };
         if kind == "define" {
             let part = format!("(?:{})", expanded(third));
@@ -235,7 +223,6 @@ mod tests {
         let lines = TABLE.lines();
         let lines = lines.filter(|line| !line.starts_with('#') && !line.starts_with("define"));
         assert_eq!(rows(TABLE).len(), lines.count());
-        assert_eq!(PATTERNS.set.len(), PATTERNS.rejected.len());
         for row in rows(TABLE) {
             assert_eq!(kind(row.example, &[], &[]), row.kind, "{}", row.example);
         }
@@ -246,53 +233,40 @@ mod tests {
         let stale = "note: this might be caused by a stale index\nhelp: see risk.rs";
         let error = "Symbol 'bar'\n  not found";
         let asked = "Is the patch safe to merge?\nerror: required because of `T`";
-        for (verbatim, errors, rows) in [
-            (
-                &[stale][..],
-                &[][..],
-                "- | The tool says \"this might be caused by a stale index\".
-                - | It printed note: this might be caused by a stale index to stderr.
-                - | See risk.rs, `cause_of` and policy::risky.",
-            ),
-            (
-                &[asked],
-                &[],
-                "confidence | In short: \"the change is probably fine\".
-                confidence | It `might be stale` now.
-                risk | The patch is safe to merge.
-                causal | It failed because of the index.",
-            ),
-            (
-                &[],
-                &[],
-                "- | Searching for \"because\" gave 9 matches.
-                - | ```\\nthis might fail\\n```\\nis the output.
-                causal | The log does not say what the cause is, but the rename caused it.
-                causal | Replacing sid by side fixes the build.
-                causal | The write removes E0425.
-                causal | The error occurs since sid does not exist.
-                causal | The step failed as the file is not indexed.
-                causal | The earlier edits failed to fix the error.
-                causal | The previous write did not help.
-                - | lsp_check ended with an error, and the run ended without a failure.
-                - | Q8 shows 2 prior fixes for E0425.
-                - | The request was to fix the E0425 error.
-                causal | Q8 shows this fix worked before.
-                - | The step failed, as it did before.",
-            ),
-            (
-                &[error],
-                &[error],
-                "- | splice_patch failed: Symbol 'bar' not found
-                reworded tool error (its exact words are missing) | The symbol wasn't found.",
-            ),
-        ] {
-            for row in rows.lines() {
-                let (expected, text) = row.trim().split_once(" | ").unwrap();
-                let text = text.replace("\\n", "\n");
-                let expected = expected.parse::<Disallowed>().ok();
-                assert_eq!(kind(&text, errors, verbatim), expected, "{text}");
-            }
+        let table = "stale | - | The tool says \"this might be caused by a stale index\".
+            stale | - | It printed note: this might be caused by a stale index to stderr.
+            stale | - | See risk.rs, `cause_of` and policy::risky.
+            asked | confidence | In short: \"the change is probably fine\".
+            asked | confidence | It `might be stale` now.
+            asked | risk | The patch is safe to merge.
+            asked | causal | It failed because of the index.
+            none | - | Searching for \"because\" gave 9 matches.
+            none | - | ```\\nthis might fail\\n```\\nis the output.
+            none | causal | The log does not say what the cause is, but the rename caused it.
+            none | causal | Replacing sid by side fixes the build.
+            none | causal | The write removes E0425.
+            none | causal | The error occurs since sid does not exist.
+            none | causal | The step failed as the file is not indexed.
+            none | causal | The earlier edits failed to fix the error.
+            none | causal | The previous write did not help.
+            none | - | lsp_check ended with an error, and the run ended without a failure.
+            none | - | Q8 shows 2 prior fixes for E0425.
+            none | - | The request was to fix the E0425 error.
+            none | causal | Q8 shows this fix worked before.
+            none | - | The step failed, as it did before.
+            error | - | splice_patch failed: Symbol 'bar' not found
+            error | reworded tool error (its exact words are missing) | The symbol wasn't found.";
+        for row in table.lines().map(str::trim) {
+            let (source, row) = row.split_once(" | ").unwrap();
+            let (expected, text) = row.split_once(" | ").unwrap();
+            let (text, expected) = (text.replace("\\n", "\n"), expected.parse().ok());
+            let (errors, verbatim): (&[&str], &[&str]) = match source {
+                "stale" => (&[], &[stale]),
+                "asked" => (&[], &[asked]),
+                "error" => (&[error], &[error]),
+                _ => (&[], &[]),
+            };
+            assert_eq!(kind(&text, errors, verbatim), expected, "{text}");
         }
         assert_eq!(kind("Done.", &[" \n"], &[]), None);
     }

@@ -165,6 +165,7 @@ pub struct StepFinished {
     #[serde(default)]
     pub changed: Vec<FileChange>,
     /// The output as data.
+    // Only a check has some: a view of the database counts evidence from it.
     #[serde(default)]
     pub value: Value,
     /// The files that the step read or changed.

@@ -4,16 +4,12 @@ use std::time::Instant;
 
 use globset::{GlobBuilder, GlobMatcher};
 use rustix::fs::FileType;
-use serde_json::json;
 
 use super::call::{Call, Parameter, Role, Run, Spec, parameter};
 use super::output::{Output, ToolError, listing, one_line, quoted};
 use super::path::split;
 use super::walk::{MAX_TIME, files};
 use super::workspace::not_text;
-
-/// Upper bound of listed files.
-const MAX_FILES: usize = 5_000;
 
 pub const ROOT: Parameter = parameter("root", Role::Path);
 
@@ -37,7 +33,7 @@ pub fn root_exists(call: &Call) -> Result<(), ToolError> {
 fn run(call: &Call) -> Result<Output, ToolError> {
     let root = call.argument("root");
     let matcher = matcher(call.argument("pattern"))?;
-    let (mut paths, mut notes) = files(call.workspace(), root, Instant::now() + MAX_TIME)?;
+    let (mut paths, notes) = files(call.workspace(), root, Instant::now() + MAX_TIME)?;
     paths.retain(|path| {
         let relative = match path.strip_prefix(root) {
             _ if root == "." => path,
@@ -46,14 +42,8 @@ fn run(call: &Call) -> Result<Output, ToolError> {
         };
         matcher.is_match(relative)
     });
-    if paths.len() > MAX_FILES {
-        paths.truncate(MAX_FILES);
-        notes.insert(format!("stopped after {MAX_FILES} files"));
-    }
     let lines = paths.iter().map(|path| one_line(path));
-    let text = listing(lines, "No files match.", &notes);
-    let value = json!({ "count": paths.len(), "paths": paths, "notes": notes });
-    Ok(Output::new(text, value))
+    Ok(Output::new(listing(lines, "No files match.", &notes)))
 }
 
 /// Compiles a glob in which `*` and `?` do not match a slash.

@@ -7,7 +7,6 @@ use cap_std::fs::File;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, SearcherBuilder};
-use serde_json::{Value, json};
 
 use super::call::{Call, Role, Run, Spec, parameter};
 use super::file_glob::{ROOT, invalid, root_exists};
@@ -40,45 +39,33 @@ fn run(call: &Call) -> Result<Output, ToolError> {
         .build();
     let until = Instant::now() + MAX_TIME;
     let (paths, mut notes) = files(call.workspace(), call.argument("root"), until)?;
-    let (mut matches, mut searched) = (vec![], 0_usize);
+    let mut matches = vec![];
     for path in &paths {
-        searched += 1;
         let ended = reader(call.workspace(), path, until).and_then(|reader| {
             let sink = Lossy(|line, text| {
                 let text = one_line(&text.trim_end().replace('\t', "    "));
                 let text = bounded(text, MAX_LINE_BYTES).replace('\n', " ");
-                matches.push((path, line, text));
+                matches.push(format!("{}:{line}: {text}", one_line(path)));
                 Ok(matches.len() <= MAX_MATCHES)
             });
             searcher.search_reader(&matcher, reader, sink)
         });
-        match ended.map_err(|error| error.kind()) {
-            _ if matches.len() > MAX_MATCHES => {
-                matches.truncate(MAX_MATCHES);
-                notes.insert(format!("stopped after {MAX_MATCHES} matches"));
-                break;
-            }
+        let is_over = matches.len() > MAX_MATCHES || Instant::now() >= until;
+        notes.insert(match ended.map_err(|error| error.kind()) {
+            _ if matches.len() > MAX_MATCHES => format!("stopped after {MAX_MATCHES} matches"),
+            _ if is_over => out_of_time(),
             Ok(()) => continue,
-            Err(io::ErrorKind::TimedOut) => {
-                notes.insert(out_of_time());
-                break;
-            }
             Err(io::ErrorKind::FileTooLarge) => {
-                notes.insert(format!(
-                    "files above {MAX_SEARCHED_BYTES} bytes are left out"
-                ));
+                format!("files above {MAX_SEARCHED_BYTES} bytes are left out")
             }
-            Err(_) => drop(notes.insert("some files could not be read".to_owned())),
+            Err(_) => "some files could not be read".to_owned(),
+        });
+        if is_over {
+            break;
         }
     }
-    let line =
-        |(path, line, text): &(&String, u64, String)| format!("{}:{line}: {text}", one_line(path));
-    let text = listing(matches.iter().map(line), "No matches.", &notes);
-    let row = |(path, line, text): &(&String, u64, String)| json!({ "path": path, "line": line, "text": text });
-    let rows: Vec<Value> = matches.iter().map(row).collect();
-    let value =
-        json!({ "count": rows.len(), "searched": searched, "matches": rows, "notes": notes });
-    Ok(Output::new(text, value))
+    matches.truncate(MAX_MATCHES);
+    Ok(Output::new(listing(matches, "No matches.", &notes)))
 }
 
 fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {

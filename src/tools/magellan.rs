@@ -7,7 +7,6 @@
 
 use rustix::fs::FileType;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::call::{Call, Parameter, Role, Toolbox, parameter};
 use super::output::{Output, ToolError, listing, one_line, quoted};
@@ -15,8 +14,6 @@ use super::path::normalise;
 
 /// The database of the index, in the workspace root.
 pub const DATABASE: &str = "codegraph.db";
-/// Upper bound of listed rows.
-const MAX_ROWS: usize = 1_000;
 
 pub const SYMBOL_NAME: Parameter = parameter("name", Role::Text);
 
@@ -39,7 +36,6 @@ pub struct Symbol {
     symbol_id: Option<String>,
     pub file: String,
     pub start_line: u64,
-    pub end_line: u64,
     pub name: Option<String>,
     pub kind_normalized: Option<String>,
     pub display_fqn: Option<String>,
@@ -138,19 +134,10 @@ pub fn not_indexed(file: &str) -> ToolError {
     format!("{} is not indexed in {DATABASE}", quoted(file)).into()
 }
 
-/// Rows as text and data, at most [`MAX_ROWS`]. `what` names them in the plural.
-pub fn rows(what: &str, found: impl ExactSizeIterator<Item = (String, Value)>) -> Output {
-    let (all, mut notes) = (found.len(), vec![]);
-    if all > MAX_ROWS {
-        notes.push(format!(
-            "only the first {MAX_ROWS} of {all} {what} are listed"
-        ));
-    }
-    let (lines, rows): (Vec<String>, Vec<Value>) = found.take(MAX_ROWS).unzip();
-    let lines = lines.iter().map(|line| one_line(line));
-    let text = listing(lines, &format!("No {what}."), &notes);
-    let count = rows.len();
-    Output::new(text, json!({ "count": count, what: rows, "notes": notes }))
+/// Lists what was found. `what` names it in the plural.
+pub fn rows(what: &str, found: impl Iterator<Item = String>) -> Output {
+    let lines = found.map(|line| one_line(&line));
+    Output::new(listing(lines, &format!("No {what}."), []))
 }
 
 /// Returns the references to the name that a call has, and in its file if it has one.
@@ -171,18 +158,14 @@ pub async fn references(call: Call) -> Result<Output, ToolError> {
     references.retain(|it| {
         it.referenced_symbol == last && (last == name || may_be(&it.target_symbol_id))
     });
-    let is_unknown = symbols.is_empty() && references.is_empty();
-    references.retain(|it| file.is_none_or(|file| it.file == *file));
-    let row = |it: Reference| {
-        let (file, line, column) = (it.file, it.start_line, it.start_col + 1);
-        let name = it.referenced_symbol;
-        let text = format!("{file}:{line}:{column}: {name}");
-        let row = json!({ "file": file, "line": line, "column": column, "name": name });
-        (text, row)
-    };
-    let mut output = rows("references", references.into_iter().map(row));
-    if is_unknown {
-        output.text = format!("No symbol {} is in the index.", quoted(name));
+    if symbols.is_empty() && references.is_empty() {
+        let why = format!("No symbol {} is in the index.", quoted(name));
+        return Ok(Output::new(why));
     }
-    Ok(output)
+    references.retain(|it| file.is_none_or(|file| it.file == *file));
+    let row = |it: &Reference| {
+        let (line, column) = (it.start_line, it.start_col + 1);
+        format!("{}:{line}:{column}: {}", it.file, it.referenced_symbol)
+    };
+    Ok(rows("references", references.iter().map(row)))
 }

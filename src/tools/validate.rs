@@ -35,20 +35,17 @@ pub fn validate(
             return Err(invalid(format!("Evidence query '{query}' does not exist")));
         };
         if is_empty(evidence, name) {
-            let kind = RejectionKind::InsufficientEvidence;
             let message = format!("Plan references '{what}' but {name} returns empty results");
-            return Err(rejection(kind, message, None, Value::Null));
+            return Err(insufficient(message, None));
         }
     }
     for step in &plan.steps {
         let named = citations::queries_of(&step.precondition);
         let is_uncited = |query: &String| !plan.evidence_referenced.contains(query);
         if let Some(query) = named.into_iter().find(is_uncited) {
-            let message = format!(
-                "Plan states a claim from {query} without citing it: insufficient evidence"
-            );
-            let kind = RejectionKind::InsufficientEvidence;
-            return Err(rejection(kind, message, Some(&step.step_id), Value::Null));
+            let claim = format!("Plan states a claim from {query} without citing it");
+            let message = claim + ": insufficient evidence";
+            return Err(insufficient(message, Some(&step.step_id)));
         }
     }
     let mut changes: Vec<StepChanges> = vec![];
@@ -137,6 +134,15 @@ fn checked(step: &PlanStep, intent: PlanIntent, toolbox: &Toolbox) -> Result<Ste
         return Err(refused(forbidden, message, Value::Null));
     }
     Ok(checked)
+}
+
+fn insufficient(message: String, step: Option<&str>) -> Box<Rejection> {
+    rejection(
+        RejectionKind::InsufficientEvidence,
+        message,
+        step,
+        Value::Null,
+    )
 }
 
 fn invalid(message: String) -> Box<Rejection> {

@@ -228,14 +228,11 @@ pub fn execution_view(
 
 /// Returns a step without what only the journal needs.
 fn shown(step: &StepFinished) -> StepFinished {
-    let mut shown = StepFinished {
-        files: vec![],
-        codes: vec![],
-        ..step.clone()
-    };
-    shown
-        .changed
-        .iter_mut()
-        .for_each(|change| change.old = None);
+    let mut shown = step.clone();
+    shown.files.clear();
+    shown.codes.clear();
+    for change in &mut shown.changed {
+        change.old = None;
+    }
     shown
 }

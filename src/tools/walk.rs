@@ -51,13 +51,10 @@ pub fn files(
         };
         for entry in listed.flatten() {
             entries += 1;
-            if entries > MAX_ENTRIES {
-                notes.insert(format!("stopped after {MAX_ENTRIES} files and folders"));
-                folders.clear();
-                break;
-            }
-            if Instant::now() >= until {
-                notes.insert(out_of_time());
+            if entries > MAX_ENTRIES || Instant::now() >= until {
+                let many = format!("stopped after {MAX_ENTRIES} files and folders");
+                let is_late = entries <= MAX_ENTRIES;
+                notes.insert(if is_late { out_of_time() } else { many });
                 folders.clear();
                 break;
             }

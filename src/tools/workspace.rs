@@ -242,19 +242,6 @@ impl Workspace {
         complete().inspect_err(|_| drop(self.dir.remove_file(&target)))
     }
 
-    /// Puts a file back that a change left with the hash `expected`; `None` means that it is absent.
-    pub fn restore(
-        &self,
-        path: &str,
-        expected: Option<&str>,
-        old: Option<&str>,
-    ) -> Result<FileChange, ToolError> {
-        if expected.is_none() && old.is_none() {
-            return Ok(changed(path, None, None));
-        }
-        self.change(path, expected.map_or(Before::Nothing, Before::Hash), old)
-    }
-
     /// Removes files beside `path` that a program left there; what is not there is no error.
     pub fn remove_siblings(&self, path: &str, names: &[&str]) {
         for name in names {

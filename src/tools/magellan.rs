@@ -3,7 +3,7 @@
 //! Magellan runs on the real path of `codegraph.db` in the workspace root, outside of the
 //! capabilities of `Workspace`. The index tells what it saw when it was last updated: these tools do
 //! not update it. The export lists references and calls, and many uses are in one of the two only. A
-//! use without the id of its symbol is known by name: symbols of the same name are not told apart.
+//! use is known by name: symbols of the same name are not told apart.
 
 use rustix::fs::FileType;
 use serde::Deserialize;
@@ -33,24 +33,11 @@ pub struct IndexedFile {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct Symbol {
-    symbol_id: Option<String>,
     pub file: String,
     pub start_line: u64,
     pub name: Option<String>,
     pub kind_normalized: Option<String>,
     pub display_fqn: Option<String>,
-}
-
-impl Symbol {
-    /// True if a name is that of the symbol. The parts before its last one must be names of the crate,
-    /// of what contains the symbol, or of its file.
-    fn has_name(&self, name: &str) -> bool {
-        let path = self.display_fqn.iter().flat_map(|path| path.split("::"));
-        let known: Vec<&str> = path.chain(self.file.split(['/', '.'])).collect();
-        let mut parts = name.rsplit("::");
-        parts.next() == self.name.as_deref()
-            && parts.all(|part| part == "crate" || known.contains(&part))
-    }
 }
 
 /// A use of a symbol.
@@ -62,8 +49,6 @@ struct Reference {
     start_col: u64,
     #[serde(alias = "callee")]
     referenced_symbol: String,
-    #[serde(alias = "callee_symbol_id")]
-    target_symbol_id: Option<String>,
 }
 
 /// Checks that there is an index, and a program that reads it.
@@ -108,24 +93,7 @@ pub async fn index(call: &Call) -> Result<Index, ToolError> {
     index.symbols.sort();
     index.symbols.dedup();
     index.references.sort();
-    // A place is one row, with the id if one of its entries has it.
-    index.references.dedup_by(|later, kept| {
-        let is_same = (
-            &later.file,
-            later.start_line,
-            later.start_col,
-            &later.referenced_symbol,
-        ) == (
-            &kept.file,
-            kept.start_line,
-            kept.start_col,
-            &kept.referenced_symbol,
-        );
-        if is_same && kept.target_symbol_id.is_none() {
-            kept.target_symbol_id = later.target_symbol_id.take();
-        }
-        is_same
-    });
+    index.references.dedup();
     Ok(index)
 }
 
@@ -149,16 +117,11 @@ pub async fn references(call: Call) -> Result<Output, ToolError> {
     {
         return Err(not_indexed(file));
     }
-    let symbols = index.symbols.iter().filter(|it| it.has_name(name));
-    let symbols: Vec<&Symbol> = symbols.collect();
     let last = name.rsplit("::").next().unwrap_or(name);
-    let is_symbol = |id: &String| symbols.iter().any(|it| it.symbol_id.as_ref() == Some(id));
-    let may_be = |id: &Option<String>| id.as_ref().map_or(!symbols.is_empty(), is_symbol);
     let mut references = index.references;
-    references.retain(|it| {
-        it.referenced_symbol == last && (last == name || may_be(&it.target_symbol_id))
-    });
-    if symbols.is_empty() && references.is_empty() {
+    references.retain(|it| it.referenced_symbol == last);
+    let mut symbols = index.symbols.iter();
+    if references.is_empty() && !symbols.any(|it| it.name.as_deref() == Some(last)) {
         let why = format!("No symbol {} is in the index.", quoted(name));
         return Ok(Output::new(why));
     }

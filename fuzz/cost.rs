@@ -8,7 +8,7 @@ use conclave::actions::parser;
 use conclave::committee::routines::Routine;
 use conclave::domain::Clarification;
 use conclave::llm::StreamReader;
-use conclave::{app, config, http, tools};
+use conclave::{app, config, http};
 use conclave_dice::Expression;
 
 #[path = "committee.rs"]
@@ -55,23 +55,18 @@ const OTHERS: &[(Routine, usize)] = &[
 
 /// Returns every routine.
 pub fn routines() -> Vec<Measured> {
-    let written = committee::ROUTINES
-        .iter()
-        .chain(tools::ROUTINES)
-        .map(|(name, run)| {
-            let max_bytes = if name.starts_with("request") || *name == "score: request" {
-                MESSAGE_BYTES
-            } else if name.starts_with("tool argument") {
-                tools::MAX_ARGUMENT_BYTES
-            } else {
-                REPLY_BYTES
-            };
-            Measured {
-                name,
-                run: *run,
-                max_bytes,
-            }
-        });
+    let written = committee::ROUTINES.iter().map(|(name, run)| {
+        let max_bytes = if name.starts_with("request") || *name == "score: request" {
+            MESSAGE_BYTES
+        } else {
+            REPLY_BYTES
+        };
+        Measured {
+            name,
+            run: *run,
+            max_bytes,
+        }
+    });
     let others = OTHERS.iter().map(|((name, run), max_bytes)| Measured {
         name,
         run: *run,

@@ -1,19 +1,17 @@
 #!/usr/bin/env bash
 # Prints the tables of `make bench`; docs/operations.md explains them. To print one table:
-# scripts/bench.sh faults|act|decisions|load|growth|peers|cost|crash|cluster|model|scoring
+# scripts/bench.sh faults|act|decisions|load|growth|peers|cost|crash|cluster|scoring
 # The tables growth and peers need the folder of the peers: CONCLAVE_BENCH or ../shared/bench.
 # The scoring table needs recorded outputs, which are not in the repository. CONCLAVE_EVAL or
 # ../shared/eval names their folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-model=data/models/SmolLM2-135M-Instruct.Q4_1.gguf
 nextest=0.9.143
 table=${1:-all}
 
 wanted() { [ "$table" = all ] || [ "$table" = "$1" ]; }
 
-# The tables about the service need no in-process model.
 service() { cargo bench --locked --quiet --bench service -- "$1"; }
 
 crash() {
@@ -95,11 +93,6 @@ if wanted load; then service load; fi
 if wanted cluster; then cluster; fi
 if wanted cost; then cargo bench --locked --quiet --bench cost; fi
 if wanted scoring; then scoring; fi
-if wanted model; then
-    scripts/fetch-model.sh
-    printf '\nThe in-process model on this machine:\n\n'
-    cargo run --locked --release --quiet -p conclave-local-model --example measure -- "$model"
-fi
 if wanted growth; then growth; fi
 # Last, because it fails if a run takes too much CPU.
 if wanted peers; then peers; fi

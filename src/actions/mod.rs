@@ -18,7 +18,7 @@ mod sanitize;
 mod sheet;
 
 pub use proposal::{MAX_PROPOSED_CHARS, Proposal, declined_by_stub, propose, unread};
-pub use proposal_cache::{CachedProposal, Interpretation, ProposalCache, ProposalKey, Scene};
+pub use proposal_cache::{CachedProposal, Interpretation, ProposalCache, Scene};
 pub use sanitize::cut;
 
 use crate::journal::{ActionOutcome, Cause, Ending, Event};

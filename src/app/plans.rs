@@ -14,11 +14,9 @@ use crate::domain::{
 };
 use crate::journal::{
     Accepted, AuthorizationMode, Authorized, Event, Rejection, RejectionKind, RunRow, RunState,
-    Told, ToolIntake,
+    StepChanges, Told, ToolIntake,
 };
-use crate::tools::answers::{
-    AuthorizeMode, ExecutionState, ExecutionView, PlanState, PlanView, StepChanges,
-};
+use crate::tools::answers::{AuthorizeMode, ExecutionState, ExecutionView, PlanState, PlanView};
 use crate::tools::validate::validate;
 use crate::tools::view;
 use crate::tools::{self, Tool, Toolbox};
@@ -249,11 +247,12 @@ impl App {
             return closed("the plan is not finished yet");
         };
         require_open(known.state)?;
+        let (content, changes) = shown(&known);
         let mut authorized = Authorized {
             plan,
             mode: AuthorizationMode::Plan,
-            changes: shown_changes(&known),
-            content: known.modified.map_or(known.plan, |modified| modified.plan),
+            changes,
+            content,
             steps: vec![],
             evidence: known.evidence,
             undoes: None,
@@ -288,8 +287,7 @@ impl App {
                     return Ok(AuthorizeOutcome::Refused(rejection));
                 }
                 if given.mode == AuthorizeMode::Check {
-                    let changes = view::step_changes(&authorized.changes);
-                    return Ok(AuthorizeOutcome::Checked(changes));
+                    return Ok(AuthorizeOutcome::Checked(authorized.changes));
                 }
             }
         }
@@ -432,14 +430,10 @@ fn require_open(state: PlanState) -> Result<(), Rejected> {
     Err(Rejected::PlanClosed(why))
 }
 
-/// Returns the steps that change files with their paths, as the user was shown them.
-fn shown_changes(view: &PlanView) -> Vec<(String, Vec<String>)> {
-    let modified = view.modified.as_ref();
-    let shown = modified.map_or(&view.changes, |modified| &modified.changes);
-    let changes = shown.iter();
-    changes
-        .map(|it| (it.step_id.clone(), it.paths.clone()))
-        .collect()
+/// Returns the plan that is authorized, with the files that the user was shown.
+fn shown(view: &PlanView) -> (ToolPlan, Vec<StepChanges>) {
+    let modified = view.modified.clone().map(|it| (it.plan, it.changes));
+    modified.unwrap_or_else(|| (view.plan.clone(), view.changes.clone()))
 }
 
 /// # Errors

@@ -27,10 +27,8 @@ use crate::app::App;
 use crate::config::{self, Env};
 use crate::domain::{RunId, Source, ToolPlan};
 use crate::http;
-use crate::journal::Ending;
-use crate::tools::answers::{
-    AuthorizedBody, ExecutionState, ExecutionView, PlanState, PlanView, StepChanges,
-};
+use crate::journal::{Ending, StepChanges};
+use crate::tools::answers::{AuthorizedBody, ExecutionState, ExecutionView, PlanState, PlanView};
 
 #[derive(Debug, Args)]
 pub(super) struct PlanArguments {

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::domain::{PlanStep, ToolPlan, changes_direction};
-use crate::journal::{Rejection, StepFinished};
+use crate::journal::{Rejection, StepChanges, StepFinished};
 use crate::text::one_line;
-use crate::tools::answers::{ExecutionState, ExecutionView, PlanState, PlanView, StepChanges};
+use crate::tools::answers::{ExecutionState, ExecutionView, PlanState, PlanView};
 use crate::tools::{QUERIES, is_empty};
 
 const RULE: &str = "─────────────────────────────────────────";

@@ -61,8 +61,8 @@ pub use store::{
 };
 pub use tool_event::{
     AuthorizationMode, Authorized, Explained, ExplanationSource, FileBefore, FileChange, Rejection,
-    RejectionKind, Restore, StepFinished, StepStarted, ToolIntake, ToolPlanned, step_finished_key,
-    step_started_key,
+    RejectionKind, Restore, StepChanges, StepFinished, StepStarted, ToolIntake, ToolPlanned,
+    step_finished_key, step_started_key,
 };
 pub use transcript::{Round, Transcript};
 pub use views::CallView;

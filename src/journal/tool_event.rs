@@ -33,12 +33,21 @@ pub struct Authorized {
     pub evidence: Value,
     /// The steps that change files, with the paths that the user saw.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<(String, Vec<String>)>,
+    pub changes: Vec<StepChanges>,
     /// The execution whose changes are taken back, with what is put back, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<RunId>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restores: Vec<Restore>,
+}
+
+/// The files that a step will change.
+// Older journals have an array of the two fields, which is read alike.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepChanges {
+    pub step_id: String,
+    pub paths: Vec<String>,
 }
 
 /// A file to be put back.
@@ -74,7 +83,7 @@ pub struct ToolPlanned {
     pub plan: ToolPlan,
     /// The steps that change files, with the paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<(String, Vec<String>)>,
+    pub changes: Vec<StepChanges>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejection: Option<Rejection>,
 }
@@ -156,6 +165,7 @@ pub struct StepFinished {
     #[serde(default)]
     pub changed: Vec<FileChange>,
     /// The output as data.
+    // Only a check has some: a view of the database counts evidence from it.
     #[serde(default)]
     pub value: Value,
     /// The files that the step read or changed.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::ToolPlan;
-use crate::journal::{Explained, Rejection, StepFinished};
+use crate::journal::{Explained, Rejection, StepChanges, StepFinished};
 
 /// A plan, as a model proposed it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,14 +52,6 @@ pub struct ModifiedPlan {
     pub by: String,
     pub plan: ToolPlan,
     pub changes: Vec<StepChanges>,
-}
-
-/// The files that a step will change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct StepChanges {
-    pub step_id: String,
-    pub paths: Vec<String>,
 }
 
 /// An execution in the list of its plan.

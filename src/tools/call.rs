@@ -158,10 +158,7 @@ impl Call {
 
     /// Fails if a file is not there, or could not be put back after a change.
     pub fn changeable_exists(&self, path: &str) -> Result<(), ToolError> {
-        match self.workspace().content_before(path) {
-            Ok(Some(_)) => Ok(()),
-            Err(error) if error.why != Why::FolderMissing => Err(error),
-            Ok(None) | Err(_) => Err(ToolError::missing(path)),
-        }
+        let found = self.workspace().content_before(path)?;
+        found.map(drop).ok_or_else(|| ToolError::missing(path))
     }
 }

@@ -1,14 +1,11 @@
 //! Executes the steps that a user authorized, in order. A failure halts. Nothing is tried again.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
-
-use serde_json::Value;
 
 use super::call::Toolbox;
 use super::explain;
-use super::in_doubt::{before, doubted};
-use super::output::{Output, ToolError, Why, quoted};
+use super::in_doubt::{before, compared, doubted};
+use super::output::{ToolError, Why, quoted};
 use super::record::{has_succeeded, leaks, record};
 use super::tool::Step;
 use super::undo::undo;
@@ -79,8 +76,8 @@ async fn perform_all(
 ) -> Result<bool, Failure> {
     let named = |step: &Step| {
         let mut changes = authorized.changes.iter();
-        let named = changes.find(|(id, _)| *id == step.step_id);
-        named.map(|(_, paths)| paths.clone())
+        let named = changes.find(|it| it.step_id == step.step_id);
+        named.map(|it| it.paths.clone())
     };
     for step in steps {
         match has_succeeded(run, &step.step_id) {
@@ -88,27 +85,26 @@ async fn perform_all(
             Some(false) => return Ok(false),
             None => {}
         }
-        let (before, finished) = match run.recall(&step_started_key(&step.step_id)) {
+        let finished = match run.recall(&step_started_key(&step.step_id)) {
             Some(Event::StepStarted(started)) => doubted(step, started.before).await,
             _ => perform(run, deps, step, named(step)).await?,
         };
-        if !record(run, deps, &before, finished).await? {
+        if !record(run, deps, finished).await? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// Returns the end of a step, with the files that it was to change before it. `named` are those that
-/// the user saw, if the authorization has them.
+/// Returns the end of a step. `named` are the files that the user saw, if the authorization has them.
 async fn perform(
     run: &RunContext,
     deps: &Deps,
     step: &Step,
     named: Option<Vec<String>>,
-) -> Result<(Vec<FileBefore>, StepFinished), Failure> {
+) -> Result<StepFinished, Failure> {
     let tool = step.tool;
-    let halted = |why| Ok((vec![], step.ended(Some(why))));
+    let halted = |why| Ok(step.ended(Some(why)));
     let own = step.clone();
     let checked = step.call.blocking(move |_| {
         own.check()?;
@@ -130,24 +126,27 @@ async fn perform(
         before: before.clone(),
     };
     run.store(Event::StepStarted(started)).await?;
-    let finished = match step.run().await {
-        Ok(output) => finished(step, output, None),
-        Err(error) => {
-            let words = Some(error.of(&format!("{tool} failed")));
-            // It may still take effect.
-            if error.why == Why::Unfinished {
-                let (before, mut finished) = doubted(step, before).await;
-                finished.error = words;
-                return Ok((before, finished));
-            }
-            let output = Output {
-                changed: error.changed,
-                ..Output::default()
-            };
-            finished(step, output, words)
-        }
-    };
-    Ok((before, finished))
+    let result = step.run().await;
+    // An operation that hangs may still take effect.
+    let in_doubt = matches!(&result, Err(error) if error.why == Why::Unfinished);
+    let error = result.as_ref().err();
+    let error = error.map(|error| error.of(&format!("{tool} failed")));
+    let output = result.unwrap_or_default();
+    let (changed, _) = compared(step, before).await;
+    let mut files = step.files();
+    files.extend(output.files);
+    files.extend(changed.iter().map(|change| change.path.clone()));
+    files.sort();
+    files.dedup();
+    Ok(StepFinished {
+        output: output.text,
+        value: output.value,
+        codes: output.codes,
+        in_doubt,
+        changed,
+        files,
+        ..step.ended(error)
+    })
 }
 
 /// # Errors
@@ -164,31 +163,6 @@ fn require_named(step: &Step, named: Option<Vec<String>>) -> Result<(), ToolErro
     }
 }
 
-/// Returns the end of a step with this output.
-fn finished(step: &Step, output: Output, error: Option<String>) -> StepFinished {
-    let listed = output.value.get("diagnostics").and_then(Value::as_array);
-    let listed = listed.into_iter().flatten();
-    let named = |name: &'static str| {
-        let values = listed.clone();
-        values.filter_map(move |it| Some(it.get(name)?.as_str()?.to_owned()))
-    };
-    let codes: BTreeSet<String> = named("code").collect();
-    let mut files = step.files();
-    // A file of a dependency is outside of the workspace.
-    files.extend(named("file").filter(|file| !file.starts_with(['/', '.'])));
-    files.extend(output.changed.iter().map(|change| change.path.clone()));
-    files.sort();
-    files.dedup();
-    StepFinished {
-        output: output.text,
-        value: output.value,
-        codes: codes.into_iter().collect(),
-        changed: output.changed,
-        files,
-        ..step.ended(error)
-    }
-}
-
 /// Records an end for a step that is under way when its run is stopped, for example by a user or a
 /// deadline: it is in doubt.
 ///
@@ -202,14 +176,14 @@ pub async fn settle(run: &RunContext, deps: &Deps, toolbox: Option<&Toolbox>) ->
     let authorized = authorized(run);
     let steps = authorized.and_then(|authorized| steps(&authorized, &toolbox?.current()).ok());
     let mut steps = steps.unwrap_or_default().into_iter();
-    let (before, finished) = match steps.find(|step| step.step_id == started.step_id) {
+    let finished = match steps.find(|step| step.step_id == started.step_id) {
         Some(step) => doubted(&step, started.before.clone()).await,
         None => {
             let why = "The step was interrupted while it was under way; the state of its files is not known";
             let mut ended = StepFinished::new(&started.step_id, &started.tool, Some(why.into()));
             ended.in_doubt = true;
-            (vec![], ended)
+            ended
         }
     };
-    record(run, deps, &before, finished).await.map(drop)
+    record(run, deps, finished).await.map(drop)
 }

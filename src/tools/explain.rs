@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
+use whatlang::Lang;
 
 use super::citations;
-use super::english::is_english;
 use super::planner_input::summaries;
 use super::screen;
 use super::view;
@@ -131,7 +131,8 @@ pub fn objections(text: &str, asked: &str, errors: &[&str], evidence: &Value) ->
     if let Some(finding) = screen::screen(text, errors, &[asked]) {
         return Some(finding.message());
     }
-    if !is_english(text, &[asked]) {
+    let language = whatlang::detect(text);
+    if language.is_some_and(|it| it.is_reliable() && it.lang() != Lang::Eng) {
         let why = "Response is not in English, the only language that can be screened";
         return Some(why.to_owned());
     }

@@ -2,7 +2,7 @@
 
 use super::call::{Run, Spec};
 use super::file_write::{PARAMETERS, written};
-use super::output::quoted;
+use super::output::Output;
 use super::workspace::Before;
 
 pub const SPEC: Spec = Spec {
@@ -10,12 +10,7 @@ pub const SPEC: Spec = Spec {
     is_mutating: true,
     check: |call| call.workspace().check_free(call.argument("path")),
     run: Run::Files(|call| {
-        let path = quoted(call.argument("path"));
-        let bytes = call.argument("contents").len();
-        written(
-            call,
-            Before::Nothing,
-            format!("Created {path} with {bytes} bytes."),
-        )
+        let (path, bytes) = written(call, Before::Nothing)?;
+        Ok(Output::new(format!("Created {path} with {bytes} bytes.")))
     }),
 };

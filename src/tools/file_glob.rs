@@ -1,18 +1,15 @@
 //! `file_glob`: lists files whose path matches a glob, by ripgrep's libraries.
 
-use std::ops::ControlFlow::{Break, Continue};
+use std::time::Instant;
 
 use globset::{GlobBuilder, GlobMatcher};
 use rustix::fs::FileType;
-use serde_json::json;
 
 use super::call::{Call, Parameter, Role, Run, Spec, parameter};
-use super::folder::not_text;
 use super::output::{Output, ToolError, listing, one_line, quoted};
-use super::walk::walk;
-
-/// Upper bound of listed files.
-const MAX_FILES: usize = 5_000;
+use super::path::split;
+use super::walk::{MAX_TIME, files};
+use super::workspace::not_text;
 
 pub const ROOT: Parameter = parameter("root", Role::Path);
 
@@ -36,25 +33,17 @@ pub fn root_exists(call: &Call) -> Result<(), ToolError> {
 fn run(call: &Call) -> Result<Output, ToolError> {
     let root = call.argument("root");
     let matcher = matcher(call.argument("pattern"))?;
-    let mut paths = vec![];
-    let notes = walk(call.workspace(), root, &mut |found| {
-        let relative = match found.path.strip_prefix(root) {
-            _ if root == "." => found.path,
-            Some("") | None => found.name,
-            Some(rest) => rest.strip_prefix('/').unwrap_or(rest),
+    let (mut paths, notes) = files(call.workspace(), root, Instant::now() + MAX_TIME)?;
+    paths.retain(|path| {
+        let relative = match path.strip_prefix(root) {
+            _ if root == "." => path,
+            Some("") | None => split(path).1,
+            Some(rest) => rest.trim_start_matches('/'),
         };
-        if matcher.is_match(relative) {
-            if paths.len() >= MAX_FILES {
-                return Break(format!("stopped after {MAX_FILES} files"));
-            }
-            paths.push(found.path.to_owned());
-        }
-        Continue(None)
-    })?;
+        matcher.is_match(relative)
+    });
     let lines = paths.iter().map(|path| one_line(path));
-    let text = listing(lines, "No files match.", &notes);
-    let value = json!({ "count": paths.len(), "paths": paths, "notes": notes });
-    Ok(Output::new(text, value))
+    Ok(Output::new(listing(lines, "No files match.", &notes)))
 }
 
 /// Compiles a glob in which `*` and `?` do not match a slash.

@@ -1,18 +1,18 @@
 //! `file_search`: lists lines that match a regular expression, by ripgrep's libraries.
 
 use std::io::{self, Read};
-use std::ops::ControlFlow::{Break, Continue};
 use std::time::Instant;
 
+use cap_std::fs::File;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::sinks::Lossy;
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use serde_json::{Value, json};
+use grep_searcher::{BinaryDetection, SearcherBuilder};
 
 use super::call::{Call, Role, Run, Spec, parameter};
 use super::file_glob::{ROOT, invalid, root_exists};
 use super::output::{Output, ToolError, bounded, listing, one_line};
-use super::walk::{Found, out_of_time, walk};
+use super::walk::{MAX_TIME, files, out_of_time};
+use super::workspace::Workspace;
 
 /// Upper bound of matching lines.
 const MAX_MATCHES: usize = 1_000;
@@ -30,9 +30,6 @@ pub const SPEC: Spec = Spec {
     run: Run::Files(run),
 };
 
-/// Path, line number and text.
-type Match = (String, u64, String);
-
 fn run(call: &Call) -> Result<Output, ToolError> {
     let matcher = matcher(call.argument("pattern"))?;
     let mut searcher = SearcherBuilder::new()
@@ -40,32 +37,38 @@ fn run(call: &Call) -> Result<Output, ToolError> {
         .binary_detection(BinaryDetection::quit(0))
         .heap_limit(Some(MAX_SEARCHED_BYTES))
         .build();
-    let (mut matches, mut searched) = (vec![], 0_usize);
-    let notes = walk(call.workspace(), call.argument("root"), &mut |found| {
-        searched += 1;
-        match search(&mut searcher, &matcher, found, &mut matches) {
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => Break(out_of_time()),
-            _ if matches.len() > MAX_MATCHES => {
-                matches.truncate(MAX_MATCHES);
-                Break(format!("stopped after {MAX_MATCHES} matches"))
+    let until = Instant::now() + MAX_TIME;
+    let (paths, mut notes) = files(call.workspace(), call.argument("root"), until)?;
+    let mut matches = vec![];
+    for path in &paths {
+        let ended = reader(call.workspace(), path, until).and_then(|reader| {
+            let sink = Lossy(|line, text| {
+                let text = one_line(&text.trim_end().replace('\t', "    "));
+                let text = bounded(text, MAX_LINE_BYTES).replace('\n', " ");
+                matches.push(format!("{}:{line}: {text}", one_line(path)));
+                Ok(matches.len() <= MAX_MATCHES)
+            });
+            searcher.search_reader(&matcher, reader, sink)
+        });
+        let is_over = matches.len() > MAX_MATCHES || Instant::now() >= until;
+        notes.insert(match ended.map_err(|error| error.kind()) {
+            _ if matches.len() > MAX_MATCHES => format!("stopped after {MAX_MATCHES} matches"),
+            _ if is_over => out_of_time(),
+            Ok(()) => continue,
+            Err(io::ErrorKind::FileTooLarge) => {
+                format!("files above {MAX_SEARCHED_BYTES} bytes are left out")
             }
-            Ok(()) => Continue(None),
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Continue(Some(format!(
-                "files above {MAX_SEARCHED_BYTES} bytes are left out"
-            ))),
-            Err(_) => Continue(Some("some files could not be read".to_owned())),
+            Err(_) => "some files could not be read".to_owned(),
+        });
+        if is_over {
+            break;
         }
-    })?;
-    let line = |(path, line, text): &Match| format!("{}:{line}: {text}", one_line(path));
-    let text = listing(matches.iter().map(line), "No matches.", &notes);
-    let row = |(path, line, text): &Match| json!({ "path": path, "line": line, "text": text });
-    let rows: Vec<Value> = matches.iter().map(row).collect();
-    let value =
-        json!({ "count": rows.len(), "searched": searched, "matches": rows, "notes": notes });
-    Ok(Output::new(text, value))
+    }
+    matches.truncate(MAX_MATCHES);
+    Ok(Output::new(listing(matches, "No matches.", &notes)))
 }
 
-pub fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
+fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
     let built = RegexMatcherBuilder::new()
         .line_terminator(Some(b'\n'))
         .size_limit(MAX_EXPRESSION_BYTES)
@@ -73,44 +76,27 @@ pub fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
     built.map_err(|error| invalid(pattern, &error.to_string()))
 }
 
-fn search(
-    searcher: &mut Searcher,
-    matcher: &RegexMatcher,
-    found: &Found<'_>,
-    matches: &mut Vec<Match>,
-) -> io::Result<()> {
-    let file = found.folder.open_file(found.name)?;
+/// Opens a file that may be searched.
+fn reader(workspace: &Workspace, path: &str, until: Instant) -> io::Result<impl Read> {
+    let file = workspace.open_file(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Ok(());
+        return Err(io::ErrorKind::NotFound.into());
     }
     if metadata.len() > MAX_SEARCHED_BYTES as u64 {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    let reader = Timed {
-        file: file.take(MAX_SEARCHED_BYTES as u64),
-        deadline: found.deadline,
-    };
-    let sink = Lossy(|line, text| {
-        let text = one_line(&text.trim_end().replace('\t', "    "));
-        let text = bounded(text, MAX_LINE_BYTES).replace('\n', " ");
-        matches.push((found.path.to_owned(), line, text));
-        Ok(matches.len() <= MAX_MATCHES)
-    });
-    searcher.search_reader(matcher, reader, sink)
+    Ok(Timed(file, until).take(MAX_SEARCHED_BYTES as u64))
 }
 
-/// A reader that fails when time is up, so that a slow expression stops within one buffer.
-struct Timed<R> {
-    file: R,
-    deadline: Instant,
-}
+/// A file that fails when time is up, so that a slow expression stops within one buffer.
+struct Timed(File, Instant);
 
-impl<R: Read> Read for Timed<R> {
+impl Read for Timed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if Instant::now() >= self.deadline {
+        if Instant::now() >= self.1 {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        self.file.read(buffer)
+        self.0.read(buffer)
     }
 }

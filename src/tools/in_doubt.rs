@@ -1,8 +1,9 @@
-//! The state of the files of a step before it, and when it was interrupted.
+//! The files that a step may write: before it, after it, and when it was interrupted.
 
+use super::output::ToolError;
 use super::tool::Step;
 use super::workspace::{changed, hash};
-use crate::journal::{FileBefore, StepFinished};
+use crate::journal::{FileBefore, FileChange, StepFinished};
 
 /// Reads the files that a step may write. One that cannot be read is left out.
 pub async fn before(step: &Step) -> Vec<FileBefore> {
@@ -17,19 +18,13 @@ pub async fn before(step: &Step) -> Vec<FileBefore> {
     read.await.unwrap_or_default()
 }
 
-/// Reports a step that began and has no recorded end, with the state of its files.
-pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> (Vec<FileBefore>, StepFinished) {
+/// Returns the changes of files since then, and the state of each in words.
+pub async fn compared(step: &Step, before: Vec<FileBefore>) -> (Vec<FileChange>, Vec<String>) {
     // What a step with contents writes is known. Other content was written by another program.
-    let contents = step.call.arguments.get("contents").cloned();
-    let files = before.clone();
+    let written = step.call.arguments.get("contents").map(|it| hash(it));
     let compared = step.call.blocking(move |call| {
-        let (mut states, mut changes) = (vec![], vec![]);
-        let written = contents.as_deref().map(hash);
-        for FileBefore { path, content } in files {
-            let (old, new) = (content.as_deref(), contents.as_deref());
-            let is_of_change =
-                |text: &str| old == Some(text) || new.is_some_and(|new| new.starts_with(text));
-            call.workspace().remove_left(&path, is_of_change);
+        let (mut changes, mut states) = (vec![], vec![]);
+        for FileBefore { path, content } in before {
             let state = match call.workspace().content_before(&path) {
                 Err(_) => "cannot be read",
                 Ok(now) if now == content => "is unchanged",
@@ -37,25 +32,33 @@ pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> (Vec<FileBefore>, 
                     "has other content than before and than was to be written"
                 }
                 Ok(now) => {
-                    changes.push(changed(&path, content, now.as_deref()));
+                    let change = changed(&path, content, now.as_deref());
+                    // The start of the step has the old content.
+                    changes.push(FileChange {
+                        old: None,
+                        ..change
+                    });
                     "has changed"
                 }
             };
             states.push(format!("'{path}' {state}"));
         }
-        Ok((states, changes))
+        Ok((changes, states))
     });
-    let (mut states, changed) = compared
-        .await
-        .unwrap_or_else(|error| (vec![error.message], vec![]));
+    let failed = |error: ToolError| (vec![], vec![error.message]);
+    compared.await.unwrap_or_else(failed)
+}
+
+/// Reports a step that began and has no recorded end, with the state of its files.
+pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> StepFinished {
+    let (changed, mut states) = compared(step, before).await;
     if states.is_empty() {
         states.push("it changes no file by name".to_owned());
     }
     let what = "The step was interrupted while it was under way; it was not repeated";
-    let finished = StepFinished {
+    StepFinished {
         in_doubt: true,
         changed,
         ..step.ended(Some(format!("{what}: {}", states.join(", "))))
-    };
-    (before, finished)
+    }
 }

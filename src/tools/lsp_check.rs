@@ -15,14 +15,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::call::{Call, Role, Run, Spec, parameter};
-use super::output::{Output, ToolError, Why, bounded, listing, one_line, quoted, with_changes};
+use super::output::{Output, ToolError, bounded, quoted};
 use super::path::{folders_above, join};
 use super::programs::Finished;
-use super::workspace::{Workspace, changed};
+use super::workspace::Workspace;
 use crate::domain::counted;
-use crate::journal::FileChange;
 
-/// Upper bound of listed diagnostics.
+/// Upper bound of diagnostics as data.
 const MAX_DIAGNOSTICS: usize = 200;
 /// Upper bound of one diagnostic's text.
 const MAX_DIAGNOSTIC_BYTES: usize = 8 << 10;
@@ -41,8 +40,8 @@ struct Diagnostic {
     column: u64,
     level: String,
     code: Option<String>,
-    message: String,
     /// As rustc shows it on a terminal.
+    #[serde(skip)]
     rendered: String,
 }
 
@@ -75,27 +74,13 @@ async fn run(call: Call) -> Result<Output, ToolError> {
     let (manifest, inside) = cargo_workspace(&call, path).await?;
     let project = call.workspace().root.join(&inside);
     let lock = join(&inside, "Cargo.lock");
-    let read = || {
-        let lock = lock.clone();
-        call.blocking(move |call| match call.workspace().read(&lock) {
-            // Cargo would write through such a link.
-            Err(error) if error.why == Why::Forbidden => Err(error),
-            // A lock file that an undo could not put back is left to cargo.
-            read => Ok(read.ok()),
-        })
-    };
-    let before = read().await?;
+    // Cargo would write through a link that leads out.
+    call.blocking(move |call| call.workspace().kind(&lock))
+        .await?;
     let check = ["check", "--message-format=json", "--quiet"];
     let target = project.join("target").join("conclave-check");
-    let ended = cargo(&call, &check, &manifest, Some(target)).await;
-    let after = read().await?;
-    let changed = if before == after {
-        vec![]
-    } else {
-        vec![changed(&lock, before, after.as_deref())]
-    };
-    let report = ended.and_then(|finished| report(&finished, &inside, &changed));
-    with_changes(report, changed)
+    let finished = cargo(&call, &check, &manifest, Some(target)).await?;
+    report(&finished, &inside)
 }
 
 /// Returns the real path of the manifest at or above `path`, and the folder of its Cargo workspace,
@@ -166,42 +151,34 @@ fn failed(finished: &Finished) -> ToolError {
     said.to_owned().into()
 }
 
-fn report(finished: &Finished, project: &str, changed: &[FileChange]) -> Result<Output, ToolError> {
-    let mut diagnostics = diagnostics(&finished.stdout, project);
+fn report(finished: &Finished, project: &str) -> Result<Output, ToolError> {
+    // Sorted and once each; cargo prints those of a crate when it finishes.
+    let stdout = String::from_utf8_lossy(&finished.stdout);
+    let lines = stdout
+        .lines()
+        .filter_map(|it| serde_json::from_str(it).ok());
+    let diagnostics: BTreeSet<Diagnostic> =
+        lines.filter_map(|it| diagnostic(&it, project)).collect();
     let count = |level: &str| diagnostics.iter().filter(|it| it.level == level).count();
     let (errors, warnings) = (count("error"), count("warning"));
     if !finished.success && errors == 0 {
         // Not the code is wrong but the manifest, the lock file, a build script or the machine.
         return Err(failed(finished));
     }
-    let note = |it: &FileChange| format!("cargo changed {}", one_line(&it.path));
-    let mut notes: Vec<String> = changed.iter().map(note).collect();
-    if diagnostics.len() > MAX_DIAGNOSTICS {
-        notes.push(format!(
-            "only the first {MAX_DIAGNOSTICS} diagnostics are listed"
-        ));
-        diagnostics.truncate(MAX_DIAGNOSTICS);
-    }
     let errors_are = counted(errors, "error", "errors");
     let warnings_are = counted(warnings, "warning", "warnings");
     let mut items = vec![format!("{errors_are}, {warnings_are}.")];
-    items.extend(
-        diagnostics
-            .iter()
-            .map(|it| it.rendered.trim_end().to_owned()),
-    );
-    let text = listing(items, "", &notes);
-    let value = json!({ "errors": errors, "warnings": warnings, "diagnostics": diagnostics, "notes": notes });
-    Ok(Output::new(text, value))
-}
-
-/// The diagnostics of all crates, sorted and once each; cargo prints them as crates finish.
-fn diagnostics(stdout: &[u8], project: &str) -> Vec<Diagnostic> {
-    let stdout = String::from_utf8_lossy(stdout);
-    let found = stdout.lines();
-    let found = found.filter_map(|line| diagnostic(&serde_json::from_str(line).ok()?, project));
-    let found: BTreeSet<Diagnostic> = found.collect();
-    found.into_iter().collect()
+    items.extend(diagnostics.iter().map(|it| it.rendered.clone()));
+    let listed: Vec<&Diagnostic> = diagnostics.iter().take(MAX_DIAGNOSTICS).collect();
+    let codes = BTreeSet::from_iter(listed.iter().filter_map(|it| it.code.clone()));
+    // A file of a dependency is outside of the workspace.
+    let files = listed.iter().filter_map(|it| it.file.clone());
+    Ok(Output {
+        codes: codes.into_iter().collect(),
+        files: files.filter(|file| !file.starts_with(['/', '.'])).collect(),
+        value: json!({ "errors": errors, "warnings": warnings, "diagnostics": listed }),
+        ..Output::new(items.join("\n"))
+    })
 }
 
 /// Reads a line of `cargo check --message-format=json`.
@@ -211,34 +188,25 @@ fn diagnostic(line: &Value, project: &str) -> Option<Diagnostic> {
     let (message, code) = (text(line, "message")?, text(&line["code"], "code"));
     let spans = line["spans"].as_array().map_or(&[][..], Vec::as_slice);
     // Such as "aborting due to 2 previous errors", which counts as an error of its own.
-    let begins = [
-        "aborting due to ",
-        "For more information about",
-        "Some errors have detailed",
-    ];
-    let is_summary = begins.iter().any(|begin| message.starts_with(begin))
+    let begins = "aborting due to |For more information about|Some errors have detailed";
+    let is_summary = begins.split('|').any(|begin| message.starts_with(begin))
         || (message.contains("warning") && message.ends_with("emitted"));
     if is_summary && spans.is_empty() && code.is_none() {
         return None;
     }
     let span = spans.iter().find(|span| span["is_primary"] == true);
     let place = |name: &str| span.and_then(|span| span[name].as_u64()).unwrap_or(0);
-    let file = span.and_then(|span| text(span, "file_name"));
     let level = text(line, "level")?;
-    let rendered = text(line, "rendered").unwrap_or_else(|| message.clone());
+    let rendered = text(line, "rendered").unwrap_or(message);
     Some(Diagnostic {
-        file: file.map(|name| {
-            if name.starts_with('/') || project.is_empty() {
-                name
-            } else {
-                join(project, &name)
-            }
-        }),
+        file: match span.and_then(|span| text(span, "file_name")) {
+            Some(file) if !file.starts_with('/') => Some(join(project, &file)),
+            file => file,
+        },
         line: place("line_start"),
         column: place("column_start"),
         level: level.split(':').next().unwrap_or_default().to_owned(),
         code,
-        message: bounded(message, MAX_DIAGNOSTIC_BYTES),
-        rendered: bounded(rendered, MAX_DIAGNOSTIC_BYTES),
+        rendered: bounded(rendered.trim_end().to_owned(), MAX_DIAGNOSTIC_BYTES),
     })
 }

@@ -3,11 +3,10 @@
 //! Magellan runs on the real path of `codegraph.db` in the workspace root, outside of the
 //! capabilities of `Workspace`. The index tells what it saw when it was last updated: these tools do
 //! not update it. The export lists references and calls, and many uses are in one of the two only. A
-//! use without the id of its symbol is known by name: symbols of the same name are not told apart.
+//! use is known by name: symbols of the same name are not told apart.
 
 use rustix::fs::FileType;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::call::{Call, Parameter, Role, Toolbox, parameter};
 use super::output::{Output, ToolError, listing, one_line, quoted};
@@ -15,8 +14,6 @@ use super::path::normalise;
 
 /// The database of the index, in the workspace root.
 pub const DATABASE: &str = "codegraph.db";
-/// Upper bound of listed rows.
-const MAX_ROWS: usize = 1_000;
 
 pub const SYMBOL_NAME: Parameter = parameter("name", Role::Text);
 
@@ -36,25 +33,11 @@ pub struct IndexedFile {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct Symbol {
-    symbol_id: Option<String>,
     pub file: String,
     pub start_line: u64,
-    pub end_line: u64,
     pub name: Option<String>,
     pub kind_normalized: Option<String>,
     pub display_fqn: Option<String>,
-}
-
-impl Symbol {
-    /// True if a name is that of the symbol. The parts before its last one must be names of the crate,
-    /// of what contains the symbol, or of its file.
-    fn has_name(&self, name: &str) -> bool {
-        let path = self.display_fqn.iter().flat_map(|path| path.split("::"));
-        let known: Vec<&str> = path.chain(self.file.split(['/', '.'])).collect();
-        let mut parts = name.rsplit("::");
-        parts.next() == self.name.as_deref()
-            && parts.all(|part| part == "crate" || known.contains(&part))
-    }
 }
 
 /// A use of a symbol.
@@ -66,8 +49,6 @@ struct Reference {
     start_col: u64,
     #[serde(alias = "callee")]
     referenced_symbol: String,
-    #[serde(alias = "callee_symbol_id")]
-    target_symbol_id: Option<String>,
 }
 
 /// Checks that there is an index, and a program that reads it.
@@ -112,24 +93,7 @@ pub async fn index(call: &Call) -> Result<Index, ToolError> {
     index.symbols.sort();
     index.symbols.dedup();
     index.references.sort();
-    // A place is one row, with the id if one of its entries has it.
-    index.references.dedup_by(|later, kept| {
-        let is_same = (
-            &later.file,
-            later.start_line,
-            later.start_col,
-            &later.referenced_symbol,
-        ) == (
-            &kept.file,
-            kept.start_line,
-            kept.start_col,
-            &kept.referenced_symbol,
-        );
-        if is_same && kept.target_symbol_id.is_none() {
-            kept.target_symbol_id = later.target_symbol_id.take();
-        }
-        is_same
-    });
+    index.references.dedup();
     Ok(index)
 }
 
@@ -138,19 +102,10 @@ pub fn not_indexed(file: &str) -> ToolError {
     format!("{} is not indexed in {DATABASE}", quoted(file)).into()
 }
 
-/// Rows as text and data, at most [`MAX_ROWS`]. `what` names them in the plural.
-pub fn rows(what: &str, found: impl ExactSizeIterator<Item = (String, Value)>) -> Output {
-    let (all, mut notes) = (found.len(), vec![]);
-    if all > MAX_ROWS {
-        notes.push(format!(
-            "only the first {MAX_ROWS} of {all} {what} are listed"
-        ));
-    }
-    let (lines, rows): (Vec<String>, Vec<Value>) = found.take(MAX_ROWS).unzip();
-    let lines = lines.iter().map(|line| one_line(line));
-    let text = listing(lines, &format!("No {what}."), &notes);
-    let count = rows.len();
-    Output::new(text, json!({ "count": count, what: rows, "notes": notes }))
+/// Lists what was found. `what` names it in the plural.
+pub fn rows(what: &str, found: impl Iterator<Item = String>) -> Output {
+    let lines = found.map(|line| one_line(&line));
+    Output::new(listing(lines, &format!("No {what}."), []))
 }
 
 /// Returns the references to the name that a call has, and in its file if it has one.
@@ -162,27 +117,18 @@ pub async fn references(call: Call) -> Result<Output, ToolError> {
     {
         return Err(not_indexed(file));
     }
-    let symbols = index.symbols.iter().filter(|it| it.has_name(name));
-    let symbols: Vec<&Symbol> = symbols.collect();
     let last = name.rsplit("::").next().unwrap_or(name);
-    let is_symbol = |id: &String| symbols.iter().any(|it| it.symbol_id.as_ref() == Some(id));
-    let may_be = |id: &Option<String>| id.as_ref().map_or(!symbols.is_empty(), is_symbol);
     let mut references = index.references;
-    references.retain(|it| {
-        it.referenced_symbol == last && (last == name || may_be(&it.target_symbol_id))
-    });
-    let is_unknown = symbols.is_empty() && references.is_empty();
-    references.retain(|it| file.is_none_or(|file| it.file == *file));
-    let row = |it: Reference| {
-        let (file, line, column) = (it.file, it.start_line, it.start_col + 1);
-        let name = it.referenced_symbol;
-        let text = format!("{file}:{line}:{column}: {name}");
-        let row = json!({ "file": file, "line": line, "column": column, "name": name });
-        (text, row)
-    };
-    let mut output = rows("references", references.into_iter().map(row));
-    if is_unknown {
-        output.text = format!("No symbol {} is in the index.", quoted(name));
+    references.retain(|it| it.referenced_symbol == last);
+    let mut symbols = index.symbols.iter();
+    if references.is_empty() && !symbols.any(|it| it.name.as_deref() == Some(last)) {
+        let why = format!("No symbol {} is in the index.", quoted(name));
+        return Ok(Output::new(why));
     }
-    Ok(output)
+    references.retain(|it| file.is_none_or(|file| it.file == *file));
+    let row = |it: &Reference| {
+        let (line, column) = (it.start_line, it.start_col + 1);
+        format!("{}:{line}:{column}: {}", it.file, it.referenced_symbol)
+    };
+    Ok(rows("references", references.iter().map(row)))
 }

@@ -8,21 +8,17 @@
 pub mod answers;
 mod call;
 mod citations;
-mod english;
 mod execute;
 mod explain;
-mod folder;
 mod in_doubt;
 mod magellan;
 mod output;
-mod own_words;
 mod path;
 mod planner_input;
 mod price;
 mod programs;
 mod propose;
 mod record;
-mod routines;
 mod screen;
 mod splice;
 mod tool;
@@ -55,8 +51,7 @@ pub use execute::{execute, settle};
 pub use magellan::no_index;
 pub use price::quote;
 pub use propose::{completed, propose};
-pub use routines::ROUTINES;
-pub use tool::{MAX_ARGUMENT_BYTES, Tool};
+pub use tool::Tool;
 pub use undo::restores;
 
 /// The time that an execution has, with its explanation.

@@ -4,32 +4,27 @@ use std::io;
 
 use serde_json::Value;
 
-use crate::journal::FileChange;
-
 /// Upper bound of the text of an output, in bytes; the note of what is left out comes on top.
 pub const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Upper bound of an output as data, in bytes of JSON. Beyond it there is only the text.
-const MAX_VALUE_BYTES: usize = 256 << 10;
-
 /// The result of one step.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
     /// What the user and the model see.
     pub text: String,
-    /// The same as data, without file contents.
+    /// The codes of the diagnostics in it, once for each, and their files in the workspace.
+    pub codes: Vec<String>,
+    pub files: Vec<String>,
+    /// The diagnostics as data.
     pub value: Value,
-    pub changed: Vec<FileChange>,
 }
 
 impl Output {
-    /// Makes an output without changes; a text that is too long is cut, and says so.
-    pub fn new(text: String, value: Value) -> Self {
-        let is_long = value.to_string().len() > MAX_VALUE_BYTES;
+    /// Makes an output without diagnostics; a text that is too long is cut, and says so.
+    pub fn new(text: String) -> Self {
         Self {
             text: bounded(text, MAX_TEXT_BYTES),
-            value: if is_long { Value::Null } else { value },
-            changed: vec![],
+            ..Self::default()
         }
     }
 }
@@ -40,8 +35,6 @@ pub enum Why {
     /// No plan may do this, whatever the user confirms.
     Forbidden,
     Missing,
-    FolderMissing,
-    Exists,
     /// A file operation hangs in the system. It may still take effect.
     Unfinished,
     Other,
@@ -53,8 +46,6 @@ pub enum Why {
 pub struct ToolError {
     pub why: Why,
     pub message: String,
-    /// Files that changed all the same.
-    pub changed: Vec<FileChange>,
 }
 
 impl ToolError {
@@ -62,7 +53,6 @@ impl ToolError {
         Self {
             why,
             message: message.into(),
-            changed: vec![],
         }
     }
 
@@ -78,7 +68,7 @@ impl ToolError {
     }
 
     pub fn exists(path: &str) -> Self {
-        Self::new(Why::Exists, format!("file {} already exists", quoted(path)))
+        format!("file {} already exists", quoted(path)).into()
     }
 
     /// Names the error of a system call on `path`.
@@ -110,17 +100,6 @@ impl From<String> for ToolError {
     }
 }
 
-/// Adds what changed to a result, be it an error.
-pub fn with_changes(
-    result: Result<Output, ToolError>,
-    changed: Vec<FileChange>,
-) -> Result<Output, ToolError> {
-    match result {
-        Ok(output) => Ok(Output { changed, ..output }),
-        Err(error) => Err(ToolError { changed, ..error }),
-    }
-}
-
 /// Cuts a text to `limit` bytes, at a character, and says how much is left out.
 pub fn bounded(mut text: String, limit: usize) -> String {
     let all = text.len();
@@ -133,12 +112,16 @@ pub fn bounded(mut text: String, limit: usize) -> String {
 }
 
 /// One line for each item, `none` if there are none, then the notes in brackets.
-pub fn listing(items: impl IntoIterator<Item = String>, none: &str, notes: &[String]) -> String {
+pub fn listing<'n>(
+    items: impl IntoIterator<Item = String>,
+    none: &str,
+    notes: impl IntoIterator<Item = &'n String>,
+) -> String {
     let mut lines: Vec<String> = items.into_iter().collect();
     if lines.is_empty() {
         lines.push(none.to_owned());
     }
-    lines.extend(notes.iter().map(|note| format!("[{note}]")));
+    lines.extend(notes.into_iter().map(|note| format!("[{note}]")));
     lines.join("\n")
 }
 
@@ -149,13 +132,9 @@ pub fn quoted(text: &str) -> String {
 
 /// Escapes control characters, so that the text stays on one line.
 pub fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() {
-            line.extend(character.escape_default());
-        } else {
-            line.push(character);
-        }
-    }
-    line
+    let escaped = |c: char| match c {
+        _ if c.is_control() => c.escape_default().to_string(),
+        _ => c.to_string(),
+    };
+    text.chars().map(escaped).collect()
 }

@@ -12,28 +12,15 @@ use super::output::ToolError;
 /// # Errors
 /// Forbidden if the path is absolute, or contains `..`, which means another folder after a link.
 pub fn normalise(path: &str) -> Result<String, ToolError> {
-    let leaves = || ToolError::forbidden(path, "leaves the workspace");
-    if path.starts_with('/') {
-        return Err(leaves());
-    }
-    let (mut parts, mut depth, mut has_parent) = (vec![], 0_usize, false);
-    for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
-        if part == ".." {
-            has_parent = true;
-            depth = depth.checked_sub(1).ok_or_else(leaves)?;
-        } else {
-            depth = depth.saturating_add(1);
-            parts.push(part);
-        }
-    }
-    if has_parent {
-        return Err(ToolError::forbidden(path, "contains '..'"));
+    let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+    let parts: Vec<&str> = parts.collect();
+    if path.starts_with('/') || parts.contains(&"..") {
+        return Err(ToolError::forbidden(path, "leaves the workspace"));
     }
     if parts.is_empty() {
-        Ok(".".to_owned())
-    } else {
-        Ok(parts.join("/"))
+        return Ok(".".to_owned());
     }
+    Ok(parts.join("/"))
 }
 
 /// As [`normalise`], for a path that is to be changed: hooks and settings in `.git` are programs
@@ -89,9 +76,8 @@ mod tests {
             a\..\b -> a\..\b
             .gitignore -> .gitignore
             ../x -> path '../x' leaves the workspace
-            a/../../x -> path 'a/../../x' leaves the workspace
             /etc/passwd -> path '/etc/passwd' leaves the workspace
-            a/../b -> path 'a/../b' contains '..'
+            a/../b -> path 'a/../b' leaves the workspace
             a/.GIT/config -> path 'a/.GIT/config' is inside a '.git' folder";
         for row in table.lines() {
             let (given, expected) = row.trim().split_once(" -> ").unwrap();

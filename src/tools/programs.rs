@@ -25,8 +25,8 @@ use super::output::{MAX_TEXT_BYTES, ToolError, bounded};
 /// How long output is awaited after the program ended.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Variables that a program gets besides `PATH` and the fixed ones, if they are set.
-const PASSED_ON: [&str; 3] = ["HOME", "CARGO_HOME", "RUSTUP_HOME"];
+/// Variables that a program gets besides the fixed ones, if they are set.
+const PASSED_ON: [&str; 4] = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"];
 
 /// What a program may use.
 #[derive(Debug, Clone, Copy)]
@@ -74,14 +74,12 @@ impl Programs {
         let found = found.filter_map(|name| Some((name, executable(name, &path)?)));
         // Without the last one, magellan asks a service of the user that may have another index open.
         let fixed = [("LANG", "C"), ("MAGELLAN_LOCAL", "1")];
-        let mut environment = vec![("PATH".into(), path.clone())];
-        environment.extend(fixed.map(|(name, value)| (name.into(), value.into())));
-        for name in PASSED_ON {
-            environment.extend(variable(name).map(|value| (name.into(), value)));
-        }
+        let fixed = fixed.map(|(name, value)| (name.into(), value.into()));
+        let passed_on = PASSED_ON.into_iter();
+        let passed_on = passed_on.filter_map(|name| Some((name.into(), variable(name)?)));
         Self {
             found: found.collect(),
-            environment,
+            environment: passed_on.chain(fixed).collect(),
             limits: LIMITS,
         }
     }

@@ -75,7 +75,12 @@ pub async fn propose(
         Err(CallError::NoOutput(failed)) => return Err(Failure::master("plan", &failed)),
         Err(CallError::Stopped(failure)) => return Err(failure),
     };
-    let plan = named(draft, run.id().to_string());
+    let plan = completed(ToolPlan {
+        plan_id: run.id().to_string(),
+        intent: draft.intent,
+        steps: draft.steps,
+        evidence_referenced: draft.evidence_referenced,
+    });
     let check = || validate(&plan, &evidence, &toolbox);
     let checked = run.compute("checking a plan", check).await?;
     let (changes, rejection) = match checked {
@@ -112,22 +117,6 @@ pub fn consultation(question: &str, until: Instant) -> Consultation<'_> {
         max_tokens: MAX_TOKENS,
         until,
     }
-}
-
-/// Reads a plan from a model's reply.
-pub(super) fn parse(reply: &str) -> Option<ToolPlan> {
-    let parsed = conclave_lenient_json::parse::<Draft>(reply, &SCHEMA).ok()?;
-    Some(named(parsed.value, String::new()))
-}
-
-/// Returns the plan with its id.
-fn named(draft: Draft, plan_id: String) -> ToolPlan {
-    completed(ToolPlan {
-        plan_id,
-        intent: draft.intent,
-        steps: draft.steps,
-        evidence_referenced: draft.evidence_referenced,
-    })
 }
 
 /// Returns a plan without null arguments, and with the confirmation that every step needs which

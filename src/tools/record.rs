@@ -1,13 +1,7 @@
 //! Records the end of a step.
 
-use serde_json::Value;
-
-use super::output::{MAX_TEXT_BYTES, bounded};
-use super::view::UNDO;
 use crate::committee::Deps;
-use crate::journal::{
-    Event, FileBefore, FileChange, RunContext, StepFinished, Stop, step_finished_key,
-};
+use crate::journal::{Event, RunContext, StepFinished, Stop, step_finished_key};
 use crate::llm::without_secrets;
 
 /// Returns whether a step succeeded; `None` if it has no recorded end.
@@ -19,36 +13,20 @@ pub fn has_succeeded(run: &RunContext, step_id: &str) -> Option<bool> {
 }
 
 /// Records the end of a step without secrets of the service, and without NUL, which not every
-/// database can store. A file that a tool wrote as it was is no change. Old contents are left out if
-/// the start of the step has them. Returns true if the step succeeded.
+/// database can store. Returns true if the step succeeded.
 pub async fn record(
     run: &RunContext,
     deps: &Deps,
-    before: &[FileBefore],
     mut finished: StepFinished,
 ) -> Result<bool, Stop> {
-    let is_undo = finished.tool == UNDO;
-    finished
-        .changed
-        .retain(|it| is_undo || it.before != it.after);
-    for FileChange { path, old, .. } in &mut finished.changed {
-        let is_kept =
-            |it: &FileBefore, old: &str| it.path == *path && it.content.as_deref() == Some(old);
-        old.take_if(|old| leaks(old, deps) || before.iter().any(|it| is_kept(it, old)));
+    for change in &mut finished.changed {
+        change.old.take_if(|old| leaks(old, deps));
     }
-    let clean = |text: &str| {
-        let text = bounded(text.to_owned(), MAX_TEXT_BYTES);
-        without_secrets(&text, &deps.secrets).replace('\0', "\u{fffd}")
-    };
+    let clean = |text: &str| without_secrets(text, &deps.secrets).replace('\0', "\u{fffd}");
     finished.error = finished.error.as_deref().map(clean);
-    finished.output = without_secrets(&finished.output, &deps.secrets).replace('\0', "\u{fffd}");
-    // Data that cannot be stored so is left out; its text remains.
-    let data = finished.value.to_string();
-    finished.value = if data.contains("\\u0000") {
-        Value::Null
-    } else {
-        serde_json::from_str(&without_secrets(&data, &deps.secrets)).unwrap_or_default()
-    };
+    finished.output = clean(&finished.output);
+    let value = clean(&finished.value.to_string());
+    finished.value = serde_json::from_str(&value).unwrap_or_default();
     let recorded = run.store(Event::StepFinished(Box::new(finished))).await?;
     Ok(matches!(recorded, Event::StepFinished(finished) if finished.ok))
 }

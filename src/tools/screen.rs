@@ -4,16 +4,15 @@
 //! rejects likelihood, causes, risk, policy, and tool errors in other words. It reads English
 //! only, and it does not check that a stated fact is true.
 //!
-//! The patterns are in `screen.tsv`. They see the model's own words: `own_words.rs` hides code,
-//! names and quotations first.
+//! The patterns are in `screen.tsv`. They see the model's own words: code, names and quotations are
+//! hidden first.
 
 use std::cmp::Reverse;
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex, RegexSet, RegexSetBuilder};
+use regex::{Captures, Regex};
 use strum::{Display, EnumString};
 
-use super::own_words::OwnWords;
 use crate::text::pattern;
 
 /// What an explanation must not contain, as the table and messages name it.
@@ -63,25 +62,72 @@ impl Finding {
 /// the outputs and errors of the tools, the user's request and file names: what a text quotes from
 /// them is not the model's own words. If `verbatim` is empty, every quotation counts as one.
 pub fn screen(text: &str, errors: &[&str], verbatim: &[&str]) -> Option<Finding> {
-    let one_spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let spaced = one_spaced(text);
     let mut errors = errors.iter().map(|error| one_spaced(error));
     if let Some(quote) = errors.find(|error| !spaced.contains(error.as_str())) {
         let kind = Disallowed::RewordedError;
         return Some(Finding { kind, quote });
     }
-    let own = OwnWords::of(text, verbatim);
-    own.clauses().into_iter().find_map(|(start, end)| {
-        let (from, to, kind) = PATTERNS.first(own.plain(start, end))?;
-        let quote = own.original(text, start + from, start + to).to_owned();
-        Some(Finding { kind, quote })
+    // A clause ends with its sentence or before "but" and the like.
+    static END: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"[.!?;](?:[ )\x22']|$)|\b(?:but|however|although|though|yet)\b"));
+    let own = own_words(text, verbatim);
+    let mut clauses = END.split(&own);
+    clauses.find_map(|clause| {
+        PATTERNS.first(clause.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()))
     })
+}
+
+fn one_spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The model's own words: lower-case ASCII with single spaces, without emphasis marks, and with
+/// `percent` for `%`. Code, quotations, names and lines copied from `verbatim` are an `x` each.
+fn own_words(text: &str, verbatim: &[&str]) -> String {
+    static QUOTED: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(?s:```.*?```)|`[^`\n]+`|\x22[^\x22\n]+\x22|“[^“”\n]+”"));
+    static NAME: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"\b\S*?(?:_|::|\w\.[a-z]|/\S*[/.]|[a-z][A-Z])\S*\b"));
+    static BLOCK: LazyLock<Regex> = LazyLock::new(|| pattern(r"\n[ \t\r]*(?:\n|[-*#|>])"));
+    let verbatim = verbatim.join("\n");
+    let said = one_spaced(&verbatim);
+    // Marks alone do not make a quotation: its words occur in `verbatim`, or it is code. The code of
+    // a diagnostic is part of the claim about it.
+    let hide = |found: &Captures<'_>| {
+        let content = one_spaced(found[0].trim_matches(['`', '"', '“', '”']));
+        let signs = ['_', '(', '{', '[', '<', '=', ';', '/'];
+        let looks_like_code = !content.contains(' ') || content.contains(signs);
+        let is_code = found[0].starts_with('`') && looks_like_code && !content.starts_with("E0");
+        if verbatim.is_empty() || is_code || said.contains(&content) {
+            return " x ".to_owned();
+        }
+        content
+    };
+    let mut lines: Vec<&str> = verbatim.lines().map(str::trim).collect();
+    lines.retain(|line| line.split_whitespace().count() >= MIN_LINE_WORDS);
+    lines.sort_by_key(|line| Reverse(line.len()));
+    let mut text = text.to_owned();
+    for line in lines {
+        text = text.replace(line, " x ");
+    }
+    let text = QUOTED.replace_all(&text, hide);
+    let text = NAME.replace_all(&text, "x");
+    let text = BLOCK.replace_all(&text, ". ").to_lowercase();
+    let text = text.replace('%', " percent");
+    let text = text.replace(['\u{2019}', '\u{2bc}'], "'");
+    let text = text.replace(['\u{2013}', '\u{2014}'], " - ");
+    let plain = text.chars().filter_map(|c| match c {
+        '*' | '_' | '`' | '\u{200b}'..='\u{200d}' | '\u{feff}' => None,
+        _ if c.is_ascii() => Some(c),
+        _ if c.is_alphabetic() => Some('x'),
+        _ => Some(' '),
+    });
+    one_spaced(&plain.collect::<String>())
 }
 
 /// The compiled lines of `screen.tsv`.
 struct Patterns {
-    /// One set for a first pass over a clause; its indexes are those of `rejected`.
-    set: RegexSet,
     rejected: Vec<(Disallowed, Regex)>,
     /// All `allow` patterns in one.
     allowed: Regex,
@@ -89,39 +135,34 @@ struct Patterns {
 
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::of(&rows(TABLE)));
 static TABLE: &str = include_str!("screen.tsv");
-const MAX_SET_BYTES: usize = 32 << 20;
+/// A line of the outputs with fewer words is not told from grammar ("is caused by").
+const MIN_LINE_WORDS: usize = 3;
 
 impl Patterns {
     fn of(rows: &[Row]) -> Self {
         let rejected = rows.iter();
         let rejected = rejected.filter_map(|row| Some((row.kind?, whole_words(&row.pattern))));
-        let rejected: Vec<(Disallowed, Regex)> = rejected.collect();
         let allowed = rows.iter().filter(|row| row.kind.is_none());
         let allowed: Vec<&str> = allowed.map(|row| row.pattern.as_str()).collect();
-        let set = RegexSetBuilder::new(rejected.iter().map(|(_, regex)| regex.as_str()))
-            .unicode(false)
-            .size_limit(MAX_SET_BYTES)
-            .dfa_size_limit(MAX_SET_BYTES)
-            .build();
         Self {
-            set: set.unwrap_or_default(),
-            rejected,
+            rejected: rejected.collect(),
             allowed: whole_words(&allowed.join("|")),
         }
     }
 
-    /// Returns the first and longest match in a clause, with its place.
-    fn first(&self, clause: &str) -> Option<(usize, usize, Disallowed)> {
+    /// Returns the first and longest match in a clause.
+    fn first(&self, clause: &str) -> Option<Finding> {
         // Parts that only decline a claim are hidden. Lengths stay the same.
         let hide = |found: &Captures<'_>| "x".repeat(found.get(0).map_or(0, |part| part.len()));
         let words = self.allowed.replace_all(clause, hide);
-        let hits = self.set.matches(&words).into_iter();
-        let hits = hits.filter_map(|index| self.rejected.get(index));
-        let hits = hits.filter_map(|(kind, regex)| {
+        let hits = self.rejected.iter().filter_map(|(kind, regex)| {
             let hit = regex.find(&words)?;
             Some((hit.start(), hit.end(), *kind))
         });
-        hits.min_by_key(|&(start, end, _)| (start, Reverse(end)))
+        let first = hits.min_by_key(|&(start, end, _)| (start, Reverse(end)));
+        let (start, end, kind) = first?;
+        let quote = clause.get(start..end)?.replace(" percent", "%");
+        Some(Finding { kind, quote })
     }
 }
 
@@ -139,15 +180,15 @@ fn rows(table: &'static str) -> Vec<Row> {
     let mut names: Vec<(String, String)> = vec![];
     let mut rows = vec![];
     for line in table.lines().filter(|line| !line.starts_with('#')) {
-        let mut fields = line.splitn(3, '\t');
-        let (Some(kind), Some(second), Some(third)) = (fields.next(), fields.next(), fields.next())
-        else {
+        let fields: Vec<&str> = line.splitn(3, '\t').collect();
+        let [kind, second, third] = fields[..] else {
             continue;
         };
         let expanded = |pattern: &str| {
             let start = pattern.to_owned();
-            let names = names.iter();
-            names.fold(start, |pattern, (name, part)| pattern.replace(name, part))
+            let put =
+                |pattern: String, (name, part): &(String, String)| pattern.replace(name, part);
+            names.iter().fold(start, put)
         };
         if kind == "define" {
             let part = format!("(?:{})", expanded(third));
@@ -182,7 +223,6 @@ mod tests {
         let lines = TABLE.lines();
         let lines = lines.filter(|line| !line.starts_with('#') && !line.starts_with("define"));
         assert_eq!(rows(TABLE).len(), lines.count());
-        assert_eq!(PATTERNS.set.len(), PATTERNS.rejected.len());
         for row in rows(TABLE) {
             assert_eq!(kind(row.example, &[], &[]), row.kind, "{}", row.example);
         }
@@ -193,53 +233,40 @@ mod tests {
         let stale = "note: this might be caused by a stale index\nhelp: see risk.rs";
         let error = "Symbol 'bar'\n  not found";
         let asked = "Is the patch safe to merge?\nerror: required because of `T`";
-        for (verbatim, errors, rows) in [
-            (
-                &[stale][..],
-                &[][..],
-                "- | The tool says \"this might be caused by a stale index\".
-                - | The tool says \"note: this might ... a stale index\".
-                - | It printed this might be caused by a stale index to stderr.
-                - | See risk.rs, `cause_of` and policy::risky.",
-            ),
-            (
-                &[asked],
-                &[],
-                "confidence | In short: \"the change is probably fine\".
-                confidence | It `might be stale` now.
-                risk | The patch is safe to merge.
-                causal | It failed because of the index.",
-            ),
-            (
-                &[],
-                &[],
-                "- | Searching for \"because\" gave 9 matches.
-                - | ```\\nthis might fail\\n```\\nis the output.
-                causal | The log does not say what the cause is, but the rename caused it.
-                causal | Replacing sid by side fixes the build.
-                causal | The write removes E0425.
-                causal | The error occurs since sid does not exist.
-                causal | The step failed as the file is not indexed.
-                causal | The earlier edits failed to fix the error.
-                causal | The previous write did not help.
-                - | lsp_check ended with an error, and the run ended without a failure.
-                - | Q8 shows 2 prior fixes for E0425.
-                - | The request was to fix the E0425 error.
-                - | The step failed, as it did before.",
-            ),
-            (
-                &[error],
-                &[error],
-                "- | splice_patch failed: Symbol 'bar' not found
-                reworded tool error (its exact words are missing) | The symbol wasn't found.",
-            ),
-        ] {
-            for row in rows.lines() {
-                let (expected, text) = row.trim().split_once(" | ").unwrap();
-                let text = text.replace("\\n", "\n");
-                let expected = expected.parse::<Disallowed>().ok();
-                assert_eq!(kind(&text, errors, verbatim), expected, "{text}");
-            }
+        let table = "stale | - | The tool says \"this might be caused by a stale index\".
+            stale | - | It printed note: this might be caused by a stale index to stderr.
+            stale | - | See risk.rs, `cause_of` and policy::risky.
+            asked | confidence | In short: \"the change is probably fine\".
+            asked | confidence | It `might be stale` now.
+            asked | risk | The patch is safe to merge.
+            asked | causal | It failed because of the index.
+            none | - | Searching for \"because\" gave 9 matches.
+            none | - | ```\\nthis might fail\\n```\\nis the output.
+            none | causal | The log does not say what the cause is, but the rename caused it.
+            none | causal | Replacing sid by side fixes the build.
+            none | causal | The write removes E0425.
+            none | causal | The error occurs since sid does not exist.
+            none | causal | The step failed as the file is not indexed.
+            none | causal | The earlier edits failed to fix the error.
+            none | causal | The previous write did not help.
+            none | - | lsp_check ended with an error, and the run ended without a failure.
+            none | - | Q8 shows 2 prior fixes for E0425.
+            none | - | The request was to fix the E0425 error.
+            none | causal | Q8 shows this fix worked before.
+            none | - | The step failed, as it did before.
+            error | - | splice_patch failed: Symbol 'bar' not found
+            error | reworded tool error (its exact words are missing) | The symbol wasn't found.";
+        for row in table.lines().map(str::trim) {
+            let (source, row) = row.split_once(" | ").unwrap();
+            let (expected, text) = row.split_once(" | ").unwrap();
+            let (text, expected) = (text.replace("\\n", "\n"), expected.parse().ok());
+            let (errors, verbatim): (&[&str], &[&str]) = match source {
+                "stale" => (&[], &[stale]),
+                "asked" => (&[], &[asked]),
+                "error" => (&[error], &[error]),
+                _ => (&[], &[]),
+            };
+            assert_eq!(kind(&text, errors, verbatim), expected, "{text}");
         }
         assert_eq!(kind("Done.", &[" \n"], &[]), None);
     }
@@ -247,8 +274,8 @@ mod tests {
     #[test]
     fn the_message_quotes_the_words_of_the_text() {
         let quote = |text: &str| screen(text, &[], &[]).unwrap().quote;
-        assert_eq!(quote("Naïve **PROBABLY**\n\nyes."), "PROBABLY");
-        assert_eq!(quote("It isn’t\n  safe to merge."), "isn’t\n  safe to");
+        assert_eq!(quote("Naïve **PROBABLY**\n\nyes."), "probably");
+        assert_eq!(quote("It isn’t\n  safe to merge."), "isn't safe to");
         let finding = screen("This is 90% likely to succeed.", &[], &[]).unwrap();
         let lines = [
             "Response contains disallowed element: confidence score",
@@ -281,7 +308,7 @@ mod tests {
             let (precision, recall) = (caught / (caught + wronged), caught / (caught + missed));
             let all = caught + missed + wronged + good;
             println!("{set}: {all} sentences, precision {precision:.3}, recall {recall:.3}");
-            assert!(precision >= 0.9 && recall >= 0.7, "{set}");
+            assert!(precision >= 0.9 && recall >= 0.8, "{set}");
         }
     }
 }

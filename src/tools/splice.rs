@@ -6,18 +6,15 @@
 //! outrun. Only the named files are watched and can be put back; splice also keeps a log under
 //! `.splice` in the workspace.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::call::Call;
-use super::lsp_check::{cargo_workspace, lock_files};
-use super::output::{MAX_TEXT_BYTES, Output, ToolError, bounded, quoted, with_changes};
+use super::lsp_check::cargo_workspace;
+use super::output::{MAX_TEXT_BYTES, Output, ToolError, bounded, quoted};
 use super::path::{changeable, join, normalise, split};
-use super::programs::Finished;
-use super::workspace::changed;
 
 /// Splice opens this beside each source file. Symbols of an earlier run in it have old positions.
 const GRAPH_FILES: [&str; 3] = [
@@ -77,8 +74,7 @@ pub fn check_replacements(call: &Call) -> Result<(), ToolError> {
     })
 }
 
-/// Runs splice with the arguments that are paths of files, and reports which of `files` it changed,
-/// also when it fails.
+/// Runs splice with the arguments that are paths of files. It may change `files`.
 pub async fn run(
     call: &Call,
     mut options: Vec<OsString>,
@@ -91,72 +87,48 @@ pub async fn run(
             cargo_workspace(call, file.clone()).await?;
         }
     }
+    let watched = files.clone();
     let prepared = call.blocking(move |call| {
         for name in paths {
             let path = call.workspace().real_path(call.argument(name))?;
             options.extend([format!("--{name}").into(), path.into()]);
         }
-        Ok((options, contents(call, files)?))
+        files.iter().try_for_each(|path| prepare(call, path))?;
+        Ok(options)
     });
-    let (options, watched) = prepared.await?;
-    let root = &call.workspace().root;
+    let (options, root) = (prepared.await?, &call.workspace().root);
     let ended = call.programs().run("splice", options, root).await;
-    let compared = call.blocking(move |call| {
-        let changes = watched.into_iter().filter_map(|(path, before)| {
-            call.workspace().remove_siblings(&path, &GRAPH_FILES);
-            let after = call.workspace().read(&path).ok();
-            (after != before).then(|| changed(&path, before, after.as_deref()))
-        });
-        Ok(changes.collect::<Vec<_>>())
+    let cleared = call.blocking(move |call| {
+        for path in &watched {
+            call.workspace().remove_siblings(path, &GRAPH_FILES);
+        }
+        Ok(())
     });
-    // A file may be half written also if splice was stopped: say so through the changes.
-    let changed = compared.await?;
-    let paths: Vec<&str> = changed.iter().map(|it| it.path.as_str()).collect();
-    let report = ended.and_then(|finished| report(&finished, &paths));
-    with_changes(report, changed)
+    cleared.await?;
+    let finished = ended?;
+    let stdout = String::from_utf8_lossy(&finished.stdout);
+    if finished.success {
+        return Ok(Output::new(words_of(stdout.trim())));
+    }
+    let said = match finished.stderr.as_str() {
+        "" => stdout.trim(),
+        said => said,
+    };
+    Err(bounded(words_of(said), MAX_TEXT_BYTES).into())
 }
 
-/// The contents before splice runs. Every file must be one that an undo can put back.
-fn contents(
-    call: &Call,
-    files: Vec<String>,
-) -> Result<BTreeMap<String, Option<String>>, ToolError> {
+/// Checks that an undo can put a file back, and that splice writes to it only.
+fn prepare(call: &Call, path: &str) -> Result<(), ToolError> {
     let workspace = call.workspace();
-    let mut watched = BTreeMap::new();
-    for path in files {
-        let (folder, name) = split(&path);
-        let temporary = join(folder, &format!(".{name}.patch.tmp"));
-        // Splice 3.1.1 would write through a link of the name of its temporary file.
-        if workspace.check_free(&temporary).is_err() {
-            let temporary = quoted(&temporary);
-            return Err(format!("{temporary} exists: splice would write through it").into());
-        }
-        workspace.remove_siblings(&path, &GRAPH_FILES);
-        workspace.real_path(&path)?;
-        let before = workspace.content_before(&path)?;
-        for lock in lock_files(workspace, &path) {
-            if let Ok(before) = workspace.content_before(&lock) {
-                watched.insert(lock, before);
-            }
-        }
-        watched.insert(path, before);
+    let (folder, name) = split(path);
+    let temporary = join(folder, &format!(".{name}.patch.tmp"));
+    // Splice 3.1.1 would write through a link of the name of its temporary file.
+    if workspace.check_free(&temporary).is_err() {
+        let temporary = quoted(&temporary);
+        return Err(format!("{temporary} exists: splice would write through it").into());
     }
-    Ok(watched)
-}
-
-fn report(finished: &Finished, paths: &[&str]) -> Result<Output, ToolError> {
-    let stdout = String::from_utf8_lossy(&finished.stdout).trim().to_owned();
-    let stderr = &finished.stderr;
-    if !finished.success {
-        let message = if stderr.is_empty() { &stdout } else { stderr };
-        let words = bounded(words_of(message), MAX_TEXT_BYTES);
-        return Err(words.trim().to_owned().into());
-    }
-    let text = words_of(&stdout);
-    let stdout = bounded(stdout, MAX_TEXT_BYTES);
-    let value =
-        json!({ "success": true, "changed_files": paths, "stdout": stdout, "stderr": stderr });
-    Ok(Output::new(text, value))
+    workspace.remove_siblings(path, &GRAPH_FILES);
+    workspace.content_before(path).map(drop)
 }
 
 /// Splice's own words: each line as it is, but of a line of JSON the texts in it.
@@ -164,19 +136,24 @@ fn words_of(output: &str) -> String {
     let mut lines = vec![];
     for line in output.lines() {
         let report: Value = serde_json::from_str(line).unwrap_or_default();
-        let text = |of: &Value, name: &str| of.get(name)?.as_str().map(str::to_owned);
-        let error = report.get("error").unwrap_or(&Value::Null);
-        let said = text(error, "message").or_else(|| text(&report, "message"));
-        lines.push(said.unwrap_or_else(|| line.to_owned()));
-        lines.extend(text(error, "hint"));
-        for it in error["diagnostics"].as_array().into_iter().flatten() {
-            let place = [&it["file"], &it["line"], &it["column"]];
-            let [file, row, column] = place.map(|part| part.to_string().replace('"', ""));
-            let [level, message] =
-                ["level", "message"].map(|name| text(it, name).unwrap_or_default());
-            let code = text(it, "code").map_or(String::new(), |code| format!("[{code}]"));
-            lines.push(format!("{file}:{row}:{column}: {level}{code}: {message}"));
-        }
+        let text = |at: &str| report.pointer(at).and_then(Value::as_str);
+        let message = text("/error/message").or(text("/message"));
+        lines.push(message.unwrap_or(line).to_owned());
+        lines.extend(text("/error/hint").map(str::to_owned));
+        let listed = report.pointer("/error/diagnostics");
+        let listed = listed.and_then(Value::as_array).into_iter().flatten();
+        lines.extend(listed.map(diagnostic));
     }
     lines.join("\n")
+}
+
+fn diagnostic(it: &Value) -> String {
+    let names = ["file", "line", "column", "level", "code", "message"];
+    let [file, row, column, level, code, message] = names.map(|name| match it.get(name) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => String::new(),
+        Some(number) => number.to_string(),
+    });
+    let code = format!("[{code}]").replace("[]", "");
+    format!("{file}:{row}:{column}: {level}{code}: {message}")
 }

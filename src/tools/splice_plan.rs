@@ -17,9 +17,8 @@ pub const SPEC: Spec = Spec {
 fn check(call: &Call) -> Result<(), ToolError> {
     call.programs().installed("splice")?;
     let file = call.argument("file");
-    call.workspace().read(file)?;
-    manifest_of(call.workspace(), file)?;
     let files = splice::files_of_plan(call)?;
+    manifest_of(call.workspace(), file)?;
     splice::check_replacements(call)?;
     let mut files = files.iter();
     files.try_for_each(|changed| call.changeable_exists(changed))

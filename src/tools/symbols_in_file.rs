@@ -1,7 +1,5 @@
 //! `symbols_in_file`: the indexed symbols of the files that match a path or glob.
 
-use serde_json::json;
-
 use super::call::{Call, Role, Run, Spec, parameter};
 use super::file_glob::matcher;
 use super::magellan::{Symbol, check, index, not_indexed, rows};
@@ -22,16 +20,13 @@ async fn run(call: Call) -> Result<Output, ToolError> {
     if !is_glob && !index.files.iter().any(|it| it.path == pattern) {
         return Err(not_indexed(pattern));
     }
-    let mut symbols = index.symbols;
-    symbols.retain(|it| it.file == pattern || matcher.is_match(&it.file));
-    let row = |it: Symbol| {
+    let symbols = index.symbols.iter();
+    let symbols = symbols.filter(|it| it.file == pattern || matcher.is_match(&it.file));
+    let row = |it: &Symbol| {
         let kind = it.kind_normalized.as_deref().unwrap_or("symbol");
         let name = it.display_fqn.as_deref().or(it.name.as_deref());
         let (file, line) = (&it.file, it.start_line);
-        let text = format!("{file}:{line}: {kind} {}", name.unwrap_or("?"));
-        let row = json!({ "file": file, "line": line, "end_line": it.end_line, "name": it.name,
-                          "kind": it.kind_normalized, "full_name": it.display_fqn });
-        (text, row)
+        format!("{file}:{line}: {kind} {}", name.unwrap_or("?"))
     };
-    Ok(rows("symbols", symbols.into_iter().map(row)))
+    Ok(rows("symbols", symbols.map(row)))
 }

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use super::call::{Call, Parameter, Role, Run, Spec, Toolbox};
-use super::folder::MAX_FILE_BYTES;
 use super::output::{Output, ToolError, quoted};
 use super::path::{changeable, normalise};
+use super::workspace::MAX_FILE_BYTES;
 use super::{
     file_create, file_glob, file_read, file_search, file_write, lsp_check,
     references_from_file_to_symbol_name, references_to_symbol_name, splice, splice_patch,
@@ -19,7 +19,7 @@ use crate::domain::changes_direction;
 use crate::journal::StepFinished;
 
 /// Upper bound of an argument other than file contents, in bytes.
-pub const MAX_ARGUMENT_BYTES: usize = 4096;
+const MAX_ARGUMENT_BYTES: usize = 4096;
 
 /// A tool that a plan step names.
 #[derive(
@@ -285,30 +285,19 @@ mod tests {
 
     #[test]
     fn names_and_parameters_are_those_of_the_specification() {
-        let mut listed = vec![];
-        for tool in Tool::ALL {
-            assert_eq!(json!(tool), json!(tool.name()));
-            assert_eq!(tool.name().parse(), Ok(*tool));
-            let mut described = tool.parameters().iter().map(|it| it.name).chain([""]);
-            assert!(
-                described.all(|name| !tool.described(name).is_empty()),
-                "{tool}"
-            );
+        let listed = Tool::ALL.iter().map(|tool| {
             let names = tool.parameters().iter().map(|it| match it.role {
                 Role::Optional => format!("[{}]", it.name),
                 _ => it.name.to_owned(),
             });
-            listed.push(format!("{tool} {}", names.collect::<Vec<_>>().join(" ")));
-        }
+            format!("{tool} {}", names.collect::<Vec<_>>().join(" "))
+        });
+        let listed: Vec<String> = listed.collect();
         let expected = "file_read path\nfile_write path contents\nfile_create path contents\n\
             file_search pattern root\nfile_glob pattern root\nsplice_patch file symbol [kind] with\n\
             splice_plan file\nsymbols_in_file pattern\nreferences_to_symbol_name name\n\
             references_from_file_to_symbol_name file name\nlsp_check path";
         assert_eq!(listed.join("\n"), expected);
-        let schema = Tool::SplicePatch.schema();
-        assert_eq!(schema["required"], json!(["file", "symbol", "with"]));
-        assert_eq!(schema["additionalProperties"], false);
-        assert_eq!(schema["properties"]["kind"]["minLength"], 1);
     }
 
     #[test]
@@ -332,11 +321,5 @@ mod tests {
             let expected = format!("Invalid arguments for '{tool}': {}", cells[2]);
             assert_eq!(error.message, expected);
         }
-        let given = json!({ "file": "./a//b.rs", "symbol": "f", "kind": null, "with": "p" });
-        let arguments = Tool::SplicePatch
-            .arguments(given.as_object().unwrap())
-            .unwrap();
-        assert_eq!(arguments["file"], "a/b.rs");
-        assert_eq!(arguments.get("kind"), None);
     }
 }

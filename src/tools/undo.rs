@@ -1,10 +1,12 @@
 //! Puts the files of an execution back.
 
+use std::collections::BTreeSet;
+
 use super::call::Toolbox;
 use super::output::ToolError;
 use super::record::{has_succeeded, record};
 use super::view::{self, UNDO};
-use super::workspace::{Workspace, changed, hash};
+use super::workspace::{Before, Workspace, changed, hash};
 use crate::committee::{Deps, Failure};
 use crate::journal::{
     Authorized, Event, FileChange, Restore, RunContext, StepFinished, StepStarted,
@@ -80,7 +82,7 @@ pub async fn undo(
             files: vec![restore.path.clone()],
             ..StepFinished::new(&step_id, UNDO, error)
         };
-        if !record(run, deps, &[], finished).await? {
+        if !record(run, deps, finished).await? {
             return Ok(false);
         }
     }
@@ -93,9 +95,9 @@ fn put_back(workspace: &Workspace, left: &[Restore]) -> Result<FileChange, ToolE
         return Err("nothing is left to put back".to_owned().into());
     };
     // A file that several steps changed is compared with its last change, which comes first.
-    for (number, restore) in left.iter().enumerate() {
-        let mut earlier = left.iter().take(number);
-        if earlier.any(|earlier| earlier.path == restore.path) {
+    let mut seen = BTreeSet::new();
+    for restore in left {
+        if !seen.insert(&restore.path) {
             continue;
         }
         let now = workspace.content_before(&restore.path)?;
@@ -105,11 +107,10 @@ fn put_back(workspace: &Workspace, left: &[Restore]) -> Result<FileChange, ToolE
     }
     let old = first.old.as_deref();
     // An undo that was interrupted is begun again.
-    workspace.remove_left(&first.path, |text| {
-        Some(hash(text)) == first.expected || old.is_some_and(|old| old.starts_with(text))
-    });
     if workspace.content_before(&first.path)?.as_deref() == old {
         return Ok(changed(&first.path, first.old.clone(), old));
     }
-    workspace.restore(&first.path, first.expected.as_deref(), old)
+    let expected = first.expected.as_deref();
+    let before = expected.map_or(Before::Nothing, Before::Hash);
+    workspace.change(&first.path, before, old)
 }

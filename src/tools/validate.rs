@@ -9,7 +9,7 @@ use super::citations::{self, QUERIES, is_empty};
 use super::output::{ToolError, Why};
 use super::tool::{Step, Tool};
 use crate::domain::{PlanIntent, PlanStep, ToolPlan};
-use crate::journal::{Rejection, RejectionKind};
+use crate::journal::{Rejection, RejectionKind, StepChanges};
 
 /// The most steps of a plan.
 const MAX_STEPS: usize = 20;
@@ -28,30 +28,27 @@ pub fn validate(
     plan: &ToolPlan,
     evidence: &Value,
     toolbox: &Toolbox,
-) -> Result<Vec<(String, Vec<String>)>, Box<Rejection>> {
+) -> Result<Vec<StepChanges>, Box<Rejection>> {
     let steps = parse(plan, toolbox)?;
     for query in &plan.evidence_referenced {
         let Some((name, what)) = QUERIES.iter().find(|(name, _)| name == query) else {
             return Err(invalid(format!("Evidence query '{query}' does not exist")));
         };
         if is_empty(evidence, name) {
-            let kind = RejectionKind::InsufficientEvidence;
             let message = format!("Plan references '{what}' but {name} returns empty results");
-            return Err(rejection(kind, message, None, Value::Null));
+            return Err(insufficient(message, None));
         }
     }
     for step in &plan.steps {
         let named = citations::queries_of(&step.precondition);
         let is_uncited = |query: &String| !plan.evidence_referenced.contains(query);
         if let Some(query) = named.into_iter().find(is_uncited) {
-            let message = format!(
-                "Plan states a claim from {query} without citing it: insufficient evidence"
-            );
-            let kind = RejectionKind::InsufficientEvidence;
-            return Err(rejection(kind, message, Some(&step.step_id), Value::Null));
+            let claim = format!("Plan states a claim from {query} without citing it");
+            let message = claim + ": insufficient evidence";
+            return Err(insufficient(message, Some(&step.step_id)));
         }
     }
-    let mut changes: Vec<(String, Vec<String>)> = vec![];
+    let mut changes: Vec<StepChanges> = vec![];
     for step in &steps {
         let refused = |error: ToolError| {
             let kind = match error.why {
@@ -68,14 +65,16 @@ pub fn validate(
             continue;
         }
         let plan_file = step.call.argument("file").to_owned();
-        let is_written = changes.iter().any(|(_, paths)| paths.contains(&plan_file));
+        let is_written = changes.iter().any(|it| it.paths.contains(&plan_file));
         if step.tool == Tool::SplicePlan && is_written {
             let does =
                 "is changed by an earlier step, so the files that it names cannot be authorized";
             return Err(refused(ToolError::forbidden(&plan_file, does)));
         }
-        let paths = step.changes().map_err(refused)?;
-        changes.push((step.step_id.clone(), paths));
+        changes.push(StepChanges {
+            step_id: step.step_id.clone(),
+            paths: step.changes().map_err(refused)?,
+        });
     }
     Ok(changes)
 }
@@ -135,6 +134,15 @@ fn checked(step: &PlanStep, intent: PlanIntent, toolbox: &Toolbox) -> Result<Ste
         return Err(refused(forbidden, message, Value::Null));
     }
     Ok(checked)
+}
+
+fn insufficient(message: String, step: Option<&str>) -> Box<Rejection> {
+    rejection(
+        RejectionKind::InsufficientEvidence,
+        message,
+        step,
+        Value::Null,
+    )
 }
 
 fn invalid(message: String) -> Box<Rejection> {

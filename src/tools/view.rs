@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::answers::{
     AuthorizationView, BudgetView, CallLine, ExecutionBrief, ExecutionState, ExecutionView,
-    ModifiedPlan, PlanState, PlanView, PromptView, StepChanges,
+    ModifiedPlan, PlanState, PlanView, PromptView,
 };
 use super::planner_input;
 use crate::domain::{RunId, Usd, User};
@@ -82,7 +82,7 @@ pub fn plan_view(
     let modified = changed.map(|(_, events, authorized)| ModifiedPlan {
         by: by(events),
         plan: authorized.content.clone(),
-        changes: step_changes(&authorized.changes),
+        changes: authorized.changes.clone(),
     });
     // What the user changed counts from then on.
     let content = modified.as_ref().map_or(plan, |modified| &modified.plan);
@@ -113,7 +113,7 @@ pub fn plan_view(
         state,
         plan: plan.clone(),
         rejection: rejection.clone(),
-        changes: step_changes(changes),
+        changes: changes.clone(),
         modified,
         budget: budget(accepted, events),
         evidence,
@@ -145,15 +145,6 @@ fn budget(accepted: &Accepted, events: &[Event]) -> BudgetView {
         spent_usd: spent.dollars(),
         calls: calls.iter().map(line).collect(),
     }
-}
-
-/// Returns what steps change, as clients see it.
-pub fn step_changes(changes: &[(String, Vec<String>)]) -> Vec<StepChanges> {
-    let of_step = |(step_id, paths): &(String, Vec<String>)| StepChanges {
-        step_id: step_id.clone(),
-        paths: paths.clone(),
-    };
-    changes.iter().map(of_step).collect()
 }
 
 /// Names the user of a run.
@@ -237,14 +228,11 @@ pub fn execution_view(
 
 /// Returns a step without what only the journal needs.
 fn shown(step: &StepFinished) -> StepFinished {
-    let mut shown = StepFinished {
-        files: vec![],
-        codes: vec![],
-        ..step.clone()
-    };
-    shown
-        .changed
-        .iter_mut()
-        .for_each(|change| change.old = None);
+    let mut shown = step.clone();
+    shown.files.clear();
+    shown.codes.clear();
+    for change in &mut shown.changed {
+        change.old = None;
+    }
     shown
 }

@@ -1,35 +1,38 @@
-//! Files under one root, by capabilities: every path is resolved beneath an open directory.
+//! Files under one root, by capabilities: `cap_std` resolves every path beneath an open directory.
 //!
 //! Reading follows a symbolic link that stays inside. Changing refuses a link anywhere in the path,
 //! so the path that the user confirmed is the file that changes. A file with several hard links can
 //! be read, because a link cannot be told from the file; changing it is refused.
 //!
-//! A change is a new file, flushed and then exchanged with the old one. Readers see the old or the
-//! new content, and the content that is reported as replaced is the one that was replaced, even
-//! when another program wrote meanwhile. A crash can leave a hidden file `.conclave-*.tmp`, which
-//! [`Workspace::remove_left`] removes.
+//! A write is a new file, flushed and then renamed over the old one, so readers see the old or the
+//! new content. What another program writes while this happens is lost. A crash can leave a hidden
+//! file `.conclave-*.tmp`.
 
-use std::io;
+use std::fs::Permissions;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
-use rustix::fs::{FileType, OFlags, RenameFlags};
+use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
+use rustix::fs::{FileType, OFlags};
 use sha2::{Digest as _, Sha256};
 
-use super::folder::{Folder, TextFile, name_aside, not_text, read_text};
 use super::output::{ToolError, Why, quoted};
-use super::path::{changeable, join, normalise, split};
+use super::path::{changeable, folders_above, join, normalise, split};
 use crate::domain::hex;
 use crate::journal::FileChange;
+
+/// Upper bound of a text file that is read or written, in bytes.
+pub const MAX_FILE_BYTES: usize = 1 << 20;
 
 /// The workspace. A clone is the same workspace.
 #[derive(Debug, Clone)]
 pub struct Workspace {
     /// The real path of the root.
     pub root: Arc<Path>,
-    dir: Arc<Dir>,
+    pub dir: Arc<Dir>,
 }
 
 /// What must be at a path before it is changed.
@@ -71,14 +74,22 @@ impl Workspace {
         if id(&now).map_err(failed)? != id(&self.dir).map_err(failed)? {
             return Err(failed(io::Error::other("the workspace was moved")));
         }
-        if path == "." {
-            return Ok(self.root.to_path_buf());
+        self.refuse_links(&path)?;
+        match self.kind(&path)? {
+            Some(_) => Ok(self.root.join(&path)),
+            None => Err(ToolError::missing(&path)),
         }
-        let (folder, name) = self.parent(&path)?;
-        match folder.kind(name).map_err(failed)? {
-            FileType::Symlink => Err(through_link(&path, &path)),
-            _ => Ok(self.root.join(&path)),
+    }
+
+    fn refuse_links(&self, path: &str) -> Result<(), ToolError> {
+        for part in std::iter::once(path).chain(folders_above(path)) {
+            let found = self.dir.symlink_metadata(part);
+            if found.is_ok_and(|found| found.is_symlink()) {
+                let (path, link) = (quoted(path), quoted(part));
+                return Err(format!("{path} goes through the symbolic link {link}").into());
+            }
         }
+        Ok(())
     }
 
     /// What the path names after following links inside the workspace; `None`: nothing.
@@ -91,68 +102,87 @@ impl Workspace {
         }
     }
 
-    /// Fails if something, be it a link that leads nowhere, has the name of a path that may change.
-    pub fn check_free(&self, path: &str) -> Result<(), ToolError> {
+    /// Returns the normal form of a path that may be changed.
+    fn changeable(&self, path: &str) -> Result<String, ToolError> {
         let path = changeable(path)?;
-        let (folder, name) = self.parent(&path)?;
-        match folder.kind(name) {
+        self.refuse_links(&path)?;
+        Ok(path)
+    }
+
+    /// Fails if no file can be created at a path that may change.
+    pub fn check_free(&self, path: &str) -> Result<(), ToolError> {
+        let path = self.changeable(path)?;
+        let above = split(&path).0;
+        if self.kind(above)? != Some(FileType::Directory) {
+            return Err(format!("folder {} does not exist", quoted(above)).into());
+        }
+        match self.dir.symlink_metadata(&path) {
             Ok(_) => Err(ToolError::exists(&path)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(ToolError::io(&path, "find", error)),
+            Err(error) if is_absent(&error) => Ok(()),
+            Err(error) => Err(ToolError::io(&path, "create", error)),
         }
     }
 
     /// Reads a text file.
     pub fn read(&self, path: &str) -> Result<String, ToolError> {
-        let path = normalise(path)?;
-        match self.kind(&path)? {
-            None => return Err(ToolError::missing(&path)),
-            Some(FileType::RegularFile) => {}
-            Some(kind) => return Err(not_text(&path, kind)),
-        }
-        // A pipe or device that takes the file's place now does not block, and is refused below.
+        self.read_text(&normalise(path)?).map(|(text, _)| text)
+    }
+
+    /// Opens a file for reading. Returns at once for a pipe or device too.
+    pub fn open_file(&self, path: &str) -> io::Result<File> {
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut options = OpenOptions::new();
         let options = options.read(true).custom_flags(flags.bits().cast_signed());
-        let file = self.dir.open_with(&path, options);
-        let file = file.map_err(|error| ToolError::io(&path, "read", error))?;
-        Ok(read_text(&file.into_std(), &path)?.text)
+        self.dir.open_with(path, options)
     }
 
-    /// Opens a folder. Follows links that stay inside.
-    pub fn open_folder(&self, path: &str) -> Result<Folder, ToolError> {
-        let opened = self.dir.open_dir(path);
-        opened.map(Folder).map_err(|error| no_folder(path, error))
-    }
-
-    /// Opens the folder of a path, one name after the other and without following a link.
-    fn parent<'a>(&self, path: &'a str) -> Result<(Folder, &'a str), ToolError> {
-        let (above, name) = split(path);
-        if name == "." {
-            return Err(not_text(path, FileType::Directory));
+    fn read_text(&self, path: &str) -> Result<(String, Metadata), ToolError> {
+        let failed = |error: io::Error| ToolError::io(path, "read", error);
+        match self.kind(path)? {
+            None => return Err(ToolError::missing(path)),
+            Some(FileType::RegularFile) => {}
+            Some(kind) => return Err(not_text(path, kind)),
         }
-        let (mut folder, mut opened) = (self.open_folder(".")?, ".".to_owned());
-        for part in above.split('/').filter(|part| *part != ".") {
-            opened = join(&opened, part);
-            folder = match (folder.kind(part), folder.open_folder(part)) {
-                (Ok(FileType::Symlink), _) => return Err(through_link(path, &opened)),
-                (Ok(_), Ok(next)) => next,
-                (Err(error), _) | (_, Err(error)) => return Err(no_folder(&opened, error)),
-            };
+        let file = self.open_file(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        // Something else may have taken its place.
+        if !metadata.is_file() {
+            return Err(not_text(path, FileType::from_raw_mode(metadata.mode())));
         }
-        Ok((folder, name))
+        let limit = MAX_FILE_BYTES as u64;
+        let mut bytes = vec![];
+        let read = file.take(limit + 1).read_to_end(&mut bytes);
+        if read.map_err(failed)? > MAX_FILE_BYTES {
+            let (bytes, path) = (metadata.len().max(limit + 1), quoted(path));
+            let why = format!("file {path} has {bytes} bytes, more than the limit of {limit}");
+            return Err(why.into());
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) if !text.contains('\0') => Ok((text, metadata)),
+            _ => Err(format!("file {} is not UTF-8 text", quoted(path)).into()),
+        }
     }
 
     /// The content that a change of `path` would replace; `None` if there is no file. Fails if it
     /// could not be put back.
     pub fn content_before(&self, path: &str) -> Result<Option<String>, ToolError> {
-        let path = changeable(path)?;
-        let (folder, name) = self.parent(&path)?;
-        match checked(&folder, name, &path, Before::Anything) {
-            Ok(file) => Ok(Some(file.text)),
+        match self.replaceable(&self.changeable(path)?) {
+            Ok((text, _)) => Ok(Some(text)),
             Err(error) if error.why == Why::Missing => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Reads a file that an undo could put back, and its mode.
+    fn replaceable(&self, path: &str) -> Result<(String, u32), ToolError> {
+        let (text, metadata) = self.read_text(path)?;
+        let links = metadata.nlink();
+        if links > 1 {
+            let path = quoted(path);
+            let why = format!("file {path} has {links} hard links; a write would separate them");
+            return Err(why.into());
+        }
+        Ok((text, metadata.mode()))
     }
 
     /// Puts `new` at a path, or removes what is there. Fails, and changes nothing, if there is
@@ -163,77 +193,59 @@ impl Workspace {
         before: Before<'_>,
         new: Option<&str>,
     ) -> Result<FileChange, ToolError> {
-        let path = changeable(path)?;
-        let (folder, name) = self.parent(&path)?;
+        let path = self.changeable(path)?;
         let found = match before {
-            Before::Nothing if folder.kind(name).is_ok() => return Err(ToolError::exists(&path)),
-            Before::Nothing => None,
-            Before::Anything | Before::Hash(_) => Some(checked(&folder, name, &path, before)?),
+            Before::Nothing => self.check_free(&path).map(|()| None)?,
+            Before::Anything | Before::Hash(_) => Some(self.replaceable(&path)?),
         };
-        let action = match (&found, new) {
-            (None, _) => "create",
-            (Some(_), Some(_)) => "write",
-            (Some(_), None) => "remove",
+        let (old, mode) = found.unzip();
+        if let (Before::Hash(expected), Some(old)) = (before, &old)
+            && hash(old) != expected
+        {
+            let (path, found) = (quoted(&path), hash(old));
+            let why = format!("file {path} changed since: expected {expected}, found {found}");
+            return Err(why.into());
+        }
+        let (action, changed_so) = match new {
+            Some(text) => ("write", self.write(&path, mode, text)),
+            None => ("remove", self.dir.remove_file(&path)),
         };
-        let failed = |error: io::Error| ToolError::io(&path, action, error);
-        let aside = name_aside().map_err(failed)?;
-        let mode = found.as_ref().map(|found| found.mode);
-        let own = new.map(|text| folder.write_new(&aside, text, mode));
-        let own = own.transpose().map_err(failed)?;
-        let (from, to, flags) = match action {
-            "create" => (aside.as_str(), name, RenameFlags::NOREPLACE),
-            "write" => (aside.as_str(), name, RenameFlags::EXCHANGE),
-            _ => (name, aside.as_str(), RenameFlags::NOREPLACE),
-        };
-        let renamed = folder.rename(from, to, flags);
-        let kept = renamed.inspect_err(|_| folder.remove_own(&aside, own));
-        let old = match (kept.map_err(failed)?, found) {
-            (_, None) => None,
-            (false, Some(found)) => Some(found.text),
-            // The other name holds the old file now, whatever happened since it was read.
-            (true, Some(_)) => match checked(&folder, &aside, &path, before) {
-                Ok(replaced) => {
-                    let _ = folder.remove(&aside);
-                    Some(replaced.text)
-                }
-                Err(error) => {
-                    let _ = folder.rename(to, from, flags);
-                    folder.remove_own(&aside, own);
-                    return Err(error);
-                }
-            },
-        };
-        folder.sync();
+        changed_so.map_err(|error| ToolError::io(&path, action, error))?;
+        // The change is visible already, so a failure to flush it must not hide it.
+        let folder = self.dir.open(split(&path).0);
+        let _ = folder.and_then(|folder| folder.sync_all());
         Ok(changed(&path, old, new))
     }
 
-    /// Puts a file back that a change left with the hash `expected`; `None` means that it is absent.
-    pub fn restore(
-        &self,
-        path: &str,
-        expected: Option<&str>,
-        old: Option<&str>,
-    ) -> Result<FileChange, ToolError> {
-        if expected.is_none() && old.is_none() {
-            return Ok(changed(path, None, None));
-        }
-        self.change(path, expected.map_or(Before::Nothing, Before::Hash), old)
-    }
-
-    /// Removes the hidden files that a change of `path` left when the process was killed:
-    /// `is_of_change` recognises them by their text.
-    pub fn remove_left(&self, path: &str, is_of_change: impl Fn(&str) -> bool) {
-        if let Ok((folder, _)) = self.parent(path) {
-            folder.remove_asides(is_of_change);
-        }
+    /// Writes a new file, which replaces the one with this mode, if there is one.
+    fn write(&self, path: &str, replaced: Option<u32>, text: &str) -> io::Result<()> {
+        let mut random = [0; 12];
+        getrandom::fill(&mut random)?;
+        let aside = format!(".conclave-{}.tmp", hex(&random));
+        let (target, mode) = match replaced {
+            Some(_) => (join(split(path).0, &aside), 0o600),
+            None => (path.to_owned(), 0o666),
+        };
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create_new(true).mode(mode);
+        let mut file = self.dir.open_with(&target, options)?.into_std();
+        let mut complete = || {
+            file.write_all(text.as_bytes())?;
+            let Some(mode) = replaced else {
+                return file.sync_all();
+            };
+            // A write clears the set-user-id bit, as the kernel does for a write in place.
+            file.set_permissions(Permissions::from_mode(mode & 0o777))?;
+            file.sync_all()?;
+            self.dir.rename(&target, &self.dir, path)
+        };
+        complete().inspect_err(|_| drop(self.dir.remove_file(&target)))
     }
 
     /// Removes files beside `path` that a program left there; what is not there is no error.
     pub fn remove_siblings(&self, path: &str, names: &[&str]) {
-        if let Ok((folder, _)) = self.parent(path) {
-            for name in names {
-                let _ = folder.remove(name);
-            }
+        for name in names {
+            let _ = self.dir.remove_file(join(split(path).0, name));
         }
     }
 }
@@ -253,43 +265,19 @@ pub fn hash(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
-/// Reads a file that an undo could put back.
-fn checked(
-    folder: &Folder,
-    name: &str,
-    path: &str,
-    before: Before<'_>,
-) -> Result<TextFile, ToolError> {
-    let file = folder.read_text(name, path)?;
-    let (links, found) = (file.links, hash(&file.text));
-    let path = quoted(path);
-    match before {
-        _ if links > 1 => {
-            let why = format!("file {path} has {links} hard links; a write would separate them");
-            Err(why.into())
-        }
-        Before::Hash(expected) if found != expected => {
-            let why = format!("file {path} changed since: expected {expected}, found {found}");
-            Err(why.into())
-        }
-        _ => Ok(file),
-    }
-}
-
 fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)
 }
 
-fn no_folder(path: &str, error: io::Error) -> ToolError {
-    if is_absent(&error) {
-        let message = format!("folder {} does not exist", quoted(path));
-        return ToolError::new(Why::FolderMissing, message);
-    }
-    ToolError::io(path, "open", error)
-}
-
-fn through_link(path: &str, link: &str) -> ToolError {
-    let (path, link) = (quoted(path), quoted(link));
-    format!("{path} goes through the symbolic link {link}").into()
+pub fn not_text(path: &str, kind: FileType) -> ToolError {
+    let kind = match kind {
+        FileType::RegularFile => "a file",
+        FileType::Directory => "a folder",
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a named pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice | FileType::Unknown => "a device",
+    };
+    format!("{} is {kind}, not a text file", quoted(path)).into()
 }

@@ -7,12 +7,11 @@ use regex::Regex;
 use crate::language::rust_files;
 
 /// Files with patterns that come from data or are put together. Their own tests run each of them.
-const PUT_TOGETHER: [&str; 6] = [
+const PUT_TOGETHER: [&str; 5] = [
     "app/admission.rs",
     "scoring/answer/dates.rs",
     "scoring/checks/code.rs",
     "scoring/checks/screening.rs",
-    "tools/own_words.rs",
     "tools/screen.rs",
 ];
 

@@ -4,7 +4,6 @@ use std::any::Any;
 use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
 
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::LlamaContextParams;
@@ -12,7 +11,6 @@ use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::model::LlamaModel;
 
-use crate::pace::Pace;
 use crate::queue::{Job, Next, Queue};
 use crate::sequence::Sequence;
 use crate::{Error, Options, StopReason, native};
@@ -33,9 +31,6 @@ pub(crate) struct Engine<'model> {
     /// In order of admission.
     running: Vec<Sequence>,
     free_slots: Vec<i32>,
-    pace: Pace,
-    /// Selects the next request when requests are decoded one after the other.
-    turn: usize,
 }
 
 impl<'model> Engine<'model> {
@@ -74,8 +69,6 @@ impl<'model> Engine<'model> {
             queue,
             running: Vec::new(),
             free_slots,
-            pace: Pace::default(),
-            turn: 0,
         })
     }
 
@@ -130,32 +123,20 @@ impl<'model> Engine<'model> {
         }
     }
 
-    /// Decodes one batch for all running requests, or for only one of them if that is faster.
+    /// Decodes one batch for all running requests.
     fn step(&mut self) {
         // No caller hears of it.
         self.fail(&Error::Closed, Sequence::is_gone);
-        let is_paced = self.running.iter().all(Sequence::needs_one_token);
-        let filled = if is_paced && !self.pace.is_together(self.running.len()) {
-            self.turn = self.turn.wrapping_add(1);
-            self.fill_with_one()
-        } else {
-            self.fill_with_all()
-        };
-        if let Err(error) = filled {
+        if let Err(error) = self.fill() {
             return self.fail(&error, |sequence| sequence.in_batch);
         }
         if self.batch.n_tokens() == 0 {
             return;
         }
-        let started = Instant::now();
         if let Err(error) = self.context.decode(&mut self.batch) {
             let reason = native::last_error(&error.to_string());
             tracing::error!(%reason, "a decode step of the local model failed");
             return self.fail(&Error::Decode { reason }, |sequence| sequence.in_batch);
-        }
-        if is_paced {
-            let writers = usize::try_from(self.batch.n_tokens()).unwrap_or(0);
-            self.pace.record(writers, started.elapsed());
         }
         self.choose_tokens();
     }
@@ -168,18 +149,9 @@ impl<'model> Engine<'model> {
         }
     }
 
-    fn fill_with_one(&mut self) -> Result<(), Error> {
-        self.clear_batch();
-        let at = self.turn.checked_rem(self.running.len()).unwrap_or(0);
-        let Some(sequence) = self.running.get_mut(at) else {
-            return Ok(());
-        };
-        sequence.add_to(&mut self.batch, 1).map(|_| ())
-    }
-
     /// Fills a batch with all requests. Generating requests come first: each needs one token, or a
     /// few more that its schema forced. Prompts share the rest.
-    fn fill_with_all(&mut self) -> Result<(), Error> {
+    fn fill(&mut self) -> Result<(), Error> {
         self.clear_batch();
         let size = BATCH_TOKENS as usize;
         let mut used = 0;

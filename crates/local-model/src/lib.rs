@@ -8,7 +8,7 @@
 //! contains all of its messages.
 //!
 //! Reading order: `request` (input and output types), `model` (the handle), `queue`, `engine` (the
-//! thread's main loop) with `pace`, `sequence` (one running request), `constrain` and `sample`
+//! thread's main loop) with `sequence` (one running request), `constrain` and `sample`
 //! (choice of the next token), `prompt`. The modules `cpu`, `native` and `quantize` are used once,
 //! when a model is loaded.
 
@@ -18,7 +18,6 @@ mod engine;
 mod error;
 mod model;
 mod native;
-mod pace;
 mod prompt;
 mod quantize;
 mod queue;

@@ -64,11 +64,6 @@ impl Sequence {
         self.position.cast_unsigned() >= self.input_tokens
     }
 
-    /// True if it is generating, and only its last token has to be decoded.
-    pub(crate) fn needs_one_token(&self) -> bool {
-        self.is_writing() && self.feed.len() == 1
-    }
-
     /// True if the caller has dropped its future.
     pub(crate) fn is_gone(&self) -> bool {
         self.reply.is_closed()

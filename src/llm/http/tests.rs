@@ -183,21 +183,6 @@ async fn a_rate_limit_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn overload_and_failure_are_worth_another_attempt() {
-    for status in [500, 502, 529] {
-        let body = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-        let error = answered(&format!("{status} Failed"), &body.to_string())
-            .await
-            .unwrap_err();
-        assert!(
-            matches!(error, Error::Status { status: found, .. } if found == status),
-            "{error:?}"
-        );
-        assert_eq!(error.retry(), Retry::After(None));
-    }
-}
-
-#[tokio::test]
 async fn a_redirect_is_not_followed() {
     let error = answered("307 Elsewhere\r\nlocation: /elsewhere", "")
         .await

@@ -112,10 +112,8 @@ impl Place {
 
     /// No temporary file is left, and the outside is as it was.
     fn assert_clean(&self) {
-        assert_eq!(
-            fs::read_to_string(self.outside("secret")).unwrap(),
-            "secret"
-        );
+        let secret = fs::read_to_string(self.outside("secret"));
+        assert_eq!(secret.unwrap(), "secret");
         assert_eq!(fs::read_dir(self.outside("")).unwrap().count(), 1);
         for entry in fs::read_dir(self.inside("")).unwrap() {
             let name = entry.unwrap().file_name();

@@ -33,16 +33,6 @@ fn beside(other: impl Fn() + Sync, work: impl FnOnce()) {
     });
 }
 
-/// Runs a function on four threads at once, and returns what they return.
-fn fourfold<T: Send>(work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let work = &work;
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..4).map(|it| scope.spawn(move || work(it))).collect();
-        let ended = threads.into_iter().map(|it| it.join().unwrap());
-        ended.collect()
-    })
-}
-
 impl Place {
     /// Writes a file, and returns what was replaced.
     fn write(&self, path: &str, text: &str) -> Result<String, ToolError> {
@@ -103,10 +93,7 @@ fn a_file_swapped_for_a_link_is_never_written_through() {
             assert_ne!(read, "secret");
         }
     });
-    assert_eq!(
-        fs::read_to_string(place.outside("secret")).unwrap(),
-        "secret"
-    );
+    place.assert_clean();
 }
 
 #[test]
@@ -131,32 +118,16 @@ fn a_reader_never_sees_a_torn_or_missing_file() {
 }
 
 #[test]
-fn no_content_is_lost_between_concurrent_writers() {
-    let place = Place::new();
-    place.put("file", "start");
-    let changes = fourfold(|writer| {
-        let texts = (0..50).map(|round| format!("{writer}-{round}"));
-        let written = texts.map(|text| (place.write("file", &text).unwrap(), text));
-        written.collect::<Vec<_>>()
-    });
-    // Every content was replaced exactly once, except the last one: a chain without gaps.
-    let (mut replaced, mut written): (Vec<_>, Vec<_>) = changes.into_iter().flatten().unzip();
-    replaced.push(place.content("file"));
-    written.push("start".to_owned());
-    replaced.sort();
-    written.sort();
-    assert_eq!(replaced, written);
-    place.assert_clean();
-}
-
-#[test]
 fn of_two_that_create_one_file_one_fails() {
     let place = Place::new();
     for round in 0..50 {
-        let path = format!("file{round}");
-        let workspace = &place.toolbox.workspace;
-        let created = fourfold(|_| workspace.change(&path, Before::Nothing, Some("x")).is_ok());
-        assert_eq!(created.into_iter().filter(|created| *created).count(), 1);
+        let (path, workspace) = (format!("file{round}"), &place.toolbox.workspace);
+        let create = || workspace.change(&path, Before::Nothing, Some("x")).is_ok();
+        let created = std::thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(create));
+            threads.map(|thread| usize::from(thread.join().unwrap()))
+        });
+        assert_eq!(created.into_iter().sum::<usize>(), 1);
     }
     place.assert_clean();
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use conclave::domain::Scope;
-use conclave::journal::{Event, Explained, StepFinished};
+use conclave::journal::{Event, Explained, StepChanges, StepFinished};
 use serde_json::{Value, json};
 
 use crate::access::token;
@@ -250,10 +250,14 @@ async fn plans_are_off_without_a_workspace() {
 }
 
 #[test]
-fn ends_of_steps_in_older_journals_are_read() {
+fn steps_in_older_journals_are_read() {
     let old = json!({ "stepId": "s", "tool": "file_read", "ok": true });
     let read: StepFinished = serde_json::from_value(old).unwrap();
     assert_eq!(read, StepFinished::new("s", "file_read", None));
+    let old = json!(["s", ["a.rs"]]);
+    let read: StepChanges = serde_json::from_value(old).unwrap();
+    let now = json!({ "stepId": "s", "paths": ["a.rs"] });
+    assert_eq!(serde_json::to_value(read).unwrap(), now);
     let old = json!({ "text": "Done.", "source": "model" });
     let read: Explained = serde_json::from_value(old).unwrap();
     assert_eq!((read.text.as_str(), read.rejected.len()), ("Done.", 0));

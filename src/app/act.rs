@@ -266,8 +266,8 @@ impl App {
             Requirements::MemoryCount => {
                 facts.memory_count = self.store.memory_count(&owner).await?;
             }
-            Requirements::Memories { terms, most } => {
-                facts.memories = self.store.memories(&owner, &terms, most).await?;
+            Requirements::Memories { words, most } => {
+                facts.memories = self.store.memories(&owner, &words, most).await?;
             }
             Requirements::MemoryPage { skip, most } => {
                 facts.memories = self.store.memory_page(&owner, skip, most).await?;

@@ -4,13 +4,15 @@ use std::fmt::Write as _;
 
 use crate::journal::Owner;
 
-pub(super) fn memory_query(owner: &Owner, terms: &[String]) -> Option<String> {
+pub(super) fn memory_query(owner: &Owner, words: &[Vec<String>]) -> Option<String> {
     // In quotes, a term is a word and never an operator of the query language.
-    let words: Vec<String> = terms
-        .iter()
-        .map(|term| format!("\"{}\"", term.replace('"', "")))
-        .collect();
-    let (owner, words) = (owner_word(owner), words.join(" OR "));
+    let quoted = |term: &String| format!("\"{}\"", term.replace('"', ""));
+    let words = words.iter().filter(|terms| !terms.is_empty()).map(|terms| {
+        let terms: Vec<String> = terms.iter().map(quoted).collect();
+        format!("({})", terms.join(" OR "))
+    });
+    let words: Vec<String> = words.collect();
+    let (owner, words) = (owner_word(owner), words.join(" AND "));
     (!words.is_empty()).then(|| format!("owner : \"{owner}\" AND - owner : ({words})"))
 }
 

@@ -286,8 +286,8 @@ impl Database for SqliteStore {
           AND learned_answers.user_id = $3 AND learned_answers.revoked = 0
         ORDER BY bm25(learned_words, 0.0, 1.0), learned_answers.id DESC LIMIT $5";
 
-    fn memory_query(owner: &Owner, terms: &[String]) -> Option<String> {
-        memory_query::memory_query(owner, terms)
+    fn memory_query(owner: &Owner, words: &[Vec<String>]) -> Option<String> {
+        memory_query::memory_query(owner, words)
     }
 
     /// Each list reads one index in its order: the index of the user, or that of kind, mode and

@@ -168,6 +168,15 @@ async fn memories_are_listed_in_pages_and_deleted_once_the_user_confirms() {
         offer.body["proposed_action"]["args"]["content"],
         "door 13 is open"
     );
+    for (text, content) in [
+        ("/memory delete \"door 1 is locked\"", "door 1 is locked"),
+        ("forget that door 2 is locked", "door 2 is locked"),
+        ("/memory delete locked 12", "door 12 is locked"),
+    ] {
+        let offer = act(&app, "ada", text).await;
+        let named = &offer.body["proposed_action"]["args"]["content"];
+        assert_eq!(named, content, "{text}");
+    }
     let several = act(&app, "ada", "/memory delete locked").await;
     assert_eq!(several.body["error"], "invalid_arguments");
     for text in [
@@ -260,6 +269,8 @@ async fn memories_are_found_in_any_script_and_without_accents() {
         "die Straße ist gesperrt",
         "the café is closed",
         "那位公爵讨厌狗",
+        "राजा कुत्तों से डरता है",
+        "it's raining",
     ] {
         act(&app, "ada", &format!("/memory add {text}")).await;
     }
@@ -269,6 +280,12 @@ async fn memories_are_found_in_any_script_and_without_accents() {
         ("cafe", "- the café is closed"),
         ("公爵", "- 那位公爵讨厌狗"),
         ("狗", "- 那位公爵讨厌狗"),
+        ("कुत्तों", "- राजा कुत्तों से डरता है"),
+        ("cafe\u{301}", "- the café is closed"),
+        (
+            "the dragon's lair",
+            "Nothing is remembered about the dragon's lair.",
+        ),
     ] {
         let answer = act(&app, "ada", &format!("/memory search {query}")).await;
         assert_eq!(answer.text(), found, "{query}");

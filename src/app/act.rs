@@ -181,8 +181,11 @@ impl App {
         for _ in 0..MAX_ATTEMPTS {
             let attempt = self.attempt(&asked, (action, proposed), events.clone(), seed);
             if let Some(acted) = attempt.await? {
-                counter!("conclave_act_accepted_total", "command" => action.name().into_str(), "mode" => mode.into_str())
-                    .increment(1);
+                let executed = acted.response.get("executed");
+                if acted.run == Some(asked.id) && executed.is_some_and(|it| it == true) {
+                    counter!("conclave_act_accepted_total", "command" => action.name().into_str(), "mode" => mode.into_str())
+                        .increment(1);
+                }
                 return Ok(acted);
             }
             // Its data is newer than that of the action that came between.

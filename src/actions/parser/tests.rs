@@ -361,7 +361,7 @@ fn what_is_not_understood_is_named() {
         ("*nods* !c perc", "Send it alone: !c perc"),
         ("hello\n/roll 2d6", "Send it alone: /roll 2d6"),
         ("roll 2d6\nroll 3d6", "/roll 2d6"),
-        ("roll -1d6", "bots differ in what a sign before dice means"),
+        ("roll -d20", "bots differ in what a sign before dice means"),
         (
             "create a character named Agent 47",
             "stands in quotation marks",

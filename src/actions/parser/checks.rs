@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Found, capture, nearest, regex};
+use super::{Found, nearest, regex};
 use crate::actions::sheet::{Ability, Skill};
 use crate::domain::CommandName;
 
@@ -185,52 +185,6 @@ fn unknown(token: &str, explicit: bool) -> String {
         meant => format!(" (did you mean {}?)", meant.join(" or ")),
     };
     format!("{token:?} is no ability, skill or option of a check{hint}")
-}
-
-/// Says why a text is no check, if it is one with a word too many or too few: "make a check", "death
-/// save", "perception check dc high".
-pub(super) fn problem(text: &str) -> Option<String> {
-    let lower = text.to_lowercase();
-    let plain = lower.trim_end_matches(['.', '!', '?']);
-    let captures = regex("check.order").captures(plain);
-    let ordered = captures.and_then(|captures| captures.name("what"));
-    let asked = ordered.map_or(plain, |what| what.as_str());
-    let named = regex("check.named").find(asked)?;
-    let check = asked.get(..named.end())?;
-    let is_short = check.len() == asked.len() && asked.split_whitespace().count() <= 3;
-    if !is_short && words(check, false).is_err() {
-        return None;
-    }
-    words(asked, false).err()
-}
-
-/// Returns the command for the first skill or ability that a text names.
-pub(super) fn mentioned(text: &str) -> Option<String> {
-    let text = text.to_lowercase();
-    let words = || text.split(|c: char| !c.is_alphanumeric());
-    let has = |wanted: &str| words().any(|word| word == wanted);
-    let mut skills = Skill::ALL.iter().map(Skill::into_str);
-    let skill = skills.find(|name| text.contains(name));
-    // Short names are also words of other languages: "con ventaja".
-    let is_check = has("check") || has("save");
-    let mut abilities = words().filter(|word| is_check || word.len() > 3);
-    let ability = abilities.find_map(Ability::named).map(|it| it.into_str());
-    let mut edges = words().filter(|word| word.len() > 3 || *word == "adv");
-    let edge = edges.find_map(advantage_named);
-    let command = if skill.is_none() && (has("save") || has("saving")) {
-        "save"
-    } else {
-        "check"
-    };
-    let mut written = format!("/{command} {}", skill.or(ability)?);
-    for (before, part) in [
-        (" ", capture("check.modifier", &text)),
-        (" with ", edge.map(str::to_owned)),
-        (" dc ", capture("check.dc", &text)),
-    ] {
-        written.extend(part.map(|part| format!("{before}{part}")));
-    }
-    Some(written)
 }
 
 /// Returns the skill of this name. An explicit command also takes the first letters of a name,

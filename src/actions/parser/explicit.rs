@@ -121,9 +121,7 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
         return wrong(command, "the arguments are a JSON object, {\"...\": ...}");
     }
     let arguments = match command {
-        CommandName::Roll | CommandName::Check | CommandName::SheetShow
-            if rest.eq_ignore_ascii_case("help") =>
-        {
+        _ if rest.eq_ignore_ascii_case("help") && has_help(command) => {
             return reading(CommandName::Help, json!({ "command": command.into_str() }));
         }
         CommandName::Roll => return roll(rest),
@@ -158,6 +156,12 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
         }
     };
     reading(command, arguments)
+}
+
+/// True if "help" behind the command asks for help, and is no text of the command.
+fn has_help(command: CommandName) -> bool {
+    use CommandName::{Check, MemoryList, Roll, SheetList, SheetShow};
+    matches!(command, Roll | Check | SheetShow | SheetList | MemoryList)
 }
 
 /// What a sheet is created with, if words could be its name or parts of it.

@@ -50,7 +50,7 @@ pub enum ParsedMessage {
 
 /// Parses a text.
 pub fn read(message: &str) -> ParsedMessage {
-    let text = message.trim();
+    let text = trimmed(message);
     let text = text.strip_prefix("/act ").map_or(text, unquoted);
     // Other bots have commands with "!".
     if let Some(command) = text.strip_prefix(['/', '!']) {
@@ -72,6 +72,14 @@ pub fn read(message: &str) -> ParsedMessage {
         Some(ParsedMessage::Clear(action)) => ParsedMessage::Labelled(action),
         _ => ParsedMessage::Unclear,
     }
+}
+
+/// Returns a text without spaces and invisible characters around it.
+fn trimmed(text: &str) -> &str {
+    let inner = regex("text.trimmed").captures(text);
+    inner
+        .and_then(|inner| inner.get(1))
+        .map_or(text, |it| it.as_str())
 }
 
 /// Returns the command that a text begins with, behind a slash or an exclamation mark.

@@ -59,7 +59,7 @@ pub(super) fn with_words(text: &str) -> Option<Found> {
     let is_named = Ability::named(&words).is_some() || skills.any(|it| it.into_str() == words);
     let is_label = match dice.times {
         Some(_) => is_comment(&words),
-        None => is_named && dice.expression.dice() > 1,
+        None => is_named,
     };
     (dice.expression.has_dice() && is_label)
         .then(|| (CommandName::Roll, arguments(&dice, Some(&dice.words))))

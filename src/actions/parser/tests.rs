@@ -204,6 +204,9 @@ fn dice_with_words_that_may_be_their_label_are_offered() {
         ("4d6dl1 str", "4d6dl1", "str"),
         ("2#d20+7 longbow", "d20+7", "longbow"),
         ("3d6 STR", "3d6", "STR"),
+        ("1d20+7 stealth", "1d20+7", "stealth"),
+        ("1d20 STR", "1d20", "STR"),
+        ("d20 perception", "d20", "perception"),
     ] {
         let ParsedMessage::Labelled(action) = read(text) else {
             panic!("{text}: {:?}", read(text))

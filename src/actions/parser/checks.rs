@@ -31,6 +31,15 @@ const FILLERS: [&str; 14] = [
 
 /// Reads a text that asks for a check and for nothing else.
 pub(super) fn read(text: &str) -> Option<Found> {
+    read_with(text, false)
+}
+
+/// Reads what stands behind "I", which is only offered.
+pub(super) fn offered(text: &str) -> Option<Found> {
+    read_with(text, true)
+}
+
+fn read_with(text: &str, is_offered: bool) -> Option<Found> {
     let lower = text.to_lowercase();
     let is_polite = |word: &str| matches!(word.trim_matches(','), "please" | "pls");
     let question = lower.trim().ends_with('?') && !lower.split_whitespace().any(is_polite);
@@ -45,13 +54,13 @@ pub(super) fn read(text: &str) -> Option<Found> {
     let text = ordered.unwrap_or(plain);
     let explicit = plain.starts_with("check ");
     // "Roll stealth" is a check; "roll 15 stealth" is none.
+    let is_roll = part("roll").is_some();
     let rolled = || {
-        let what = ordered.filter(|_| part("verb") == Some("roll"))?;
+        let what = ordered.filter(|_| is_roll)?;
         words(&format!("{what} check"), false).ok()
     };
     let check = words(text, explicit).ok().or_else(rolled);
-    let is_roll = part("verb") == Some("roll");
-    let purpose = || with_purpose(text, is_roll, regex("text.first_person").is_match(plain));
+    let purpose = || with_purpose(text, is_roll, is_offered);
     Some((CommandName::Check, check.or_else(purpose)?))
 }
 

@@ -179,6 +179,25 @@ fn dice_in_the_first_person_are_offered_and_nothing_else_in_it_is() {
             Check,
             json!({ "skill": "stealth" }),
         ),
+        ("I'm rolling 2d6", Roll, json!({ "expression": "2d6" })),
+        ("I am rolling 2d6", Roll, json!({ "expression": "2d6" })),
+        ("I'm gonna roll 2d6", Roll, json!({ "expression": "2d6" })),
+        ("I gotta roll a d20", Roll, json!({ "expression": "1d20" })),
+        (
+            "I need to roll a dex save dc 12",
+            Check,
+            json!({ "ability": "dex", "save": true, "dc": 12 }),
+        ),
+        (
+            "I have to make a wisdom save",
+            Check,
+            json!({ "ability": "wis", "save": true }),
+        ),
+        (
+            "I am making a stealth check",
+            Check,
+            json!({ "skill": "stealth" }),
+        ),
     ] {
         let ParsedMessage::FirstPerson(action) = read(text) else {
             panic!("{text}: {:?}", read(text))
@@ -193,6 +212,10 @@ fn dice_in_the_first_person_are_offered_and_nothing_else_in_it_is() {
         "I rolled 2d6 yesterday",
         "I roll 18",
         "I take the key",
+        "I never roll 2d6",
+        "I don't want to roll 2d6",
+        "I did not roll 2d6",
+        "I roll 1d20 for stealth without advantage",
     ] {
         assert_eq!(read(text), ParsedMessage::Unclear, "{text}");
     }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Found, nearest, regex};
+use crate::actions::commands::Advantage;
 use crate::actions::sheet::{Ability, Skill};
 use crate::domain::CommandName;
 
@@ -150,17 +151,8 @@ fn option(token: &str) -> Option<(&'static str, Value)> {
     Some(match token {
         "save" | "saves" => ("save", json!(true)),
         "proficient" | "proficiency" => ("proficient", json!(true)),
-        token => ("advantage", json!(advantage_named(token)?)),
+        token => ("advantage", json!(Advantage::named(token)?)),
     })
-}
-
-/// Returns the advantage that a word means.
-pub(super) fn advantage_named(word: &str) -> Option<&'static str> {
-    match word {
-        "advantage" | "adv" => Some("advantage"),
-        "disadvantage" | "disadv" | "dis" => Some("disadvantage"),
-        _ => None,
-    }
 }
 
 /// Reads the number behind a word.

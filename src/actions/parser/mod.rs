@@ -21,6 +21,7 @@ use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
 
 use super::commands::Action;
+use super::speech::is_quotation_mark;
 use crate::domain::CommandName;
 use crate::text::listed;
 
@@ -179,9 +180,8 @@ fn request(text: &str) -> Option<CommandName> {
 /// Returns a text without the quotation marks around it: what stands behind `/act`, or a name.
 fn unquoted(text: &str) -> &str {
     let text = text.trim();
-    let inner = [('"', '"'), ('\u{201c}', '\u{201d}')]
-        .into_iter()
-        .find_map(|(from, to)| text.strip_prefix(from)?.strip_suffix(to));
+    let behind = text.strip_prefix(is_quotation_mark);
+    let inner = behind.and_then(|behind| behind.strip_suffix(is_quotation_mark));
     inner.map_or(text, str::trim)
 }
 

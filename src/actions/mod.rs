@@ -16,6 +16,7 @@ mod proposal_cache;
 pub mod reply;
 mod sanitize;
 mod sheet;
+mod speech;
 
 pub use proposal::{MAX_PROPOSED_CHARS, Proposal, declined_by_stub, propose, unread};
 pub use proposal_cache::{CachedProposal, Interpretation, ProposalCache, Scene};

@@ -318,6 +318,18 @@ impl Sheet {
         2 + (self.level.unwrap_or(1) - 1).div_euclid(4)
     }
 
+    /// Returns the proficiencies that count for nothing: those that name no skill, no ability and no
+    /// attack.
+    pub fn idle_proficiencies(&self) -> Vec<&str> {
+        let all = self.proficiencies.iter().chain(&self.expertise);
+        let counts = |entry: &str| {
+            let name = entry.trim().replace('_', " ").to_lowercase();
+            let is_skill = Skill::ALL.iter().any(|skill| skill.into_str() == name);
+            is_skill || Ability::named(&name).is_some() || name == "attack"
+        };
+        all.map(String::as_str).filter(|it| !counts(it)).collect()
+    }
+
     /// Returns how often the proficiency counts for a skill or a saving throw: 0, 1 or 2 times.
     pub fn times(&self, what: &str) -> i64 {
         let is_meant = |entry: &String| {

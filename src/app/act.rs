@@ -181,8 +181,11 @@ impl App {
         for _ in 0..MAX_ATTEMPTS {
             let attempt = self.attempt(&asked, (action, proposed), events.clone(), seed);
             if let Some(acted) = attempt.await? {
-                counter!("conclave_act_accepted_total", "command" => action.name().into_str(), "mode" => mode.into_str())
-                    .increment(1);
+                let executed = acted.response.get("executed");
+                if acted.run == Some(asked.id) && executed.is_some_and(|it| it == true) {
+                    counter!("conclave_act_accepted_total", "command" => action.name().into_str(), "mode" => mode.into_str())
+                        .increment(1);
+                }
                 return Ok(acted);
             }
             // Its data is newer than that of the action that came between.
@@ -266,8 +269,8 @@ impl App {
             Requirements::MemoryCount => {
                 facts.memory_count = self.store.memory_count(&owner).await?;
             }
-            Requirements::Memories { terms, most } => {
-                facts.memories = self.store.memories(&owner, &terms, most).await?;
+            Requirements::Memories { words, most } => {
+                facts.memories = self.store.memories(&owner, &words, most).await?;
             }
             Requirements::MemoryPage { skip, most } => {
                 facts.memories = self.store.memory_page(&owner, skip, most).await?;

@@ -15,6 +15,9 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio::time::Instant;
 
+/// The most choices of a proposal.
+const MAX_CHOICES: usize = 3;
+
 impl App {
     /// Executes a proposal that its user has confirmed, once.
     ///
@@ -58,12 +61,16 @@ impl App {
         let at = self.clock.now();
         let key = confirmed_by(proposal);
         let body_hash = confirmation_hash(proposal, choice, idempotency_key.as_deref());
-        match self.store.by_key(&key).await? {
-            Some((run, known)) if idempotency_key.is_some() && known == body_hash => {
-                return self.told(run).await;
-            }
-            Some(_) => return Err(Rejected::ProposalGone(CONFIRMED)),
-            None => {}
+        if let Some((run, known)) = self.store.by_key(&key).await? {
+            let key = idempotency_key.as_deref();
+            let is_of = |choice: &usize| {
+                key.is_some() && known == confirmation_hash(proposal, *choice, key)
+            };
+            return match (1..=MAX_CHOICES).find(is_of) {
+                Some(confirmed) if confirmed == choice => self.told(run).await,
+                Some(_) => Err(Rejected::KeyReused { run }),
+                None => Err(Rejected::ProposalGone(CONFIRMED)),
+            };
         }
         let offer = open_offer(&transcript, at)?;
         let action = chosen(offer, choice)?;

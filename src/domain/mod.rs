@@ -63,7 +63,7 @@ pub use score::{
     AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status,
     Thresholds,
 };
-pub use search_index::{is_unspaced, search_terms, search_words};
+pub use search_index::{is_unspaced, search_terms, search_words, words_as_written};
 pub use token::{BearerToken, same_secret};
 pub use tool_plan::{EvidenceFocus, PlanIntent, PlanStep, ToolPlan};
 pub use unseen_image::{UnseenCause, UnseenImage};

@@ -5,61 +5,75 @@ use unicode_normalization::char::is_combining_mark;
 use unicode_script::{Script, UnicodeScript as _};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Returns a text as the search index stores it: words with folded case and without accents,
+/// Returns a text as the search index stores it: words with folded case and without marks,
 /// separated by spaces. A run of an unspaced script becomes its letters and its pairs of letters,
 /// as no dictionary tells its words.
 pub fn search_words(text: &str) -> String {
     let mut words = vec![];
-    for_each_run(&folded(text), |run, is_unspaced| {
-        if is_unspaced {
+    for run in words_as_written(text).iter().flat_map(|word| runs(word)) {
+        if run.contains(is_unspaced) {
             words.extend(run.graphemes(true).map(str::to_owned));
-            words.extend(pairs(run));
+            words.extend(pairs(&run));
         } else {
-            words.push(run.to_owned());
+            words.push(run);
         }
-    });
+    }
     words.join(" ")
 }
 
-/// Returns the terms that find a word of a query in [`search_words`]. An unspaced run is found by
-/// its pairs of letters, and a single letter by itself.
-pub fn search_terms(word: &str) -> Vec<String> {
+/// Returns the terms that find a text in [`search_words`]. An unspaced run is found by its pairs of
+/// letters, and a single letter by itself.
+pub fn search_terms(text: &str) -> Vec<String> {
     let mut terms = vec![];
-    for_each_run(&folded(word), |run, is_unspaced| {
-        let pairs = if is_unspaced { pairs(run) } else { vec![] };
+    for run in words_as_written(text).iter().flat_map(|word| runs(word)) {
+        let pairs = if run.contains(is_unspaced) {
+            pairs(&run)
+        } else {
+            vec![]
+        };
         if pairs.is_empty() {
-            terms.push(run.to_owned());
+            terms.push(run);
         } else {
             terms.extend(pairs);
         }
-    });
+    }
     terms
 }
 
-/// Folds case by way of the upper case, so that "ß" becomes "ss", and removes accents.
-fn folded(text: &str) -> String {
-    let cased = text.to_uppercase().to_lowercase();
-    let bare: String = cased.nfkd().filter(|c| !is_combining_mark(*c)).collect();
-    bare.nfc().collect()
-}
-
-/// Passes each run of letters and digits on, with whether its script is unspaced.
-fn for_each_run(text: &str, mut pass: impl FnMut(&str, bool)) {
-    for run in text.split(|c: char| !is_part_of_word(c)) {
-        let mut rest = run;
-        while let Some(first) = rest.chars().next() {
-            let is_first = is_unspaced(first);
-            let end = rest.find(|c: char| is_unspaced(c) != is_first);
-            let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
-            pass(part, is_first);
-            rest = after;
+/// Returns the words of a text in lower case, with their marks. What is stored and what is searched
+/// for is cut here. A single letter behind an apostrophe, as in "Bob's" and "don't", is no word.
+pub fn words_as_written(text: &str) -> Vec<String> {
+    let text: String = text.nfkc().collect::<String>().to_lowercase();
+    let is_part = |c: char| c.is_alphanumeric() || is_combining_mark(c) || is_unspaced(c);
+    let is_apostrophe = |c: char| matches!(c, '\'' | '\u{2019}');
+    let mut words = vec![];
+    for joined in text.split(|c: char| !is_part(c) && !is_apostrophe(c)) {
+        let mut before = "";
+        for word in joined.split(is_apostrophe) {
+            let is_ending = !before.is_empty() && word.chars().count() == 1;
+            if !word.is_empty() && !is_ending {
+                words.push(word.to_owned());
+            }
+            before = word;
         }
     }
+    words
 }
 
-/// True for letters and digits, and for the marks that scripts use as vowels.
-fn is_part_of_word(c: char) -> bool {
-    c.is_alphanumeric() || is_unspaced(c)
+/// Returns the runs of unspaced and of other scripts in a word, with folded case and without marks.
+/// Marks of all scripts go: SQLite's tokenizer would split words at those that it does not know.
+fn runs(word: &str) -> Vec<String> {
+    let bare: String = word.nfkd().filter(|c| !is_combining_mark(*c)).collect();
+    // By way of the upper case "ß" becomes "ss".
+    let folded: String = bare.to_uppercase().to_lowercase().nfc().collect();
+    let mut runs: Vec<String> = vec![];
+    for c in folded.chars() {
+        match runs.last_mut() {
+            Some(run) if run.ends_with(is_unspaced) == is_unspaced(c) => run.push(c),
+            _ => runs.push(c.into()),
+        }
+    }
+    runs
 }
 
 /// True for letters of scripts that are written without spaces between words.
@@ -107,10 +121,22 @@ mod tests {
             ("naïve", "a naive plan"),
             ("ελληνικα", "ΕΛΛΗΝΙΚΆ γράμματα"),
             ("ё", "е"),
+            ("A\u{30a}ngstro\u{308}m", "Ångström"),
+            ("déteste", "il de\u{301}teste"),
+            ("कुत्तों", "राजा कुत्तों से डरता है"),
+            ("நாய்களை", "அவன் நாய்களை வெறுக்கிறான்"),
+            ("නා\u{dca}", "නා\u{dca}"),
+            ("ਨਫ਼ਰਤ", "ਰਾਜਾ ਨਫ਼ਰਤ ਕਰਦਾ"),
+            ("\u{1d400}", "a"),
+            ("Bob’s", "a sword of bob"),
         ] {
             assert!(finds(query, text), "{query}: {text}");
         }
         assert!(!finds("strase", "Die Straße"));
+        // The letter behind an apostrophe is no word, and one in quotation marks is.
+        assert!(!finds("the dragon's", "it's raining"));
+        assert!(!finds("can’t", "don't"));
+        assert!(finds("a", "door 'A'"));
     }
 
     #[test]

@@ -100,8 +100,8 @@ pub(super) trait Database: Send + Sync {
     /// Searches learned answers. Parameters as for [`Database::MEMORIES`].
     const LEARNED: &'static str;
 
-    /// Returns the full-text query for any of the terms; `None` for no terms.
-    fn memory_query(owner: &Owner, terms: &[String]) -> Option<String>;
+    /// Returns the full-text query for one term of each word; `None` for no terms.
+    fn memory_query(owner: &Owner, words: &[Vec<String>]) -> Option<String>;
 
     /// Returns the table of runs as the statement for a list of one kind names it.
     fn listed(filter: &RunFilter) -> &'static str;

@@ -220,7 +220,7 @@ impl<D: Database> LearnedStore for D {
         terms: &[String],
         most: u32,
     ) -> Result<Vec<LearnedRow>, Error> {
-        let Some(query) = D::memory_query(scope, terms) else {
+        let Some(query) = D::memory_query(scope, &[terms.to_vec()]) else {
             return Ok(vec![]);
         };
         let mut values = owner_values(scope);
@@ -270,10 +270,10 @@ impl<D: Database> ActionStore for D {
     async fn memories(
         &self,
         owner: &Owner,
-        terms: &[String],
+        words: &[Vec<String>],
         most: u32,
     ) -> Result<Vec<MemoryRow>, Error> {
-        let Some(query) = D::memory_query(owner, terms) else {
+        let Some(query) = D::memory_query(owner, words) else {
             return Ok(vec![]);
         };
         let mut values = owner_values(owner);

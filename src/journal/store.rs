@@ -472,12 +472,12 @@ pub trait ActionStore: Send + Sync {
     /// Returns the owner's sheets, the last changed one first.
     async fn sheets(&self, owner: &Owner) -> Result<Vec<SheetRow>, Error>;
 
-    /// Returns at most `most` memories of the owner that contain any of the terms in any inflected
-    /// form, the best match first. Terms consist of letters and digits.
+    /// Returns at most `most` memories of the owner that contain, of each word, one of its terms in
+    /// any inflected form, the best match first. Terms consist of letters, marks and digits.
     async fn memories(
         &self,
         owner: &Owner,
-        terms: &[String],
+        words: &[Vec<String>],
         most: u32,
     ) -> Result<Vec<MemoryRow>, Error>;
 

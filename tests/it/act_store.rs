@@ -91,7 +91,7 @@ async fn remember(store: &Arc<dyn Store>, n: u128, user: &str, content: &str) {
 
 async fn found(store: &Arc<dyn Store>, user: &str, words: &[&str]) -> Vec<String> {
     let terms: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let rows = store.memories(&owner(user), &terms, 10).await.unwrap();
+    let rows = store.memories(&owner(user), &[terms], 10).await.unwrap();
     rows.into_iter().map(|row| row.content).collect()
 }
 
@@ -262,6 +262,9 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     assert_eq!(found(&store, "ada", &["secret"]).await, [""; 0]);
     assert_eq!(found(&store, "ada", &["viktor"]).await.len(), 1);
     assert_eq!(found(&store, "ada", &[]).await, [""; 0]);
+    let both = [vec!["dragon".to_owned()], vec!["cave".to_owned()]];
+    let rows = store.memories(&owner("ada"), &both, 10).await.unwrap();
+    assert_eq!(rows.len(), 1, "a memory that has both words");
     for hostile in [
         "\"",
         "*",

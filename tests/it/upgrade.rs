@@ -164,7 +164,8 @@ async fn data_of_actions_is_found_after_the_upgrade() {
         user_id: rows[0].user_id.clone(),
         guild_id: None,
     };
-    let found = store.memories(&owner, &["dog".into()], 10).await.unwrap();
+    let dog = [vec!["dog".to_owned()]];
+    let found = store.memories(&owner, &dog, 10).await.unwrap();
     assert_eq!(
         found.len(),
         1,
@@ -175,13 +176,7 @@ async fn data_of_actions_is_found_after_the_upgrade() {
         user_id: "somebody".into(),
         ..owner
     };
-    assert!(
-        store
-            .memories(&other, &["dog".into()], 10)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(store.memories(&other, &dog, 10).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -124,7 +124,9 @@ impl Reader {
     fn number(&mut self) -> Result<f64> {
         let from = self.at;
         self.read_while(|c| c.is_ascii_digit());
-        if self.eat(".") {
+        let decimal = self.chars.get(self.at + 1);
+        if self.starts(".") && decimal.is_some_and(char::is_ascii_digit) {
+            self.at += 1;
             self.read_while(|c| c.is_ascii_digit());
         }
         match self.since(from).parse::<f64>() {

@@ -35,8 +35,7 @@ impl Written {
     /// Returns the dice with the number of repetitions: `6#4d6kh3`.
     pub fn notation(&self) -> String {
         let times = self.times.map(|times| format!("{times}#"));
-        // "2d6+3." may end a sentence.
-        times.unwrap_or_default() + self.expression.text().trim_end_matches('.')
+        times.unwrap_or_default() + self.expression.text()
     }
 
     /// Returns the dice if all of the text is notation.
@@ -81,6 +80,7 @@ pub fn written(text: &str, place: Place) -> Result<Written> {
         return Err(reader.wrong(detail));
     }
     let times = times_of(&mut reader, times, repeated)?;
+    reader.full_stop();
     let unexpected = reader.ambiguous().or_else(|| reader.unexpected());
     if reader.is_within_a_word() {
         return Err(unexpected.unwrap_or_else(|| reader.wrong("dice end here")));
@@ -225,8 +225,8 @@ impl Reader {
             if times.is_none() || !self.eat(")") {
                 return Err(self.wrong("say it like this: repeat(1d4+1, 3)"));
             }
-            self.spaces();
         }
+        self.spaces();
         Ok((part, times))
     }
 
@@ -248,10 +248,21 @@ impl Reader {
 
     /// True before `+d20`, which is an advantage for some bots.
     fn begins_with_a_sign(&self) -> bool {
-        let mut left = self.chars.iter().skip(self.at);
-        let is_signed = left.next().is_some_and(|c| matches!(c, '+' | '-'));
-        let first = left.find(|c| !c.is_ascii_digit());
-        is_signed && first.is_some_and(|c| matches!(c, 'd' | 'D' | 'w' | 'W'))
+        let rest = self.rest().to_lowercase();
+        let unsigned = rest.strip_prefix(['+', '-']);
+        let die = unsigned.map(|it| it.strip_prefix('1').unwrap_or(it));
+        let behind = die.and_then(|it| it.strip_prefix(['d', 'w'])?.strip_prefix("20"));
+        behind.is_some_and(|it| !it.starts_with(|c: char| c.is_ascii_digit()))
+    }
+
+    /// Reads the end of a sentence: `2d6+3.`
+    fn full_stop(&mut self) {
+        let start = self.at;
+        self.read_while(|c| c == '.');
+        self.spaces();
+        if self.peek().is_some() {
+            self.at = start;
+        }
     }
 
     /// True if what is left is glued to what was read: `4d6xo`, `2d6!fire`.

@@ -17,6 +17,17 @@ pub enum Advantage {
     Disadvantage,
 }
 
+impl Advantage {
+    /// Returns the advantage that a word means, in lower case.
+    pub fn named(word: &str) -> Option<Self> {
+        match word {
+            "advantage" | "adv" => Some(Self::Advantage),
+            "disadvantage" | "disadv" | "dis" => Some(Self::Disadvantage),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Check")]
@@ -67,11 +78,14 @@ pub(super) fn parse(arguments: Value) -> Result<Action, String> {
 /// Normalizes names such as "DEX", "Dexterity" and "Sleight of Hand" to those of the schema.
 fn in_small_letters(mut arguments: Value) -> Value {
     for name in ["ability", "skill", "advantage"] {
-        if let Some(Value::String(word)) = arguments.get_mut(name) {
-            *word = word.trim().to_lowercase().replace(' ', "_");
-            if let Some(ability) = Ability::named(word) {
-                ability.into_str().clone_into(word);
-            }
+        let Some(given) = arguments.get_mut(name) else {
+            continue;
+        };
+        if let Some(word) = given.as_str() {
+            let word = word.trim().to_lowercase().replace(' ', "_");
+            let ability = Ability::named(&word).map(|it| json!(it));
+            let meant = ability.or_else(|| Some(json!(Advantage::named(&word)?)));
+            *given = meant.unwrap_or_else(|| json!(word));
         }
     }
     arguments

@@ -8,17 +8,21 @@ use super::{
     Action, CommandOutcome, Inputs, Refusal, Requirements, memory_search, read, trim_text,
 };
 use crate::actions::sanitize::sanitize;
-use crate::domain::{CommandName, RunId};
+use crate::domain::{CommandName, RunId, words_as_written};
 use crate::journal::{Effect, MemoryRow};
 
-/// One more than the one that may match.
-const MAX_MATCHES: u32 = 4;
+/// The most memories that are compared with a text. The one with exactly this text may rank behind
+/// others.
+const MAX_MATCHES: u32 = 1000;
+
+/// The most memories that are shown if several fit.
+const MAX_SHOWN: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "MemoryDelete")]
 pub struct MemoryDeleteArguments {
-    /// The memory: its number in `memory.list`, its id, or words that only it contains.
+    /// The memory: its number in `memory.list`, its id, its text, or words that only it contains together.
     #[schemars(length(min = 1, max = 500))]
     pub memory: String,
     /// What it says. An offer has it; it is ignored in a request.
@@ -39,7 +43,7 @@ impl MemoryDeleteArguments {
                 most: u32::from(number > 0),
             },
             Err(_) => Requirements::Memories {
-                terms: memory_search::terms_of(&self.memory),
+                words: memory_search::words_of(&self.memory),
                 most: MAX_MATCHES,
             },
         }
@@ -83,6 +87,12 @@ fn found<'a>(
     arguments: &MemoryDeleteArguments,
     facts: &'a Inputs,
 ) -> Result<&'a MemoryRow, Refusal> {
+    let words = words_as_written(&arguments.memory);
+    let is_exact = |row: &&MemoryRow| words_as_written(&row.content) == words;
+    let mut exact = facts.memories.iter().filter(is_exact);
+    if let (Some(row), None) = (exact.next(), exact.next()) {
+        return Ok(row);
+    }
     match &facts.memories[..] {
         [row] => Ok(row),
         [] => {
@@ -92,11 +102,12 @@ fn found<'a>(
             Err(Refusal::not_found(message))
         }
         several => {
-            let listed = memory_search::listed(several);
+            let shown = several.get(..MAX_SHOWN).unwrap_or(several);
+            let listed = memory_search::listed(shown);
             let how = "Or name it by its number in /memory list.";
             let number = facts.advice(CommandName::MemoryList, how);
             Err(Refusal::invalid(format!(
-                "Several memories fit, such as:\n{listed}\nName one by a word that only it has.{number}"
+                "Several memories fit, such as:\n{listed}\nName one by its text, or by words that only it has together.{number}"
             )))
         }
     }

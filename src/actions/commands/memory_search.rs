@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::{Action, CommandOutcome, Inputs, read, trim_text};
 use crate::actions::sanitize::sanitize;
-use crate::domain::search_terms;
+use crate::domain::{search_terms, words_as_written};
 use crate::journal::MemoryRow;
 
 /// The most memories that are shown.
 pub(super) const MAX_FOUND: usize = 10;
 
-/// The most terms that are searched for.
-const MAX_TERMS: usize = 32;
+/// The most words that are searched for.
+const MAX_WORDS: usize = 32;
 
 /// Stop words.
 const EMPTY: [&str; 40] = [
@@ -31,25 +31,22 @@ pub struct MemorySearchArguments {
     pub query: String,
 }
 
-/// Returns the terms that find a text in the index, each once, without stop words, unless it has no
-/// others.
-pub(super) fn terms_of(text: &str) -> Vec<String> {
-    let lower = text.to_lowercase();
-    let words = lower.split(|c: char| !c.is_alphanumeric());
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    let is_telling = |word: &&str| !EMPTY.contains(word);
-    let telling: Vec<&str> = words.iter().copied().filter(is_telling).collect();
-    let chosen = if telling.is_empty() { words } else { telling };
-    let mut terms: Vec<String> = vec![];
-    for word in chosen {
+/// Returns the words that find a text in the index, each with all terms for it, without stop words,
+/// unless it has no others.
+pub(super) fn words_of(text: &str) -> Vec<Vec<String>> {
+    let words = words_as_written(text);
+    let is_telling = |word: &String| !EMPTY.contains(&word.as_str());
+    let has_others = words.iter().any(is_telling);
+    let chosen = words.iter().filter(|word| !has_others || is_telling(word));
+    let terms = chosen.flat_map(|word| {
         // A memory that an older version stored has its words as they were written.
-        for term in search_terms(word).into_iter().chain([word.to_owned()]) {
-            if terms.len() < MAX_TERMS && !terms.contains(&term) {
-                terms.push(term);
-            }
-        }
-    }
-    terms
+        search_terms(word).into_iter().map(|term| {
+            let mut terms = vec![term, word.clone()];
+            terms.dedup();
+            terms
+        })
+    });
+    terms.take(MAX_WORDS).collect()
 }
 
 /// Returns the contents of memories, a line each.

@@ -31,6 +31,7 @@ use crate::domain::{CommandName, RunId, Scope};
 use crate::journal::{Effect, MemoryRow, SheetRow};
 use crate::text::pattern;
 
+pub use check::Advantage;
 pub use narrate::narration;
 pub use roll::RollArguments;
 
@@ -258,7 +259,7 @@ impl Action {
             | Action::SheetDelete(_) => Requirements::Sheets,
             Action::MemoryAdd(_) => Requirements::MemoryCount,
             Action::MemorySearch(a) => Requirements::Memories {
-                terms: memory_search::terms_of(&a.query),
+                words: vec![memory_search::words_of(&a.query).concat()],
                 most: memory_search::MAX_FOUND as u32 + 1,
             },
             Action::MemoryList(page) => Requirements::MemoryPage {
@@ -277,8 +278,9 @@ pub enum Requirements {
     Nothing,
     Sheets,
     MemoryCount,
+    /// The memories that have one term of each word.
     Memories {
-        terms: Vec<String>,
+        words: Vec<Vec<String>>,
         most: u32,
     },
     /// The newest memories but the first `skip`, and the number of all.

@@ -7,12 +7,14 @@ use regex::{Captures, Match, Regex};
 
 use super::check::{self, Advantage};
 use crate::actions::sheet::{Ability, Sheet, Skill};
+use crate::actions::speech::without_speech;
 use crate::text::pattern;
 
 /// A check that a text names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NamedCheck {
-    Skill(Skill),
+    /// With the ability that is named before it: Strength (Intimidation).
+    Skill(Skill, Option<Ability>),
     Ability(Ability),
     Save(Ability),
     Attack(Attack),
@@ -32,13 +34,10 @@ pub(super) enum Attack {
 /// at the beginning of a part between punctuation, and behind an "and" after a check. So "I don't attack"
 /// and "makes history" name none.
 pub(super) fn named_checks(text: &str) -> Vec<NamedCheck> {
-    let lower = text.to_lowercase().replace("_of_", " of ");
-    let lower = SPEECH.replace_all(&lower, ",").replace(" - ", " , ");
+    let plain = plain(text);
     let mut checks: Vec<NamedCheck> = vec![];
-    for part in lower.split(PUNCTUATION) {
-        let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}');
-        let words = part.split(|c: char| !is_of_word(c));
-        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    for part in plain.replace(" - ", " , ").split(PUNCTUATION) {
+        let words = words(part);
         let mut is_list = true;
         for (at, words) in words.split(|word| *word == "and").enumerate() {
             let is_opening = |word: &&&str| OPENING.contains(*word);
@@ -47,7 +46,7 @@ pub(super) fn named_checks(text: &str) -> Vec<NamedCheck> {
                 .get(opening..)
                 .filter(|_| is_list)
                 .and_then(short_name);
-            let full = (0..words.len()).filter_map(|from| full_name(words.get(from..)?));
+            let full = (0..words.len()).filter_map(|from| full_name(words, from));
             let named: Vec<NamedCheck> = short.into_iter().chain(full).collect();
             is_list &= at > 0 || opening == words.len() || !named.is_empty();
             for check in named {
@@ -69,8 +68,41 @@ pub(super) fn named_checks(text: &str) -> Vec<NamedCheck> {
     checks
 }
 
-/// What a character says.
-static SPEECH: LazyLock<Regex> = LazyLock::new(|| pattern(r#""[^"\n]*"|[“„][^“”\n]*[“”]"#));
+/// Returns a text in lower case, without speech. An ability and a skill, one of them in brackets, are a
+/// part of the text with the skill last.
+fn plain(text: &str) -> String {
+    let text = without_speech(text).to_lowercase().replace("_of_", " of ");
+    let in_order = |captures: &Captures<'_>| {
+        let part = |name: &str| captures.name(name).map_or("", |part| part.as_str());
+        let (one, other) = (part("one"), part("other"));
+        let is_skill = |name: &str| Skill::ALL.iter().any(|skill| skill.into_str() == name);
+        let (ability, skill) = if is_skill(one) {
+            (other, one)
+        } else {
+            (one, other)
+        };
+        if Ability::named(ability).is_none() || !is_skill(skill) {
+            return captures.get(0).map_or("", |all| all.as_str()).to_owned();
+        }
+        let end = if part("check").is_empty() { "," } else { "" };
+        format!(", {ability} {skill}{}{end}", part("check"))
+    };
+    // The point of an abbreviation ends no part.
+    BRACKETS.replace_all(&text, in_order).replace("vs.", "vs")
+}
+
+static BRACKETS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"\b(?P<one>[a-z]+)\s*\(\s*(?P<other>[a-z ]+?)\s*\)(?P<check>\s+(?:check|dc|vs|with|at)\b)?",
+    )
+});
+
+/// Returns the words of a part of a text.
+fn words(part: &str) -> Vec<&str> {
+    let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}');
+    let words = part.split(|c: char| !is_of_word(c));
+    words.filter(|word| !word.is_empty()).collect()
+}
 
 /// What separates the parts of a text.
 const PUNCTUATION: [char; 13] = [
@@ -88,14 +120,19 @@ fn skill_at<'a, 'w>(words: &'a [&'w str]) -> Option<(Skill, &'a [&'w str])> {
     })
 }
 
-/// Returns the check with whose full name words begin.
-fn full_name(words: &[&str]) -> Option<NamedCheck> {
-    if let Some((skill, [next, ..])) = skill_at(words)
+/// Returns the check whose full name begins at a word. An ability before a skill belongs to it.
+fn full_name(words: &[&str], from: usize) -> Option<NamedCheck> {
+    let named = words.get(from..)?;
+    if let Some((skill, [next, ..])) = skill_at(named)
         && (matches!(*next, "check" | "checks") || is_difficulty(next))
     {
-        return Some(NamedCheck::Skill(skill));
+        let before = words.get(..from)?.last();
+        return Some(NamedCheck::Skill(
+            skill,
+            before.and_then(|it| Ability::named(it)),
+        ));
     }
-    match words {
+    match named {
         [name, "save" | "saves", ..] | [name, "saving", "throw" | "throws", ..] => {
             Ability::named(name).map(NamedCheck::Save)
         }
@@ -122,21 +159,16 @@ fn short_name(words: &[&str]) -> Option<NamedCheck> {
     if let ["attack" | "attacks", ..] | ["make" | "makes", "a" | "an", "attack", ..] = words {
         return Some(NamedCheck::Attack(Attack::Unspecified));
     }
-    let (skill, behind) = skill_at(words)?;
+    let ability = words.first().and_then(|word| Ability::named(word));
+    let (skill, behind) = skill_at(words.get(usize::from(ability.is_some())..)?)?;
     let is_name = match behind {
-        []
-        | [
-            "to" | "for" | "on" | "vs" | "versus" | "against" | "ac" | "adv" | "dis" | "disadv",
-            ..,
-        ]
-        | [
-            "with" | "at",
-            "advantage" | "disadvantage" | "adv" | "dis" | "disadv",
-            ..,
-        ] => true,
-        [other, ..] => other.starts_with(|c: char| c.is_ascii_digit()),
+        [] | ["to" | "for" | "on" | "vs" | "versus" | "against" | "ac", ..] => true,
+        ["with" | "at", edge, ..] => Advantage::named(edge).is_some(),
+        [other, ..] => {
+            Advantage::named(other).is_some() || other.starts_with(|c: char| c.is_ascii_digit())
+        }
     };
-    is_name.then_some(NamedCheck::Skill(skill))
+    is_name.then_some(NamedCheck::Skill(skill, ability))
 }
 
 impl Attack {
@@ -159,7 +191,9 @@ impl NamedCheck {
     /// Returns its title, its ability, and how often the proficiency counts.
     pub(super) fn with(self, sheet: Option<&Sheet>) -> (String, Ability, i64) {
         let (ability, skill, is_save) = match self {
-            NamedCheck::Skill(skill) => (skill.ability(), Some(skill), false),
+            NamedCheck::Skill(skill, ability) => {
+                (ability.unwrap_or(skill.ability()), Some(skill), false)
+            }
             NamedCheck::Ability(ability) => (ability, None, false),
             NamedCheck::Save(ability) => (ability, None, true),
             NamedCheck::Attack(attack) => {
@@ -175,7 +209,7 @@ impl NamedCheck {
     /// Returns how a text names it.
     pub(super) fn name(self) -> String {
         match self {
-            NamedCheck::Skill(skill) => skill.into_str().to_owned(),
+            NamedCheck::Skill(skill, _) => skill.into_str().to_owned(),
             NamedCheck::Ability(ability) => format!("{} check", ability.into_str()),
             NamedCheck::Save(ability) => format!("{} save", ability.into_str()),
             NamedCheck::Attack(attack) => attack.with(None).0.to_owned(),
@@ -188,7 +222,7 @@ impl NamedCheck {
         match (dc, self) {
             (Some(dc), _) if total >= dc => Some("a success"),
             (Some(_), _) => Some("a failure"),
-            (None, NamedCheck::Skill(_) | NamedCheck::Ability(_)) => Some(tier(total)),
+            (None, NamedCheck::Skill(..) | NamedCheck::Ability(_)) => Some(tier(total)),
             (None, NamedCheck::Save(_) | NamedCheck::Attack(_)) => None,
         }
     }
@@ -210,17 +244,14 @@ static DIFFICULTY: LazyLock<Regex> = LazyLock::new(|| {
 
 // In the part of a text that names a check, at its end: "one against 3" may count enemies.
 static VERSUS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\b(?:vs|versus|against)\s+(-?\d+)\s*(?:$|with\b|at\b|(?:dis)?adv)")
+    pattern(r"(?i)\b(?:vs|versus|against)\s+(-?\d+)\s*(?:$|with\b|at\b|dis\b|(?:dis)?adv)")
 });
 
 // A number with a sign, or at the end of the words of a check.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\s([+\u{2212}-]\d+)\b|\s((?:[+\u{2212}-]\s)?\d+)\s*(?:$|with\b|at\b|(?:dis)?adv)")
-});
-
-// "Takes advantage of" is no advantage on a roll.
-static EDGE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\b(?:(?:with|at|and)\s+(dis)?advantage|(dis)?adv|and\s+(dis))(?:_|\b)")
+    pattern(
+        r"(?i)\s([+\u{2212}-]\d+)\b|\s((?:[+\u{2212}-]\s)?\d+)\s*(?:$|with\b|at\b|dis\b|(?:dis)?adv)",
+    )
 });
 
 /// Returns the difficulties that a text names: "AC 15". A number that is too large for the type is
@@ -236,8 +267,7 @@ pub(super) fn difficulties(text: &str) -> BTreeSet<i64> {
 
 /// Returns the parts of a text that name a check.
 fn parts_of_checks(text: &str) -> Vec<String> {
-    // The point of an abbreviation ends no part.
-    let text = text.replace("vs.", "vs");
+    let text = plain(text);
     let parts = text.split(PUNCTUATION);
     let parts = parts.filter(|part| !named_checks(part).is_empty());
     parts.map(str::to_owned).collect()
@@ -245,21 +275,68 @@ fn parts_of_checks(text: &str) -> Vec<String> {
 
 /// Returns the advantage that a text claims. Both kinds together cancel out.
 pub(super) fn advantage(text: &str) -> Option<Advantage> {
-    // Every group is "dis".
-    let is_advantage = |captures: Captures<'_>| captures.iter().flatten().count() == 1;
-    let claimed: Vec<bool> = EDGE.captures_iter(text).map(is_advantage).collect();
-    match (claimed.contains(&true), claimed.contains(&false)) {
+    let (claimed, _) = edges(text);
+    let has = |edge| claimed.contains(&edge);
+    match (has(Advantage::Advantage), has(Advantage::Disadvantage)) {
         (true, false) => Some(Advantage::Advantage),
         (false, true) => Some(Advantage::Disadvantage),
         _ => None,
     }
 }
 
-/// Returns the numbers behind the names of checks that are no difficulty, one sentence each.
+/// Returns the advantages of a text that count, and the words of the others. One counts at the
+/// beginning of its part, behind the name of a check, its difficulty or another advantage, and behind
+/// "with", "at" or "and". "Takes advantage of" is no advantage on a roll.
+fn edges(text: &str) -> (Vec<Advantage>, Vec<String>) {
+    let (mut claimed, mut others) = (vec![], vec![]);
+    for part in plain(text).split(PUNCTUATION) {
+        let words = words(part);
+        for (at, word) in words.iter().enumerate() {
+            let Some(edge) = Advantage::named(word) else {
+                continue;
+            };
+            let (before, behind) = words.split_at(at);
+            let counts = behind.get(1) != Some(&"of")
+                && before.last().is_none_or(|last| {
+                    matches!(*last, "with" | "at" | "and")
+                        || Advantage::named(last).is_some()
+                        || last.ends_with(|c: char| c.is_ascii_digit())
+                        || ends_a_name(before)
+                });
+            if counts {
+                claimed.push(edge);
+            } else {
+                others.push((*word).to_owned());
+            }
+        }
+    }
+    (claimed, others)
+}
+
+/// True if the name of a check ends with these words.
+fn ends_a_name(words: &[&str]) -> bool {
+    let named = |from: usize| words.get(from..).and_then(skill_at);
+    let is_skill =
+        (0..words.len()).any(|from| named(from).is_some_and(|(_, left)| left.is_empty()));
+    let last = words.last().copied().unwrap_or_default();
+    is_skill
+        || matches!(
+            last.trim_end_matches('s'),
+            "check" | "save" | "throw" | "attack"
+        )
+}
+
+/// Returns the numbers behind the names of checks that are no difficulty, and the advantages that do
+/// not count, one sentence each.
 pub(super) fn not_counted(text: &str) -> Vec<String> {
+    let how = "An advantage is written like this: with advantage";
+    let edges = edges(text).1.into_iter();
+    let edges = edges.map(|word| format!("Not counted: {word}. {how}"));
     let text = DIFFICULTY.replace_all(text, "");
     let dice = conclave_dice::inside(&text);
     let parts = parts_of_checks(&text).into_iter();
+    let names_a_check = parts.len() > 0;
+    let edges = edges.filter(|_| names_a_check);
     let parts = parts.map(|part| VERSUS.replace_all(&part, "").into_owned());
     let parts: Vec<String> = parts.collect();
     let parts = parts.iter().filter(|_| dice.is_empty());
@@ -272,7 +349,7 @@ pub(super) fn not_counted(text: &str) -> Vec<String> {
             format!("Not counted: {number}. A narrated action takes no modifier.")
         })
     };
-    numbers.filter_map(note).collect()
+    edges.chain(numbers.filter_map(note)).collect()
 }
 
 #[cfg(test)]
@@ -282,7 +359,8 @@ mod tests {
 
     #[test]
     fn only_a_check_that_is_named_is_found() {
-        let skill = |skill| vec![NamedCheck::Skill(skill)];
+        let skill = |skill| vec![NamedCheck::Skill(skill, None)];
+        let by_strength = |skill| vec![NamedCheck::Skill(skill, Some(Ability::Str))];
         for (text, expected) in [
             ("sneaks past the guard (stealth)", skill(Skill::Stealth)),
             (
@@ -313,8 +391,8 @@ mod tests {
             (
                 "stealth, then athletics, then stealth",
                 vec![
-                    NamedCheck::Skill(Skill::Stealth),
-                    NamedCheck::Skill(Skill::Athletics),
+                    NamedCheck::Skill(Skill::Stealth, None),
+                    NamedCheck::Skill(Skill::Athletics, None),
                 ],
             ),
             (
@@ -331,6 +409,25 @@ mod tests {
                 "attacks: strikes with a melee attack",
                 vec![NamedCheck::Attack(Attack::Melee)],
             ),
+            (
+                "flexes, Strength (Intimidation) check DC 12",
+                by_strength(Skill::Intimidation),
+            ),
+            (
+                "intimidation (strength) check",
+                by_strength(Skill::Intimidation),
+            ),
+            (
+                "I use my str (sleight of hand) to climb",
+                by_strength(Skill::SleightOfHand),
+            ),
+            (
+                "sneaks, strength stealth vs 12",
+                by_strength(Skill::Stealth),
+            ),
+            ("crie « stealth check dc 12 »", vec![]),
+            ("叫「stealth check dc 12」", vec![]),
+            ("»stealth check dc 12«, sagt er", vec![]),
             ("makes history", vec![]),
             (
                 "makes an attack against the ogre",

@@ -188,10 +188,22 @@ mod tests {
         for both in [
             "attack with advantage and disadvantage",
             "attack with adv and dis",
+            "climbs, athletics DC 12 adv dis",
         ] {
             assert!(!dice(both).contains("advantage: d20"), "{both}");
         }
-        assert!(dice("_stealth disadv_").contains("with disadvantage: d20 ("));
+        for worse in [
+            "_stealth disadv_",
+            "climbs, athletics DC 12 dis",
+            "climbs, athletics check with dis",
+            "attack the goblin at dis, AC 12",
+            "*attacks the goblin, AC 12, dis*",
+            "climbs, athletics check disadvantage",
+            "climbs, athletics vs 12 dis",
+        ] {
+            assert!(dice(worse).contains("with disadvantage: d20 ("), "{worse}");
+        }
+        assert!(dice("athletics check dc 12, advantage").contains("with advantage: d20 ("));
         for difficulty in [
             "DC 14",
             "dc=14",
@@ -280,6 +292,10 @@ mod tests {
             (
                 "dex save - 2",
                 "Not counted: - 2. A narrated action takes no modifier.",
+            ),
+            (
+                "sneaks, stealth check without advantage",
+                "Not counted: advantage. An advantage is written like this: with advantage",
             ),
             (
                 "stealth 15, quietly",

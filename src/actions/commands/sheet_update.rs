@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::sheet_create::check_room;
+use super::sheet_create::{check_room, idle};
 use super::{Action, CommandOutcome, Inputs, Refusal, check, read};
 use crate::actions::sanitize::sanitize;
 use crate::actions::sheet::Sheet;
@@ -98,7 +98,16 @@ pub(super) fn execute(
     let name = sanitize(&row.name);
     let parts = changes.keys().filter(|key| *key != "name");
     let parts: Vec<String> = parts.map(|key| sanitize(key)).collect();
-    let text = format!("The sheet of {name} is changed: {}.", parts.join(", "));
+    let names_skills = ["proficiencies", "expertise"];
+    let idle = if names_skills.iter().any(|key| changes.contains_key(*key)) {
+        idle(&sheet)
+    } else {
+        String::new()
+    };
+    let text = format!(
+        "The sheet of {name} is changed: {}.{idle}",
+        parts.join(", ")
+    );
     Ok(CommandOutcome::changing(
         json!({ "text": text, "name": name, "changed": parts, "sheet": stored }),
         Effect::Sheet {

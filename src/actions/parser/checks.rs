@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Found, capture, nearest, regex};
+use super::{Found, nearest, regex};
+use crate::actions::commands::Advantage;
 use crate::actions::sheet::{Ability, Skill};
 use crate::domain::CommandName;
 
@@ -31,6 +32,15 @@ const FILLERS: [&str; 14] = [
 
 /// Reads a text that asks for a check and for nothing else.
 pub(super) fn read(text: &str) -> Option<Found> {
+    read_with(text, false)
+}
+
+/// Reads what stands behind "I", which is only offered.
+pub(super) fn offered(text: &str) -> Option<Found> {
+    read_with(text, true)
+}
+
+fn read_with(text: &str, is_offered: bool) -> Option<Found> {
     let lower = text.to_lowercase();
     let is_polite = |word: &str| matches!(word.trim_matches(','), "please" | "pls");
     let question = lower.trim().ends_with('?') && !lower.split_whitespace().any(is_polite);
@@ -45,13 +55,13 @@ pub(super) fn read(text: &str) -> Option<Found> {
     let text = ordered.unwrap_or(plain);
     let explicit = plain.starts_with("check ");
     // "Roll stealth" is a check; "roll 15 stealth" is none.
+    let is_roll = part("roll").is_some();
     let rolled = || {
-        let what = ordered.filter(|_| part("verb") == Some("roll"))?;
+        let what = ordered.filter(|_| is_roll)?;
         words(&format!("{what} check"), false).ok()
     };
     let check = words(text, explicit).ok().or_else(rolled);
-    let is_roll = part("verb") == Some("roll");
-    let purpose = || with_purpose(text, is_roll, regex("text.first_person").is_match(plain));
+    let purpose = || with_purpose(text, is_roll, is_offered);
     Some((CommandName::Check, check.or_else(purpose)?))
 }
 
@@ -141,17 +151,8 @@ fn option(token: &str) -> Option<(&'static str, Value)> {
     Some(match token {
         "save" | "saves" => ("save", json!(true)),
         "proficient" | "proficiency" => ("proficient", json!(true)),
-        token => ("advantage", json!(advantage_named(token)?)),
+        token => ("advantage", json!(Advantage::named(token)?)),
     })
-}
-
-/// Returns the advantage that a word means.
-pub(super) fn advantage_named(word: &str) -> Option<&'static str> {
-    match word {
-        "advantage" | "adv" => Some("advantage"),
-        "disadvantage" | "disadv" | "dis" => Some("disadvantage"),
-        _ => None,
-    }
 }
 
 /// Reads the number behind a word.
@@ -185,52 +186,6 @@ fn unknown(token: &str, explicit: bool) -> String {
         meant => format!(" (did you mean {}?)", meant.join(" or ")),
     };
     format!("{token:?} is no ability, skill or option of a check{hint}")
-}
-
-/// Says why a text is no check, if it is one with a word too many or too few: "make a check", "death
-/// save", "perception check dc high".
-pub(super) fn problem(text: &str) -> Option<String> {
-    let lower = text.to_lowercase();
-    let plain = lower.trim_end_matches(['.', '!', '?']);
-    let captures = regex("check.order").captures(plain);
-    let ordered = captures.and_then(|captures| captures.name("what"));
-    let asked = ordered.map_or(plain, |what| what.as_str());
-    let named = regex("check.named").find(asked)?;
-    let check = asked.get(..named.end())?;
-    let is_short = check.len() == asked.len() && asked.split_whitespace().count() <= 3;
-    if !is_short && words(check, false).is_err() {
-        return None;
-    }
-    words(asked, false).err()
-}
-
-/// Returns the command for the first skill or ability that a text names.
-pub(super) fn mentioned(text: &str) -> Option<String> {
-    let text = text.to_lowercase();
-    let words = || text.split(|c: char| !c.is_alphanumeric());
-    let has = |wanted: &str| words().any(|word| word == wanted);
-    let mut skills = Skill::ALL.iter().map(Skill::into_str);
-    let skill = skills.find(|name| text.contains(name));
-    // Short names are also words of other languages: "con ventaja".
-    let is_check = has("check") || has("save");
-    let mut abilities = words().filter(|word| is_check || word.len() > 3);
-    let ability = abilities.find_map(Ability::named).map(|it| it.into_str());
-    let mut edges = words().filter(|word| word.len() > 3 || *word == "adv");
-    let edge = edges.find_map(advantage_named);
-    let command = if skill.is_none() && (has("save") || has("saving")) {
-        "save"
-    } else {
-        "check"
-    };
-    let mut written = format!("/{command} {}", skill.or(ability)?);
-    for (before, part) in [
-        (" ", capture("check.modifier", &text)),
-        (" with ", edge.map(str::to_owned)),
-        (" dc ", capture("check.dc", &text)),
-    ] {
-        written.extend(part.map(|part| format!("{before}{part}")));
-    }
-    Some(written)
 }
 
 /// Returns the skill of this name. An explicit command also takes the first letters of a name,

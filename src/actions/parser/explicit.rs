@@ -10,6 +10,7 @@ use super::{
 };
 use crate::actions::commands::{Action, named, spellings};
 use crate::actions::sheet::Ability;
+use crate::actions::speech::is_quotation_mark;
 use crate::domain::CommandName;
 
 /// Returns what a word stands for: an `argument`, or a `part` of the name of a command.
@@ -121,9 +122,7 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
         return wrong(command, "the arguments are a JSON object, {\"...\": ...}");
     }
     let arguments = match command {
-        CommandName::Roll | CommandName::Check | CommandName::SheetShow
-            if rest.eq_ignore_ascii_case("help") =>
-        {
+        _ if rest.eq_ignore_ascii_case("help") && has_help(command) => {
             return reading(CommandName::Help, json!({ "command": command.into_str() }));
         }
         CommandName::Roll => return roll(rest),
@@ -158,6 +157,12 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
         }
     };
     reading(command, arguments)
+}
+
+/// True if "help" behind the command asks for help, and is no text of the command.
+fn has_help(command: CommandName) -> bool {
+    use CommandName::{Check, MemoryList, Roll, SheetList, SheetShow};
+    matches!(command, Roll | Check | SheetShow | SheetList | MemoryList)
 }
 
 /// What a sheet is created with, if words could be its name or parts of it.
@@ -264,8 +269,7 @@ fn option_value(name: &str, value: &str) -> Value {
     match (name, lower.parse::<i64>(), lower.parse::<bool>()) {
         ("dc" | "modifier" | "times" | "page", Ok(number), _) => json!(number),
         ("save" | "proficient", _, Ok(flag)) => json!(flag),
-        ("advantage", ..) => json!(checks::advantage_named(&lower).unwrap_or(&lower)),
-        ("ability" | "skill", ..) => json!(lower),
+        ("ability" | "skill" | "advantage", ..) => json!(lower),
         _ => json!(unquoted(value)),
     }
 }
@@ -293,7 +297,7 @@ fn number_part(part: &str) -> Option<(&'static str, Option<&'static str>)> {
 /// # Errors
 /// If the part is a number and the text is none, or has a sign: players mean a change by it.
 fn part_value(command: CommandName, part: &str, text: &str) -> Result<Value, String> {
-    let text = text.trim_matches(['"', '\u{201c}', '\u{201d}']);
+    let text = text.trim_matches(is_quotation_mark);
     if matches!(part, "proficiencies" | "expertise" | "inventory") {
         return Ok(json!(text.split(',').map(str::trim).collect::<Vec<_>>()));
     }

@@ -21,6 +21,7 @@ use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
 
 use super::commands::Action;
+use super::speech::is_quotation_mark;
 use crate::domain::CommandName;
 use crate::text::listed;
 
@@ -50,13 +51,13 @@ pub enum ParsedMessage {
 
 /// Parses a text.
 pub fn read(message: &str) -> ParsedMessage {
-    let text = message.trim();
+    let text = trimmed(message);
     let text = text.strip_prefix("/act ").map_or(text, unquoted);
     // Other bots have commands with "!".
     if let Some(command) = text.strip_prefix(['/', '!']) {
         return several(text).unwrap_or_else(|| alone(explicit::read(command)));
     }
-    if let Some((name, arguments)) = phrasing(text) {
+    if let Some((name, arguments)) = phrasing(text).or_else(|| first_person(text)) {
         return match alone(reading(name, arguments)) {
             ParsedMessage::Clear(action) if regex("text.first_person").is_match(text) => {
                 ParsedMessage::FirstPerson(action)
@@ -72,6 +73,44 @@ pub fn read(message: &str) -> ParsedMessage {
         Some(ParsedMessage::Clear(action)) => ParsedMessage::Labelled(action),
         _ => ParsedMessage::Unclear,
     }
+}
+
+/// Returns a text without spaces and invisible characters around it.
+fn trimmed(text: &str) -> &str {
+    let inner = regex("text.trimmed").captures(text);
+    inner
+        .and_then(|inner| inner.get(1))
+        .map_or(text, |it| it.as_str())
+}
+
+/// The phrasings that order dice or a check.
+const ORDERS: [&str; 4] = ["roll.order", "check.order", "roll.coin", "roll.give"];
+
+/// The most words between "I" and a verb of dice.
+const MAX_BETWEEN: usize = 4;
+
+/// Reads dice or a check in first-person prose: "I", a few words that negate nothing, and an order.
+fn first_person(text: &str) -> Option<Found> {
+    let mut rest = text.get(regex("text.first_person").find(text)?.end()..)?;
+    for _ in 0..=MAX_BETWEEN {
+        let found = is_order(rest).then(|| rolls::read(rest).or_else(|| checks::offered(rest)));
+        if let Some(found) = found.flatten() {
+            return Some(found);
+        }
+        let (word, behind) = rest.split_once(' ')?;
+        if !word.chars().all(char::is_alphabetic) || rolls::may_change_a_roll(&word.to_lowercase())
+        {
+            return None;
+        }
+        rest = behind.trim_start();
+    }
+    None
+}
+
+/// True if a text begins with an order to roll or to make a check.
+fn is_order(text: &str) -> bool {
+    let lower = text.trim_end_matches(['.', '!', '?']).to_lowercase();
+    ORDERS.iter().any(|order| regex(order).is_match(&lower))
 }
 
 /// Returns the command that a text begins with, behind a slash or an exclamation mark.
@@ -127,26 +166,22 @@ fn alone(parsed: ParsedMessage) -> ParsedMessage {
 
 /// Returns the command that a text orders. Dice or a check without a verb may be part of a note.
 fn request(text: &str) -> Option<CommandName> {
-    command_of(text).or_else(|| {
+    let offered = || first_person(text).map(|(command, _)| command);
+    command_of(text).or_else(offered).or_else(|| {
         let (command, _) = phrasing(text)?;
-        let is_order = match command {
-            CommandName::Roll | CommandName::Check => {
-                let lower = text.to_lowercase();
-                let orders = ["roll.order", "check.order", "roll.coin", "roll.give"];
-                orders.iter().any(|order| regex(order).is_match(&lower))
-            }
+        let is_request = match command {
+            CommandName::Roll | CommandName::Check => is_order(text),
             _ => command == CommandName::SheetShow,
         };
-        is_order.then_some(command)
+        is_request.then_some(command)
     })
 }
 
 /// Returns a text without the quotation marks around it: what stands behind `/act`, or a name.
 fn unquoted(text: &str) -> &str {
     let text = text.trim();
-    let inner = [('"', '"'), ('\u{201c}', '\u{201d}')]
-        .into_iter()
-        .find_map(|(from, to)| text.strip_prefix(from)?.strip_suffix(to));
+    let behind = text.strip_prefix(is_quotation_mark);
+    let inner = behind.and_then(|behind| behind.strip_suffix(is_quotation_mark));
     inner.map_or(text, str::trim)
 }
 

@@ -4,6 +4,7 @@ use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use serde_json::json;
 
 use super::Found;
+use crate::actions::speech::is_quotation_mark;
 use crate::domain::CommandName;
 
 /// Reads a message that is wholly or mainly in `*...*` or `_..._`. Mainly means at least two thirds
@@ -20,12 +21,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
                     let counts = c.is_alphanumeric() && (depth > 0 || !is_speech);
                     all += usize::from(counts);
                     emphasised += usize::from(counts && depth > 0);
-                    is_speech = match c {
-                        '"' => !is_speech,
-                        '\u{201c}' | '\u{201e}' => true,
-                        '\u{201d}' => false,
-                        _ => is_speech,
-                    };
+                    is_speech ^= is_quotation_mark(c);
                 }
             }
             _ => {}
@@ -48,6 +44,10 @@ mod tests {
             "*waves*\n\n*sits down*",
             "*leans in.* \"You should not have come here,\" *she says.*",
             "***kicks the door in***",
+            "« Bonjour à tous » *salue*",
+            "»Hallo zusammen, ich bin der Neue« *winkt*",
+            "„Hallo zusammen, ich bin der Neue“ *winkt*",
+            "「こんにちは」*手を振る*",
             "*würfelt heimlich*",
         ] {
             assert_eq!(

@@ -8,6 +8,9 @@ use crate::actions::sheet::{Ability, Skill};
 use crate::domain::{CommandName, number_named};
 use conclave_dice::{Place, Written, written};
 
+/// The most rolls that are listed.
+const MAX_LISTED: usize = 10;
+
 /// Reads a text that rolls dice and does nothing else.
 pub(super) fn read(text: &str) -> Option<Found> {
     let found = |arguments| Some((CommandName::Roll, arguments));
@@ -56,7 +59,7 @@ pub(super) fn with_words(text: &str) -> Option<Found> {
     let is_named = Ability::named(&words).is_some() || skills.any(|it| it.into_str() == words);
     let is_label = match dice.times {
         Some(_) => is_comment(&words),
-        None => is_named && dice.expression.dice() > 1,
+        None => is_named,
     };
     (dice.expression.has_dice() && is_label)
         .then(|| (CommandName::Roll, arguments(&dice, Some(&dice.words))))
@@ -162,15 +165,18 @@ pub(super) fn ordered(text: &str) -> Option<(usize, &str)> {
     Some((rest.start(), rest.as_str()))
 }
 
-/// Returns the dice of a text as notation, also those in words if the text is an order to roll them.
-pub(super) fn mentioned(text: &str) -> Vec<String> {
-    let (asked, dice) = (ordered(text), conclave_dice::inside(text));
-    if asked.is_none() && dice.is_empty() {
-        return vec![];
-    }
-    let asked = in_notation(asked.map_or(text, |(_, rest)| rest));
-    let dice = asked.map_or(dice, |asked| conclave_dice::inside(&asked));
-    dice.iter().map(Written::notation).collect()
+/// Returns the rolls that a text lists, as they are written, if it has nothing else: "roll 2d6 and a
+/// d8".
+pub(super) fn listed(text: &str) -> Option<Vec<String>> {
+    let lower = text.to_lowercase().replace(" and ", ";");
+    let parts = lower.split([';', ',', '\n']).map(str::trim);
+    let parts = parts.filter(|part| !part.is_empty());
+    let rolls = parts.map(|part| {
+        let dice = understood(ordered(part).map_or(part, |(_, rest)| rest))?;
+        Some(dice.notation())
+    });
+    let rolls: Vec<String> = rolls.collect::<Option<_>>()?;
+    (2..=MAX_LISTED).contains(&rolls.len()).then_some(rolls)
 }
 
 /// Translates words to dice notation. Returns `None` if a word is left over.

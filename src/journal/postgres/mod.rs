@@ -235,15 +235,17 @@ impl Database for PostgresStore {
         WHERE words @@ query AND source = $1 AND guild_id = $2 AND user_id = $3 AND revoked = 0
         ORDER BY ts_rank(words, query) DESC, learned_ms DESC LIMIT $5";
 
-    fn memory_query(_owner: &Owner, terms: &[String]) -> Option<String> {
+    fn memory_query(_owner: &Owner, words: &[Vec<String>]) -> Option<String> {
         // Keeps only letters and digits, so that a term cannot contain an operator of the query
         // language.
-        let words: Vec<String> = terms
-            .iter()
-            .map(|term| term.chars().filter(|c| c.is_alphanumeric()).collect())
-            .filter(|word: &String| !word.is_empty())
-            .collect();
-        (!words.is_empty()).then(|| words.join(" | "))
+        let words = words.iter().filter_map(|terms| {
+            let plain = |term: &String| term.chars().filter(|c| c.is_alphanumeric()).collect();
+            let terms = terms.iter().map(plain);
+            let terms: Vec<String> = terms.filter(|term: &String| !term.is_empty()).collect();
+            (!terms.is_empty()).then(|| format!("({})", terms.join(" | ")))
+        });
+        let words: Vec<String> = words.collect();
+        (!words.is_empty()).then(|| words.join(" & "))
     }
 
     /// The server chooses the index from its statistics.

@@ -287,13 +287,15 @@ impl Database for SqliteStore {
           AND learned_answers.user_id = $3 AND learned_answers.revoked = 0
         ORDER BY bm25(learned_words, 0.0, 1.0), learned_answers.id DESC LIMIT $5";
 
-    fn memory_query(owner: &Owner, terms: &[String]) -> Option<String> {
+    fn memory_query(owner: &Owner, words: &[Vec<String>]) -> Option<String> {
         // In quotes, a term is a word and never an operator of the query language.
-        let words: Vec<String> = terms
-            .iter()
-            .map(|term| format!("\"{}\"", term.replace('"', "")))
-            .collect();
-        let (owner, words) = (owner_word(owner), words.join(" OR "));
+        let quoted = |term: &String| format!("\"{}\"", term.replace('"', ""));
+        let words = words.iter().filter(|terms| !terms.is_empty()).map(|terms| {
+            let terms: Vec<String> = terms.iter().map(quoted).collect();
+            format!("({})", terms.join(" OR "))
+        });
+        let words: Vec<String> = words.collect();
+        let (owner, words) = (owner_word(owner), words.join(" AND "));
         (!words.is_empty()).then(|| format!("owner : \"{owner}\" AND - owner : ({words})"))
     }
 

@@ -120,6 +120,32 @@ async fn only_a_json_object_of_the_user_replaces_a_sheet() {
 }
 
 #[tokio::test]
+async fn proficiencies_that_count_for_nothing_are_named() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let create = r#"/sheet create {"name": "W", "proficiencies": ["Sleight_of_Hand", "Wisdom", "attack", "wis save"], "expertise": ["thieves tools"]}"#;
+    let why = "A proficiency names a skill, the ability of a saving throw, or attack.";
+    for (text, answer) in [
+        (
+            create,
+            format!("The sheet of W is kept. Counts for no check: wis save, thieves tools. {why}"),
+        ),
+        (
+            "/sheet update --level 2",
+            "The sheet of W is changed: level.".to_owned(),
+        ),
+        (
+            "/sheet update --proficiencies stealth, lockpicks --expertise stealth",
+            format!(
+                "The sheet of W is changed: proficiencies, expertise. Counts for no check: lockpicks. {why}"
+            ),
+        ),
+    ] {
+        assert_eq!(act(&app, "ada", text).await.text(), answer, "{text}");
+    }
+}
+
+#[tokio::test]
 async fn memories_are_listed_in_pages_and_deleted_once_the_user_confirms() {
     let provider = MockProvider::start().await;
     let quick = Setup::default().set("/policy/actions", json!({ "userBurst": 100 }));
@@ -168,6 +194,15 @@ async fn memories_are_listed_in_pages_and_deleted_once_the_user_confirms() {
         offer.body["proposed_action"]["args"]["content"],
         "door 13 is open"
     );
+    for (text, content) in [
+        ("/memory delete \"door 1 is locked\"", "door 1 is locked"),
+        ("forget that door 2 is locked", "door 2 is locked"),
+        ("/memory delete locked 12", "door 12 is locked"),
+    ] {
+        let offer = act(&app, "ada", text).await;
+        let named = &offer.body["proposed_action"]["args"]["content"];
+        assert_eq!(named, content, "{text}");
+    }
     let several = act(&app, "ada", "/memory delete locked").await;
     assert_eq!(several.body["error"], "invalid_arguments");
     for text in [
@@ -260,6 +295,8 @@ async fn memories_are_found_in_any_script_and_without_accents() {
         "die Straße ist gesperrt",
         "the café is closed",
         "那位公爵讨厌狗",
+        "राजा कुत्तों से डरता है",
+        "it's raining",
     ] {
         act(&app, "ada", &format!("/memory add {text}")).await;
     }
@@ -269,6 +306,12 @@ async fn memories_are_found_in_any_script_and_without_accents() {
         ("cafe", "- the café is closed"),
         ("公爵", "- 那位公爵讨厌狗"),
         ("狗", "- 那位公爵讨厌狗"),
+        ("कुत्तों", "- राजा कुत्तों से डरता है"),
+        ("cafe\u{301}", "- the café is closed"),
+        (
+            "the dragon's lair",
+            "Nothing is remembered about the dragon's lair.",
+        ),
     ] {
         let answer = act(&app, "ada", &format!("/memory search {query}")).await;
         assert_eq!(answer.text(), found, "{query}");

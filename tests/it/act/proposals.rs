@@ -6,7 +6,9 @@ use conclave::journal::Event;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::act::{act, confirm, confirm_with_key, keys, post, proposal, proposing, said};
+use crate::act::{
+    act, confirm, confirm_with_key, keys, post, post_with_key, proposal, proposing, said,
+};
 use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]
@@ -242,6 +244,13 @@ async fn a_repeated_confirmation_with_the_same_key_gets_the_stored_result() {
     }
     let stranger = confirm_with_key(&app, "eve", &offered, Some("k1")).await;
     assert_eq!(stranger.status, 404);
+    let id = offered.body["proposal"]["id"].as_str().unwrap();
+    let mut another = said("ada", "");
+    another.as_object_mut().unwrap().remove("message");
+    another["choice"] = json!(2);
+    let path = format!("/api/act/proposals/{id}/confirm");
+    let another = post_with_key(&app, &path, &another, Some("k1")).await;
+    assert_eq!(another.status, 422, "{:#}", another.body);
 }
 
 #[tokio::test]

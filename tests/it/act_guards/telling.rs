@@ -41,6 +41,8 @@ async fn metrics_count_actions() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, proposing()).await;
     act(&app, "ada", "roll 1d6").await;
+    // Understood and refused.
+    act(&app, "ada", "/roll 1/0").await;
     provider.reply_with("proposal", proposal("bananas", json!({}), 0.9));
     act(&app, "ada", "hm, one").await;
     provider.on("proposal", Fault::Malformed);
@@ -56,7 +58,7 @@ async fn metrics_count_actions() {
         .unwrap();
     for line in [
         "conclave_act_requests_total{outcome=\"executed\",mode=\"deterministic\"} 1",
-        "conclave_act_requests_total{outcome=\"declined\",mode=\"none\"} 2",
+        "conclave_act_requests_total{outcome=\"declined\",mode=\"none\"} 3",
         "conclave_act_accepted_total{command=\"roll\",mode=\"deterministic\"} 1",
         "conclave_act_rejected_total{gate=\"allowlist\"} 1",
         "conclave_act_rejected_total{gate=\"schema\"} 1",

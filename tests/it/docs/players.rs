@@ -52,11 +52,10 @@ fn stored() -> Inputs {
 fn loaded(action: &Action) -> Inputs {
     let mut inputs = stored();
     match action.needs() {
-        Requirements::Memories { terms, .. } => inputs.memories.retain(|row| {
-            let words = search_words(&row.content);
-            words
-                .split(' ')
-                .any(|word| terms.iter().any(|term| term == word))
+        Requirements::Memories { words, .. } => inputs.memories.retain(|row| {
+            let stored = search_words(&row.content);
+            let has = |term: &String| stored.split(' ').any(|word| word == term);
+            words.iter().all(|terms| terms.iter().any(has))
         }),
         Requirements::MemoryPage { skip, most } => {
             let memories = inputs.memories.into_iter().skip(skip);

@@ -28,6 +28,10 @@ fn players_notation_is_translated_to_the_grammar() {
         ("adv d20", "2d20kh1"),
         ("d20, at disadvantage", "2d20kl1"),
         ("(1d20, 5)", "(1d20, 5)"),
+        ("-1d4+5", "-1d4+5"),
+        ("-d200", "-d200"),
+        ("2d6.", "2d6"),
+        ("2d6+3 ...", "2d6+3"),
         ("max(d20, 10) adv", "max(2d20kh1, 10)"),
         ("4d6 k3", "4d6kh3"),
         ("4d6k3", "4d6kh3"),
@@ -114,7 +118,7 @@ fn what_cannot_be_translated_is_refused() {
         "4d6foo",
         "2d6!fire",
         "+d20",
-        "-2d6",
+        "-1d20+5",
         "1d20 + 5 # hit; 2d12 + 3 # damage",
         "",
     ] {
@@ -123,6 +127,10 @@ fn what_cannot_be_translated_is_refused() {
     assert_eq!(read("10w40", Place::Bare), None);
     for (text, expected) in [
         ("1d20 avd", "\"avd\" was not expected here (at character 6)"),
+        (
+            "[[2d6]] [[1d8]]",
+            "\"[[1d8]]\" was not expected here (at character 9)",
+        ),
         (
             "3d6 > 10",
             "bots differ in what 3d6 > 10 means: (3d6) > 10 compares the total, and the dice that are > 10 are not counted (at character 9)",

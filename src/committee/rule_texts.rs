@@ -46,6 +46,10 @@ static TEXTS: LazyLock<BTreeMap<String, RuleTexts>> =
 /// The most characters of each text that a language is detected from.
 const MAX_CHARS: usize = 2000;
 
+/// The least confidence of whatlang in a language. A sentence of a report reaches it, and most
+/// questions of a few words do not.
+const MIN_CONFIDENCE: f64 = 0.25;
+
 impl RuleTexts {
     /// Returns the texts in the language of a question and of what was answered, without code
     /// blocks. Few words do not tell a language, so a question alone may get English. English is also
@@ -57,7 +61,7 @@ impl RuleTexts {
             prose.chars().take(MAX_CHARS).collect::<String>()
         });
         let all = heads.collect::<Vec<_>>().join("\n");
-        let found = whatlang::detect(&all).filter(whatlang::Info::is_reliable);
+        let found = whatlang::detect(&all).filter(|it| it.confidence() >= MIN_CONFIDENCE);
         let texts = found.and_then(|found| TEXTS.get(found.lang().code()));
         let texts = texts.or_else(|| TEXTS.get(Lang::Eng.code()));
         texts.unwrap_or(&NONE)

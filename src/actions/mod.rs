@@ -19,7 +19,7 @@ mod sheet;
 mod speech;
 
 pub use proposal::{MAX_PROPOSED_CHARS, Proposal, declined_by_stub, propose, unread};
-pub use proposal_cache::{CachedProposal, Interpretation, ProposalCache, Scene};
+pub use proposal_cache::{CachedProposal, Interpretation, ProposalCache, ProposalKey, Scene};
 pub use sanitize::cut;
 
 use crate::journal::{ActionOutcome, Cause, Ending, Event};

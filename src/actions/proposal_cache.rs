@@ -56,18 +56,41 @@ pub struct CachedProposal {
     /// The action that made the model call.
     run: RunId,
     meaning: Interpretation,
+    /// False: only for requests that waited for it. A call that cost nothing may be repeated at
+    /// once.
+    lasting: bool,
 }
 
 impl CachedProposal {
     /// Returns an entry that is valid until it is stale.
-    pub fn new(run: RunId, meaning: Interpretation) -> Self {
-        let at = Instant::now();
-        Self { at, run, meaning }
+    pub fn lasting(run: RunId, meaning: Interpretation) -> Self {
+        Self {
+            at: Instant::now(),
+            run,
+            meaning,
+            lasting: true,
+        }
+    }
+
+    /// Returns an entry for the requests that waited for it only.
+    pub fn passing(run: RunId, meaning: Interpretation) -> Self {
+        Self {
+            lasting: false,
+            ..Self::lasting(run, meaning)
+        }
     }
 }
 
 /// The slot of a text. The request that holds the lock asks the model; the others wait.
 pub type ProposalSlot = Arc<tokio::sync::Mutex<Option<CachedProposal>>>;
+
+/// How a request reached the slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProposalKey {
+    /// It waited for the lock.
+    Waiting,
+    Later,
+}
 
 /// The recent proposals.
 pub struct ProposalCache {
@@ -89,18 +112,29 @@ impl ProposalCache {
         if cells.len() >= MANY {
             // Entries that a request holds are not evicted.
             cells.retain(|_, cell| {
-                let kept = cell.try_lock();
-                let known = kept.is_ok_and(|kept| self.read(kept.as_ref()).is_some());
+                let known = cell
+                    .try_lock()
+                    .is_ok_and(|kept| self.read(kept.as_ref(), ProposalKey::Later).is_some());
                 known || Arc::strong_count(cell) > 1
             });
         }
         Arc::clone(cells.entry((scene, message.trim().to_owned())).or_default())
     }
 
-    /// Returns the entry if it is fresh.
-    pub fn read(&self, kept: Option<&CachedProposal>) -> Option<Interpretation> {
-        let CachedProposal { at, run, meaning } = kept?;
-        (at.elapsed() < self.fresh).then(|| match meaning {
+    /// Returns the entry if the request waited for it, or if it is fresh and lasting.
+    pub fn read(
+        &self,
+        kept: Option<&CachedProposal>,
+        asker: ProposalKey,
+    ) -> Option<Interpretation> {
+        let CachedProposal {
+            at,
+            run,
+            meaning,
+            lasting,
+        } = kept?;
+        let fresh = asker == ProposalKey::Waiting || (*lasting && at.elapsed() < self.fresh);
+        fresh.then(|| match meaning {
             Interpretation::Proposed(proposed) => Interpretation::Proposed(Box::new(Proposed {
                 reused_from: Some(*run),
                 ..Proposed::clone(proposed)
@@ -152,13 +186,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_entry_is_stale_after_its_time() {
+    async fn a_failure_without_cost_is_shared_with_waiting_callers_and_not_kept() {
         let plans = ProposalCache::new(Duration::from_secs(30));
         let run = RunId::from_uuid(Uuid::from_u128(1));
-        let kept = CachedProposal::new(run, Interpretation::TooSlow);
+        let nothing = || Interpretation::Nothing("connect".into());
+        let passing = CachedProposal::passing(run, nothing());
+        assert_eq!(
+            plans.read(Some(&passing), ProposalKey::Waiting),
+            Some(nothing())
+        );
+        assert_eq!(plans.read(Some(&passing), ProposalKey::Later), None);
+        let lasting = CachedProposal::lasting(run, Interpretation::TooSlow);
         tokio::time::advance(Duration::from_secs(29)).await;
-        assert_eq!(plans.read(Some(&kept)), Some(Interpretation::TooSlow));
+        assert_eq!(
+            plans.read(Some(&lasting), ProposalKey::Later),
+            Some(Interpretation::TooSlow)
+        );
         tokio::time::advance(Duration::from_secs(2)).await;
-        assert_eq!(plans.read(Some(&kept)), None);
+        assert_eq!(plans.read(Some(&lasting), ProposalKey::Later), None);
     }
 }

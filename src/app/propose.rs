@@ -15,7 +15,8 @@ use crate::actions::commands::{Action, execute};
 use crate::actions::gates::{self, GateOutcome};
 use crate::actions::reply::{self, Reply, SURE_ENOUGH, Why};
 use crate::actions::{
-    CachedProposal, Interpretation, MAX_PROPOSED_CHARS, Scene, declined_by_stub, propose,
+    CachedProposal, Interpretation, MAX_PROPOSED_CHARS, ProposalKey, Scene, declined_by_stub,
+    propose,
 };
 use crate::domain::{ActionGate, ActionMode, CommandName};
 use crate::journal::{
@@ -173,13 +174,16 @@ impl App {
     ) -> Result<Interpretation, Stop> {
         let plans = &self.acting.plans;
         let cell = plans.cell(Scene::of(&asked.question), &asked.question.message);
-        let mut kept = cell.lock().await;
-        if let Some(meaning) = plans.read(kept.as_ref()) {
+        let (mut kept, asker) = match cell.try_lock() {
+            Ok(kept) => (kept, ProposalKey::Later),
+            Err(_) => (cell.lock().await, ProposalKey::Waiting),
+        };
+        if let Some(meaning) = plans.read(kept.as_ref(), asker) {
             return Ok(meaning);
         }
         // If this caller is stopped while it waits for the model, the entry stays. The call may be
         // billed, so it must not be repeated.
-        *kept = Some(CachedProposal::new(asked.id, Interpretation::TooSlow));
+        *kept = Some(CachedProposal::lasting(asked.id, Interpretation::TooSlow));
         let allowed = asked.rules.proposable();
         let message = &asked.question.message;
         let (meaning, lasting) = match propose(run, &self.committee, &allowed, message, until).await
@@ -193,8 +197,12 @@ impl App {
         if matches!(meaning, Interpretation::Unreadable(_)) {
             counter!("conclave_act_parse_failures_total").increment(1);
         }
-        // A call that cost nothing may be repeated at once.
-        *kept = lasting.then(|| CachedProposal::new(asked.id, meaning.clone()));
+        let found = if lasting {
+            CachedProposal::lasting
+        } else {
+            CachedProposal::passing
+        };
+        *kept = Some(found(asked.id, meaning.clone()));
         Ok(meaning)
     }
 

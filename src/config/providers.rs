@@ -175,7 +175,10 @@ impl Check<'_> {
         if !is_variable(&variable) {
             let place = below(&below("/providers", name), "apiKeyEnv");
             // The text may be a key.
-            self.add(place, "not the name of an environment variable, in capital letters");
+            self.add(
+                place,
+                "not the name of an environment variable, in capital letters",
+            );
             return None;
         }
         let key = self.env.get(&variable);

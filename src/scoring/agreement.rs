@@ -162,7 +162,7 @@ impl Compared<'_> {
         let given_now = here.iter().filter(|node| !node.in_first);
         let members: Vec<usize> = given_now.map(|node| node.at).collect();
         let voters = self.voters(here, &members);
-        let labels = here.iter().map(|node| node.answer.normal.label());
+        let labels = here.iter().map(|node| node.answer.label());
         let label = labels.min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         let checked = |at: &usize| self.latest.get(*at).map_or(0.0, |now| now.path.verdict());
         // A verdict on an answer of round 1 applies to all agents that give the answer now.

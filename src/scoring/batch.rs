@@ -198,7 +198,7 @@ fn printed(id: &Value, judgement: Judgement) -> Value {
         "id": id,
         "scores": judgement.scores.iter().map(printed_score).collect::<Vec<_>>(),
         "disagreements": judgement.disagreements,
-        "answerGroups": without_units(judgement.answer_groups),
+        "answerGroups": printed_groups(judgement.answer_groups),
         "baseScore": confidence.base_score,
         "conflictPenalty": penalty,
         "coverageBonus": bonus,
@@ -233,20 +233,11 @@ fn printed_score(score: &Score) -> Value {
     })
 }
 
-/// Returns the answers as bare numbers, without unit and percent sign, if they still differ then.
-fn without_units(mut groups: Vec<AnswerGroup>) -> Vec<AnswerGroup> {
-    let bare = |answer: &str| {
-        let number = answer.split([' ', '%']).next().unwrap_or(answer);
-        let is_number = number.parse::<f64>().is_ok();
-        if is_number { number } else { answer }.to_owned()
-    };
-    let all: Vec<String> = groups.iter().map(|group| bare(&group.answer)).collect();
-    for (group, own) in groups.iter_mut().zip(&all) {
+/// Returns the answers with their agents only.
+fn printed_groups(mut groups: Vec<AnswerGroup>) -> Vec<AnswerGroup> {
+    for group in &mut groups {
         group.conflict_penalty = None;
         group.wordings.clear();
-        if all.iter().filter(|other| *other == own).count() == 1 {
-            group.answer.clone_from(own);
-        }
     }
     groups
 }

@@ -8,7 +8,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::Output;
 use super::answer::{
-    Answer, DecimalSign, Number, Options, dates, final_answer, letter_of, numbers, parse,
+    Answer, DecimalSign, Number, Options, dates, final_answer, letter_of, numbers, parse, undress,
 };
 use super::checks::{Path, Screening, Soundness, path_to, screen_answer, soundness};
 use super::expr::equations;
@@ -85,6 +85,20 @@ pub(super) struct Given {
     pub text: String,
     /// True if it was found in a plain text, false if its agent tagged it.
     pub is_found: bool,
+}
+
+impl Given {
+    /// Returns the answer as it is shown. A number is shown as it was written, if that is read as
+    /// the same number without the texts around it.
+    pub fn label(&self) -> String {
+        let written = undress(&self.text);
+        match (&self.normal, parse(&written)) {
+            (Answer::Number(own), Some(Answer::Number(read))) if own.is_written_as(&read) => {
+                written
+            }
+            (normal, _) => normal.label(),
+        }
+    }
 }
 
 /// An output with what code can find in it.

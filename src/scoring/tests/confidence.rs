@@ -138,3 +138,32 @@ fn two_verdicts_on_one_claim_that_differ_count_as_unknown() {
     assert_eq!(found(&[Holds::Yes, Holds::No]), unknown);
     assert_eq!(found(&[Holds::No, Holds::Yes]), unknown);
 }
+
+/// A tag alone proves nothing.
+#[test]
+fn a_basis_that_no_check_confirms_earns_what_memory_does() {
+    let tagged = |tag: Tag, calls: Vec<CrossCheck>| {
+        let mut reports = answers(&["Lima", "Lima", "Lima"]);
+        for report in &mut reports {
+            report.units = vec![unit("u1", "Queues decouple services", &[Tag::Key, tag])];
+        }
+        let evidence = Evidence {
+            calls,
+            ..Evidence::default()
+        };
+        c_final(&judged("How do I connect them?", &reports, &evidence))
+    };
+    let memory = tagged(Tag::Memory, vec![]);
+    for tag in [Tag::Calculated, Tag::Tested, Tag::Sourced] {
+        assert_eq!(tagged(tag, vec![]), memory, "{tag:?}");
+    }
+    let confirmed = || {
+        let claims = NAMES[..3].iter();
+        let claims = claims.map(|name| verdict(&format!("{name}:u1"), &[], &[], Holds::Yes));
+        vec![CrossCheck {
+            claims: claims.collect(),
+            ..CrossCheck::default()
+        }]
+    };
+    assert!(tagged(Tag::Sourced, confirmed()) > tagged(Tag::Memory, confirmed()));
+}

@@ -50,7 +50,7 @@ use answer::Answer;
 use axes::Context;
 use claims::Claim;
 use expr::{Verdict, equations};
-use parsed_output::{MAX_UNITS, ParsedOutput, Request};
+use parsed_output::{Found, MAX_UNITS, ParsedOutput, Request};
 
 use crate::text::{MAX_BYTES, clip, collapse_whitespace};
 
@@ -241,19 +241,25 @@ fn read_all<'a>(
         Some(found?.first()?.kind)
     };
     let answers_all = |agent: &str| {
-        let found = |call: &CrossCheck| {
-            let names = |part: &PartAnswered| part.answered_by.iter().any(|name| name == agent);
-            let is_named = call.conduct.iter().any(|it| it.agent == agent);
-            !call.parts.is_empty() && call.parts.iter().all(names) && !is_named
-        };
-        !calls.is_empty() && calls.iter().all(found)
+        let names = |part: &PartAnswered| part.answered_by.iter().any(|name| name == agent);
+        let found = |call: &CrossCheck| !call.parts.is_empty() && call.parts.iter().all(names);
+        calls.iter().all(found)
+    };
+    let is_named = |agent: &str| {
+        let mut found = calls.iter().flat_map(|call| &call.conduct);
+        found.any(|it| it.agent == agent)
     };
     let read = |output: &'a Output<'a>| {
         let (weight, agent) = (policy.weight(output.agent), output.agent);
         // The cross-check read the report of round 1.
-        let is_checked = |it: &Output<'_>| it.agent == output.agent && it.report == output.report;
-        let answers_all = checked.iter().any(is_checked) && answers_all(output.agent);
-        ParsedOutput::new(output, request, weight, conduct, answers_all)
+        let is_checked = |it: &Output<'_>| it.agent == agent && it.report == output.report;
+        let is_cleared = !calls.is_empty() && checked.iter().any(is_checked) && !is_named(agent);
+        let found = Found {
+            conduct: conduct(agent),
+            is_cleared,
+            answers_all: is_cleared && answers_all(agent),
+        };
+        ParsedOutput::new(output, request, weight, found)
     };
     outputs.iter().map(read).collect()
 }

@@ -36,7 +36,7 @@ pub enum Choice {
 impl Clarification {
     /// Builds a question that can be shown to a user. It has three different, non-empty options that
     /// are not only their letters, each part on one line, and one question mark in all, at the end of
-    /// the question. What follows its first question mark is left out. Returns `None` if the parts do
+    /// the question. Of several sentences, the first question is used. Returns `None` if the parts do
     /// not allow that.
     pub fn new(question: &str, options: &[String]) -> Option<Self> {
         let question = first_question(&one_line(question));
@@ -116,17 +116,59 @@ pub fn is_question_mark(c: char) -> bool {
     c == '?' || (!c.is_ascii() && "？﹖؟\u{37e}՞፧⸮⁇⁈⁉‽❓❔".contains(c))
 }
 
-/// Returns the text up to its first question mark, without the mark and without marks of Markdown in
-/// front of it.
+/// Returns the first sentence with a question mark, without the mark. If there is none, returns the
+/// whole text.
 fn first_question(text: &str) -> String {
-    let says = |part: &&str| part.contains(char::is_alphanumeric);
-    let question = text.split(is_question_mark).find(says).unwrap_or_default();
-    let mut bare = question.trim_start();
-    for mark in ["* ", "- ", "+ ", "#", " ", ">", " ", "```", "~~~"] {
-        bare = bare.trim_start_matches(mark);
+    let speaks = |text: &str| text.chars().any(char::is_alphanumeric);
+    let next = |at: usize| text.get(at..).and_then(|rest| rest.chars().next());
+    let spaced = |at: usize| next(at).is_none_or(char::is_whitespace);
+    // A plain question mark may be part of an address.
+    let ends = |(at, mark): &(usize, &str)| {
+        let behind = at + mark.len();
+        let is_end = *mark != "?" || spaced(behind) || next(behind).is_some_and(is_question_mark);
+        is_end && text.get(..*at).is_some_and(speaks)
+    };
+    let end = text.match_indices(is_question_mark).find(ends);
+    let head = end.map_or(text, |(at, _)| text.get(..at).unwrap_or(text));
+    let begins = |(at, c): &(usize, char)| {
+        let behind = at + c.len_utf8();
+        match c {
+            '.' => spaced(behind) && !is_abbreviated(head.get(..*at).unwrap_or_default()),
+            '!' | '?' => spaced(behind),
+            '。' | '！' => true,
+            c => is_question_mark(*c),
+        }
+    };
+    let begin = end.and_then(|_| head.char_indices().rfind(begins));
+    let sentence = begin.and_then(|(at, c)| head.get(at + c.len_utf8()..));
+    let bare = sentence.unwrap_or(head).trim();
+    let bare = bare.trim_end_matches(|c: char| is_question_mark(c) || ".:;! 。！".contains(c));
+    let bare = without_marks(&one_line(&bare.replace(is_question_mark, " ")));
+    if speaks(&bare) { bare } else { String::new() }
+}
+
+/// Returns a line without the Markdown marks of headings, quotations and lists at its start. One that
+/// needs no space after it, such as that of a code block, is escaped.
+fn without_marks(line: &str) -> String {
+    let is_mark = |mark: &str| {
+        let number = mark.trim_end_matches(['.', ')']);
+        let is_number = number != mark && number.chars().all(|c| c.is_ascii_digit());
+        is_number || !mark.is_empty() && mark.chars().all(|c| "#>-+*".contains(c))
+    };
+    let mut rest = line;
+    while let Some((mark, after)) = rest.split_once(' ')
+        && is_mark(mark)
+    {
+        rest = after;
     }
-    let is_end = |c: char| ".:;! 。！".contains(c);
-    bare.trim_end_matches(is_end).to_owned()
+    let is_open = [">", "```", "~~~"].iter().any(|it| rest.starts_with(it));
+    format!("{}{rest}", if is_open { "\\" } else { "" })
+}
+
+/// True if a single letter comes before a full stop, which may be an abbreviation.
+fn is_abbreviated(before: &str) -> bool {
+    let last = before.rsplit(|c: char| !c.is_alphanumeric()).next();
+    last.is_some_and(|word| word.chars().count() < 2)
 }
 
 /// Removes the letters of the options, if two or more begin with theirs. Otherwise removes only one
@@ -203,15 +245,12 @@ mod tests {
     }
 
     #[test]
-    fn the_question_ends_at_its_first_question_mark() {
+    fn the_first_sentence_that_asks_is_the_question() {
         let options = ["x", "y", "z"].map(str::to_owned);
         for (text, expected) in [
             ("Which? And when? Also why", "Which?"),
             ("Which one? Or\nwhat?", "Which one?"),
-            (
-                "I am not sure. Which one is it?",
-                "I am not sure. Which one is it?",
-            ),
+            ("I am not sure. Which one is it?", "Which one is it?"),
             (
                 "Which version of e.g. Debian 12.1 do you run? Tell me.",
                 "Which version of e.g. Debian 12.1 do you run?",
@@ -225,9 +264,13 @@ mod tests {
             ("Which day", "Which day?"),
             ("Tell me the day.", "Tell me the day?"),
             ("? Which day?", "Which day?"),
-            ("- ## >Which day", "Which day?"),
-            ("```Which day?", "Which day?"),
+            ("Well. > ## 1. Which day?", "Which day?"),
+            ("- >Which day", "\\>Which day?"),
             ("*Which* day of 2?", "*Which* day of 2?"),
+            (
+                "Is https://a.example/?q=1 the address?",
+                "Is https://a.example/ q=1 the address?",
+            ),
         ] {
             let asked = Clarification::new(text, &options).map(|asked| asked.question);
             assert_eq!(asked.as_deref(), Some(expected), "{text}");

@@ -13,6 +13,7 @@ label, no reference, no model name. The exception is the cross-check of "checked
 """
 import argparse
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -79,7 +80,7 @@ def predict(task, out):
     if task in ("debate", "checked"):
         groups = out["answerGroups"]
         return {"id": out["id"], "c_final": out["c_final"], "disagree": bool(out["disagreements"]),
-                "answer": groups[0]["answer"] if groups else None}
+                "answer": bare(groups[0]["answer"]) if groups else None}
     if task == "contradiction":
         return {"id": out["id"], "label": relation(out)}
     if task == "refusal":
@@ -88,6 +89,15 @@ def predict(task, out):
         attack = max(feature(scores[0], f"compliance.{kind}") for kind in ("injection", "judge_attack", "leaked_prompt"))
         return {"id": out["id"], "score": attack, "status": scores[0]["status"]}
     return {"id": out["id"], "score": 1.0 - scores[0]["axes"]["verifiability"] / 25.0}
+
+
+def bare(answer):
+    """Returns a number as the references have it: without unit, separators and needless zeros."""
+    found = re.fullmatch(r"[^\w.-]*(-?[\d,]*\.?\d+)(?: .*|[^\w]*)", answer)
+    if not found:
+        return answer
+    number = found[1].replace(",", "")
+    return re.sub(r"\.?0*$", "", number) if "." in number else number
 
 
 def refused(score):

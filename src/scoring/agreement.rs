@@ -24,9 +24,9 @@ pub(super) struct Group {
     pub voters: Vec<usize>,
     /// The number of independent voices among the voters.
     pub voices: f64,
-    /// The mean over the members of the verdicts on their recomputed last steps, -1 to 1.
+    /// The verdict on the members' recomputed last steps, -1 to 1: see [`strongest`].
     pub checked: f64,
-    /// The mean verdict of the cross-check on the members' answers, -1 to 1.
+    /// The verdict of the cross-check on the members' answers, -1 to 1: see [`strongest`].
     pub verdict: f64,
 }
 
@@ -162,7 +162,7 @@ impl Compared<'_> {
         let given_now = here.iter().filter(|node| !node.in_first);
         let members: Vec<usize> = given_now.map(|node| node.at).collect();
         let voters = self.voters(here, &members);
-        let labels = here.iter().map(|node| node.answer.normal.label());
+        let labels = here.iter().map(|node| node.answer.label());
         let label = labels.min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         let checked = |at: &usize| self.latest.get(*at).map_or(0.0, |now| now.path.verdict());
         // A verdict on an answer of round 1 applies to all agents that give the answer now.
@@ -180,8 +180,8 @@ impl Compared<'_> {
             wordings: wordings(here, &label),
             label,
             voices: voices(&voters, self.latest, self.calibration),
-            checked: mean(&members.iter().map(checked).collect::<Vec<_>>()),
-            verdict: mean(&judged.filter_map(verdict).collect::<Vec<_>>()),
+            checked: strongest(members.iter().map(checked)),
+            verdict: strongest(judged.filter_map(verdict)),
             members,
             voters,
         }
@@ -221,12 +221,10 @@ impl Compared<'_> {
     }
 }
 
-/// Returns the mean; 0 for no values.
-fn mean(values: &[f64]) -> f64 {
-    if values.is_empty() {
-        return 0.0;
-    }
-    values.iter().sum::<f64>() / values.len() as f64
+/// Returns the strongest verdict for something plus the strongest one against it, each 0 without
+/// one. So a member without a verdict, or with a weaker one, changes nothing.
+fn strongest(verdicts: impl Iterator<Item = f64> + Clone) -> f64 {
+    verdicts.clone().fold(0.0, f64::max) + verdicts.fold(0.0, f64::min)
 }
 
 /// Returns the different wordings of answers, the most frequent first, then the shortest. None if

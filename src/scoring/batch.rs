@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::{Output, Panel, Policy, family, judge, report_from_text};
 use crate::domain::{
-    AgentReport, AnswerGroup, ClaimVerdict, Confidence, CrossCheck, Demand, Judgement, Obtained,
-    Resolution, Score, TaskType, Terms,
+    AgentReport, AnswerGroup, Confidence, CrossCheck, Demand, Judgement, Obtained, Resolution,
+    Score, TaskType, Terms,
 };
 
 /// A line as parsed from JSON. Unknown fields are ignored.
@@ -24,9 +24,8 @@ struct Line {
     rounds: Option<Vec<Vec<Value>>>,
     #[serde(default)]
     demands: Vec<Demand>,
-    /// Each is one verdict on one claim, or all findings of a cross-check call as the journal stores
-    /// them.
-    cross_check: Option<Vec<Value>>,
+    /// The findings of the cross-check: see [`add_calls`].
+    cross_check: Option<Value>,
     #[serde(default)]
     resolutions: Vec<Resolution>,
 }
@@ -128,7 +127,7 @@ pub fn parse(line: &str) -> Result<Record, String> {
         let why = "the first of several rounds is empty: no agent has answered on its own";
         return Err(why.to_owned());
     }
-    let cross_checks = calls(line.cross_check.take().unwrap_or_default())?;
+    let cross_checks = calls(line.cross_check.take())?;
     Ok(Record {
         line,
         rounds,
@@ -137,21 +136,55 @@ pub fn parse(line: &str) -> Result<Record, String> {
 }
 
 /// Returns the cross-check calls. All single verdicts together form one call.
-fn calls(found: Vec<Value>) -> Result<Vec<CrossCheck>, String> {
+fn calls(found: Option<Value>) -> Result<Vec<CrossCheck>, String> {
     let (mut calls, mut single) = (vec![], CrossCheck::default());
-    for (at, found) in found.into_iter().enumerate() {
-        let wrong = |error| format!("crossCheck/{at}: {error}");
-        if found.get("claim").is_some() {
-            let verdict = serde_json::from_value::<ClaimVerdict>(found).map_err(wrong)?;
-            single.claims.push(verdict);
-        } else {
-            calls.push(serde_json::from_value(found).map_err(wrong)?);
-        }
+    if let Some(found) = found {
+        add_calls(found, "crossCheck", (&mut calls, &mut single))?;
     }
     if !single.claims.is_empty() {
         calls.push(single);
     }
     Ok(calls)
+}
+
+/// Adds the cross-check calls of a value: a verdict on one claim, all findings of a call, a pass of
+/// the journal, its entry `cross_checked`, or a list of them. `place` is where it is in the line.
+fn add_calls(
+    found: Value,
+    place: &str,
+    (calls, single): (&mut Vec<CrossCheck>, &mut CrossCheck),
+) -> Result<(), String> {
+    let wrong = |error: serde_json::Error| format!("{place}: {error}");
+    let mut found = match found {
+        Value::Array(list) => {
+            for (at, found) in list.into_iter().enumerate() {
+                add_calls(found, &format!("{place}/{at}"), (calls, single))?;
+            }
+            return Ok(());
+        }
+        Value::Null => return Ok(()),
+        found => found,
+    };
+    for inner in ["data", "passes", "found"] {
+        if let Some(found) = found.get_mut(inner) {
+            let place = format!("{place}/{inner}");
+            return add_calls(found.take(), &place, (calls, single));
+        }
+    }
+    if found.get("claim").is_some() {
+        single
+            .claims
+            .push(serde_json::from_value(found).map_err(wrong)?);
+        return Ok(());
+    }
+    let fields = ["claims", "sameAnswers", "parts", "conduct", "reports"];
+    if !fields.iter().any(|name| found.get(name).is_some()) {
+        return Err(format!(
+            "{place}: neither a verdict nor a pass of a cross-check"
+        ));
+    }
+    calls.push(serde_json::from_value(found).map_err(wrong)?);
+    Ok(())
 }
 
 impl Record {
@@ -198,7 +231,7 @@ fn printed(id: &Value, judgement: Judgement) -> Value {
         "id": id,
         "scores": judgement.scores.iter().map(printed_score).collect::<Vec<_>>(),
         "disagreements": judgement.disagreements,
-        "answerGroups": without_units(judgement.answer_groups),
+        "answerGroups": printed_groups(judgement.answer_groups),
         "baseScore": confidence.base_score,
         "conflictPenalty": penalty,
         "coverageBonus": bonus,
@@ -233,20 +266,11 @@ fn printed_score(score: &Score) -> Value {
     })
 }
 
-/// Returns the answers as bare numbers, without unit and percent sign, if they still differ then.
-fn without_units(mut groups: Vec<AnswerGroup>) -> Vec<AnswerGroup> {
-    let bare = |answer: &str| {
-        let number = answer.split([' ', '%']).next().unwrap_or(answer);
-        let is_number = number.parse::<f64>().is_ok();
-        if is_number { number } else { answer }.to_owned()
-    };
-    let all: Vec<String> = groups.iter().map(|group| bare(&group.answer)).collect();
-    for (group, own) in groups.iter_mut().zip(&all) {
+/// Returns the answers with their agents only.
+fn printed_groups(mut groups: Vec<AnswerGroup>) -> Vec<AnswerGroup> {
+    for group in &mut groups {
         group.conflict_penalty = None;
         group.wordings.clear();
-        if all.iter().filter(|other| *other == own).count() == 1 {
-            group.answer.clone_from(own);
-        }
     }
     groups
 }
@@ -344,6 +368,14 @@ mod tests {
                 json!({ "outputs": [a], "crossCheck": [{ "claim": "a:u1", "holds": "maybe" }] }),
                 "crossCheck/0: unknown variant `maybe`",
             ),
+            (
+                json!({ "outputs": [a], "crossCheck": [{ "bogus": 1 }] }),
+                "crossCheck/0: neither a verdict",
+            ),
+            (
+                json!({ "outputs": [a], "crossCheck": { "passes": [{ "found": {} }] } }),
+                "crossCheck/passes/0/found: neither",
+            ),
         ] {
             let mut record = rest;
             record["id"] = json!(1);
@@ -354,6 +386,27 @@ mod tests {
             assert!(error.contains(expected), "{error}");
         }
         assert!(parse("{").is_err());
+    }
+
+    #[test]
+    fn a_cross_check_is_read_in_every_form_of_the_journal() {
+        let verdict = json!({ "claim": "a:u1", "holds": "no", "by": "source", "evidence": "x" });
+        let call = json!({ "claims": [verdict] });
+        let entry = json!({ "passes": [{ "role": "verifier", "found": call }], "notes": [] });
+        let c_final = |found: &Value| {
+            let outputs = [said("a", "Lima"), said("b", "Lima"), said("c", "Lima")];
+            scored(&json!({ "id": 1, "message": "?", "outputs": outputs, "crossCheck": found }))
+        };
+        let expected = c_final(&json!([verdict]));
+        assert_ne!(expected, c_final(&Value::Null));
+        for found in [
+            json!([call]),
+            json!([{ "found": call }]),
+            json!({ "kind": "cross_checked", "data": entry }),
+            entry,
+        ] {
+            assert_eq!(c_final(&found), expected, "{found}");
+        }
     }
 
     #[test]

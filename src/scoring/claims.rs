@@ -1,5 +1,5 @@
 //! Merges the cross-check's findings on each claim, with agents by their index in the panel. If two
-//! calls differ on a claim, it stays unknown. Verdicts on unknown claims are dropped, and so is a
+//! verdicts differ on a claim, of one call or of two, it stays unknown. Verdicts on unknown claims are dropped, and so is a
 //! report's support of its own claims.
 
 use std::collections::BTreeSet;
@@ -60,12 +60,10 @@ pub(super) fn merge<'a>(
             continue;
         };
         for unit in reading.key_units() {
-            let about = |call: &'a CrossCheck| {
-                call.claims
-                    .iter()
-                    .find(|v| v.claim.agent == reading.agent() && v.claim.unit == unit.id)
-            };
-            let verdicts: Vec<&ClaimVerdict> = calls.iter().filter_map(about).collect();
+            let is_about =
+                |v: &&ClaimVerdict| v.claim.agent == reading.agent() && v.claim.unit == unit.id;
+            let all = calls.iter().flat_map(|call| &call.claims);
+            let verdicts: Vec<&ClaimVerdict> = all.filter(is_about).collect();
             let Some(first) = verdicts.first() else {
                 continue;
             };

@@ -50,7 +50,7 @@ use answer::Answer;
 use axes::Context;
 use claims::Claim;
 use expr::{Verdict, equations};
-use parsed_output::{MAX_UNITS, ParsedOutput, Request};
+use parsed_output::{Found, MAX_UNITS, ParsedOutput, Request};
 
 use crate::text::{MAX_BYTES, clip, collapse_whitespace};
 
@@ -170,21 +170,21 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     let scores: Vec<Score> = (0..readings.len())
         .filter_map(|at| score(at, &context, panel.task_type, policy))
         .collect();
-    let base = base_score(&scores, policy);
     let covered = covered(&parts, cross_checked, &scores, &readings, &claims);
-    let bonus = bonus(&covered, &agreement, policy);
-    let answer_groups: Vec<AnswerGroup> = groups(&context, (base, bonus), policy);
+    let coverage = coverage(&covered, &agreement, policy);
+    let level = terms::Level::new(coverage, &scores, policy);
+    let answer_groups: Vec<AnswerGroup> = groups(&context, level, policy);
     let penalty = match answer_groups.first() {
         Some(leading) => leading.conflict_penalty.unwrap_or_default(),
-        None => terms::open_penalty((base, bonus), &scores, &context, policy),
+        None => terms::open_penalty(level, &scores, &context, policy),
     };
     // Without a VALID output there is no base score to change.
     let any_valid = scores.iter().any(|score| score.status == Status::Valid);
     let changes = |term: f64| if any_valid { term } else { 0.0 };
     Judgement {
-        base_score: base,
+        base_score: level.base,
         conflict_penalty: changes(penalty),
-        coverage_bonus: changes(bonus),
+        coverage_bonus: changes(level.bonus),
         cross_checked,
         rests_on_unseen: false,
         disagreements: disagreements::all(&agreement, &claims, &readings, &first),
@@ -241,25 +241,31 @@ fn read_all<'a>(
         Some(found?.first()?.kind)
     };
     let answers_all = |agent: &str| {
-        let found = |call: &CrossCheck| {
-            let names = |part: &PartAnswered| part.answered_by.iter().any(|name| name == agent);
-            let is_named = call.conduct.iter().any(|it| it.agent == agent);
-            !call.parts.is_empty() && call.parts.iter().all(names) && !is_named
-        };
-        !calls.is_empty() && calls.iter().all(found)
+        let names = |part: &PartAnswered| part.answered_by.iter().any(|name| name == agent);
+        let found = |call: &CrossCheck| !call.parts.is_empty() && call.parts.iter().all(names);
+        calls.iter().all(found)
+    };
+    let is_named = |agent: &str| {
+        let mut found = calls.iter().flat_map(|call| &call.conduct);
+        found.any(|it| it.agent == agent)
     };
     let read = |output: &'a Output<'a>| {
-        let (weight, conduct) = (policy.weight(output.agent), conduct(output.agent));
+        let (weight, agent) = (policy.weight(output.agent), output.agent);
         // The cross-check read the report of round 1.
-        let is_checked = |it: &Output<'_>| it.agent == output.agent && it.report == output.report;
-        let answers_all = checked.iter().any(is_checked) && answers_all(output.agent);
-        ParsedOutput::new(output, request, weight, conduct, answers_all)
+        let is_checked = |it: &Output<'_>| it.agent == agent && it.report == output.report;
+        let is_cleared = !calls.is_empty() && checked.iter().any(is_checked) && !is_named(agent);
+        let found = Found {
+            conduct: conduct(agent),
+            is_cleared,
+            answers_all: is_cleared && answers_all(agent),
+        };
+        ParsedOutput::new(output, request, weight, found)
     };
     outputs.iter().map(read).collect()
 }
 
 /// Returns the answer groups for the caller; none for a request without one final answer.
-fn groups(context: &Context<'_>, terms: (f64, f64), policy: &Policy) -> Vec<AnswerGroup> {
+fn groups(context: &Context<'_>, level: terms::Level, policy: &Policy) -> Vec<AnswerGroup> {
     let agreement = context.agreement;
     if !agreement.one_answer {
         return vec![];
@@ -283,7 +289,7 @@ fn groups(context: &Context<'_>, terms: (f64, f64), policy: &Policy) -> Vec<Answ
         answer: group.label.clone(),
         wordings: wordings(group),
         agents: group.members.iter().filter_map(name).collect(),
-        conflict_penalty: Some(terms::answer_penalty(terms, group, context, policy)),
+        conflict_penalty: Some(terms::answer_penalty(level, group, context, policy)),
     })
     .collect()
 }
@@ -356,9 +362,9 @@ fn covered(
         .collect()
 }
 
-/// Returns the coverage bonus: the share of the parts that are answered with a checked basis.
+/// Returns the bonus for coverage: the share of the parts that are answered with a checked basis.
 /// Without parts, it depends on whether the leading answer's last step was recomputed.
-fn bonus(covered: &[bool], agreement: &Agreement, policy: &Policy) -> f64 {
+fn coverage(covered: &[bool], agreement: &Agreement, policy: &Policy) -> f64 {
     let share = if covered.is_empty() {
         let leading = agreement.groups.first().filter(|_| agreement.one_answer);
         leading.map_or(0.0, |group| group.checked.max(0.0))

@@ -8,7 +8,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::Output;
 use super::answer::{
-    Answer, DecimalSign, Number, Options, dates, final_answer, letter_of, numbers, parse,
+    Answer, DecimalSign, Number, Options, dates, final_answer, letter_of, numbers, parse, undress,
 };
 use super::checks::{Path, Screening, Soundness, path_to, screen_answer, soundness};
 use super::expr::equations;
@@ -87,6 +87,20 @@ pub(super) struct Given {
     pub is_found: bool,
 }
 
+impl Given {
+    /// Returns the answer as it is shown. A number is shown as it was written, if that is read as
+    /// the same number without the texts around it.
+    pub fn label(&self) -> String {
+        let written = undress(&self.text);
+        match (&self.normal, parse(&written)) {
+            (Answer::Number(own), Some(Answer::Number(read))) if own.is_written_as(&read) => {
+                written
+            }
+            (normal, _) => normal.label(),
+        }
+    }
+}
+
 /// An output with what code can find in it.
 #[derive(Debug)]
 pub(super) struct ParsedOutput<'a> {
@@ -113,18 +127,24 @@ pub(super) struct ParsedOutput<'a> {
     pub screening: Screening,
     /// The cross-check's finding on the report's conduct.
     pub conduct: Option<ConductKind>,
+    /// True if every cross-check read the report and names no misconduct.
+    pub is_cleared: bool,
+}
+
+/// What the cross-checks found about a report as a whole.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Found {
+    /// The misconduct that all of them name.
+    pub conduct: Option<ConductKind>,
+    /// True if all of them read the report and none names misconduct.
+    pub is_cleared: bool,
+    /// True if, beside that, it answers every part of the request.
+    pub answers_all: bool,
 }
 
 impl<'a> ParsedOutput<'a> {
-    /// Parses an output. `answers_all` is true if every cross-check found that it answers the whole
-    /// request.
-    pub fn new(
-        output: &'a Output<'a>,
-        request: &Request,
-        weight: f64,
-        conduct: Option<ConductKind>,
-        answers_all: bool,
-    ) -> Self {
+    /// Parses an output.
+    pub fn new(output: &'a Output<'a>, request: &Request, weight: f64, found: Found) -> Self {
         let failures = &output.report.failure_modes;
         let body = body_with(output, failures);
         let Markdown { prose, blocks, .. } = read_markdown(&body);
@@ -142,7 +162,7 @@ impl<'a> ParsedOutput<'a> {
         let without_failures = || (!failures.is_empty()).then(|| body_with(output, &[]));
         let (asked, said) = ((&*request.text, &*request.words), (&*body, &*words));
         let mut screening = screen_answer(asked, said, without_failures);
-        if answers_all {
+        if found.answers_all {
             // "I can't pay the rent on time" may be the letter that was asked for.
             screening.clear_refusals();
         }
@@ -163,7 +183,8 @@ impl<'a> ParsedOutput<'a> {
             answer_unit,
             words,
             body,
-            conduct,
+            conduct: found.conduct,
+            is_cleared: found.is_cleared,
         }
     }
 

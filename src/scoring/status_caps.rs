@@ -3,7 +3,7 @@
 //!
 //! | reason | when | status at best |
 //! | --- | --- | --- |
-//! | `judge_attack`, `injection`, `refusal` | screening found it | DISCARD |
+//! | `judge_attack`, `injection`, `refusal` | screening found it | DISCARD; QUARANTINE if every cross-check read the report and names no misconduct |
 //! | `empty`, `repetition`, `echo` | screening found it | DISCARD |
 //! | `declines`, `lacks`, `steers` | the cross-check found it | QUARANTINE |
 //! | `injection` | as above, if the task is to write a prompt, which gives orders | QUARANTINE |
@@ -50,9 +50,14 @@ pub(super) fn of(
     }
     let barred = [JudgeAttack, Injection, Empty, Repetition, Echo, Refusal];
     if let Some(kind) = barred.into_iter().find(|kind| screening.has(*kind)) {
+        let is_pattern = matches!(kind, JudgeAttack | Injection | Refusal);
         return Some(Limit {
             reason: kind.into_str(),
-            best: Status::Discard,
+            best: if is_pattern && reading.is_cleared {
+                Status::Quarantine
+            } else {
+                Status::Discard
+            },
         });
     }
     if let Some(conduct) = reading.conduct {

@@ -93,6 +93,18 @@ fn debate(row: &Value, with_truth: bool) -> Value {
     json!({ "id": row["id"], "message": row["prompt"], "rounds": rounds, "crossCheck": truth })
 }
 
+/// Returns a number as the references have it: without unit, separators and needless zeros.
+fn bare(answer: &str) -> String {
+    let number = answer.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '-');
+    let end = number.find(|c: char| !(c.is_ascii_digit() || "-,.".contains(c)));
+    let (number, unit) = number.split_at(end.unwrap_or(number.len()));
+    let is_unit = !unit.starts_with(char::is_alphanumeric);
+    match number.replace(',', "").parse::<f64>() {
+        Ok(number) if is_unit => number.to_string(),
+        _ => answer.to_owned(),
+    }
+}
+
 /// Returns c_final of each row with whether the leading answer is the reference. Also counts the
 /// panels that ship although their first answer is contested.
 fn debates(rows: &[Value], with_truth: bool) -> (Vec<(f64, bool)>, usize) {
@@ -114,7 +126,8 @@ fn debates(rows: &[Value], with_truth: bool) -> (Vec<(f64, bool)>, usize) {
         contested_and_shipped += usize::from(firsts.len() > 1 && c_final >= 0.70);
         (
             c_final,
-            out["answerGroups"][0]["answer"] == row["reference"],
+            out["answerGroups"][0]["answer"].as_str().map(bare)
+                == row["reference"].as_str().map(str::to_owned),
         )
     });
     (figures.collect(), contested_and_shipped)

@@ -9,6 +9,7 @@ mod phrase;
 mod plain;
 
 pub use decimals::DecimalSign;
+pub(super) use normalize::undress;
 pub use normalize::{Answer, parse};
 pub use number::{Number, numbers};
 pub(super) use options::{Options, letter_of};

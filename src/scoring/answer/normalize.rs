@@ -103,6 +103,11 @@ impl Answer {
                 .as_ref()
                 .and_then(Form::constant)
                 .is_some_and(|constant| number.same(&Number::exact(constant))),
+            // Beside "-x+1", "1-x" is no name.
+            (Answer::Formula { form, .. }, Answer::Words(phrase))
+            | (Answer::Words(phrase), Answer::Formula { form, .. }) => form
+                .as_ref()
+                .is_some_and(|form| expr::read(&phrase.text).is_some_and(|it| it.same(form))),
             (Answer::Words(a), Answer::Words(b)) => a.same(b),
             (Answer::Words(phrase), Answer::Number(number))
             | (Answer::Number(number), Answer::Words(phrase)) => phrase.is_number(number),
@@ -197,7 +202,7 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
         LazyLock::new(|| pattern(r"^\d+(?:,\d{3})+$|^\d{1,2}(?:,\d{2})+,000$"));
     static LIST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+(?:,\d+){2,}$"));
     static EMPHASIS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(^|\s)\*(\w(?:[^*\n]*\w)?)\*"));
-    let plain: String = raw.nfc().map(plain_sign).collect();
+    let plain: String = raw.nfc().flat_map(in_letters).map(plain_sign).collect();
     let plain = EMPHASIS.replace_all(&plain, "$1$2");
     let plain = RANGE.replace_all(&plain, "$1-$2");
     let plain = if LIST.is_match(plain.trim()) && !GROUPED.is_match(plain.trim()) {
@@ -222,6 +227,14 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
         text = without_marks(inner);
     }
     text.to_owned()
+}
+
+/// Returns the letters of a unit that is one character: "°C" of "℃", "kg" of "㎏".
+fn in_letters(c: char) -> impl Iterator<Item = char> {
+    let is_unit = matches!(c, '℃' | '℉' | '\u{3300}'..='\u{33ff}');
+    let letters = is_unit.then(|| std::iter::once(c).nfkc());
+    let own = letters.is_none().then_some(c);
+    letters.into_iter().flatten().chain(own)
 }
 
 /// Returns the text without quotation marks, emphasis, marks of lists and the signs that end a
@@ -411,7 +424,10 @@ fn is_ideographic(c: char) -> bool {
 /// Parses mathematics that is more than a number: it has its own symbols and little prose.
 fn formula(text: &str) -> Option<Answer> {
     let is_factorial = text.strip_suffix('!').is_some_and(is_factor);
+    let inner = text.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
+    let is_tuple = inner.is_some_and(|it| it.contains(',') && !it.contains(['(', ')']));
     let sure = is_factorial
+        || is_tuple
         || text.contains([
             '\\', '^', '=', '{', '√', '∞', '[', '<', '>', '≤', '≥', '±', '⌊', '⌈',
         ]);

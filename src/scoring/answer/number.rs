@@ -26,6 +26,10 @@ pub struct Number {
 
 /// The share by which a number may be rounded.
 const MAX_ROUNDING: f64 = 1e-3;
+/// The share by which computed values differ from exact ones.
+const NOISE: f64 = 1e-12;
+/// The same after a conversion: sizes of units have few digits.
+const CONVERTED: f64 = 1e-6;
 /// Up to this step, rounding alone makes numbers equal: "0.33" and "0.333".
 const FINE_STEP: f64 = 0.0101;
 
@@ -126,6 +130,11 @@ impl Number {
         } else if other.matches(known) {
             *self = other;
         }
+    }
+
+    /// True if its digits are written, and by themselves read as this value.
+    pub fn is_written_as(&self, read: &Number) -> bool {
+        self.step > 0.0 && self.value == read.value && self.is_open == read.is_open
     }
 
     /// True if it states what it counts: a unit of measure, or words.
@@ -246,16 +255,23 @@ impl Number {
         value.is_some_and(|value| {
             let gap = (value - other.value).abs();
             let largest = value.abs().max(other.value.abs());
-            gap <= 1e-6 * largest || gap <= 0.51 * other.step && gap <= MAX_ROUNDING * largest
+            gap <= CONVERTED * largest || gap <= 0.51 * other.step && gap <= MAX_ROUNDING * largest
         })
     }
 
-    /// True if the numbers are equal, or equal after rounding to the coarser step.
+    /// True if the numbers are equal, or equal after rounding to the coarser step. Whole numbers are
+    /// not rounded.
     fn close(&self, other: &Number) -> bool {
         let (a, b) = (self.value, other.value);
         let (gap, largest) = ((a - b).abs(), a.abs().max(b.abs()));
         let coarser = self.step.max(other.step);
-        gap <= 1e-6 * largest.max(1e-9)
+        let is_whole = |it: &Number| it.step >= 1.0 && it.value.fract() == 0.0;
+        let noise = if is_whole(self) && is_whole(other) {
+            0.0
+        } else {
+            NOISE
+        };
+        gap <= noise * largest.max(1e-3)
             || gap <= 0.51 * coarser && (coarser <= FINE_STEP || gap <= MAX_ROUNDING * largest)
     }
 }

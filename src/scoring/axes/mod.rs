@@ -17,7 +17,7 @@
 //! | | `demands` | share of the request's countable demands that it satisfies | -6 to +2 |
 //! | | `final_answer` | 1 if it gives the final answer that the request has, else 0 | -4 or +5 |
 //! | Verifiability | `base` | | 8 |
-//! | | `basis` | mean basis of key claims, -1 to 1: see `basis` | -3 to +5 |
+//! | | `basis` | mean checked basis of key claims, -1 to 1: see `basis` | -3 to +5 |
 //! | | `steps_hold` | equations on the way to the answer that hold | +3 each, at most +6 |
 //! | | `steps_fail` | equations on that way that do not | -6 each, at most -12 |
 //! | | `claims_hold` | mean verdict on key claims, -1 to 1 | -12 to +8, -4 if undecided |
@@ -168,7 +168,11 @@ fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Reque
     let path = reading.path;
     let bases: Vec<f64> = reading
         .key_units()
-        .filter_map(|unit| basis(unit, path.verdict(), request))
+        .filter_map(|unit| {
+            let mut claims = own.iter().filter(|claim| claim.unit == unit.id);
+            let is_confirmed = claims.any(|claim| claim.verdict > 0.0);
+            basis(unit, path.verdict(), is_confirmed, request)
+        })
         .collect();
     if !bases.is_empty() {
         let mean = bases.iter().sum::<f64>() / bases.len() as f64;
@@ -205,22 +209,27 @@ fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Reque
 
 /// Returns the basis of a key claim; `None` if the claim does not state one.
 ///
-/// - 0 for memory.
-/// - 1 for a calculation, test or source; -1 for a calculation whose steps fail.
+/// - 0 for memory, and for any other basis that no check confirms.
+/// - 1 for a calculation whose steps hold, -1 for one whose steps fail.
+/// - 1 for a calculation, test or source that the cross-check confirms (`is_confirmed`).
 /// - From 1 to -1 for a claim tagged as given, by how far the request has its figures and names.
-fn basis(unit: &Unit, steps: f64, request: &Request) -> Option<f64> {
+fn basis(unit: &Unit, steps: f64, is_confirmed: bool, request: &Request) -> Option<f64> {
     let has = |tag: Tag| unit.tags.contains(&tag);
-    if has(Tag::Calculated) && steps < 0.0 {
-        return Some(-1.0);
+    if has(Tag::Calculated) && steps != 0.0 {
+        return Some(steps.signum());
     }
     if has(Tag::Calculated) || has(Tag::Tested) || has(Tag::Sourced) {
-        return Some(1.0);
+        return Some(f64::from(u8::from(is_confirmed)));
     }
     if has(Tag::Given) {
         let text = collapse_whitespace(clip(&unit.text, MAX_BYTES));
-        let named = share_in(&names(&text), &request.stated).unwrap_or(1.0);
+        let (names, figures) = (names(&text), figures(&text));
+        if names.is_empty() && figures.is_empty() {
+            return Some(f64::from(u8::from(is_confirmed)));
+        }
+        let named = share_in(&names, &request.stated).unwrap_or(1.0);
         let named = 2.0 * named - 1.0;
-        let written = share_in(&figures(&text), &request.figures).unwrap_or(1.0);
+        let written = share_in(&figures, &request.figures).unwrap_or(1.0);
         let stated = request.stated_numbers(&text).unwrap_or(written);
         let stated = stated.max(written);
         // Right names do not make up for a wrong figure.

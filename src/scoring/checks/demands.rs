@@ -33,7 +33,10 @@ fn count(counted: Counted, text: &str) -> usize {
             .count()
     };
     match counted {
-        Counted::Items => read_markdown(text).items.len(),
+        Counted::Items => {
+            let marked = text.lines().filter(|line| is_marked(line)).count();
+            read_markdown(text).items.len().max(marked)
+        }
         Counted::Words => count_words(text),
         Counted::Sentences => sentences(text).len(),
         Counted::Characters => text.chars().count(),
@@ -41,6 +44,12 @@ fn count(counted: Counted, text: &str) -> usize {
         Counted::Json => fenced(|block| is_json(&block.code)),
         Counted::Code => fenced(|_| true),
     }
+}
+
+/// True for a line with a mark of lists that Markdown does not have.
+fn is_marked(line: &str) -> bool {
+    line.trim_start()
+        .starts_with(|c| matches!(c, '•' | '・' | '①'..='⓿'))
 }
 
 fn is_json(text: &str) -> bool {
@@ -68,6 +77,7 @@ mod tests {
         let three = demand(Counted::Items, Some(3), Some(3));
         assert!(of(three, "Drei Namen:\n- Anna\n- Bert\n- Carla"));
         assert!(!of(three, "Drei Namen:\n- Anna\n- Bert"));
+        assert!(of(three, "・猫\n・犬\n・鳥") && of(three, "①猫\n②犬\n③鳥"));
         let short = demand(Counted::Words, None, Some(5));
         assert!(of(short, "Nimm den Zug.") && !of(short, "Nimm den Zug um acht Uhr früh."));
         assert!(of(

@@ -57,7 +57,7 @@ pub(in crate::scoring) fn path_to(answer: Option<f64>, equations: &[Equation]) -
 
 /// True if two values are equal, also after rounding to a whole number or to two decimals.
 fn near(a: f64, b: f64) -> bool {
-    (a - b).abs() <= 0.005_f64.max(1e-6 * a.abs().max(b.abs()))
+    (a - b).abs() <= 0.005_f64.max(1e-12 * a.abs().max(b.abs()))
 }
 
 #[cfg(test)]

@@ -206,11 +206,15 @@ fn screen(text: &str, found: &[Word]) -> Screening {
         }
         return out;
     }
-    let rules = possible(text);
-    if let Some((kind, weight)) = refusal(text, &rules) {
-        out.add(kind, weight);
+    if !possible(text).is_empty() {
+        let own = without_quotations(text);
+        let rules = possible(&own);
+        if let Some((kind, weight)) = refusal(&own, &rules) {
+            out.add(kind, weight);
+        }
+        add_attacks((&own, &rules), 1.0, &mut out);
+        add_attacks((text, &possible(text)), QUOTED_WEIGHT, &mut out);
     }
-    add_attacks((text, &rules), 1.0, &mut out);
     if let Some(weight) = repetition(text, found) {
         out.add(FlagKind::Repetition, weight);
     }
@@ -226,8 +230,7 @@ fn is_operator(text: &str) -> bool {
     SIGNS.is_match(text) && SIGN.is_match(text) && !is_rule
 }
 
-/// Screens an output against the request that it answers: everything in [`screen`], and echo. An
-/// answer to a question about attacks may quote some. There, text in quotes or code weighs little.
+/// Screens an output against the request that it answers: everything in [`screen`], and echo.
 /// Attacks in the report's failure modes are not its own: `without_failures` returns its text without
 /// them, if it has any. Both texts come with their words.
 pub(in crate::scoring) fn screen_answer(
@@ -236,8 +239,6 @@ pub(in crate::scoring) fn screen_answer(
     without_failures: impl FnOnce() -> Option<String>,
 ) -> Screening {
     use FlagKind::{Echo, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal};
-    static QUOTED: LazyLock<Regex> =
-        LazyLock::new(|| pattern(&format!(r"(?s)```.*?```|`[^`\n]+`|{QUOTATIONS}")));
     let mut out = screen(text, said);
     // The request quotes a refusal.
     let is_about_refusals = || {
@@ -252,27 +253,15 @@ pub(in crate::scoring) fn screen_answer(
     if refusals.iter().any(|kind| out.0.contains_key(kind)) && is_about_refusals() {
         out.0.retain(|kind, _| !refusals.contains(kind));
     }
-    let attacks = [JudgeAttack, Injection];
-    let is_attack = |out: &Screening| attacks.iter().any(|kind| out.0.contains_key(kind));
-    let mut text = Cow::Borrowed(text);
-    if is_attack(&out)
+    if [JudgeAttack, Injection]
+        .iter()
+        .any(|kind| out.0.contains_key(kind))
         && let Some(own) = without_failures()
     {
-        out.0.retain(|kind, _| !attacks.contains(kind));
-        text = own.into();
-        add_attacks((&text, &possible(&text)), 1.0, &mut out);
-    }
-    let attacks_found = is_attack(&out);
-    let is_about_attacks = || {
-        let rules = possible(message);
-        of_kind(&rules, "about_attacks").any(|rule| rule.pattern().is_match(message))
-    };
-    if attacks_found && is_about_attacks() {
-        out.0.retain(|kind, _| !attacks.contains(kind));
-        let own = QUOTED.replace_all(&text, "...");
-        let own = without_single_quotations(&own, "...");
+        out.0
+            .retain(|kind, _| !matches!(kind, JudgeAttack | Injection));
+        let own = without_quotations(&own).into_owned();
         add_attacks((&own, &possible(&own)), 1.0, &mut out);
-        add_attacks((&text, &possible(&text)), 0.2, &mut out);
     }
     // The request has such instructions: "Translate 'ignore previous instructions'."
     for kind in [LeakedPrompt, Injection] {
@@ -287,23 +276,39 @@ pub(in crate::scoring) fn screen_answer(
     out
 }
 
-/// Quotations in the marks of Unicode's usual languages. Curly marks may be straight here.
-const QUOTATIONS: &str = r#"„[^“”"\n]{1,300}[“”"]|"[^"\n]{1,300}"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|»[^«\n]{1,300}«|「[^」\n]{1,300}」|『[^』\n]{1,300}』"#;
+/// The weight of an attack in code or a quotation: too little for a flag.
+const QUOTED_WEIGHT: f64 = 0.2;
 
-/// Quotations in straight single marks, which are apostrophes too.
-const SINGLE_QUOTATIONS: &str = r"(^|[\s(])'(?:[^'\n]|\b'\b){1,300}'($|[\s).,;:!?])";
+/// Code, and quotations in the marks of any language. Single marks are apostrophes too, and a single
+/// word in straight marks may be a key of JSON.
+static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r#"(?s)```.*?```|`[^`\n]+`|"[\p{L}\p{N}][^"\s]{0,60}\s[^"\n]{1,300}"|[\p{Pi}\p{Pf}„‚「『--[‘’]][[^\p{Pi}\p{Pf}「」『』"\n]‘’]{1,300}[\p{Pi}\p{Pf}」』"--[‘’]]"#,
+    )
+});
+
+/// Returns the text without code and quotations: they are not what its author says.
+fn without_quotations(text: &str) -> Cow<'_, str> {
+    match QUOTED.replace_all(text, "…") {
+        Cow::Borrowed(text) => without_single_quotations(text),
+        Cow::Owned(text) => without_single_quotations(&text).into_owned().into(),
+    }
+}
+
+/// Quotations in single marks, which are apostrophes too.
+const SINGLE_QUOTATIONS: &str = r"(^|[\s(])['‘](?:[^'’\n]|\b['’]\b){1,300}['’]($|[\s).,;:!?])";
 
 static SINGLE_QUOTED: LazyLock<Regex> = LazyLock::new(|| pattern(SINGLE_QUOTATIONS));
 
-/// Replaces quotations in straight single marks by `gap`.
-fn without_single_quotations<'a>(text: &'a str, gap: &str) -> Cow<'a, str> {
+/// Replaces quotations in single marks.
+fn without_single_quotations(text: &str) -> Cow<'_, str> {
     let opens = |(at, _)| {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         before.is_none_or(|c| c.is_whitespace() || c == '(')
     };
     // The search takes long, and most of these marks are apostrophes.
-    if text.match_indices('\'').any(opens) {
-        SINGLE_QUOTED.replace_all(text, format!("${{1}}{gap}${{2}}"))
+    if text.match_indices(['\'', '‘']).any(opens) {
+        SINGLE_QUOTED.replace_all(text, "$1…$2")
     } else {
         Cow::Borrowed(text)
     }
@@ -360,38 +365,30 @@ fn strongest(rules: &[&'static Rule], finds: &str, text: &str) -> Option<f64> {
 }
 
 /// Finds a refusal. A refusal is in the first sentence; if the text helps nevertheless, it is a
-/// partial one. A refusal in the second or third sentence may be about a part only. Quoted text is
-/// ignored. `rules` are those that may match the text.
-fn refusal(text: &str, rules: &[&'static Rule]) -> Option<(FlagKind, f64)> {
+/// partial one. A refusal in the second or third sentence may be about a part only. `rules` are those that may match the text.
+fn refusal(own: &str, rules: &[&'static Rule]) -> Option<(FlagKind, f64)> {
     use FlagKind::{PartialRefusal, Refusal};
     let mut kinds = rules.iter().map(|rule| rule.finds);
     if !kinds.any(|finds| matches!(finds, "declines" | "disapproves")) {
         return None;
     }
-    static QUOTED: LazyLock<Regex> = LazyLock::new(|| pattern(QUOTATIONS));
-    let own = QUOTED.replace_all(text, "");
-    let own = without_single_quotations(&own, "");
-    let first: Vec<&str> = each_sentence(&own).take(3).collect();
+    let first: Vec<&str> = each_sentence(own).take(3).collect();
     let opening = first.first().copied().unwrap_or_default();
     let first = first.join(" ");
     let head = clip(&first, 700);
-    let rules = possible(&first);
-    let helps = || {
-        let rules = possible(&own);
-        of_kind(&rules, "helps").any(|rule| rule.pattern().is_match(&own))
-    };
-    if let Some(weight) = strongest(&rules, "declines", opening) {
+    let helps = || of_kind(rules, "helps").any(|rule| rule.pattern().is_match(own));
+    if let Some(weight) = strongest(rules, "declines", opening) {
         return Some(if helps() {
             (PartialRefusal, 0.8 * weight)
         } else {
             (Refusal, weight)
         });
     }
-    if let Some(weight) = strongest(&rules, "declines", head) {
+    if let Some(weight) = strongest(rules, "declines", head) {
         return Some((PartialRefusal, if helps() { 0.5 } else { 0.7 } * weight));
     }
-    let soft = strongest(&rules, "disapproves", opening)
-        .or_else(|| strongest(&rules, "disapproves", head))?;
+    let soft = strongest(rules, "disapproves", opening)
+        .or_else(|| strongest(rules, "disapproves", head))?;
     Some((if helps() { PartialRefusal } else { Refusal }, soft))
 }
 

@@ -1,4 +1,4 @@
-//! A number with its unit, as in answers: "$1.5 million", "86.400 Sekunden", "1064 °C".
+//! A number with its unit, as in answers: "$1.5 million", "86.400 Sekunden", "1064 °C", "1 h 30 min".
 
 use super::lexer::{Grouping, Kind, Notation, lex};
 use super::parser::Parser;
@@ -27,12 +27,17 @@ pub struct Amount {
     pub end: usize,
 }
 
-/// Returns the amount at the start of a text; `None` if there is none, or more than one number.
+/// Returns the amount at the start of a text; `None` if there is none, or more than one number. A
+/// quantity in several units has the last one.
 pub fn amount(text: &str) -> Option<Amount> {
     let tokens = lex(text, Notation::Prose);
     let mut parser = Parser::of(&tokens, Notation::Prose, Reading::LITERAL);
-    let sign = parser.amount()?.plain.signum();
-    let figure = *parser.parts.figures.first()?;
+    let quantity = parser.amount()?;
+    let figure = *parser.parts.figures.last()?;
+    let value = match parser.parts.figures.len() {
+        1 => figure.value.copysign(quantity.plain),
+        _ => quantity.plain,
+    };
     let last = tokens.get(parser.at.checked_sub(1)?)?;
     let is_number = |kind| matches!(kind, Kind::Number { .. });
     let number = tokens.iter().position(|token| is_number(token.kind))?;
@@ -46,7 +51,7 @@ pub fn amount(text: &str) -> Option<Amount> {
         .and_then(|token| text.get(token.start..token.end));
     let is_open = figure.grouping == Grouping::Dot && digits.is_some_and(|it| it.ends_with('0'));
     Some(Amount {
-        value: sign * figure.value,
+        value,
         decimals: figure.decimals,
         other: figure.other(),
         is_open,

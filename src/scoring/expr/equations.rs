@@ -3,8 +3,11 @@
 //! unknown function beside them is left out.
 //!
 //! Units in products are often careless ("3 hours * $10 = $30"). So units overrule the numbers only
-//! if both sides measure the same quantity. A number without a unit makes its side bare: its units
-//! are not compared.
+//! if both sides measure the same quantity. If they do not, an equation whose numbers are right is
+//! unclear. A number without a unit makes its side bare: its units are not compared.
+//!
+//! A result holds to its last digit, with the operands as written. Where those of a product or
+//! quotient may be rounded, a larger difference is unclear, up to what the rounding explains.
 
 use std::sync::LazyLock;
 
@@ -130,6 +133,9 @@ fn passages(text: &str) -> Vec<&str> {
         .collect()
 }
 
+/// The share of a unit in the last decimal by which a number may be off that is cut off there.
+const CUT_OFF: f64 = 0.999;
+
 /// One side of an equation.
 struct Side {
     value: Quantity,
@@ -171,8 +177,8 @@ impl Side {
         !self.parts.divides && self.is_whole()
     }
 
-    /// Returns by how much its value may be off if it is one rounded number: a unit of the last
-    /// decimal, which may be cut off, or half a one. In "26%" that is half a percent. `value` is that
+    /// Returns by how much its value may be off if it is one rounded number: less than a unit of the
+    /// last decimal, which may be cut off, or half a one. In "26%" that is half a percent. `value` is that
     /// of the other side.
     fn rounding(&self, value: f64) -> f64 {
         let Some(finest) = self.parts.figures.iter().max_by_key(|it| it.decimals) else {
@@ -183,8 +189,27 @@ impl Side {
             // Half a million beside 600,000 is no rounding.
             0 if finest.scale != 1.0 => (0.5 * unit).min(0.25 * value.abs()),
             0 => 0.5 * unit,
-            decimals => unit * 10f64.powi(-i32::from(decimals.min(12))),
+            decimals => CUT_OFF * unit * 10f64.powi(-i32::from(decimals.min(12))),
         }
+    }
+
+    /// Returns by how much its value may be off because decimals in a product or quotient are
+    /// rounded. Sums of money and whole numbers are exact, and so are the terms of a sum.
+    fn uncertainty(&self, tokens: &[Token<'_>]) -> f64 {
+        let scales = self.parts.multiplies || self.parts.divides;
+        if !scales || self.parts.units.iter().any(|unit| unit.is_money()) {
+            return 0.0;
+        }
+        let off = |at| {
+            let raised = Some(at);
+            let reading = Reading {
+                raised,
+                ..Reading::LITERAL
+            };
+            let value = self.read(tokens, reading)?.plain - self.value.plain;
+            Some(value.abs())
+        };
+        (0..self.parts.figures.len()).filter_map(off).sum()
     }
 
     /// Returns the value in another interpretation.
@@ -251,11 +276,15 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<Side> {
     let is_modular =
         |token: &Token<'_>| matches!(token.kind, Kind::Word("mod" | r"\mod" | r"\pmod"));
     let is_residue = behind.next().is_some_and(is_modular);
+    // "2:30 pm" is no 2.
+    let is_part = tokens
+        .get(parser.at)
+        .is_some_and(|it| it.kind == Kind::Unknown);
     // "5/8 of 16" may be 5/8 as well.
     let is_of =
         |token: &Token<'_>| matches!(token.kind, Kind::Word(word) if words::is(word, Role::Of));
     let mut side = Side::new(parser, value, own, (from, end));
-    side.doubt |= is_residue || own.iter().any(is_of);
+    side.doubt |= is_residue || is_part || own.iter().any(is_of);
     Some(side)
 }
 
@@ -264,7 +293,8 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<Side> {
 /// be binary, or that only holds with `^` as exclusive or, is unclear. `None` if nothing is calculated or
 /// converted.
 fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Option<Verdict> {
-    let literal = judge(left, right, (left.value, right.value), about)?;
+    let uncertain = left.uncertainty(tokens) + right.uncertainty(tokens);
+    let literal = judge(left, right, (left.value, right.value), about, uncertain)?;
     let figures = || left.parts.figures.iter().chain(&right.parts.figures);
     let usual = Reading::LITERAL;
     let other_signs = Reading {
@@ -278,7 +308,8 @@ fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Opti
     let xor = Reading { xor: true, ..usual };
     let holds = |reading: Reading| {
         let values = left.read(tokens, reading).zip(right.read(tokens, reading));
-        values.and_then(|values| judge(left, right, values, about)) == Some(Verdict::Right)
+        let verdict = values.and_then(|values| judge(left, right, values, about, uncertain));
+        verdict == Some(Verdict::Right)
     };
     let holds_otherwise = || {
         figures().any(|it| it.other() != 1.0) && holds(other_signs)
@@ -294,7 +325,17 @@ fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Opti
     })
 }
 
-fn judge(left: &Side, right: &Side, values: (Quantity, Quantity), about: bool) -> Option<Verdict> {
+/// The share by which a number after "about" may be off, and one that is rounded to fewer digits than
+/// it has.
+const ROUGHLY: f64 = 0.005;
+
+fn judge(
+    left: &Side,
+    right: &Side,
+    values: (Quantity, Quantity),
+    about: bool,
+    uncertain: f64,
+) -> Option<Verdict> {
     if let Some(verdict) = by_units(left, right, &values, about) {
         return Some(verdict);
     }
@@ -303,40 +344,85 @@ fn judge(left: &Side, right: &Side, values: (Quantity, Quantity), about: bool) -
     if !(calculates && a.abs() < 1e15 && b.abs() < 1e15) {
         return None;
     }
-    let mut figures = left.parts.figures.iter().chain(&right.parts.figures);
-    let percent = figures.any(|figure| figure.percent);
-    // Only a number is rounded, and a fraction of whole numbers is none: 1/2 + 1/3 = 2/5 is wrong.
-    let is_rounded = !(left.parts.calculates && right.parts.calculates);
-    let is_whole = left.is_whole() && right.is_whole();
-    let exact = !about && (left.is_exact() && right.is_exact() || is_whole && !is_rounded);
-    let slack = match (left.parts.calculates, right.parts.calculates) {
-        (true, true) => 0.0,
-        (false, true) => left.rounding(a),
-        (_, false) => right.rounding(a),
-    };
-    // "2/3 = 66%" is cut off.
-    let is_cut = |a: f64, b: f64| {
-        let is_percent = right
-            .parts
-            .figures
-            .iter()
-            .all(|it| it.percent && it.decimals == 0);
-        is_rounded && is_percent && (0.0..0.01).contains(&(a - b))
-    };
-    let near = |a: f64, b: f64, slack: f64| {
-        let gap = (a - b).abs();
-        let noise = 1e-9 * a.abs().max(1.0);
-        gap <= noise || !exact && (gap <= slack + noise || gap <= 0.005 * a.abs())
-    };
-    // "25% = 1/4", and "25 = 1/4" of something in percent.
-    let holds = near(a, b, slack)
-        || is_cut(a, b)
-        || percent && (near(a * 100.0, b, slack) || near(a, b * 100.0, slack * 100.0));
-    Some(if holds {
-        Verdict::Right
+    let fit = Fit::new(left, right, about);
+    // A whole result may be cut off.
+    let cut = if fit.is_whole_result { 0.499 } else { 0.0 };
+    let differ = values.0.dimensions != values.1.dimensions;
+    let is_other = differ && !values.0.bare && !values.1.bare;
+    Some(if fit.holds(a, b, 0.0, about) || fit.is_cut(a, b) {
+        if is_other {
+            Verdict::Unclear
+        } else {
+            Verdict::Right
+        }
+    } else if fit.holds(a, b, uncertain + cut, about || fit.divides) {
+        Verdict::Unclear
     } else {
         Verdict::Wrong
     })
+}
+
+/// How the numbers of two sides may fit.
+struct Fit {
+    /// True if nothing is rounded.
+    exact: bool,
+    /// True if one side is a number, which may be rounded. A fraction of whole numbers is none:
+    /// 1/2 + 1/3 = 2/5 is wrong.
+    is_rounded: bool,
+    is_whole_result: bool,
+    divides: bool,
+    percent: bool,
+    /// True if the right side has whole percentages only.
+    whole_percent: bool,
+    /// The rounding of the number.
+    slack: f64,
+}
+
+impl Fit {
+    fn new(left: &Side, right: &Side, about: bool) -> Self {
+        let mut figures = left.parts.figures.iter().chain(&right.parts.figures);
+        let is_rounded = !(left.parts.calculates && right.parts.calculates);
+        let is_whole = left.is_whole() && right.is_whole();
+        let result = match (left.parts.calculates, right.parts.calculates) {
+            (true, true) => None,
+            (false, true) => Some((left, right.value.plain)),
+            (_, false) => Some((right, left.value.plain)),
+        };
+        let exact = left.is_exact() && right.is_exact() || is_whole && !is_rounded;
+        let mut of_right = right.parts.figures.iter();
+        Self {
+            exact: !about && exact,
+            is_rounded,
+            is_whole_result: result.is_some_and(|(side, _)| side.is_whole()),
+            divides: left.parts.divides || right.parts.divides,
+            percent: figures.any(|figure| figure.percent),
+            whole_percent: of_right.all(|it| it.percent && it.decimals == 0),
+            slack: result.map_or(0.0, |(side, value)| side.rounding(value)),
+        }
+    }
+
+    /// True if two values agree: to the last digit of the result and `more`, or roughly. "25% = 1/4"
+    /// holds, and "25 = 1/4" of something in percent.
+    fn holds(&self, a: f64, b: f64, more: f64, is_rough: bool) -> bool {
+        let near = |a: f64, b: f64, slack: f64| {
+            let gap = (a - b).abs();
+            let (size, rough) = (a.abs().max(1.0), f64::from(u8::from(is_rough)));
+            if self.exact {
+                return gap <= 1e-15 * size;
+            }
+            gap <= slack + 1e-12 * size || gap <= rough * ROUGHLY * a.abs()
+        };
+        let slack = self.slack;
+        near(a, b, slack + more)
+            || self.percent
+                && (near(a * 100.0, b, slack + 100.0 * more)
+                    || near(a, b * 100.0, 100.0 * slack + more))
+    }
+
+    /// True for "2/3 = 66%", which is cut off.
+    fn is_cut(&self, a: f64, b: f64) -> bool {
+        self.is_rounded && self.whole_percent && (0.0..0.01).contains(&(a - b))
+    }
 }
 
 /// Returns the verdict that the units give; `None` if the numbers must decide.

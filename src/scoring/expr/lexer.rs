@@ -280,6 +280,8 @@ impl<'a> Lexer<'a> {
             ('_', _) => (None, 1),
             // A currency that the table lacks: "₩20,400".
             _ if prose && is_currency(c) => (None, c.len_utf8()),
+            // "144 : 12 = 12" is a division, and so are both sides of "2 : 3 = 4 : 6".
+            (':', ' ') if self.spaced && self.divides(behind) => with(Kind::Sign(Sign::Over)),
             // "3:4" and "6 : 3" relate numbers; the colon of a sentence has a space after it only.
             (':', next) if self.after_figure() && self.spaced == next.is_whitespace() => {
                 with(Kind::Unknown)
@@ -290,6 +292,18 @@ impl<'a> Lexer<'a> {
             _ if prose => with(Kind::Break),
             _ => with(Kind::Unknown),
         }
+    }
+
+    /// True if a colon between two numbers divides: an equals sign is behind the second number or in
+    /// front of the first one.
+    fn divides(&self, behind: &str) -> bool {
+        static DIVISOR: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ \d[\d.,]*(\s*=)?"));
+        let is_number = |token: &Token<'_>| matches!(token.kind, Kind::Number { .. });
+        let equals = |token: &Token<'_>| token.kind == Kind::Relation(Relation::Equal);
+        let mut before = self.out.iter().rev();
+        let has_number = before.next().is_some_and(is_number);
+        let found = DIVISOR.captures(behind).filter(|_| has_number);
+        found.is_some_and(|found| found.get(1).is_some() || before.next().is_some_and(equals))
     }
 
     /// Reads a number with its separators: "1,000.5", "1.234,5", "86 400", "3,5".

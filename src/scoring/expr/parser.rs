@@ -17,6 +17,8 @@ pub(super) struct Parts {
     pub measure: Option<Measure>,
     /// True if it calculates something.
     pub calculates: bool,
+    /// True if it multiplies.
+    pub multiplies: bool,
     /// True if it divides, raises to a power or takes a root: its result may be rounded.
     pub divides: bool,
 }
@@ -96,8 +98,13 @@ impl<'t, 'a> Parser<'t, 'a> {
     }
 
     pub(super) fn value_of(&mut self, figure: Figure) -> Quantity {
+        let is_raised = self.reading.raised == Some(self.parts.figures.len());
         self.parts.figures.push(figure);
-        Quantity::of(&figure, self.reading)
+        let quantity = Quantity::of(&figure, self.reading);
+        if is_raised {
+            return quantity.raised();
+        }
+        quantity
     }
 
     /// Parses exactly these tokens as an expression.
@@ -167,13 +174,43 @@ impl<'t, 'a> Parser<'t, 'a> {
             _ => {
                 let bare = self.figure()?;
                 match self.unit() {
-                    Some(measure) => bare.measured(&measure, false),
+                    Some(measure) => {
+                        let whole = bare.measured(&measure, false);
+                        self.with_smaller(whole)
+                    }
                     None => bare,
                 }
             }
         };
         let is_over = !self.opaque(self.at) && !self.figure_at(self.at) && !self.joins();
         is_over.then(|| if negative { value.negated() } else { value })
+    }
+
+    /// Returns a quantity with the amounts in smaller units behind it: 90 minutes for "1 h 30 min".
+    fn with_smaller(&mut self, mut whole: Quantity) -> Quantity {
+        while let (Some(larger), true) = (self.parts.measure, self.figure_at(self.at)) {
+            let (start, known) = (self.at, self.parts.figures.len());
+            let part = self.figure();
+            let part = part.and_then(|it| Some((it, self.unit()?)));
+            let part = part.filter(|(part, measure)| {
+                measure.dimensions == larger.dimensions
+                    && measure.size < larger.size
+                    && measure.zero == 0.0
+                    && part.plain * measure.size < larger.size
+            });
+            let Some((part, measure)) = part else {
+                self.at = start;
+                self.parts.figures.truncate(known);
+                self.parts.measure = Some(larger);
+                break;
+            };
+            let sum = whole.plus(&part.measured(&measure, false), Term::Plus);
+            whole = Quantity {
+                plain: sum.base / measure.size,
+                ..sum
+            };
+        }
+        whole
     }
 
     pub fn sum(&mut self, depth: usize) -> Option<Quantity> {
@@ -206,6 +243,7 @@ impl<'t, 'a> Parser<'t, 'a> {
             if let Some(factor) = self.factor(&product) {
                 self.at += 1;
                 self.parts.divides |= factor == Factor::Over;
+                self.parts.multiplies |= factor == Factor::Times;
                 product = product.times(&self.signed(depth)?, factor);
                 last = factor;
             } else if self.joins() {

@@ -57,7 +57,11 @@ fn right_sums_are_found_right() {
         r"\frac{2}{5} (7 - 2) = 2",
         r"x \le 5/4 = 1.25",
         "we get -5 + 3 = -2",
-        "3 hours * $10 = $30",
+        "144 : 12 = 12",
+        "2 : 3 = 4 : 6",
+        "19.99 * 3 = 59.97",
+        "1.25 + 1.25 = 2.5",
+        "33.33 + 33.33 + 33.33 = 100",
         "1/2 + 1/3 = 5/6",
         "66.7 = 2/3 * 100",
         "よって17×24=408。",
@@ -124,6 +128,14 @@ fn a_percentage_may_be_one_of_what_it_is_added_to() {
 fn wrong_sums_are_found_wrong() {
     for text in [
         "33 x 99 - 11 = 3258",
+        "3,20 € + 4,15 € = 7,36 €",
+        "2.5 + 2.5 = 5.1",
+        "0.1 + 0.2 = 0.4",
+        "19.99 * 3 = 60.00",
+        "$1.50 * 3 = $4.51",
+        "1.5 h + 2.5 h = 4.1 h",
+        "2147483647 + 1 = 2147483650",
+        "144 : 12 = 13",
         "100 - 25% = 30",
         "10 / 4 = 4",
         "204 * 1.19 = 244.80",
@@ -148,6 +160,19 @@ fn wrong_sums_are_found_wrong() {
         "따라서 17×24=418입니다.",
     ] {
         assert_eq!(verdicts(text), [Verdict::Wrong], "{text}");
+    }
+}
+
+#[test]
+fn what_rounded_operands_may_explain_is_unclear() {
+    for text in [
+        "1.5 * 1.5 = 2.4",
+        "4.5 / 1.5 = 3.1",
+        "132 + 6.6 = 138",
+        "10000 / 3 = 3330",
+    ] {
+        let found = equations(text).into_iter().map(|it| it.verdict);
+        assert!(found.eq([Verdict::Unclear]), "{text}");
     }
 }
 
@@ -229,6 +254,12 @@ fn careless_units_are_left_alone() {
         "CO2 = 5 kg + H2",
         r"\frac{12 \text{ miles}}{6 \text{ mph}} is what it takes",
         "40 hours * $15 = $600 per week",
+        "3 hours * $10 = $30",
+        "100 km / 2 h = 50 km",
+        "5 m * 4 m = 20 m",
+        "10 V * 2 A = 20 J",
+        "5 kg * 2 m/s = 10 N",
+        "10:30 = 10.5 h",
     ] {
         assert_eq!(verdicts(text), [], "{text}");
     }

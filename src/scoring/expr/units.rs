@@ -26,6 +26,14 @@ pub(super) struct Unit {
     pub measure: Measure,
 }
 
+impl Unit {
+    /// True for a currency.
+    pub fn is_money(&self) -> bool {
+        let own = self.measure.dimensions.iter().skip(FIRST_CURRENCY);
+        own.into_iter().any(|power| *power != 0)
+    }
+}
+
 impl PartialEq for Unit {
     fn eq(&self, other: &Unit) -> bool {
         self.name == other.name

@@ -65,6 +65,8 @@ pub(super) struct Reading {
     pub xor: bool,
     /// Variables have the values of this point.
     pub point: usize,
+    /// The number at this index is half a unit of its last decimal larger.
+    pub raised: Option<usize>,
 }
 
 impl Reading {
@@ -73,6 +75,7 @@ impl Reading {
         percent_of_sum: false,
         xor: false,
         point: 0,
+        raised: None,
     };
 }
 
@@ -146,6 +149,16 @@ impl Quantity {
             dimensions: measure.dimensions,
             tolerance: measure.tolerance,
             bare: vague || !self.bare,
+            ..self
+        }
+    }
+
+    /// Returns a number that is half a unit of its last decimal larger.
+    pub fn raised(self) -> Self {
+        let half = 0.5 * self.step;
+        Self {
+            plain: self.plain + half,
+            base: self.base + half,
             ..self
         }
     }

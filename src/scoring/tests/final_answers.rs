@@ -374,3 +374,17 @@ fn answers_that_mean_the_same_are_one_group() {
         assert_eq!(labels(&of(message, &answers(&given))).len(), 1, "{message}");
     }
 }
+
+/// An answer is shown as an agent wrote it.
+#[test]
+fn a_number_is_shown_as_it_was_written() {
+    for text in [
+        "1.380 €",
+        "12,5 %",
+        "15511210043330985984000000",
+        "3.14159265358",
+        "5 hours",
+    ] {
+        assert_eq!(labels(&of("How much is it?", &answers(&[text; 3]))), [text]);
+    }
+}

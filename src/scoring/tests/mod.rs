@@ -1,6 +1,7 @@
 //! Tests of the engine on whole panels: the properties that SPEC 5 and 6 name, and questions that
 //! it once misread.
 
+mod confidence;
 mod evidence;
 mod final_answers;
 

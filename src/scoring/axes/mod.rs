@@ -169,9 +169,11 @@ fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Reque
     let bases: Vec<f64> = reading
         .key_units()
         .filter_map(|unit| {
-            let mut claims = own.iter().filter(|claim| claim.unit == unit.id);
-            let is_confirmed = claims.any(|claim| claim.verdict > 0.0);
-            basis(unit, path.verdict(), is_confirmed, request)
+            let claims = own.iter().filter(|claim| claim.unit == unit.id);
+            let mut verdicts = claims.map(|claim| claim.verdict).peekable();
+            let is_unchecked = verdicts.peek().is_none();
+            let stands = is_unchecked || verdicts.any(|verdict| verdict > 0.0);
+            basis(unit, path.verdict(), stands, request)
         })
         .collect();
     if !bases.is_empty() {
@@ -209,23 +211,23 @@ fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Reque
 
 /// Returns the basis of a key claim; `None` if the claim does not state one.
 ///
-/// - 0 for memory, and for any other basis that no check confirms.
+/// - 0 for memory, and for any other basis of a claim that the cross-check did not confirm.
 /// - 1 for a calculation whose steps hold, -1 for one whose steps fail.
-/// - 1 for a calculation, test or source that the cross-check confirms (`is_confirmed`).
+/// - 1 for a calculation, test or source that `stands`: the cross-check confirms it, or was not asked.
 /// - From 1 to -1 for a claim tagged as given, by how far the request has its figures and names.
-fn basis(unit: &Unit, steps: f64, is_confirmed: bool, request: &Request) -> Option<f64> {
+fn basis(unit: &Unit, steps: f64, stands: bool, request: &Request) -> Option<f64> {
     let has = |tag: Tag| unit.tags.contains(&tag);
     if has(Tag::Calculated) && steps != 0.0 {
         return Some(steps.signum());
     }
     if has(Tag::Calculated) || has(Tag::Tested) || has(Tag::Sourced) {
-        return Some(f64::from(u8::from(is_confirmed)));
+        return Some(f64::from(u8::from(stands)));
     }
     if has(Tag::Given) {
         let text = collapse_whitespace(clip(&unit.text, MAX_BYTES));
         let (names, figures) = (names(&text), figures(&text));
         if names.is_empty() && figures.is_empty() {
-            return Some(f64::from(u8::from(is_confirmed)));
+            return Some(f64::from(u8::from(stands)));
         }
         let named = share_in(&names, &request.stated).unwrap_or(1.0);
         let named = 2.0 * named - 1.0;

@@ -288,10 +288,10 @@ fn what_is_said_to_be_given_is_looked_for_in_the_request() {
         right > wrong && wrong > elsewhere,
         "{right} {wrong} {elsewhere}"
     );
-    let nothing = summary("A bridge was closed.");
-    assert!(
-        right > nothing && nothing > elsewhere,
-        "nothing to look for is no fault and no proof: {nothing}"
+    assert_eq!(
+        right,
+        summary("A bridge was closed."),
+        "nothing to look for is no fault"
     );
     let converted = "The bridge was closed for 14 days at a cost of 3,200,000 euros.";
     assert_eq!(right, summary(converted));

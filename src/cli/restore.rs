@@ -11,7 +11,7 @@ use super::terminal::say;
 use crate::clock::Clock;
 use crate::config::Env;
 use crate::domain::counted;
-use crate::journal::{Error, Existing, RestoreError, restore};
+use crate::journal::{Existing, RestoreError, restore};
 
 #[derive(Debug, Args)]
 pub(super) struct RestoreArguments {
@@ -36,8 +36,9 @@ pub(super) async fn run(env: &Env, arguments: RestoreArguments) -> Done {
             RestoreError::Damaged(_) => Exit::Altered,
             RestoreError::InUse
             | RestoreError::NotEmpty
+            | RestoreError::Same
             | RestoreError::NotABackup(_)
-            | RestoreError::Journal(Error::Migration(_)) => Exit::Refused,
+            | RestoreError::Newer { .. } => Exit::Refused,
             RestoreError::File { error, .. } if error.kind() == ErrorKind::NotFound => {
                 Exit::Refused
             }
@@ -46,21 +47,23 @@ pub(super) async fn run(env: &Env, arguments: RestoreArguments) -> Done {
         let file = arguments.file.display();
         fail(exit, format!("{file}: nothing was restored: {error}"))
     })?;
-    let (database, runs) = (database.display(), counted(done.runs, "run", "runs"));
-    let is_sound = done.damaged.is_empty();
-    let verified = if is_sound {
+    let (database, runs) = (database.display(), done.runs);
+    let verified = if done.damaged.is_empty() {
         ", all chains verified"
     } else {
         ""
     };
+    let runs = counted(runs, "run", "runs");
     say(format_args!("restored {database}: {runs}{verified}"));
     if let Some(former) = done.former {
         say(format_args!("the former database is {}", former.display()));
     }
-    if is_sound {
+    if done.damaged.is_empty() {
         return Ok(());
     }
-    let damaged = done.damaged.join("\n");
-    let why = format!("restored as they are:\n{damaged}");
-    Err(fail(Exit::Altered, why))
+    let lines = done.damaged.join("\n");
+    Err(fail(
+        Exit::Altered,
+        format!("restored as they are:\n{lines}"),
+    ))
 }

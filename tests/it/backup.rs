@@ -113,6 +113,22 @@ async fn a_database_in_use_is_not_replaced_even_by_force() {
     }
     service.stop().await;
     assert_eq!(runs(&place).await.len(), 2);
+
+    // Another program holds the file open and does not know the locks of Conclave.
+    let other = pool(&place.path(DATABASE)).await;
+    sqlx::query("SELECT COUNT(*) FROM runs")
+        .execute(&other)
+        .await
+        .unwrap();
+    let said = place.run(&["restore", "--force", &backup]).await;
+    assert!(
+        said.0 == 4 && said.2.contains("in use"),
+        "{} {}",
+        said.0,
+        said.2
+    );
+    other.close().await;
+    assert_eq!(runs(&place).await.len(), 2);
     assert_eq!(place.run(&["restore", "--force", &backup]).await.0, 0);
     assert_eq!(runs(&place).await.len(), 1);
 }
@@ -204,7 +220,7 @@ async fn an_invalid_backup_changes_nothing() {
         "no database at all, but a text of some length that is longer than a header",
     )
     .unwrap();
-    refused(9, "the file is no SQLite database").await;
+    refused(9, "it is no SQLite database").await;
     std::fs::write(&bad, "").unwrap();
     refused(4, "it holds no Conclave database").await;
 
@@ -228,7 +244,7 @@ async fn an_invalid_backup_changes_nothing() {
             "INSERT INTO _sqlx_migrations (version, description, installed_on, success, checksum, execution_time)
              VALUES (9999, 'later', '2030-01-01', TRUE, X'00', 0)",
             4,
-            "schema 9999 of a newer release",
+            "schema version 9999",
         ),
     ] {
         std::fs::write(&bad, &sound).unwrap();
@@ -246,6 +262,12 @@ async fn an_invalid_backup_changes_nothing() {
     );
 
     assert_eq!(there.run(&["restore", "absent.db"]).await.0, 4);
+    let said = there.run(&["restore", "--force", DATABASE]).await;
+    assert!(
+        said.0 == 4 && said.2.contains("the database itself"),
+        "{}",
+        said.2
+    );
 }
 
 #[tokio::test]

@@ -3,19 +3,25 @@
 //! deleted.
 
 use std::fs::{File, OpenOptions};
-use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::file::{beside, folder_of};
-use super::migrator;
-use super::owners::{LOCK, LockFile};
-use crate::journal::database::{Columns as _, Connection as _};
+use super::owners::LockFile;
+use super::{SqliteStore, migrator};
+use crate::journal::database::{Columns as _, Connection as _, Database as _, Failure};
 use crate::journal::{Error, prove, reads, rows};
+
+/// How long to wait for another process's transaction, before the database counts as in use.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many runs are read at a time.
+const PAGE: i64 = 100;
 
 /// Suffixes of the files that SQLite keeps next to a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -48,11 +54,17 @@ pub enum RestoreError {
         "the database has data; with --force it is kept beside the restored one, under a name with the date"
     )]
     NotEmpty,
+    #[error("this is the database itself, not a backup of it")]
+    Same,
     /// SQLite rejects the file, or the verification of a run fails.
     #[error("the backup is damaged: {0}")]
     Damaged(String),
     #[error("this is not a backup: {0}")]
     NotABackup(&'static str),
+    #[error(
+        "the backup has schema version {found}, this program knows versions up to {known}: use a newer release"
+    )]
+    Newer { found: i64, known: i64 },
     #[error("{}: {error}", path.display())]
     File {
         path: PathBuf,
@@ -71,17 +83,18 @@ pub async fn restore(
     database: &Path,
     existing: Existing,
 ) -> Result<Restoration, RestoreError> {
-    standalone(backup)?;
+    standalone(backup, database)?;
     let folder = folder_of(database);
     std::fs::create_dir_all(folder).map_err(at(folder))?;
     let lock = LockFile::of(database)?;
     if lock.in_use()? {
         return Err(RestoreError::InUse);
     }
-    let former = match existing {
-        _ if is_empty(database).await => None,
-        Existing::Refuse => return Err(RestoreError::NotEmpty),
-        Existing::Keep(time) => Some(beside(
+    let contents = contents(database).await?;
+    let former = match (contents, existing) {
+        (Contents::Nothing, _) => None,
+        (_, Existing::Refuse) => return Err(RestoreError::NotEmpty),
+        (_, Existing::Keep(time)) => Some(beside(
             database,
             &time.strftime(".%Y-%m-%dT%H-%M-%S%.3fZ").to_string(),
         )),
@@ -90,8 +103,13 @@ pub async fn restore(
     let (runs, damaged) = verified(&copy.path).await?;
     if !damaged.is_empty() && existing == Existing::Refuse {
         let why = "with --force it is restored with these runs";
-        let damaged = damaged.join("; ");
-        return Err(RestoreError::Damaged(format!("{damaged}; {why}")));
+        return Err(RestoreError::Damaged(format!(
+            "{}; {why}",
+            damaged.join("; ")
+        )));
+    }
+    if contents != Contents::Unreadable && database.exists() {
+        alone(database).await?;
     }
     copy.put_in_place(database, former.as_deref())?;
     Ok(Restoration {
@@ -103,9 +121,15 @@ pub async fn restore(
 
 /// Checks that the backup is one file. A database that is open, or was copied while open, has a log
 /// next to it.
-fn standalone(backup: &Path) -> Result<(), RestoreError> {
-    if !std::fs::metadata(backup).map_err(at(backup))?.is_file() {
+fn standalone(backup: &Path, database: &Path) -> Result<(), RestoreError> {
+    let one = std::fs::metadata(backup).map_err(at(backup))?;
+    if !one.is_file() {
         return Err(RestoreError::NotABackup("it is not a regular file"));
+    }
+    if std::fs::metadata(database)
+        .is_ok_and(|other| (one.dev(), one.ino()) == (other.dev(), other.ino()))
+    {
+        return Err(RestoreError::Same);
     }
     let has_log =
         |name: &&str| std::fs::metadata(beside(backup, name)).is_ok_and(|log| log.len() > 0);
@@ -117,28 +141,89 @@ fn standalone(backup: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// True if there is no database, or it has neither runs nor tokens. All its other rows come from
-/// runs. A file that cannot be read may have data.
-async fn is_empty(database: &Path) -> bool {
-    match std::fs::metadata(database) {
-        Ok(metadata) if metadata.len() == 0 => return true,
-        Err(error) if error.kind() == ErrorKind::NotFound => return true,
-        Ok(_) | Err(_) => {}
-    }
-    let options = SqliteConnectOptions::new().filename(database);
-    let Ok(mut connection) = options.read_only(true).connect().await else {
-        return false;
-    };
-    let statement = "SELECT NOT EXISTS (SELECT 1 FROM runs UNION ALL SELECT 1 FROM tokens)";
-    let is_empty = sqlx::query_scalar(statement)
-        .fetch_one(&mut connection)
-        .await;
-    let _ = connection.close().await;
-    is_empty.unwrap_or(false)
+/// What the database file contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    /// There is no file, or all its tables are empty.
+    Nothing,
+    Readable,
+    /// It is kept together with its log. It must not be opened, since SQLite would remove the log.
+    Unreadable,
 }
 
-/// Brings the copy's schema up to date and verifies all of its runs. Returns their number, and what
-/// is wrong with them.
+async fn contents(database: &Path) -> Result<Contents, RestoreError> {
+    match std::fs::metadata(database) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Contents::Nothing),
+        Err(error) => return Err(at(database)(error)),
+        Ok(metadata) if metadata.len() == 0 => return Ok(Contents::Nothing),
+        Ok(_) => {}
+    }
+    let options = SqliteConnectOptions::new()
+        .filename(database)
+        .busy_timeout(PATIENCE)
+        .read_only(true);
+    let filled = match options.connect().await {
+        Ok(mut connection) => {
+            let filled = any_row(&mut connection).await;
+            let _ = connection.close().await;
+            filled
+        }
+        Err(error) => Err(error),
+    };
+    match filled {
+        Ok(true) => Ok(Contents::Readable),
+        Ok(false) => Ok(Contents::Nothing),
+        Err(error) if is_locked(&error) => Err(RestoreError::InUse),
+        Err(_) => Ok(Contents::Unreadable),
+    }
+}
+
+async fn any_row(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    // Skips the full-text indexes. They have internal rows, but no data of their own.
+    let tables: Vec<String> = sqlx::query_scalar(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'
+         AND name <> '_sqlx_migrations' AND name NOT LIKE 'memory~_words%' ESCAPE '~'
+         AND name NOT LIKE 'learned~_words%' ESCAPE '~'",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    for table in tables {
+        let statement = format!(
+            "SELECT EXISTS (SELECT 1 FROM \"{}\")",
+            table.replace('"', "\"\"")
+        );
+        if sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+            .fetch_one(&mut *connection)
+            .await?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Fails if another program has the database open. Moves the log into the file.
+async fn alone(database: &Path) -> Result<(), RestoreError> {
+    let options = SqliteConnectOptions::new()
+        .filename(database)
+        .busy_timeout(PATIENCE);
+    let mut connection = options.connect().await.map_err(Error::from)?;
+    let mode: Result<String, sqlx::Error> = sqlx::query_scalar("PRAGMA journal_mode = DELETE")
+        .fetch_one(&mut connection)
+        .await;
+    let exclusive = sqlx::raw_sql("BEGIN EXCLUSIVE; ROLLBACK")
+        .execute(&mut connection)
+        .await;
+    let _ = connection.close().await;
+    let kept_log = mode.as_ref().is_ok_and(|mode| mode != "delete");
+    if kept_log || mode.as_ref().is_err_and(is_locked) || exclusive.as_ref().is_err_and(is_locked) {
+        return Err(RestoreError::InUse);
+    }
+    Ok(())
+}
+
+/// Brings the copy's schema up to date and verifies all of its runs. Returns the number of runs, and
+/// what is wrong with them.
 async fn verified(copy: &Path) -> Result<(u64, Vec<String>), RestoreError> {
     let options = SqliteConnectOptions::new()
         .filename(copy)
@@ -150,17 +235,16 @@ async fn verified(copy: &Path) -> Result<(u64, Vec<String>), RestoreError> {
         .await
         .map_err(damage)?;
     if found != ["ok"] {
-        let found = format!("SQLite finds: {}", found.join("; "));
-        return Err(RestoreError::Damaged(found));
+        return Err(RestoreError::Damaged(format!(
+            "SQLite finds: {}",
+            found.join("; ")
+        )));
     }
-    let tables: i64 = sqlx::query_scalar(
-        "SELECT COUNT(*) FROM sqlite_schema WHERE name IN ('_sqlx_migrations', 'runs', 'entries')",
-    )
-    .fetch_one(&mut connection)
-    .await
-    .map_err(damage)?;
-    if tables < 3 {
-        return Err(RestoreError::NotABackup("it holds no Conclave database"));
+    let known = SqliteStore::latest();
+    match version(&mut connection).await.map_err(damage)? {
+        None => return Err(RestoreError::NotABackup("it holds no Conclave database")),
+        Some(found) if found > known => return Err(RestoreError::Newer { found, known }),
+        Some(_) => {}
     }
     migrator().run(&mut connection).await.map_err(Error::from)?;
     let runs = prove_all(&mut connection).await?;
@@ -168,28 +252,44 @@ async fn verified(copy: &Path) -> Result<(u64, Vec<String>), RestoreError> {
     Ok(runs)
 }
 
-/// Verifies all runs, some at a time. Returns their number, and what is wrong with them.
+async fn version(connection: &mut SqliteConnection) -> Result<Option<i64>, sqlx::Error> {
+    let tables: i64 = sqlx::query_scalar(
+        "SELECT COUNT(*) FROM sqlite_schema WHERE name IN ('_sqlx_migrations', 'runs', 'entries')",
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    if tables < 3 {
+        return Ok(None);
+    }
+    sqlx::query_scalar(reads::SCHEMA)
+        .fetch_one(connection)
+        .await
+}
+
 async fn prove_all(connection: &mut SqliteConnection) -> Result<(u64, Vec<String>), RestoreError> {
-    let (mut last, mut count, mut damaged) = (String::new(), 0, vec![]);
+    let (mut before, mut count, mut damaged): (Option<String>, u64, _) = (None, 0, vec![]);
     loop {
-        let statement = "SELECT * FROM runs WHERE id > $1 ORDER BY id LIMIT 100";
-        let page = connection.rows(statement, vec![last.as_str().into()]).await;
-        let page = page.map_err(damage)?;
+        let statement =
+            "SELECT * FROM runs WHERE ($1 IS NULL OR id < $1) ORDER BY id DESC LIMIT $2";
+        let values = vec![before.clone().into(), PAGE.into()];
+        let page = connection.rows(statement, values).await;
+        let page = page.map_err(failed)?;
+        for row in &page {
+            let id = row.text("id").map_err(corrupt)?;
+            let values = vec![id.as_str().into(), 0.into()];
+            let found = connection.rows(reads::ENTRIES, values).await;
+            let found = found.map_err(failed)?;
+            let read = rows::run(row).and_then(|row| Ok((rows::entries(row.id, 0, &found)?, row)));
+            let broken = match read {
+                Ok((entries, row)) => prove(&row, &entries).err().map(|it| it.to_string()),
+                Err(error @ Error::Corrupt { .. }) => Some(error.to_string()),
+                Err(error) => return Err(error.into()),
+            };
+            damaged.extend(broken.map(|broken| format!("run {id}: {broken}")));
+            (before, count) = (Some(id), count.saturating_add(1));
+        }
         if page.is_empty() {
             return Ok((count, damaged));
-        }
-        for row in &page {
-            last = row.text("id").map_err(damage)?;
-            let values = vec![last.as_str().into(), 0.into()];
-            let found = connection.rows(reads::ENTRIES, values).await;
-            let found = found.map_err(damage)?;
-            let read = rows::run(row).and_then(|row| Ok((rows::entries(row.id, 0, &found)?, row)));
-            let fault = match read {
-                Ok((entries, row)) => prove(&row, &entries).err().map(|fault| fault.to_string()),
-                Err(error) => Some(error.to_string()),
-            };
-            damaged.extend(fault.map(|fault| format!("run {last}: {fault}")));
-            count += 1;
         }
     }
 }
@@ -234,7 +334,7 @@ impl Copy {
                 None => std::fs::remove_file(&stale),
             };
             match result {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(at(&stale)(error));
                 }
                 _ => {}
@@ -265,7 +365,7 @@ impl Drop for Copy {
 fn keep_owner(database: &Path, copy: &Path) -> std::io::Result<()> {
     let owner = std::fs::metadata(database).or_else(|_| std::fs::metadata(folder_of(database)))?;
     let owners = beside(database, ".owners");
-    let files = [copy.to_owned(), owners.join(LOCK), owners];
+    let files = [copy.to_owned(), owners.join(super::owners::LOCK), owners];
     for file in files {
         let now = std::fs::metadata(&file)?;
         // Only root can change the owner of a file. Any other user already owns the new file.
@@ -281,11 +381,43 @@ fn at(path: &Path) -> impl FnOnce(std::io::Error) -> RestoreError {
     |error| RestoreError::File { path, error }
 }
 
-/// Converts an error of the copy.
-fn damage(error: impl Into<Error>) -> RestoreError {
-    RestoreError::Damaged(match error.into() {
-        error if error.is_damaged() => "SQLite cannot read it".to_owned(),
-        Error::Unavailable(why) => why,
-        error => error.to_string(),
-    })
+fn code(error: &sqlx::Error) -> Option<i32> {
+    // The low byte is the primary result code, <https://www.sqlite.org/rescode.html>.
+    error
+        .as_database_error()?
+        .code()?
+        .parse::<i32>()
+        .ok()
+        .map(|code| code & 0xff)
+}
+
+fn is_locked(error: &sqlx::Error) -> bool {
+    matches!(code(error), Some(5 | 6))
+}
+
+/// Converts an error of the copy. It means that the backup is damaged, unless the disk failed.
+fn damage(error: sqlx::Error) -> RestoreError {
+    match (code(&error), &error) {
+        (Some(10 | 13), _) => Error::from(error).into(),
+        (Some(26), _) => RestoreError::Damaged("it is no SQLite database".into()),
+        (Some(code), _) => RestoreError::Damaged(format!("SQLite error {code}")),
+        (None, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)) => {
+            RestoreError::Damaged("a value of the wrong kind".into())
+        }
+        (None, _) => Error::from(error).into(),
+    }
+}
+
+fn failed(failure: Failure) -> RestoreError {
+    match failure {
+        Failure::Database(error) => damage(error),
+        other => Error::from(other).into(),
+    }
+}
+
+fn corrupt(error: Error) -> RestoreError {
+    match error {
+        Error::Corrupt { .. } => RestoreError::Damaged(error.to_string()),
+        other => other.into(),
+    }
 }

@@ -2,6 +2,7 @@
 //! neither the stages that ask nor what becomes of an answer.
 
 pub(super) mod prompts;
+mod prompt_checks;
 mod prompt_files;
 mod message;
 mod attempt;

@@ -2,10 +2,10 @@
 //! the folder that cannot replace one. It does not read the templates in them.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
-use ignore::WalkBuilder;
-use include_dir::{Dir, include_dir};
+use include_dir::{Dir, DirEntry, include_dir};
 
 use crate::config::Problem;
 
@@ -34,34 +34,53 @@ pub(super) fn built_in() -> Texts {
 /// prompts, cannot be read, or lacks a part.
 pub(super) fn replace(texts: &mut Texts, directory: &Path) -> Vec<Problem> {
     let mut problems = vec![];
-    let mut problem = |path: &Path, detail: String| {
-        let place = path.display().to_string();
-        problems.push(Problem { place, detail });
-    };
-    for (path, text) in &mut *texts {
-        let file = directory.join(path);
-        if file.exists() {
-            match read(&file, path, text) {
-                Ok(replacing) => *text = replacing,
-                Err(fault) => problem(&file, fault),
+    let mut folders = vec![&FILES];
+    while let Some(folder) = folders.pop() {
+        let here = directory.join(folder.path());
+        let mut problem = |path: &Path, detail: String| {
+            let place = path.display().to_string();
+            problems.push(Problem { place, detail });
+        };
+        let names = match names_in(&here) {
+            Ok(names) => names,
+            Err(error) => {
+                problem(&here, format!("cannot be read: {}", error.kind()));
+                continue;
+            }
+        };
+        for name in names {
+            let (path, file) = (folder.path().join(&name), here.join(&name));
+            match FILES.get_entry(&path) {
+                Some(DirEntry::Dir(known)) if file.is_dir() => folders.push(known),
+                Some(DirEntry::Dir(_)) => problem(&file, "is not a folder".into()),
+                Some(DirEntry::File(known)) => {
+                    let path = path.to_string_lossy().into_owned();
+                    match read(&file, &path, known.contents_utf8().unwrap_or_default()) {
+                        Ok(text) => drop(texts.insert(path, text)),
+                        Err(fault) => problem(&file, fault),
+                    }
+                }
+                None => {
+                    let known = folder.entries().iter();
+                    let known = known.filter_map(|it| it.path().file_name());
+                    let known: Vec<_> = known.map(|name| name.to_string_lossy()).collect();
+                    let known = known.join(", ");
+                    let detail = format!("replaces no prompt; the names here are {known}");
+                    problem(&file, detail);
+                }
             }
         }
     }
-    let replaces = |path: &Path| {
-        let path = path.strip_prefix(directory).ok().and_then(Path::to_str);
-        path.is_some_and(|path| texts.contains_key(path))
-    };
-    // Hidden files are left out, such as `..data` of a mounted ConfigMap.
-    let mut walk = WalkBuilder::new(directory);
-    walk.standard_filters(false).hidden(true).follow_links(true);
-    for entry in walk.build() {
-        match entry {
-            Ok(entry) if entry.path().is_dir() || replaces(entry.path()) => {}
-            Ok(entry) => problem(entry.path(), "replaces no prompt".into()),
-            Err(error) => problem(directory, error.to_string()),
-        }
-    }
     problems
+}
+
+/// Returns the names in a folder. Leaves out hidden ones, such as `..data` of a mounted
+/// ConfigMap.
+fn names_in(folder: &Path) -> std::io::Result<Vec<std::ffi::OsString>> {
+    let entries = std::fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
+    let mut names: Vec<_> = entries.iter().map(std::fs::DirEntry::file_name).collect();
+    names.retain(|name| !name.to_string_lossy().starts_with('.'));
+    Ok(names)
 }
 
 /// Reads the file that replaces a prompt of the program.
@@ -70,15 +89,26 @@ fn read(file: &Path, path: &str, replaced: &str) -> Result<String, String> {
     if !file.is_file() {
         return Err("is not a file".into());
     }
-    let text = std::fs::read_to_string(file).map_err(|error| format!("cannot be read: {error}"))?;
+    let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => "is not UTF-8".to_owned(),
+        kind => format!("cannot be read: {kind}"),
+    })?;
     let is_blank = |part: &str| part.trim().is_empty();
     match (text.split_once(SEPARATOR), replaced.contains(SEPARATOR)) {
-        (Some((system, user)), true) if !is_blank(system) && !is_blank(user) => Ok(text),
-        (None, false) if !is_blank(&text) || path.starts_with(PARTS) => Ok(text),
-        (_, true) => Err(format!(
-            "needs a system part, a line {SEPARATOR:?} and a user part"
+        (None, true) => Err(format!(
+            "has no line {SEPARATOR:?}: the system part stands before it, the user part after it"
         )),
-        (_, false) => Err(format!("needs a text without a line {SEPARATOR:?}")),
+        (Some(_), false) => Err(format!(
+            "must not have a line {SEPARATOR:?}: it has no user part"
+        )),
+        (Some((system, _)), true) if is_blank(system) => {
+            Err(format!("has an empty system part, before {SEPARATOR:?}"))
+        }
+        (Some((_, user)), true) if is_blank(user) => {
+            Err(format!("has an empty user part, after {SEPARATOR:?}"))
+        }
+        (None, false) if is_blank(&text) && !path.starts_with(PARTS) => Err("is empty".into()),
+        _ => Ok(text),
     }
 }
 

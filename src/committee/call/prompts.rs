@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
@@ -11,11 +11,11 @@ use regex::Regex;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::committee::call::prompt_checks;
 use crate::committee::call::prompt_files::{self, file_of, system_part, templates, user_part};
 use crate::config::{Problem, Problems, PromptSet};
 use crate::domain::fingerprint;
 use crate::llm::SystemText;
-use crate::text::pattern;
 
 /// A prompt ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +36,10 @@ pub struct Error {
 /// All prompts, compiled.
 pub struct Prompts {
     environment: Environment<'static>,
-    /// The rendered system parts by prompt file, without space around them.
-    systems: BTreeMap<String, SystemText>,
+    /// The system parts by prompt file, each rendered when it is first needed, or why one cannot be
+    /// rendered. Rendering may not end: it takes place in a piece of a run, not when the service
+    /// starts.
+    systems: BTreeMap<String, OnceLock<Result<SystemText, String>>>,
     hash: String,
     /// True if no file replaces a prompt of the program.
     pub are_built_in: bool,
@@ -51,29 +53,24 @@ impl Prompts {
     /// Every problem of the files of `directory` with which some call could not be made.
     pub fn load(directory: Option<&Path>, goals: &[String]) -> Result<Self, Problems> {
         let mut texts = prompt_files::built_in();
-        let given = variables(&compiled(&templates(&texts), goals).0);
-        let replaced = directory.map(|directory| prompt_files::replace(&mut texts, directory));
+        let (mut problems, mut given) = (vec![], BTreeSet::new());
+        if let Some(directory) = directory {
+            given = prompt_checks::variables(&compiled(&templates(&texts), goals).0);
+            problems = prompt_files::replace(&mut texts, directory);
+        }
         let templates = templates(&texts);
         let (environment, mut faults) = compiled(&templates, goals);
-        faults.extend(unknown_names(&environment, &templates, &given));
-        let mut systems = BTreeMap::new();
-        if faults.is_empty() {
-            for path in texts
-                .keys()
-                .filter(|path| templates.contains_key(&system_part(path)))
-            {
-                match rendered(&environment, &system_part(path), ()) {
-                    Ok(text) => drop(systems.insert(path.clone(), text.into())),
-                    Err(fault) => faults.push((path.clone(), fault)),
-                }
-            }
+        if let Some(directory) = directory {
+            faults.extend(prompt_checks::unknown_names(
+                &environment,
+                &templates,
+                &given,
+            ));
+            problems.extend(faults.into_iter().map(|(template, detail)| Problem {
+                place: directory.join(file_of(&template)).display().to_string(),
+                detail,
+            }));
         }
-        let place = |file: &str| directory.map_or_else(|| file.into(), |it| it.join(file));
-        let mut problems = replaced.unwrap_or_default();
-        problems.extend(faults.into_iter().map(|(template, detail)| Problem {
-            place: place(file_of(&template)).display().to_string(),
-            detail,
-        }));
         problems.sort();
         if !problems.is_empty() {
             return Err(Problems(problems));
@@ -82,9 +79,10 @@ impl Prompts {
         let files = texts.iter();
         hashed.extend(files.flat_map(|(path, text)| [path.as_bytes(), text.as_bytes()]));
         let hash = fingerprint(&hashed);
+        let systems = texts.into_keys().map(|path| (path, OnceLock::new()));
         Ok(Self {
             environment,
-            systems,
+            systems: systems.collect(),
             hash,
             are_built_in: directory.is_none(),
         })
@@ -97,8 +95,25 @@ impl Prompts {
 
     /// Returns the bytes of a prompt's stable part.
     pub fn system_bytes(&self, set: PromptSet, name: &str) -> usize {
-        let system = self.systems.get(&path_of(set, name));
+        let system = self.system(&path_of(set, name));
         system.map_or(0, |system| system.len())
+    }
+
+    /// Returns a prompt file's system part, without space around it, or why it cannot be rendered.
+    fn system(&self, path: &str) -> Result<SystemText, String> {
+        let kept = self.systems.get(path);
+        let kept = kept.ok_or_else(|| format!("there is no prompt {path}"))?;
+        let rendered = || Ok(self.rendered(&system_part(path), ())?.into());
+        kept.get_or_init(rendered).clone()
+    }
+
+    /// Renders a template, without space around it.
+    fn rendered(&self, name: &str, values: impl Serialize) -> Result<String, String> {
+        let values = minijinja::Value::from(Serde(values));
+        let template = self.environment.get_template(name);
+        let text = template.and_then(|template| template.render(values));
+        text.map(|text| text.trim().to_owned())
+            .map_err(|error| format!("{error:#}"))
     }
 
     /// Renders the prompt `name` of a set.
@@ -115,10 +130,8 @@ impl Prompts {
             }
         };
         without_fence(&mut values, &fence);
-        let user = rendered(&self.environment, &user_part(&path), values);
-        let system = self.systems.get(&path).cloned();
-        let both = user.and_then(|user| {
-            let system = system.ok_or("it has no system part")?;
+        let both = self.system(&path).and_then(|system| {
+            let user = self.rendered(&user_part(&path), values)?;
             Ok(Rendered { system, user })
         });
         both.map_err(|detail| Error { file: path, detail })
@@ -130,75 +143,9 @@ impl Prompts {
     /// Like [`Prompts::render`].
     pub fn repair(&self, set: PromptSet, values: impl Serialize) -> Result<String, Error> {
         let file = path_of(set, "repair");
-        let text = rendered(&self.environment, &file, values);
+        let text = self.rendered(&file, values);
         text.map_err(|detail| Error { file, detail })
     }
-}
-
-/// Renders a template, without space around it.
-fn rendered(
-    environment: &Environment<'_>,
-    name: &str,
-    values: impl Serialize,
-) -> Result<String, String> {
-    let values = minijinja::Value::from(Serde(values));
-    let template = environment.get_template(name);
-    let text = template.and_then(|template| template.render(values));
-    text.map(|text| text.trim().to_owned())
-        .map_err(|error| format!("{error:#}"))
-}
-
-/// Returns the variables of all templates: those that a caller gives them.
-fn variables(environment: &Environment<'_>) -> BTreeSet<String> {
-    let templates = environment.templates();
-    templates
-        .flat_map(|(_, template)| template.undeclared_variables(false))
-        .collect()
-}
-
-/// Returns why some templates cannot be rendered, each with its name: they include a file that does
-/// not exist, or use a variable that is not `given`. A system part is given only the globals. The rest
-/// is found by rendering it.
-fn unknown_names(
-    environment: &Environment<'_>,
-    templates: &BTreeMap<String, String>,
-    given: &BTreeSet<String>,
-) -> Vec<(String, String)> {
-    static INCLUDE: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r#"\{%[-+]?\s*include\s+["']([^"']+)["']\s*[-+]?%\}"#));
-    static SET: LazyLock<Regex> = LazyLock::new(|| pattern(r"\{%[-+]?\s*set\s+(\w+)"));
-    let globals = environment.globals().map(|(name, _)| name.to_owned());
-    let mut own: BTreeSet<String> = globals.collect();
-    // An included template sees the variables of the one that includes it.
-    for source in templates.values() {
-        let set = SET.captures_iter(source).map(|it| it.extract());
-        own.extend(set.map(|(_, [name])| name.to_owned()));
-    }
-    let mut faults = vec![];
-    for (name, template) in environment.templates() {
-        let mut fault = |detail| faults.push((name.to_owned(), detail));
-        let includes = INCLUDE.captures_iter(template.source());
-        for (_, [included]) in includes.map(|it| it.extract()) {
-            if !templates.contains_key(included) {
-                fault(format!("includes {included}, which does not exist"));
-            }
-        }
-        let is_system = name.ends_with("#system");
-        for variable in template.undeclared_variables(false) {
-            let is_known = own.contains(&variable);
-            if is_system && !is_known {
-                fault(format!(
-                    "uses the variable {variable} in its system part, which is given only goals"
-                ));
-            } else if !is_known && !given.contains(&variable) {
-                fault(format!(
-                    "uses the variable {variable}, which no prompt is given"
-                ));
-            }
-        }
-    }
-    faults.sort();
-    faults
 }
 
 /// Compiles templates. Returns why some do not parse, each with its name.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::committee::request_context::{Parent, RequestContext};
 use crate::committee::rule_texts::RuleTexts;
 use crate::domain::{
-    Agent, AgentReport, Choice, OPTION_LETTERS, Position, Status, is_question_mark,
+    Agent, AgentReport, Choice, OPTION_LETTERS, Position, Status, Tag, is_question_mark,
 };
 use crate::journal::{AgentOutcome, Continuation};
 use crate::text::{self, Word};
@@ -29,7 +29,7 @@ const TOUCHED: f64 = 0.5;
 /// - Its summary supports an option that the user did not choose.
 /// - It gave no answer, or the cross-check found that it lacks something, and the user answered.
 /// - One of its claims or assumptions is about the point that the user settled.
-/// - It made the assumption that the user corrected.
+/// - It made the assumption that the user corrected, or uses a value of it.
 /// - It sees images, and the user sent a new one.
 ///
 /// If no agent is affected, the solver is called, because the answer must come from some agent.
@@ -76,6 +76,8 @@ struct Change<'a> {
     parent: &'a Parent,
     /// The agents that made the corrected assumption.
     corrected: BTreeSet<Agent>,
+    /// Figures and names of the corrected assumption that the question does not have.
+    values: BTreeSet<String>,
     /// The agents that hold a rejected position.
     overruled: BTreeSet<&'a str>,
     /// The words of the user's point.
@@ -86,19 +88,23 @@ struct Change<'a> {
 
 impl<'a> Change<'a> {
     fn of(request: &'a RequestContext, parent: &'a Parent) -> Self {
-        let mut corrected = BTreeSet::new();
-        if let Some(Continuation::Correction { handle, .. }) = &request.latest {
+        let message = &request.question.message;
+        let (mut corrected, mut values) = (BTreeSet::new(), BTreeSet::new());
+        if let Some(Continuation::Correction { handle, wrong, .. }) = &request.latest {
             let made = parent.assumptions.iter().filter(|a| a.handle == *handle);
             corrected.extend(made.flat_map(|a| a.agents.iter().copied()));
+            values = values_of(wrong);
+            values.retain(|value| !values_of(message).contains(value));
         }
         let reports = parent.outcomes.values().filter_map(AgentOutcome::report);
         Self {
             request,
             parent,
             corrected,
+            values,
             overruled: overruled(request, parent),
             point: point(request, parent),
-            has_answers: reports.into_iter().any(|it| it.answers().next().is_some()),
+            has_answers: reports.into_iter().any(gives_answer),
         }
     }
 
@@ -107,7 +113,7 @@ impl<'a> Change<'a> {
         let status = scored.and_then(|scored| scored.judgement.status_of(agent));
         let is_discarded = status.is_none_or(|status| status == Status::Discard);
         let is_answered = matches!(self.request.latest, Some(Continuation::Answer { .. }));
-        let gives_none = self.has_answers && report.answers().next().is_none();
+        let gives_none = self.has_answers && !gives_answer(report);
         let lacking = self.parent.lacking.contains(&agent) || gives_none;
         is_discarded
             || self.request.affected.contains(&agent)
@@ -115,8 +121,29 @@ impl<'a> Change<'a> {
             || speaks_for_another(self.request, self.parent, report)
             || self.corrected.contains(&agent)
             || self.overruled.contains(agent.into_str())
+            || self.uses_value(report)
             || is_about(report, &self.point)
     }
+
+    /// True if the report has a figure or a name of the corrected assumption anywhere.
+    fn uses_value(&self, report: &AgentReport) -> bool {
+        let whole = report.for_models(str::to_owned);
+        let words = text::words(&whole);
+        let figures = text::figures(&whole);
+        let mut values = self.values.iter();
+        values.any(|value| words.iter().any(|word| word == value) || figures.contains(value))
+    }
+}
+
+fn values_of(text: &str) -> BTreeSet<String> {
+    let mut values = text::figures(text);
+    values.extend(text::names(text));
+    values
+}
+
+fn gives_answer(report: &AgentReport) -> bool {
+    let mut units = report.units.iter();
+    units.any(|unit| unit.tags.contains(&Tag::Answer))
 }
 
 /// Returns the contested position that the user chose, if fixed rules made the question.

@@ -24,9 +24,9 @@ pub(super) struct Group {
     pub voters: Vec<usize>,
     /// The number of independent voices among the voters.
     pub voices: f64,
-    /// The verdict on the members' recomputed last steps, -1 to 1: see [`strongest`].
+    /// The mean over the members of the verdicts on their recomputed last steps, -1 to 1.
     pub checked: f64,
-    /// The verdict of the cross-check on the members' answers, -1 to 1: see [`strongest`].
+    /// The mean verdict of the cross-check on the members' answers, -1 to 1.
     pub verdict: f64,
 }
 
@@ -180,8 +180,8 @@ impl Compared<'_> {
             wordings: wordings(here, &label),
             label,
             voices: voices(&voters, self.latest, self.calibration),
-            checked: strongest(members.iter().map(checked)),
-            verdict: strongest(judged.filter_map(verdict)),
+            checked: mean(&members.iter().map(checked).collect::<Vec<_>>()),
+            verdict: mean(&judged.filter_map(verdict).collect::<Vec<_>>()),
             members,
             voters,
         }
@@ -221,10 +221,12 @@ impl Compared<'_> {
     }
 }
 
-/// Returns the strongest verdict for something plus the strongest one against it, each 0 without
-/// one. So a member without a verdict, or with a weaker one, changes nothing.
-fn strongest(verdicts: impl Iterator<Item = f64> + Clone) -> f64 {
-    verdicts.clone().fold(0.0, f64::max) + verdicts.fold(0.0, f64::min)
+/// Returns the mean; 0 for no values.
+fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Returns the different wordings of answers, the most frequent first, then the shortest. None if

@@ -170,21 +170,21 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
     let scores: Vec<Score> = (0..readings.len())
         .filter_map(|at| score(at, &context, panel.task_type, policy))
         .collect();
+    let base = base_score(&scores, policy);
     let covered = covered(&parts, cross_checked, &scores, &readings, &claims);
-    let coverage = coverage(&covered, &agreement, policy);
-    let level = terms::Level::new(coverage, &scores, policy);
-    let answer_groups: Vec<AnswerGroup> = groups(&context, level, policy);
+    let bonus = bonus(&covered, &agreement, policy);
+    let answer_groups: Vec<AnswerGroup> = groups(&context, (base, bonus), policy);
     let penalty = match answer_groups.first() {
         Some(leading) => leading.conflict_penalty.unwrap_or_default(),
-        None => terms::open_penalty(level, &scores, &context, policy),
+        None => terms::open_penalty((base, bonus), &scores, &context, policy),
     };
     // Without a VALID output there is no base score to change.
     let any_valid = scores.iter().any(|score| score.status == Status::Valid);
     let changes = |term: f64| if any_valid { term } else { 0.0 };
     Judgement {
-        base_score: level.base,
+        base_score: base,
         conflict_penalty: changes(penalty),
-        coverage_bonus: changes(level.bonus),
+        coverage_bonus: changes(bonus),
         cross_checked,
         rests_on_unseen: false,
         disagreements: disagreements::all(&agreement, &claims, &readings, &first),
@@ -250,7 +250,7 @@ fn read_all<'a>(
         found.any(|it| it.agent == agent)
     };
     let read = |output: &'a Output<'a>| {
-        let (weight, agent) = (policy.weight(output.agent), output.agent);
+        let (weight, conduct) = (policy.weight(output.agent), conduct(output.agent));
         // The cross-check read the report of round 1.
         let is_checked = |it: &Output<'_>| it.agent == agent && it.report == output.report;
         let is_cleared = !calls.is_empty() && checked.iter().any(is_checked) && !is_named(agent);
@@ -265,7 +265,7 @@ fn read_all<'a>(
 }
 
 /// Returns the answer groups for the caller; none for a request without one final answer.
-fn groups(context: &Context<'_>, level: terms::Level, policy: &Policy) -> Vec<AnswerGroup> {
+fn groups(context: &Context<'_>, terms: (f64, f64), policy: &Policy) -> Vec<AnswerGroup> {
     let agreement = context.agreement;
     if !agreement.one_answer {
         return vec![];
@@ -289,7 +289,7 @@ fn groups(context: &Context<'_>, level: terms::Level, policy: &Policy) -> Vec<An
         answer: group.label.clone(),
         wordings: wordings(group),
         agents: group.members.iter().filter_map(name).collect(),
-        conflict_penalty: Some(terms::answer_penalty(level, group, context, policy)),
+        conflict_penalty: Some(terms::answer_penalty(terms, group, context, policy)),
     })
     .collect()
 }
@@ -362,9 +362,9 @@ fn covered(
         .collect()
 }
 
-/// Returns the bonus for coverage: the share of the parts that are answered with a checked basis.
+/// Returns the coverage bonus: the share of the parts that are answered with a checked basis.
 /// Without parts, it depends on whether the leading answer's last step was recomputed.
-fn coverage(covered: &[bool], agreement: &Agreement, policy: &Policy) -> f64 {
+fn bonus(covered: &[bool], agreement: &Agreement, policy: &Policy) -> f64 {
     let share = if covered.is_empty() {
         let leading = agreement.groups.first().filter(|_| agreement.one_answer);
         leading.map_or(0.0, |group| group.checked.max(0.0))

@@ -7,14 +7,12 @@
 //! verdict. A contradicted key claim keeps c_final below the threshold. A refuted one does so if
 //! the request has no final answer.
 
-use super::agreement::{Agreement, Group, support};
+use super::Policy;
+use super::agreement::{Agreement, Group, SEATS, support};
 use super::axes::Context;
 use super::claims::Claim;
-use super::{Policy, base_score};
 use crate::domain::{Score, Status};
 
-/// The agents whose weights BaseScore has at least.
-const CORE: [&str; 3] = ["solver", "critic", "verifier"];
 /// The highest probability for an answer with one voice and no confirming check.
 const LONE: f64 = 0.65;
 /// The highest c_final for an open request that was not cross-checked (SPEC 6).
@@ -25,64 +23,11 @@ const NOT_CROSS_CHECKED: [f64; 4] = [0.0, LONE, 0.72, MAX_UNCHECKED];
 /// addition.
 const CONTRADICTED: (f64, f64) = (0.05, 0.25);
 
-/// The figures of a panel that both terms of c_final start from.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Level {
-    pub base: f64,
-    /// The Cred of the best outputs, as many as the core has. A missing one counts as just VALID.
-    best: f64,
-    coverage: f64,
-    /// The measured bonus.
-    pub bonus: f64,
-}
-
-impl Level {
-    /// `coverage` is the part of the bonus for what is answered with a checked basis.
-    ///
-    /// A further VALID output lowers BaseScore if its Cred is below the mean. The bonus makes up for
-    /// it, up to its maximum, so that more agreement does not lower c_final.
-    pub fn new(coverage: f64, scores: &[Score], policy: &Policy) -> Self {
-        let base = base_score(scores, policy);
-        let best = best(scores, policy).unwrap_or(base);
-        let bonus = (coverage + (best - base).max(0.0)).min(policy.max_coverage_bonus);
-        Self {
-            base,
-            best,
-            coverage,
-            bonus,
-        }
-    }
-
-    /// Returns the penalty that keeps c_final at most at `most`, and at what the best outputs and
-    /// the coverage give.
-    fn penalty(self, most: f64, policy: &Policy) -> f64 {
-        let most = most.min(self.best + self.coverage);
-        (self.base + self.bonus - most).clamp(0.0, policy.max_conflict_penalty)
-    }
-}
-
-/// Returns the mean Cred of the best VALID outputs that together weigh as much as the core. Missing
-/// weight counts as an output that is just VALID. So it never falls with a further VALID output.
-/// `None` if the core has no weight.
-fn best(scores: &[Score], policy: &Policy) -> Option<f64> {
-    let core: f64 = CORE.iter().map(|agent| policy.weight(agent)).sum();
-    let valid = scores.iter().filter(|score| score.status == Status::Valid);
-    let mut valid: Vec<&Score> = valid.collect();
-    valid.sort_by(|a, b| b.cred.total_cmp(&a.cred));
-    let (mut sum, mut missing) = (0.0, core);
-    for score in valid {
-        let weight = policy.weight(&score.agent).min(missing);
-        sum += score.cred * weight;
-        missing -= weight;
-    }
-    (core > 0.0).then(|| (sum + missing * policy.thresholds.tau_soft) / core)
-}
-
 /// Returns the penalty for a reply that gives the answer of a group. A contested key claim keeps
 /// c_final below the threshold, and so does a cross-check that finds nothing of the request answered.
 /// Answers with a higher probability stay higher.
 pub(super) fn answer_penalty(
-    level: Level,
+    (base, bonus): (f64, f64),
     group: &Group,
     context: &Context<'_>,
     policy: &Policy,
@@ -94,7 +39,7 @@ pub(super) fn answer_penalty(
     } else {
         1.0
     };
-    level.penalty(probability.min(most), policy)
+    (base + bonus - probability.min(most)).clamp(0.0, policy.max_conflict_penalty)
 }
 
 /// Returns the probability that the answer of a group is right, 0 to 1.
@@ -110,10 +55,9 @@ pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy)
     }
 }
 
-/// Returns the penalty of a request without one final answer. If some outputs give an answer all the
-/// same, c_final is at most the probability of the leading one: silent outputs do not confirm it.
+/// Returns the penalty of a request without one final answer.
 pub(super) fn open_penalty(
-    level: Level,
+    (base, bonus): (f64, f64),
     scores: &[Score],
     context: &Context<'_>,
     policy: &Policy,
@@ -149,9 +93,13 @@ pub(super) fn open_penalty(
     } else {
         1.0
     };
-    let leading = context.agreement.groups.first();
-    let answer = leading.map_or(1.0, |group| probability(group, context.agreement, policy));
-    level.penalty(most.min(answer), policy)
+    // A missing output counts as one that is just VALID, so losing the weakest never raises
+    // c_final.
+    let missing = SEATS.saturating_sub(counting) as f64 / SEATS as f64;
+    let thinned = missing * (base - policy.thresholds.tau_soft).max(0.0);
+    (base + bonus - most)
+        .max(thinned)
+        .clamp(0.0, policy.max_conflict_penalty)
 }
 
 /// False if the cross-check finds no part of the request answered by anyone: every statement may be

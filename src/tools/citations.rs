@@ -20,7 +20,7 @@ pub const QUERIES: [(&str, &str); 8] = [
 ];
 
 static QUERY: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)(?:^|[\s(\x22'])q(?:uery )?([0-9]+)\b"));
+    LazyLock::new(|| pattern(r"(?i)(?:^|[^\w/.-])q(?:uery )?([0-9]+)\b"));
 
 /// A number, with what is behind it. A time or an ordinal is computed from the rows.
 static FIGURE: LazyLock<Regex> = LazyLock::new(|| {

@@ -85,8 +85,10 @@ fn one_spaced(text: &str) -> String {
 /// The model's own words: lower-case ASCII with single spaces, without emphasis marks, and with
 /// `percent` for `%`. Code, quotations, names and lines copied from `verbatim` are an `x` each.
 fn own_words(text: &str, verbatim: &[&str]) -> String {
+    static FENCED: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?s)```(.*?)```"));
     static QUOTED: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?s:```.*?```)|`[^`\n]+`|\x22[^\x22\n]+\x22|“[^“”\n]+”"));
+        LazyLock::new(|| pattern(r"`[^`\n]+`|\x22[^\x22\n]+\x22|“[^“”\n]+”"));
+    static EMPHASIS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b_+|_+\b"));
     static NAME: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"\b\S*?(?:_|::|\w\.[a-z]|/\S*[/.]|[a-z][A-Z])\S*\b"));
     static BLOCK: LazyLock<Regex> = LazyLock::new(|| pattern(r"\n[ \t\r]*(?:\n|[-*#|>])"));
@@ -94,15 +96,20 @@ fn own_words(text: &str, verbatim: &[&str]) -> String {
     let said = one_spaced(&verbatim);
     // Marks alone do not make a quotation: its words occur in `verbatim`, or it is code. The code of
     // a diagnostic is part of the claim about it.
-    let hide = |found: &Captures<'_>| {
-        let content = one_spaced(found[0].trim_matches(['`', '"', '“', '”']));
+    let hide = |quoted: &str| {
+        let content = one_spaced(quoted.trim_matches(['`', '"', '“', '”']));
         let signs = ['_', '(', '{', '[', '<', '=', ';', '/'];
         let looks_like_code = !content.contains(' ') || content.contains(signs);
-        let is_code = found[0].starts_with('`') && looks_like_code && !content.starts_with("E0");
-        if verbatim.is_empty() || is_code || said.contains(&content) {
+        let is_code = quoted.starts_with('`') && looks_like_code;
+        let is_said = || verbatim.is_empty() || has_words(&said, &content);
+        if !is_diagnostic_code(&content) && (is_code || is_said()) {
             return " x ".to_owned();
         }
         content
+    };
+    let hide_lines = |found: &Captures<'_>| {
+        let lines = found[1].lines().map(|line| hide(&format!("`{line}`")));
+        lines.collect::<Vec<_>>().join("\n")
     };
     let mut lines: Vec<&str> = verbatim.lines().map(str::trim).collect();
     lines.retain(|line| line.split_whitespace().count() >= MIN_LINE_WORDS);
@@ -111,7 +118,9 @@ fn own_words(text: &str, verbatim: &[&str]) -> String {
     for line in lines {
         text = text.replace(line, " x ");
     }
-    let text = QUOTED.replace_all(&text, hide);
+    let text = FENCED.replace_all(&text, hide_lines);
+    let text = QUOTED.replace_all(&text, |found: &Captures<'_>| hide(&found[0]));
+    let text = EMPHASIS.replace_all(&text, "");
     let text = NAME.replace_all(&text, "x");
     let text = BLOCK.replace_all(&text, ". ").to_lowercase();
     let text = text.replace('%', " percent");
@@ -124,6 +133,21 @@ fn own_words(text: &str, verbatim: &[&str]) -> String {
         _ => Some(' '),
     });
     one_spaced(&plain.collect::<String>())
+}
+
+/// True for the code of a compiler's diagnostic: E0425.
+fn is_diagnostic_code(text: &str) -> bool {
+    let digits = text.strip_prefix('E').unwrap_or_default();
+    digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// True if a text has these words, and not as parts of others.
+fn has_words(text: &str, words: &str) -> bool {
+    text.match_indices(words).any(|(at, _)| {
+        let (before, behind) = (text.get(..at), text.get(at + words.len()..));
+        !before.is_some_and(|it| it.ends_with(char::is_alphanumeric))
+            && !behind.is_some_and(|it| it.starts_with(char::is_alphanumeric))
+    })
 }
 
 /// The compiled lines of `screen.tsv`.

@@ -12,7 +12,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::FileType;
 
-use super::output::ToolError;
+use super::output::{ToolError, Why};
 use super::path::{folders_above, join};
 use super::workspace::{Workspace, not_text};
 
@@ -40,11 +40,11 @@ pub fn files(
     }
     let mut rules = Rules::new();
     for above in folders_above(root) {
-        add_rules(workspace, above, &mut rules);
+        add_rules(workspace, above, &mut rules, &mut notes);
     }
     let (mut folders, mut entries) = (vec![root.to_owned()], 0);
     while let Some(folder) = folders.pop() {
-        add_rules(workspace, &folder, &mut rules);
+        add_rules(workspace, &folder, &mut rules, &mut notes);
         let Ok(listed) = workspace.dir.read_dir(&folder) else {
             notes.insert("some folders could not be read".to_owned());
             continue;
@@ -84,10 +84,15 @@ pub fn out_of_time() -> String {
 
 /// Reads the ignore files of a folder, the strongest last. As in git, a line that is not a valid
 /// pattern has no effect.
-fn add_rules(workspace: &Workspace, folder: &str, rules: &mut Rules) {
+fn add_rules(workspace: &Workspace, folder: &str, rules: &mut Rules, notes: &mut BTreeSet<String>) {
     let mut builder = GitignoreBuilder::new(".");
     for name in [".git/info/exclude", ".gitignore", ".ignore"] {
-        let text = workspace.read(&join(folder, name)).unwrap_or_default();
+        let text = workspace.read(&join(folder, name)).unwrap_or_else(|error| {
+            if error.why != Why::Missing {
+                notes.insert("some ignore files could not be read".to_owned());
+            }
+            String::new()
+        });
         for line in text.lines() {
             let _ = builder.add_line(None, line);
         }

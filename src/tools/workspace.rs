@@ -217,29 +217,31 @@ impl Workspace {
         Ok(changed(&path, old, new))
     }
 
-    /// Writes a new file, which replaces the one with this mode, if there is one.
+    /// Writes a new file, which replaces the one with this mode, if there is one. It is complete when
+    /// it gets its name.
     fn write(&self, path: &str, replaced: Option<u32>, text: &str) -> io::Result<()> {
         let mut random = [0; 12];
         getrandom::fill(&mut random)?;
-        let aside = format!(".conclave-{}.tmp", hex(&random));
-        let (target, mode) = match replaced {
-            Some(_) => (join(split(path).0, &aside), 0o600),
-            None => (path.to_owned(), 0o666),
-        };
+        let aside = join(split(path).0, &format!(".conclave-{}.tmp", hex(&random)));
         let mut options = OpenOptions::new();
+        let mode = if replaced.is_some() { 0o600 } else { 0o666 };
         let options = options.write(true).create_new(true).mode(mode);
-        let mut file = self.dir.open_with(&target, options)?.into_std();
+        let mut file = self.dir.open_with(&aside, options)?.into_std();
         let mut complete = || {
             file.write_all(text.as_bytes())?;
-            let Some(mode) = replaced else {
-                return file.sync_all();
-            };
             // A write clears the set-user-id bit, as the kernel does for a write in place.
-            file.set_permissions(Permissions::from_mode(mode & 0o777))?;
+            if let Some(mode) = replaced {
+                file.set_permissions(Permissions::from_mode(mode & 0o777))?;
+            }
             file.sync_all()?;
-            self.dir.rename(&target, &self.dir, path)
+            if replaced.is_some() {
+                return self.dir.rename(&aside, &self.dir, path);
+            }
+            // Unlike a rename, a link replaces nothing.
+            self.dir.hard_link(&aside, &self.dir, path)?;
+            self.dir.remove_file(&aside)
         };
-        complete().inspect_err(|_| drop(self.dir.remove_file(&target)))
+        complete().inspect_err(|_| drop(self.dir.remove_file(&aside)))
     }
 
     /// Removes files beside `path` that a program left there; what is not there is no error.

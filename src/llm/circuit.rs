@@ -98,6 +98,8 @@ pub(super) struct Circuit {
     failures: u32,
     since: Instant,
     last: Instant,
+    /// When the last call ended well. A failure of a call that began before tells of another time.
+    well: Option<Instant>,
     /// Until when the circuit is open, and half-open from then on. `None` if it is closed.
     open_until: Option<Instant>,
     probing: bool,
@@ -115,6 +117,7 @@ impl Circuit {
             failures: 0,
             since: now,
             last: now,
+            well: None,
             open_until: None,
             probing: false,
             opened_total: 0,
@@ -162,8 +165,10 @@ impl Circuit {
             Outcome::None => None,
             Outcome::Success => {
                 self.failures = 0;
+                self.well = Some(now);
                 self.open_until.take().map(|_| CircuitPosition::Closed)
             }
+            Outcome::Failure if !permit.probe && self.well > Some(permit.begun) => None,
             Outcome::Failure => {
                 // Failures of long ago do not make a new one the last of many.
                 if self.failures == 0 || now - self.last > self.settings.open_for {

@@ -155,6 +155,9 @@ async fn read(store: &dyn Store, row: Result<RunRow, Error>) -> Result<Run, Erro
     let Some(proven) = read_proven(store, row.id).await? else {
         return Ok(Run::Deleted);
     };
-    let archive = store.archive(row.id).await?;
-    Ok(archive.map_or(Run::Empty, |archive| Run::Ended(archive, proven.fault)))
+    Ok(match store.archive(row.id).await? {
+        Some(archive) => Run::Ended(archive, proven.fault),
+        None if store.run(row.id).await?.is_none() => Run::Deleted,
+        None => Run::Empty,
+    })
 }

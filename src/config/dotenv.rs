@@ -4,6 +4,7 @@
 //! also replace `$NAME` in a password.
 
 use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use super::Problem;
@@ -23,16 +24,20 @@ pub(super) struct Contents {
 /// Reads a file. One that does not exist has neither variables nor problems.
 pub(super) fn read(path: &Path) -> Contents {
     let shown = path.display().to_string();
-    match std::fs::read(path) {
-        Ok(bytes) => parse(&bytes, &shown),
-        Err(error) if error.kind() == ErrorKind::NotFound => Contents::default(),
-        Err(error) => Contents {
-            problems: vec![Problem::new(
-                shown,
-                format!("cannot be read: {}", error.kind()),
-            )],
-            ..Contents::default()
+    let why = match std::fs::metadata(path) {
+        // Opening it would wait for a writer.
+        Ok(found) if found.file_type().is_fifo() => "it is a pipe".to_owned(),
+        Ok(_) => match std::fs::read(path) {
+            Ok(bytes) => return parse(&bytes, &shown),
+            Err(error) => error.kind().to_string(),
         },
+        Err(_) if path.is_symlink() => "the link leads nowhere".to_owned(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Contents::default(),
+        Err(error) => error.kind().to_string(),
+    };
+    Contents {
+        problems: vec![Problem::new(shown, format!("cannot be read: {why}"))],
+        ..Contents::default()
     }
 }
 

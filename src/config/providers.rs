@@ -62,10 +62,10 @@ pub(super) fn other_ways(env: &Env, name: Option<&str>) -> String {
     others.collect::<String>() + LOCAL_HINT
 }
 
-/// True for a name of capital letters, digits and underscores. A key that was pasted in its place has
-/// others.
+/// True for a name of ASCII letters, digits and underscores. A key that was pasted in its place has
+/// other signs.
 fn is_variable(name: &str) -> bool {
-    let is_sign = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let is_sign = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !name.is_empty() && name.chars().all(is_sign)
 }
 
@@ -172,13 +172,14 @@ impl Check<'_> {
 
     fn api_key(&mut self, name: &str, provider: &ProviderFile) -> Option<SecretString> {
         let variable = key_variable(name, provider);
-        if !is_variable(&variable) {
+        if provider
+            .api_key_env
+            .as_ref()
+            .is_some_and(|name| !is_variable(name))
+        {
             let place = below(&below("/providers", name), "apiKeyEnv");
             // The text may be a key.
-            self.add(
-                place,
-                "not the name of an environment variable, in capital letters",
-            );
+            self.add(place, "not the name of an environment variable");
             return None;
         }
         let key = self.env.get(&variable);

@@ -197,7 +197,8 @@ impl Side {
     /// rounded. Sums of money and whole numbers are exact, and so are the terms of a sum.
     fn uncertainty(&self, tokens: &[Token<'_>]) -> f64 {
         let scales = self.parts.multiplies || self.parts.divides;
-        if !scales || self.parts.units.iter().any(|unit| unit.is_money()) {
+        let is_long = self.parts.figures.len() > MAX_ROUNDED;
+        if !scales || is_long || self.parts.units.iter().any(|unit| unit.is_money()) {
             return 0.0;
         }
         let off = |at| {
@@ -209,7 +210,9 @@ impl Side {
             let value = self.read(tokens, reading)?.plain - self.value.plain;
             Some(value.abs())
         };
-        (0..self.parts.figures.len()).filter_map(off).sum()
+        let figures = self.parts.figures.iter().enumerate();
+        let rounded = figures.filter(|(_, figure)| figure.decimals > 0);
+        rounded.filter_map(|(at, _)| off(at)).sum()
     }
 
     /// Returns the value in another interpretation.
@@ -293,8 +296,13 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<Side> {
 /// be binary, or that only holds with `^` as exclusive or, is unclear. `None` if nothing is calculated or
 /// converted.
 fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Option<Verdict> {
+    let values = (left.value, right.value);
+    let mut literal = judge(left, right, values, about, 0.0)?;
+    if literal == Verdict::Right {
+        return Some(literal);
+    }
     let uncertain = left.uncertainty(tokens) + right.uncertainty(tokens);
-    let literal = judge(left, right, (left.value, right.value), about, uncertain)?;
+    literal = judge(left, right, values, about, uncertain)?;
     let figures = || left.parts.figures.iter().chain(&right.parts.figures);
     let usual = Reading::LITERAL;
     let other_signs = Reading {
@@ -324,6 +332,9 @@ fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Opti
         _ => literal,
     })
 }
+
+/// The most figures of a side whose rounding is taken into account: each takes a reading of the side.
+const MAX_ROUNDED: usize = 16;
 
 /// The share by which a number after "about" may be off, and one that is rounded to fewer digits than
 /// it has.
@@ -408,7 +419,8 @@ impl Fit {
             let gap = (a - b).abs();
             let (size, rough) = (a.abs().max(1.0), f64::from(u8::from(is_rough)));
             if self.exact {
-                return gap <= 1e-15 * size;
+                // A quotient of whole numbers is not exact.
+                return gap <= if self.divides { 1e-12 } else { 1e-15 } * size;
             }
             gap <= slack + 1e-12 * size || gap <= rough * ROUGHLY * a.abs()
         };

@@ -301,7 +301,12 @@ impl<'a> Lexer<'a> {
         let is_number = |token: &Token<'_>| matches!(token.kind, Kind::Number { .. });
         let equals = |token: &Token<'_>| token.kind == Kind::Relation(Relation::Equal);
         let mut before = self.out.iter().rev();
-        let has_number = before.next().is_some_and(is_number);
+        // "Step 2 : 12 = 3 * 4" has a label in front.
+        let is_number = |token: &&Token<'_>| {
+            let head = self.text.get(..token.start).unwrap_or_default().trim_end();
+            is_number(token) && !head.ends_with(char::is_alphabetic)
+        };
+        let has_number = before.next().is_some_and(|token| is_number(&token));
         let found = DIVISOR.captures(behind).filter(|_| has_number);
         found.is_some_and(|found| found.get(1).is_some() || before.next().is_some_and(equals))
     }

@@ -3,7 +3,8 @@
 //!
 //! | reason | when | status at best |
 //! | --- | --- | --- |
-//! | `judge_attack`, `injection`, `refusal` | screening found it | DISCARD; QUARANTINE if every cross-check read the report and names no misconduct |
+//! | `judge_attack`, `injection` | screening found it | DISCARD |
+//! | `refusal` | screening found it | DISCARD; QUARANTINE if every cross-check read the report and names no misconduct |
 //! | `empty`, `repetition`, `echo` | screening found it | DISCARD |
 //! | `declines`, `lacks`, `steers` | the cross-check found it | QUARANTINE |
 //! | `injection` | as above, if the task is to write a prompt, which gives orders | QUARANTINE |
@@ -50,10 +51,9 @@ pub(super) fn of(
     }
     let barred = [JudgeAttack, Injection, Empty, Repetition, Echo, Refusal];
     if let Some(kind) = barred.into_iter().find(|kind| screening.has(*kind)) {
-        let is_pattern = matches!(kind, JudgeAttack | Injection | Refusal);
         return Some(Limit {
             reason: kind.into_str(),
-            best: if is_pattern && reading.is_cleared {
+            best: if kind == Refusal && reading.is_cleared {
                 Status::Quarantine
             } else {
                 Status::Discard

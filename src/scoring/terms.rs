@@ -55,7 +55,8 @@ pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy)
     }
 }
 
-/// Returns the penalty of a request without one final answer.
+/// Returns the penalty of a request without one final answer. If some outputs give an answer all the
+/// same, c_final is at most the probability of the leading one.
 pub(super) fn open_penalty(
     (base, bonus): (f64, f64),
     scores: &[Score],
@@ -97,7 +98,10 @@ pub(super) fn open_penalty(
     // c_final.
     let missing = SEATS.saturating_sub(counting) as f64 / SEATS as f64;
     let thinned = missing * (base - policy.thresholds.tau_soft).max(0.0);
-    (base + bonus - most)
+    // Outputs that give no answer do not confirm the one that some give.
+    let leading = context.agreement.groups.first();
+    let answer = leading.map_or(1.0, |group| probability(group, context.agreement, policy));
+    (base + bonus - most.min(answer))
         .max(thinned)
         .clamp(0.0, policy.max_conflict_penalty)
 }

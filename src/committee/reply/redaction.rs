@@ -54,16 +54,16 @@ impl Redactor {
 
     /// Returns the patterns for a text; `None` if it cannot have a reference.
     fn patterns_for(&self, text: &str) -> Option<&Patterns> {
-        let pattern = |form: String| {
+        let compiled = |form: String| {
             let mut pattern = RegexBuilder::new(&form);
             // Agents and units have ASCII names. The long s and the Kelvin sign are no letters of one.
             pattern.unicode(false).case_insensitive(true).build().ok()
         };
         let ids = &self.ids;
         let compile = || {
-            let id = pattern(format!(r"\b(?:{ids})"))?;
+            let id = compiled(format!(r"\b(?:{ids})"))?;
             let bracketed = format!(r"[ \t]*[\[(]\s*(?:{ids})(?:\s*[,;]\s*(?:{ids}))*\s*[\])]");
-            Some((id, pattern(bracketed)?))
+            Some((id, compiled(bracketed)?))
         };
         self.beginnings.as_ref().filter(|it| it.is_match(text))?;
         self.patterns.get_or_init(compile).as_ref()

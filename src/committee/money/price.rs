@@ -24,6 +24,9 @@ const USUAL_CHECK: f64 = 0.27;
 const USUAL_INPUT: f64 = 0.3;
 const USUAL_READ: f64 = 0.21;
 
+/// The step between the lengths at which questions are priced.
+const STEP_CHARS: usize = 1000;
+
 /// The price of a request. If the cap has no room for it, such a run is refused: `calls` is 0, and
 /// both prices are what it needs at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -89,7 +92,7 @@ pub fn quote(deps: &Deps, question: &Question) -> Quote {
     };
     Quote {
         cap,
-        expected: prices.price(&made).min(cap),
+        expected: prices.expected(cap, &made).min(cap),
         worst: prices.worst().min(cap),
         calls: made.number(),
     }
@@ -156,6 +159,23 @@ impl Prices<'_> {
                 return Some(made);
             }
         }
+    }
+
+    /// Prices the expected run. A longer question may save calls, for example that of the plan. So
+    /// that it never seems cheaper, each question is quoted at the lowest price of the lengths above
+    /// it, in steps of [`STEP_CHARS`].
+    fn expected(&self, cap: Usd, made: &Calls) -> Usd {
+        let step = (STEP_CHARS * self.bytes_per_char()) as u64;
+        let last = (self.bounds.deps.policy.limits.message_chars / STEP_CHARS) as u64;
+        let longer = (self.bounds.read.div_ceil(step)..=last).map(|steps| Prices {
+            bounds: Bounds {
+                read: steps * step,
+                ..self.bounds
+            },
+            ..*self
+        });
+        let prices = longer.map_while(|at| at.calls(cap).map(|calls| at.price(&calls)));
+        prices.min().unwrap_or_else(|| self.price(made))
     }
 
     /// Prices these calls at usual lengths.

@@ -206,14 +206,14 @@ fn screen(text: &str, found: &[Word]) -> Screening {
         }
         return out;
     }
-    if !possible(text).is_empty() {
+    let rules = possible(text);
+    if !rules.is_empty() {
         let own = without_quotations(text);
-        let rules = possible(&own);
         if let Some((kind, weight)) = refusal(&own, &rules) {
             out.add(kind, weight);
         }
         add_attacks((&own, &rules), 1.0, &mut out);
-        add_attacks((text, &possible(text)), QUOTED_WEIGHT, &mut out);
+        add_attacks((text, &rules), QUOTED_WEIGHT, &mut out);
     }
     if let Some(weight) = repetition(text, found) {
         out.add(FlagKind::Repetition, weight);

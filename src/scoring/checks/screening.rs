@@ -365,7 +365,8 @@ fn strongest(rules: &[&'static Rule], finds: &str, text: &str) -> Option<f64> {
 }
 
 /// Finds a refusal. A refusal is in the first sentence; if the text helps nevertheless, it is a
-/// partial one. A refusal in the second or third sentence may be about a part only. `rules` are those that may match the text.
+/// partial one. A refusal in the second or third sentence may be about a part only.
+/// `rules` are those that may match the text.
 fn refusal(own: &str, rules: &[&'static Rule]) -> Option<(FlagKind, f64)> {
     use FlagKind::{PartialRefusal, Refusal};
     let mut kinds = rules.iter().map(|rule| rule.finds);

@@ -298,15 +298,13 @@ impl<'a> Lexer<'a> {
     /// front of the first one.
     fn divides(&self, behind: &str) -> bool {
         static DIVISOR: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ \d[\d.,]*(\s*=)?"));
-        let is_number = |token: &Token<'_>| matches!(token.kind, Kind::Number { .. });
         let equals = |token: &Token<'_>| token.kind == Kind::Relation(Relation::Equal);
         let mut before = self.out.iter().rev();
         // "Step 2 : 12 = 3 * 4" has a label in front.
-        let is_number = |token: &&Token<'_>| {
+        let has_number = before.next().is_some_and(|token| {
             let head = self.text.get(..token.start).unwrap_or_default().trim_end();
-            is_number(token) && !head.ends_with(char::is_alphabetic)
-        };
-        let has_number = before.next().is_some_and(|token| is_number(&token));
+            matches!(token.kind, Kind::Number { .. }) && !head.ends_with(char::is_alphabetic)
+        });
         let found = DIVISOR.captures(behind).filter(|_| has_number);
         found.is_some_and(|found| found.get(1).is_some() || before.next().is_some_and(equals))
     }

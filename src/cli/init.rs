@@ -55,6 +55,12 @@ pub(super) async fn run(env: &Env, arguments: &InitArguments, has_config: bool) 
     let shown = config.display();
     say(format_args!("wrote          {shown} ({provider})"));
     say_settings(&folder.join(".env"), &settings, &kept);
+    if let Some(used) = config::current(&Env::load())
+        && std::fs::canonicalize(&used).ok() != std::fs::canonicalize(&config).ok()
+    {
+        let why = "commands in this folder use another config, which comes first";
+        say(format_args!("not used       {shown}: {why}: {used}"));
+    }
     if provider == "ollama" {
         let hint =
             "start Ollama with OLLAMA_CONTEXT_LENGTH=16384: its default of 4096 cuts prompts";

@@ -62,6 +62,12 @@ pub(super) fn default_model(provider: &str, variable: &str) -> Option<String> {
     role?.default_model
 }
 
+/// Returns the file or the built-in config that a command in this folder uses, as shown to people.
+/// `None` if it cannot be read.
+pub fn current(env: &Env) -> Option<String> {
+    find(env).ok().map(|source| source.shown)
+}
+
 /// Finds the current config.
 ///
 /// # Errors

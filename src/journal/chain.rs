@@ -36,7 +36,9 @@ pub enum ChainFault {
     Cut { seq: i64 },
     #[error("the run's row was altered: its {column} is not what the entries say")]
     Row { column: &'static str },
-    #[error("the answer that was learned from the run was altered: it is not what the entries say")]
+    #[error(
+        "the answer that was learned from the run was altered or deleted: it is not what the entries say"
+    )]
     Learned,
 }
 

@@ -54,10 +54,7 @@ pub async fn read_proven(store: &dyn Store, id: RunId) -> Result<Option<Proven>,
             left -= 1;
             continue;
         }
-        let learned = learned.and_then(|learned| match learned {
-            Some(learned) => prove_learned(&learned, &entries),
-            None => Ok(()),
-        });
+        let learned = learned.and_then(|learned| prove_learned(learned.as_ref(), &entries));
         let fault = prove(&row, &entries).and(learned).err();
         return Ok(Some(Proven {
             row,
@@ -67,13 +64,22 @@ pub async fn read_proven(store: &dyn Store, id: RunId) -> Result<Option<Proven>,
     }
 }
 
-/// Compares the row of what a run taught with the last state that the run's entries give it.
+/// Compares the row of what a run taught with the last state that the run's entries give it. Rows are
+/// only deleted with their run.
 ///
 /// # Errors
 /// [`ChainFault::Learned`].
-fn prove_learned(row: &LearnedRow, entries: &[Entry]) -> Result<(), ChainFault> {
+fn prove_learned(row: Option<&LearnedRow>, entries: &[Entry]) -> Result<(), ChainFault> {
     let transcript = Transcript::of_entries(entries);
     let changes = &transcript.learned;
+    let Some(row) = row else {
+        let deleted = changes.iter().any(|change| change.taught.is_some());
+        return if deleted {
+            Err(ChainFault::Learned)
+        } else {
+            Ok(())
+        };
+    };
     let mut taught = changes.iter().filter_map(|it| it.taught.as_ref());
     let is_taught = taught.any(|it| same(&row.condition, &it.condition) && row.answer == it.answer);
     let is_last = changes.last().is_some_and(|last| {
@@ -113,7 +119,9 @@ fn projected(row: &RunRow, entries: &[Entry]) -> Option<&'static str> {
     let context = &question.context;
     let (spent, end) = outcome(entries);
     let accepted_ms = at.as_millisecond();
+    let last = entries.last().map_or(0, |entry| entry.seq);
     let mut columns = vec![
+        ("head_seq", row.head_seq == last),
         ("kind", row.kind == accepted.kind()),
         ("mode", row.mode == question.mode),
         ("source", row.source == question.source),

@@ -267,6 +267,7 @@ async fn init_writes_config_and_key_and_probes() {
         .mode()
         & 0o777;
     assert_eq!(mode, 0o600);
+    assert!(!out.contains("not used"), "{out}");
     // From now on the environment needs no key.
     let (code, _, error) = run(newcomer(folder.path(), &["ask", QUESTION], &[address])).await;
     assert_eq!(code, 0, "{error}");

@@ -57,6 +57,7 @@ async fn an_altered_journal_fails_the_verification() {
         ),
         ("mode = 'deep'", "mode = was.mode", "mode"),
         ("state = 'failed'", "state = was.state", "state"),
+        ("head_seq = 3", "head_seq = was.head_seq", "head_seq"),
     ] {
         sqlx::query("CREATE TABLE was AS SELECT * FROM runs")
             .execute(&pool)
@@ -144,6 +145,12 @@ async fn an_altered_learned_answer_fails_the_verification_of_its_run() {
             .unwrap();
     }
     assert_eq!(cli.run(&["verify", &id]).await.0, 0);
+    sqlx::query("DELETE FROM learned_answers")
+        .execute(&pool)
+        .await
+        .unwrap();
+    let (code, _, said) = cli.run(&["verify", &id]).await;
+    assert!(code == 9 && said.contains("learned"), "{said}");
 }
 
 #[tokio::test]

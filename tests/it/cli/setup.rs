@@ -125,6 +125,19 @@ async fn init_refuses_a_config_to_read() {
 }
 
 #[tokio::test]
+async fn init_says_when_another_config_comes_first() {
+    let folder = TempDir::new().unwrap();
+    let init = ["init", "--provider", "openai", "--no-probe"];
+    let variables = [("OPENAI_API_KEY", "k"), ("CONCLAVE_CONFIG", "xai")];
+    let (code, out, error) = run(conclave(folder.path(), &init, &variables)).await;
+    assert_eq!(code, 0, "{error}");
+    assert!(
+        out.contains("not used") && out.contains("built-in xai"),
+        "{out}"
+    );
+}
+
+#[tokio::test]
 async fn doctor_probes_what_a_run_would_use() {
     let cli = CommandLine::new().await;
     cli.provider.reply_with("*", json!({ "sum": 5 }));

@@ -1,13 +1,11 @@
 //! The prompts: files compiled in, overridable by a directory, rendered by a template library.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::OnceLock;
 
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
-use regex::Regex;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -182,20 +180,17 @@ const NO_FENCE: &str = "'''";
 /// models.
 fn without_fence(values: &mut Value, fence: &str) {
     let Value::Object(map) = values else { return };
-    let Ok(pattern) = Regex::new(&format!("(?i){}", regex::escape(fence))) else {
-        return;
-    };
     if !fence.is_empty() {
         map.iter_mut()
             .filter(|(name, _)| *name != "fence")
-            .for_each(|(_, value)| without(value, &pattern));
+            .for_each(|(_, value)| without(value, fence));
     }
 }
 
-fn without(value: &mut Value, fence: &Regex) {
+fn without(value: &mut Value, fence: &str) {
     match value {
         Value::String(text) => {
-            if let Cow::Owned(clean) = fence.replace_all(text, NO_FENCE) {
+            if let Some(clean) = unfenced(text, fence) {
                 *text = clean;
             }
         }
@@ -203,6 +198,19 @@ fn without(value: &mut Value, fence: &Regex) {
         Value::Object(map) => map.values_mut().for_each(|value| without(value, fence)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Returns a text without a fence, which is ASCII in lower case, in any case; `None` if the text has
+/// none.
+fn unfenced(text: &str, fence: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    let (mut clean, mut end) = (String::new(), 0);
+    for (at, found) in lower.match_indices(fence) {
+        clean += text.get(end..at)?;
+        clean += NO_FENCE;
+        end = at + found.len();
+    }
+    (end > 0).then(|| clean + text.get(end..).unwrap_or_default())
 }
 
 fn path_of(set: PromptSet, name: &str) -> String {

@@ -20,16 +20,21 @@ pub(super) fn question_of(
     input: &SynthesisInput<'_>,
     out: &QuestionOut,
 ) -> Result<Clarification, &'static str> {
-    let discarded = input.discarded();
-    let redacted = |text: &String| discarded.redact(text).into_owned();
-    let options: Vec<String> = out.options.iter().map(redacted).collect();
-    let asked = Clarification::new(&redacted(&out.question), &options)
-        .ok_or("the master gave no question with three different options")?;
+    let asked =
+        written(input, out).ok_or("the master gave no question with three different options")?;
     if say_what_changes(&asked.options) || name_content(input, &asked.options) {
         Ok(asked)
     } else {
         Err("the options of the master's question do not say what each would change")
     }
+}
+
+/// Returns the model's question without references to discarded outputs; `None` if it is malformed.
+pub(super) fn written(input: &SynthesisInput<'_>, out: &QuestionOut) -> Option<Clarification> {
+    let discarded = input.discarded();
+    let redacted = |text: &String| discarded.redact(text).into_owned();
+    let options: Vec<String> = out.options.iter().map(redacted).collect();
+    Clarification::new(&redacted(&out.question), &options)
 }
 
 /// True if each option has a meaning and, after a colon, a dash or an arrow, what the answer then is,

@@ -72,9 +72,8 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
         answer_justification: non_empty(&audit.answer_justification),
         ..Draft::new(input.plan.task_type, String::new())
     };
-    let question = question_rules::question_of(input, &audit.fallback_question);
-    if let Err(why) = question
-        && would_ask(input, &estimates)
+    if would_ask(input, &estimates)
+        && let Err(why) = question_rules::question_of(input, &audit.fallback_question)
     {
         problems.push(question::unusable("/audit/fallbackQuestion", why));
     }

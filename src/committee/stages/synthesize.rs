@@ -220,15 +220,20 @@ async fn complete(
         let unjustified = answer_problem(input, answer, &audit.answer_justification);
         let why = "the reply's final answer bears the largest penalty";
         corrections.extend(unjustified.map(|detail| format!("{why}: {detail}")));
-        let question = question_rules::question_of(input, &audit.fallback_question);
+        let written = &audit.fallback_question;
+        let question = if would_ask(input, &draft) {
+            question_rules::question_of(input, written)
+        } else {
+            let ruled = || question_rules::by_rule(input);
+            Ok(question_rules::written(input, written).unwrap_or_else(ruled))
+        };
         (draft, question)
     };
     let completing = "completing the draft";
     let (draft, question) = input.run.compute_text(completing, complete).await?;
     let question = match question {
         Ok(question) => question,
-        Err(_) if would_ask(input, &draft) => question::asked(input, &mut corrections).await?.0,
-        Err(_) => question_rules::by_rule(input),
+        Err(_) => question::asked(input, &mut corrections).await?.0,
     };
     let source = SynthesisSource::Model(typed.obtained);
     Ok(Synthesized::new(Some(draft), question, source, corrections))

@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use aho_corasick::AhoCorasick;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
@@ -16,8 +15,8 @@ use crate::journal::{Draft, Synthesized, Transcript};
 /// Finds and removes references to the units of some agents. The default has no agents.
 #[derive(Debug, Default)]
 pub struct Redactor {
-    /// How references begin, such as `critic:`.
-    beginnings: Option<AhoCorasick>,
+    /// How references begin, such as `critic:`. In lower case.
+    beginnings: Vec<String>,
     /// The pattern of one reference.
     ids: String,
     /// Compiled for the first text that may have a reference. Most replies have none.
@@ -43,10 +42,8 @@ impl Redactor {
         };
         let ids: Vec<String> = units.iter().map(of_agent).collect();
         let beginnings = units.keys().map(|agent| format!("{agent}:"));
-        let mut search = AhoCorasick::builder();
-        search.ascii_case_insensitive(true);
         Self {
-            beginnings: search.build(beginnings).ok().filter(|_| !ids.is_empty()),
+            beginnings: beginnings.collect(),
             ids: ids.join("|"),
             patterns: OnceLock::new(),
         }
@@ -65,7 +62,9 @@ impl Redactor {
             let bracketed = format!(r"[ \t]*[\[(]\s*(?:{ids})(?:\s*[,;]\s*(?:{ids}))*\s*[\])]");
             Some((id, compiled(bracketed)?))
         };
-        self.beginnings.as_ref().filter(|it| it.is_match(text))?;
+        let lower = text.to_ascii_lowercase();
+        let mut beginnings = self.beginnings.iter();
+        beginnings.find(|beginning| lower.contains(beginning.as_str()))?;
         self.patterns.get_or_init(compile).as_ref()
     }
 

@@ -78,10 +78,13 @@ pub async fn of_text(
     asked_for(input, steps, None, corrections).await
 }
 
-/// Returns the steps of the plan in a text, computed off the async workers.
+/// Returns the steps of the plan in a text.
 async fn plan_of(input: &SynthesisInput<'_>, main: &str) -> Result<Vec<String>, Failure> {
     let find = || plan_steps(main);
-    Ok(input.run.compute("finding the plan's steps", find).await?)
+    Ok(input
+        .run
+        .compute_text("finding the plan's steps", find)
+        .await?)
 }
 
 /// Asks for a figure for every step of a plan. Where none comes, the figures given earlier are

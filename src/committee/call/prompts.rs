@@ -57,8 +57,8 @@ impl Prompts {
             problems = prompt_files::replace(&mut texts, directory);
         }
         let templates = templates(&texts);
-        let (environment, mut faults) = compiled(&templates, goals);
-        if let Some(directory) = directory {
+        let environment = if let Some(directory) = directory {
+            let (environment, mut faults) = compiled(&templates, goals);
             faults.extend(prompt_checks::unknown_names(
                 &environment,
                 &templates,
@@ -68,7 +68,13 @@ impl Prompts {
                 place: directory.join(file_of(&template)).display().to_string(),
                 detail,
             }));
-        }
+            environment
+        } else {
+            // Each is compiled for the first prompt that needs it: a set of three is in use.
+            let mut environment = environment(goals);
+            environment.set_loader(move |name| Ok(templates.get(name).cloned()));
+            environment
+        };
         problems.sort();
         if !problems.is_empty() {
             return Err(Problems(problems));
@@ -146,15 +152,20 @@ impl Prompts {
     }
 }
 
+fn environment(goals: &[String]) -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.add_global("goals", minijinja::Value::from(Serde(goals)));
+    environment
+}
+
 /// Compiles templates. Returns why some do not parse, each with its name.
 fn compiled(
     templates: &BTreeMap<String, String>,
     goals: &[String],
 ) -> (Environment<'static>, Vec<(String, String)>) {
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    environment.add_global("goals", minijinja::Value::from(Serde(goals)));
+    let mut environment = environment(goals);
     let mut faults = vec![];
     for (name, source) in templates {
         if let Err(error) = environment.add_template_owned(name.clone(), source.clone()) {

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::committee::call::{CallFailure, Typed, buy_checked, buy_text};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
-use crate::committee::output_shapes::{EstimateOut, FinalSynthesis};
+use crate::committee::output_shapes::{EstimateOut, FinalSynthesis, QuestionOut};
 use crate::committee::reply::assumptions;
 use crate::committee::reply::sections::{self, to_last_paragraph};
 use crate::committee::stages::cut_answer::{continued, salvaged};
@@ -20,7 +20,7 @@ use crate::committee::stages::{
     confidence, fallback_answer, figures, finish, question, question_rules,
 };
 use crate::config::{OutputForm, RoleModel};
-use crate::domain::{AgentReport, AssumptionKind, Earmark, FailureCause, Mode};
+use crate::domain::{AgentReport, AssumptionKind, Clarification, Earmark, FailureCause, Mode};
 use crate::journal::step::SynthesisStep;
 use crate::journal::{Cut, DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
 use crate::scoring;
@@ -170,6 +170,20 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     Ok(Synthesized::new(Some(draft), question, source, corrections))
 }
 
+/// Returns the master's question, or one by rule if it is malformed and will not be asked. If it
+/// will be asked, returns why it cannot be.
+fn fallback_question(
+    input: &SynthesisInput<'_>,
+    draft: &Draft,
+    written: &QuestionOut,
+) -> Result<Clarification, &'static str> {
+    if would_ask(input, draft) {
+        return question_rules::question_of(input, written);
+    }
+    let ruled = || question_rules::by_rule(input);
+    Ok(question_rules::written(input, written).unwrap_or_else(ruled))
+}
+
 async fn complete(
     input: &SynthesisInput<'_>,
     typed: Typed<FinalSynthesis>,
@@ -220,13 +234,7 @@ async fn complete(
         let unjustified = answer_problem(input, answer, &audit.answer_justification);
         let why = "the reply's final answer bears the largest penalty";
         corrections.extend(unjustified.map(|detail| format!("{why}: {detail}")));
-        let written = &audit.fallback_question;
-        let question = if would_ask(input, &draft) {
-            question_rules::question_of(input, written)
-        } else {
-            let ruled = || question_rules::by_rule(input);
-            Ok(question_rules::written(input, written).unwrap_or_else(ruled))
-        };
+        let question = fallback_question(input, &draft, &audit.fallback_question);
         (draft, question)
     };
     let completing = "completing the draft";

@@ -1,7 +1,6 @@
 //! Merges the cross-check's findings on each claim, with agents by their index in the panel. If two
 //! verdicts differ on a claim, of one call or of two, it stays unknown. Verdicts on unknown claims
-//! are dropped, and so is a
-//! report's support of its own claims.
+//! are dropped, and so is a report's support of its own claims.
 
 use std::collections::BTreeSet;
 

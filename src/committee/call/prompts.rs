@@ -70,7 +70,7 @@ impl Prompts {
             }));
             environment
         } else {
-            // Each is compiled for the first prompt that needs it: a set of three is in use.
+            // Each is compiled for the first call that needs it. Most services use one of the three sets.
             let mut environment = environment(goals);
             environment.set_loader(move |name| Ok(templates.get(name).cloned()));
             environment

@@ -105,6 +105,8 @@ pub struct RunContext {
     started: Instant,
     /// Set when a call has ended.
     called: SetOnce<()>,
+    /// Notified when a call is being sent.
+    sending: Notify,
     observer: Arc<Observer>,
     compute: ComputePool,
     state: Arc<Mutex<State>>,
@@ -199,6 +201,7 @@ impl RunContext {
             chain_fault,
             started,
             called: SetOnce::new(),
+            sending: Notify::new(),
             observer: Arc::new(observer),
             compute,
             state: Arc::new(Mutex::new(state)),
@@ -225,6 +228,13 @@ impl RunContext {
     /// When this process began to work on the run. Deadlines count from here.
     pub fn started(&self) -> Instant {
         self.started
+    }
+
+    /// Waits until a call is being sent.
+    pub async fn call_sent(&self) {
+        self.sending.notified().await;
+        // The request itself comes first.
+        tokio::task::yield_now().await;
     }
 
     /// Waits until the run's first call has ended, or is recalled.
@@ -385,6 +395,7 @@ impl RunContext {
             self.flush().await?;
         }
         let started = Instant::now();
+        self.sending.notify_waiters();
         let call = effect.await;
         let _ = self.called.set(());
         let settled = CallSettled {

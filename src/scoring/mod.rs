@@ -4,7 +4,7 @@
 //!
 //! In reading order:
 //!
-//! - `parsed_output` reads each output once, with `answer` (final answers), the expression engine
+//! - `parsed_output` reads each output once, before or after the cross-check, with `answer` (final answers), the expression engine
 //!   and `checks`.
 //! - `claims` merges the findings of the cross-check calls.
 //! - `agreement` compares the final answers.
@@ -50,7 +50,7 @@ use answer::Answer;
 use axes::Context;
 use claims::Claim;
 use expr::{Verdict, equations};
-use parsed_output::{Found, MAX_UNITS, ParsedOutput, Request};
+use parsed_output::{Found, MAX_UNITS, ParsedOutput, Reading, Request};
 
 use crate::text::{MAX_BYTES, clip, collapse_whitespace};
 
@@ -129,18 +129,63 @@ impl Policy {
 /// The most bytes of an answer that show its decimal sign.
 const MAX_ANSWER_BYTES: usize = 512;
 
+/// What code finds in the texts of a panel. It needs neither the findings of the cross-check nor the
+/// concessions, so the outputs can be read before there are any.
+#[derive(Debug)]
+pub struct Readings {
+    request: Request,
+    latest: Vec<Reading>,
+    first_round: Vec<Reading>,
+}
+
+impl Readings {
+    /// Reads the request of a panel, and none of its outputs yet.
+    pub fn of(panel: &Panel<'_>) -> Self {
+        Self {
+            request: request_of(panel),
+            latest: vec![],
+            first_round: vec![],
+        }
+    }
+
+    /// Reads the next output of the panel. Returns false if all are read.
+    pub fn read_next(&mut self, panel: &Panel<'_>) -> bool {
+        let lists = [
+            (&mut self.latest, &panel.outputs),
+            (&mut self.first_round, &panel.first_round),
+        ];
+        for (read, outputs) in lists {
+            if let Some(output) = outputs.get(read.len()) {
+                read.push(Reading::of(output, &self.request));
+                return true;
+            }
+        }
+        false
+    }
+}
+
 /// Scores every output of a panel and measures the terms of c_final. The result depends only on the
 /// panel and the policy.
 pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
-    let request = request_of(panel);
+    judge_read(panel, Readings::of(panel), policy)
+}
+
+/// As [`judge`], for a panel of which some outputs are read.
+pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &Policy) -> Judgement {
+    while read.read_next(panel) {}
+    let Readings {
+        request,
+        latest,
+        first_round,
+    } = read;
     let read_by_check = if panel.first_round.is_empty() {
         &panel.outputs
     } else {
         &panel.first_round
     };
     let calls = (panel.cross_checks, read_by_check.as_slice());
-    let read = |outputs| read_all(outputs, &request, calls, policy);
-    let (readings, first) = (read(&panel.outputs), read(&panel.first_round));
+    let readings = parsed_outputs(&panel.outputs, &latest, calls, policy);
+    let first = parsed_outputs(&panel.first_round, &first_round, calls, policy);
     let checked = if first.is_empty() { &readings } else { &first };
     let claims = claims::merge(checked, &readings, panel.cross_checks, panel.resolutions);
     let agreement = agreement::compare(&Compared {
@@ -226,9 +271,10 @@ fn score(
     })
 }
 
-fn read_all<'a>(
+/// Returns the outputs with what was read in them and what these cross-checks found.
+fn parsed_outputs<'a>(
     outputs: &'a [Output<'a>],
-    request: &Request,
+    readings: &'a [Reading],
     (calls, checked): (&[CrossCheck], &[Output<'_>]),
     policy: &Policy,
 ) -> Vec<ParsedOutput<'a>> {
@@ -249,7 +295,7 @@ fn read_all<'a>(
         let mut found = calls.iter().flat_map(|call| &call.conduct);
         found.any(|it| it.agent == agent)
     };
-    let read = |output: &'a Output<'a>| {
+    let parsed = |(output, reading): (&'a Output<'a>, &'a Reading)| {
         let (weight, agent) = (policy.weight(output.agent), output.agent);
         // The cross-check read the report of round 1.
         let is_checked = |it: &Output<'_>| it.agent == agent && it.report == output.report;
@@ -259,9 +305,9 @@ fn read_all<'a>(
             is_cleared,
             answers_all: is_cleared && answers_all(agent),
         };
-        ParsedOutput::new(output, request, weight, found)
+        ParsedOutput::new(output, reading, weight, found)
     };
-    outputs.iter().map(read).collect()
+    outputs.iter().zip(readings).map(parsed).collect()
 }
 
 /// Returns the answer groups for the caller; none for a request without one final answer.

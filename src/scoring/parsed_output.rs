@@ -1,8 +1,9 @@
-//! One output, parsed once. All measures of agreement and axes come from here.
+//! One output, read once. All measures of agreement and axes come from here.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::hash::BuildHasher as _;
+use std::ops::Deref;
 
 use rustc_hash::FxBuildHasher;
 
@@ -101,12 +102,9 @@ impl Given {
     }
 }
 
-/// An output with what code can find in it.
+/// What code can find in an output. It depends only on the output and the request.
 #[derive(Debug)]
-pub(super) struct ParsedOutput<'a> {
-    pub output: &'a Output<'a>,
-    /// The role's weight in the config.
-    pub weight: f64,
+pub(super) struct Reading {
     /// The texts of the report in reading order, each with new sentences.
     pub body: String,
     pub words: Vec<Word>,
@@ -120,15 +118,33 @@ pub(super) struct ParsedOutput<'a> {
     /// True if its units tagged as the answer give different ones.
     pub several_answers: bool,
     /// The id of the unit that is the final answer.
-    pub answer_unit: Option<&'a str>,
+    pub answer_unit: Option<String>,
     pub path: Path,
     /// The number of dates that do not exist.
     pub bad_dates: usize,
+    screening: Screening,
+}
+
+/// An output with what was found in it by code and by the cross-check.
+#[derive(Debug)]
+pub(super) struct ParsedOutput<'a> {
+    pub output: &'a Output<'a>,
+    reading: &'a Reading,
+    /// The role's weight in the config.
+    pub weight: f64,
     pub screening: Screening,
     /// The cross-check's finding on the report's conduct.
     pub conduct: Option<ConductKind>,
     /// True if every cross-check read the report and names no misconduct.
     pub is_cleared: bool,
+}
+
+impl Deref for ParsedOutput<'_> {
+    type Target = Reading;
+
+    fn deref(&self) -> &Reading {
+        self.reading
+    }
 }
 
 /// What the cross-checks found about a report as a whole.
@@ -142,15 +158,15 @@ pub(super) struct Found {
     pub answers_all: bool,
 }
 
-impl<'a> ParsedOutput<'a> {
-    /// Parses an output.
-    pub fn new(output: &'a Output<'a>, request: &Request, weight: f64, found: Found) -> Self {
+impl Reading {
+    /// Reads an output.
+    pub fn of(output: &Output<'_>, request: &Request) -> Self {
         let failures = &output.report.failure_modes;
         let body = body_with(output, failures);
         let Markdown { prose, blocks, .. } = read_markdown(&body);
         let words = words(&body);
         let answers = answers(output, request);
-        let answer_unit = answers.first().map(|(_, unit)| *unit);
+        let answer_unit = answers.first().map(|(_, unit)| (*unit).to_owned());
         let mut given: Vec<Given> = answers.into_iter().filter_map(|(given, _)| given).collect();
         let differ = |[a, b]: &[Given; 2]| !a.normal.same(&b.normal);
         let several_answers = given.array_windows().any(differ);
@@ -161,28 +177,37 @@ impl<'a> ParsedOutput<'a> {
         };
         let without_failures = || (!failures.is_empty()).then(|| body_with(output, &[]));
         let (asked, said) = ((&*request.text, &*request.words), (&*body, &*words));
-        let mut screening = screen_answer(asked, said, without_failures);
-        if found.answers_all {
-            // "I can't pay the rent on time" may be the letter that was asked for.
-            screening.clear_refusals();
-        }
         let own_code = blocks
             .iter()
             .filter(|block| !request.text.contains(block.code.trim()));
         Self {
-            output,
-            weight,
             pairs: pairs(&words),
             figures: figures(&prose),
             code: parsed(own_code.take(MAX_BLOCKS)),
             path: path_to(number, &equations(&prose)),
             bad_dates: dates::faulty(&prose),
-            screening,
+            screening: screen_answer(asked, said, without_failures),
             answer,
             several_answers,
             answer_unit,
             words,
             body,
+        }
+    }
+}
+
+impl<'a> ParsedOutput<'a> {
+    pub fn new(output: &'a Output<'a>, reading: &'a Reading, weight: f64, found: Found) -> Self {
+        let mut screening = reading.screening.clone();
+        if found.answers_all {
+            // "I can't pay the rent on time" may be the letter that was asked for.
+            screening.clear_refusals();
+        }
+        Self {
+            output,
+            reading,
+            weight,
+            screening,
             conduct: found.conduct,
             is_cleared: found.is_cleared,
         }

@@ -78,7 +78,7 @@ async fn judge(
         return Ok((refused("there is none"), none));
     };
     let run = context.run;
-    let score = || judgement(context, None);
+    let score = || judgement(context, None, None);
     let alone = run.compute("scoring the solver", score).await?;
     if alone.status_of(Agent::Solver) != Some(Status::Valid) {
         return Ok((refused("it is not VALID"), none));
@@ -97,7 +97,7 @@ async fn judge(
         let why = format!("not cross-checked, {}", check.notes.join("; "));
         return Ok((refused(&why), check));
     }
-    let score = || judgement(context, Some(&check));
+    let score = || judgement(context, Some(&check), None);
     let checked = run.compute("scoring the solver", score).await?;
     let why = if checked.status_of(Agent::Solver) != Some(Status::Valid) {
         refused("it is not VALID after its cross-check")

@@ -1,5 +1,7 @@
 //! Scores the outputs of a round and records the judgement.
 
+use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 
 use crate::committee::call_names::is_report;
@@ -10,8 +12,7 @@ use crate::config::Policy;
 use crate::domain::{Agent, Judgement, Role};
 use crate::journal::step::ScoreStep;
 use crate::journal::{AgentFinished, AgentOutcome, CrossChecked, Scored, Transcript};
-use crate::scoring;
-use std::collections::BTreeMap;
+use crate::scoring::{self, Readings};
 
 /// What the scoring engine reads of a run.
 pub struct ScoringInput<'a> {
@@ -21,18 +22,32 @@ pub struct ScoringInput<'a> {
     pub policy: &'a Policy,
 }
 
-impl ScoringInput<'_> {
+impl<'a> ScoringInput<'a> {
     /// Scores the outputs of these agents with this evidence.
     pub fn judge(&self, panel: &[Agent], evidence: &Evidence) -> Judgement {
+        let panel = self.panel(panel, evidence);
+        self.judge_read(&panel, Readings::of(&panel))
+    }
+
+    /// Scores a panel of which some outputs are read.
+    fn judge_read(&self, panel: &scoring::Panel<'_>, read: Readings) -> Judgement {
+        let policy = scoring::Policy::from(self.policy);
+        Judgement {
+            rests_on_unseen: self.run.rests_on_unseen(),
+            ..scoring::judge_read(panel, read, &policy)
+        }
+    }
+
+    fn panel(&self, agents: &[Agent], evidence: &'a Evidence) -> scoring::Panel<'a> {
         let plan = self.run.planned.map(|planned| &planned.plan);
         let outputs = |finished: BTreeMap<Agent, _>| {
-            let outputs = panel.iter().filter_map(|agent| {
+            let outputs = agents.iter().filter_map(|agent| {
                 let family = self.families.get(agent).map(String::as_str);
                 output(finished.get(agent).copied()?, family)
             });
             outputs.collect()
         };
-        let panel = scoring::Panel {
+        scoring::Panel {
             message: self.message,
             task_type: plan.map(|plan| plan.task_type),
             demands: plan.map_or(&[], |plan| &plan.demands),
@@ -40,10 +55,6 @@ impl ScoringInput<'_> {
             first_round: self.run.first_round().map(outputs).unwrap_or_default(),
             cross_checks: &evidence.cross_checks,
             resolutions: &evidence.resolutions,
-        };
-        Judgement {
-            rests_on_unseen: self.run.rests_on_unseen(),
-            ..scoring::judge(&panel, &scoring::Policy::from(self.policy))
         }
     }
 }
@@ -84,14 +95,69 @@ pub fn families_of(transcript: &Transcript<'_>) -> BTreeMap<Agent, String> {
     reports.collect()
 }
 
-/// Scores the outputs up to this round, once.
+/// Does `work` and, while its first call is under way, reads the reports of round 1 for [`judge`].
+/// Returns what was read until the work was done.
+///
+/// # Errors
+/// If the lease is lost or the database fails.
+pub(super) async fn read_beside<T>(
+    context: &RoundContext<'_>,
+    work: impl Future<Output = T>,
+) -> Result<(T, Option<Readings>), Failure> {
+    let (mut work, mut read) = (pin!(work), None);
+    // In a resumed run, pieces run one after the other, so that one that ends the process is found.
+    if context.run.epoch() > 1 {
+        return Ok((work.await, None));
+    }
+    let done = tokio::select! {
+        biased;
+        done = &mut work => done,
+        reading = read_reports(context, &mut read) => {
+            reading?;
+            work.await
+        }
+    };
+    Ok((done, read))
+}
+
+/// Reads the reports of round 1, one at a time, so that other parts of the run go on between them.
+async fn read_reports(
+    context: &RoundContext<'_>,
+    read: &mut Option<Readings>,
+) -> Result<(), Failure> {
+    let run = context.run;
+    run.call_sent().await;
+    let (events, message) = (run.events(), context.request.full_text());
+    let transcript = Transcript::of(&events);
+    let families = families(context, &transcript);
+    let input = ScoringInput {
+        run: &transcript,
+        message: &message,
+        families: &families,
+        policy: &context.deps.policy,
+    };
+    let evidence = Evidence::default();
+    let panel = input.panel(&context.trimmed.agents, &evidence);
+    let mut read_next = || {
+        read.get_or_insert_with(|| Readings::of(&panel))
+            .read_next(&panel)
+    };
+    while run.compute_text("reading a report", &mut read_next).await? {
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+/// Scores the outputs up to this round, once. `read` are the readings of its panel, if they were
+/// made before.
 pub(super) async fn judge(
     context: &RoundContext<'_>,
     round: u8,
+    read: Option<Readings>,
 ) -> Result<Arc<Judgement>, Failure> {
     let run = context.run;
     let score = async {
-        let judge = || judgement(context, None);
+        let judge = || judgement(context, None, read);
         let judgement = run
             .compute_text(&format!("scoring round {round}"), judge)
             .await?;
@@ -105,17 +171,15 @@ pub(super) async fn judge(
 }
 
 /// Scores the outputs so far, with a cross-check that the journal does not have yet.
-pub(super) fn judgement(context: &RoundContext<'_>, check: Option<&CrossChecked>) -> Judgement {
+pub(super) fn judgement(
+    context: &RoundContext<'_>,
+    check: Option<&CrossChecked>,
+    read: Option<Readings>,
+) -> Judgement {
     let RoundContext { deps, trimmed, .. } = context;
-    // A reused report counts as written by the family of the role's current model.
-    let current = trimmed.agents.iter().filter_map(|agent| {
-        let model = deps.role(Role::Agent(*agent))?;
-        Some((*agent, scoring::family(&model.shown())))
-    });
-    let mut families: BTreeMap<Agent, String> = current.collect();
     let events = context.run.events();
     let run = Transcript::of(&events);
-    families.extend(families_of(&run));
+    let families = families(context, &run);
     let input = ScoringInput {
         run: &run,
         message: &context.request.full_text(),
@@ -124,5 +188,19 @@ pub(super) fn judgement(context: &RoundContext<'_>, check: Option<&CrossChecked>
     };
     let mut evidence = Evidence::of(&run);
     check.iter().for_each(|check| evidence.take(check));
-    input.judge(&trimmed.agents, &evidence)
+    let panel = input.panel(&trimmed.agents, &evidence);
+    let read = read.unwrap_or_else(|| Readings::of(&panel));
+    input.judge_read(&panel, read)
+}
+
+/// Returns the model family behind each agent's latest report. A reused report counts as written by
+/// the family of the role's current model.
+fn families(context: &RoundContext<'_>, run: &Transcript<'_>) -> BTreeMap<Agent, String> {
+    let current = context.trimmed.agents.iter().filter_map(|agent| {
+        let model = context.deps.role(Role::Agent(*agent))?;
+        Some((*agent, scoring::family(&model.shown())))
+    });
+    let mut families: BTreeMap<Agent, String> = current.collect();
+    families.extend(families_of(run));
+    families
 }

@@ -13,7 +13,7 @@ use crate::committee::money::trim;
 use crate::committee::request_context::Stage;
 use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::evidence::Evidence;
-use crate::committee::stages::judge::judge;
+use crate::committee::stages::judge::{judge, read_beside};
 use crate::committee::stages::reuse::{self, Split};
 use crate::committee::stages::round_context::{FIRST_END, RoundContext, RoundInput};
 use crate::committee::stages::turn::finished;
@@ -32,8 +32,7 @@ pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failu
     let trimmed = trim::panel(stage, &split.asked, &split.reused).await?;
     let mut context = RoundContext::new(stage, plan, trimmed);
     if let Some(latest) = escalation::solver_alone(&context, &split).await? {
-        cross_check::make(&context, &latest).await?;
-        let judgement = judge(&context, 1).await?;
+        let judgement = checked(&context, &latest).await?;
         return Ok(deliberation(run, context.trimmed, latest, judgement));
     }
     let mut latest = context.first_round(&split).await?;
@@ -51,8 +50,7 @@ pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failu
     if !outcomes.any(|(agent, outcome)| agent.is_core() && outcome.is_answered()) {
         return Err(Failure::no_core_output(&latest));
     }
-    cross_check::make(&context, &latest).await?;
-    let mut judgement = judge(&context, 1).await?;
+    let mut judgement = checked(&context, &latest).await?;
     for round in 2..=plan.rounds {
         let panel = &context.trimmed.agents;
         let find = || open_claims::open(&judgement, &latest, panel);
@@ -71,9 +69,20 @@ pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failu
                 latest.insert(agent, outcome);
             }
         }
-        judgement = judge(&context, round).await?;
+        judgement = judge(&context, round, None).await?;
     }
     Ok(deliberation(run, context.trimmed, latest, judgement))
+}
+
+/// Cross-checks the reports of round 1 and judges them. They are read while the cross-check is under
+/// way.
+async fn checked(
+    context: &RoundContext<'_>,
+    latest: &BTreeMap<Agent, AgentOutcome>,
+) -> Result<Arc<Judgement>, Failure> {
+    let (checked, read) = read_beside(context, cross_check::make(context, latest)).await?;
+    checked?;
+    judge(context, 1, read).await
 }
 
 /// Returns the time of the slowest call of round 1 so far. Another agent may need as long.

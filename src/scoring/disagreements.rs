@@ -55,7 +55,10 @@ fn final_answers(
     let position = |group: &Group| {
         let unit = |at: &usize| {
             let reading = readings.get(*at).filter(|_| !settled)?;
-            Some(UnitRef::new(reading.agent(), reading.answer_unit.as_deref()?))
+            Some(UnitRef::new(
+                reading.agent(),
+                reading.answer_unit.as_deref()?,
+            ))
         };
         let agents = if settled {
             &group.voters

@@ -2,10 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
-use std::hash::BuildHasher as _;
 use std::ops::Deref;
-
-use rustc_hash::FxBuildHasher;
 
 use super::Output;
 use super::answer::{
@@ -15,8 +12,8 @@ use super::checks::{Path, Screening, Soundness, path_to, screen_answer, soundnes
 use super::expr::equations;
 use crate::domain::{ConductKind, Obtained, Unit};
 use crate::text::{
-    self, Block, Markdown, Word, clip, collapse_whitespace, each_sentence, figures, one_line,
-    ratio, read_markdown, words,
+    self, Block, Markdown, Word, WordRuns, clip, collapse_whitespace, each_sentence, figures,
+    one_line, ratio, read_markdown, words,
 };
 
 /// The most units of a report that are read.
@@ -30,7 +27,9 @@ const MAX_BLOCKS: usize = 10;
 pub(super) struct Request {
     pub text: String,
     pub words: Vec<Word>,
-    pub pairs: BTreeSet<u64>,
+    pub pairs: WordRuns,
+    /// Runs of six words, which no text has in common with it by chance.
+    pub sixes: WordRuns,
     pub figures: BTreeSet<String>,
     /// Its figures and words: everything that a report can copy from it.
     pub stated: BTreeSet<String>,
@@ -52,7 +51,8 @@ impl Request {
             .chain(words.iter().map(Word::to_string))
             .collect();
         Self {
-            pairs: pairs(&words),
+            pairs: WordRuns::of(&words, 2),
+            sixes: WordRuns::of(&words, 6),
             figures,
             stated,
             options: Options::read(&text),
@@ -108,8 +108,7 @@ pub(super) struct Reading {
     /// The texts of the report in reading order, each with new sentences.
     pub body: String,
     pub words: Vec<Word>,
-    /// Hashes of adjacent words.
-    pub pairs: BTreeSet<u64>,
+    pub pairs: WordRuns,
     pub figures: BTreeSet<String>,
     /// The parser's verdicts on fenced code blocks. Blocks that the request has too are left out.
     pub code: Vec<Soundness>,
@@ -181,7 +180,7 @@ impl Reading {
             .iter()
             .filter(|block| !request.text.contains(block.code.trim()));
         Self {
-            pairs: pairs(&words),
+            pairs: WordRuns::of(&words, 2),
             figures: figures(&prose),
             code: parsed(own_code.take(MAX_BLOCKS)),
             path: path_to(number, &equations(&prose)),
@@ -289,17 +288,6 @@ fn new_words(text: &str, request: &Request) -> Option<String> {
         .map(Word::as_str)
         .collect();
     (!new.is_empty() && 2 * new.len() <= all.len()).then(|| new.join(" "))
-}
-
-fn pairs(words: &[Word]) -> BTreeSet<u64> {
-    let hashes: Vec<u64> = words
-        .iter()
-        .map(|word| FxBuildHasher.hash_one(word))
-        .collect();
-    let pairs = hashes.array_windows();
-    pairs
-        .map(|[first, second]| first.rotate_left(1) ^ second)
-        .collect()
 }
 
 /// Returns the report's texts in reading order, with these failure modes. A field whose sentences are

@@ -3,6 +3,7 @@
 
 mod markdown;
 mod patterns;
+mod word_runs;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,6 +15,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 pub use markdown::{Block, Markdown, read as read_markdown, shallow};
 pub use patterns::{any_of, listed, pattern, pattern_of_ascii_words};
+pub use word_runs::WordRuns;
 
 /// The most bytes of any one text that are analysed; longer texts are cut here.
 pub const MAX_BYTES: usize = 24_000;

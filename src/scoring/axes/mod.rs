@@ -35,7 +35,6 @@
 mod axis_builder;
 
 use crate::scoring::agreement::support;
-use std::collections::BTreeSet;
 
 use super::Part;
 use super::agreement::Agreement;
@@ -43,8 +42,9 @@ use super::checks::{FlagKind, Soundness};
 use super::claims::Claim;
 use super::parsed_output::{ParsedOutput, Request};
 use crate::domain::{Axes, Axis, Obtained, Tag, Unit};
-use crate::text::Word;
-use crate::text::{MAX_BYTES, clip, collapse_whitespace, figures, names, ratio, share_in};
+use crate::text::{
+    MAX_BYTES, WordRuns, clip, collapse_whitespace, figures, names, ratio, share_in,
+};
 use axis_builder::{AxisBuilder, ramp};
 
 /// The panel-wide data that the axes need.
@@ -108,11 +108,11 @@ fn coherence(
         let contradicted = share_of(own, |claim| claim.is_contested());
         tally.add_from_peers("claims_contradicted", contradicted, -10.0 * contradicted);
     }
-    let mut known = context.request.figures.clone();
-    known.extend(peers(at, context).flat_map(|peer| peer.figures.iter().cloned()));
-    if peers(at, context).next().is_some()
-        && let Some(share) = share_in(&reading.figures, &known)
-    {
+    if peers(at, context).next().is_some() && !reading.figures.is_empty() {
+        let is_of_peer = |it: &&String| peers(at, context).any(|peer| peer.figures.contains(*it));
+        let is_known = |it: &&String| context.request.figures.contains(*it) || is_of_peer(it);
+        let known = reading.figures.iter().filter(is_known).count();
+        let share = ratio(known, reading.figures.len());
         tally.add_from_peers("shared_figures", share, -2.0 + 5.0 * share);
     }
     tally
@@ -138,9 +138,9 @@ fn alignment(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> Ax
         let share = share_of(context.parts, |(_, agents)| agents.contains(&at));
         tally.add_from_peers("parts", share, -6.0 + 14.0 * share);
     } else {
-        let shared = |other: &BTreeSet<u64>| {
+        let shared = |other: &WordRuns| {
             let shorter = reading.pairs.len().min(other.len());
-            ratio(reading.pairs.intersection(other).count(), shorter)
+            ratio(reading.pairs.shared(other), shorter)
         };
         let with_peers = peers(at, context).map(|peer| shared(&peer.pairs));
         let most = with_peers.fold(shared(&context.request.pairs), f64::max);
@@ -251,10 +251,8 @@ fn density(reading: &ParsedOutput<'_>, request: &Request) -> AxisBuilder {
     // A text of one or two words cannot repeat itself.
     let novel = if reading.words.len() < 3 { 1.0 } else { novel };
     tally.add("novelty", novel, 11.0 * ramp(novel, 0.25, 0.6));
-    let known: BTreeSet<&[Word]> = request.words.windows(6).collect();
     let runs = reading.words.len().saturating_sub(5);
-    let copies = reading.words.windows(6).filter(|run| known.contains(run));
-    let copied = ratio(copies.count(), runs);
+    let copied = ratio(request.sixes.count_in(&reading.words), runs);
     tally.add("copied", copied, -12.0 * ramp(copied, 0.2, 0.8));
     tally
 }

@@ -1,15 +1,15 @@
 //! Texts that repeat themselves.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
-use crate::text::{Word, ratio, sentences};
+use crate::text::{Word, WordRuns, each_sentence, ratio};
 
 /// How often a recurring sentence occurs at least.
 const MIN_RECURRENCES: usize = 4;
 
 /// Finds a loop: few distinct runs of three words, a recurring sentence, or one character repeated.
 pub(super) fn repetition(text: &str, found: &[Word]) -> Option<f64> {
-    let distinct = || found.windows(3).collect::<HashSet<_>>().len();
+    let distinct = || WordRuns::of(found, 3).len();
     if found.len() >= 24 && ratio(distinct(), found.len() - 2) < 0.35 {
         return Some(1.0);
     }
@@ -22,11 +22,9 @@ pub(super) fn repetition(text: &str, found: &[Word]) -> Option<f64> {
         return Some(1.0);
     }
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let all = sentences(text);
-    let all = all.iter().filter(|sentence| sentence.len() >= 12);
-    for sentence in all.clone() {
+    for sentence in each_sentence(text).filter(|sentence| sentence.len() >= 12) {
         *counts.entry(sentence).or_default() += 1;
     }
-    let (most, all) = (counts.into_values().max()?, all.count());
+    let (most, all) = (counts.values().max().copied()?, counts.values().sum());
     (most >= MIN_RECURRENCES && most * 2 >= all).then(|| ratio(most, all).max(0.6))
 }

@@ -129,10 +129,10 @@ async fn perform(
     let result = step.run().await;
     // An operation that hangs may still take effect.
     let in_doubt = matches!(&result, Err(error) if error.why == Why::Unfinished);
+    let (changed, _) = compared(step, before, result.is_ok()).await;
     let error = result.as_ref().err();
     let error = error.map(|error| error.of(&format!("{tool} failed")));
     let output = result.unwrap_or_default();
-    let (changed, _) = compared(step, before).await;
     let mut files = step.files();
     files.extend(output.files);
     files.extend(changed.iter().map(|change| change.path.clone()));

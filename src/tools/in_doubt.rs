@@ -18,14 +18,25 @@ pub async fn before(step: &Step) -> Vec<FileBefore> {
     read.await.unwrap_or_default()
 }
 
-/// Returns the changes of files since then, and the state of each in words.
-pub async fn compared(step: &Step, before: Vec<FileBefore>) -> (Vec<FileChange>, Vec<String>) {
+/// Returns the changes of files since then, and the state of each in words. A step that is `done`
+/// made its change, even if another program has written to the file since.
+pub async fn compared(
+    step: &Step,
+    before: Vec<FileBefore>,
+    done: bool,
+) -> (Vec<FileChange>, Vec<String>) {
     // What a step with contents writes is known. Other content was written by another program.
-    let written = step.call.arguments.get("contents").map(|it| hash(it));
+    let contents = step.call.arguments.get("contents");
+    let written = contents.map(|it| hash(it));
+    let made = contents.filter(|_| done).cloned();
     let compared = step.call.blocking(move |call| {
         let (mut changes, mut states) = (vec![], vec![]);
         for FileBefore { path, content } in before {
-            let state = match call.workspace().content_before(&path) {
+            let now = match &made {
+                Some(made) => Ok(Some(made.clone())),
+                None => call.workspace().content_before(&path),
+            };
+            let state = match now {
                 Err(_) => "cannot be read",
                 Ok(now) if now == content => "is unchanged",
                 Ok(now) if written.is_some() && now.as_deref().map(hash) != written => {
@@ -51,7 +62,7 @@ pub async fn compared(step: &Step, before: Vec<FileBefore>) -> (Vec<FileChange>,
 
 /// Reports a step that began and has no recorded end, with the state of its files.
 pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> StepFinished {
-    let (changed, mut states) = compared(step, before).await;
+    let (changed, mut states) = compared(step, before, false).await;
     if states.is_empty() {
         states.push("it changes no file by name".to_owned());
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
+use super::super::in_doubt::{before, compared};
 use super::super::tool::Tool::{FileCreate, FileGlob, FileRead, FileSearch, FileWrite};
 use super::super::workspace::{Before, hash};
 use super::{Place, made};
@@ -36,6 +37,21 @@ fn a_file_is_created_read_written_and_put_back() {
     let exists = "file 'a.txt' already exists".to_owned();
     assert_eq!(restore(Before::Nothing, Some("x")), Err(exists));
     place.assert_clean();
+}
+
+#[tokio::test]
+async fn a_finished_step_has_its_change_whatever_is_written_behind_it() {
+    let place = Place::with(&[("a.txt", "one")], |_| None);
+    let step = place.step(FileWrite, &["a.txt", "two"]).unwrap();
+    let old = before(&step).await;
+    step.run().await.unwrap();
+    place.put("a.txt", "by another program");
+    let (changes, _) = compared(&step, old.clone(), true).await;
+    assert_eq!(changes[0].after, Some(hash("two")));
+    // One that was interrupted may not have come so far.
+    let (changes, states) = compared(&step, old, false).await;
+    let other = "'a.txt' has other content than before and than was to be written";
+    assert_eq!((changes.len(), &*states), (0, &[other.to_owned()][..]));
 }
 
 #[test]

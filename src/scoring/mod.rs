@@ -173,19 +173,14 @@ pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
 /// As [`judge`], for a panel of which some outputs are read.
 pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &Policy) -> Judgement {
     while read.read_next(panel) {}
-    let Readings {
-        request,
-        latest,
-        first_round,
-    } = read;
     let read_by_check = if panel.first_round.is_empty() {
         &panel.outputs
     } else {
         &panel.first_round
     };
     let calls = (panel.cross_checks, read_by_check.as_slice());
-    let readings = parsed_outputs(&panel.outputs, &latest, calls, policy);
-    let first = parsed_outputs(&panel.first_round, &first_round, calls, policy);
+    let readings = parsed_outputs(&panel.outputs, &read.latest, calls, policy);
+    let first = parsed_outputs(&panel.first_round, &read.first_round, calls, policy);
     let checked = if first.is_empty() { &readings } else { &first };
     let claims = claims::merge(checked, &readings, panel.cross_checks, panel.resolutions);
     let agreement = agreement::compare(&Compared {
@@ -204,7 +199,7 @@ pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &Policy) -> Jud
         kept.clone()
     };
     let context = Context {
-        request: &request,
+        request: &read.request,
         readings: &readings,
         agreement: &agreement,
         claims: &claims,

@@ -22,7 +22,7 @@ impl WordRuns {
         Self { length, hashes }
     }
 
-    pub fn len(&self) -> usize {
+    pub fn distinct(&self) -> usize {
         self.hashes.len()
     }
 
@@ -66,7 +66,7 @@ mod tests {
         let text = words("to be or not to be, be to");
         let pairs = WordRuns::of(&text, 2);
         // "to be" twice; "be be" and "be to" once.
-        assert_eq!((text.len(), pairs.len()), (8, 6));
+        assert_eq!((text.len(), pairs.distinct()), (8, 6));
         let other = words("not to be to");
         assert_eq!(pairs.shared(&WordRuns::of(&other, 2)), 3);
         assert_eq!(pairs.count_in(&words("to be to be to")), 4);

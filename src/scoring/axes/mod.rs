@@ -139,7 +139,7 @@ fn alignment(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> Ax
         tally.add_from_peers("parts", share, -6.0 + 14.0 * share);
     } else {
         let shared = |other: &WordRuns| {
-            let shorter = reading.pairs.len().min(other.len());
+            let shorter = reading.pairs.distinct().min(other.distinct());
             ratio(reading.pairs.shared(other), shorter)
         };
         let with_peers = peers(at, context).map(|peer| shared(&peer.pairs));
@@ -247,7 +247,10 @@ fn basis(unit: &Unit, steps: f64, stands: bool, request: &Request) -> Option<f64
 
 fn density(reading: &ParsedOutput<'_>, request: &Request) -> AxisBuilder {
     let mut tally = AxisBuilder::new(Axis::SignalDensity, 12.0);
-    let novel = ratio(reading.pairs.len(), reading.words.len().saturating_sub(1));
+    let novel = ratio(
+        reading.pairs.distinct(),
+        reading.words.len().saturating_sub(1),
+    );
     // A text of one or two words cannot repeat itself.
     let novel = if reading.words.len() < 3 { 1.0 } else { novel };
     tally.add("novelty", novel, 11.0 * ramp(novel, 0.25, 0.6));

@@ -9,7 +9,7 @@ const MIN_RECURRENCES: usize = 4;
 
 /// Finds a loop: few distinct runs of three words, a recurring sentence, or one character repeated.
 pub(super) fn repetition(text: &str, found: &[Word]) -> Option<f64> {
-    let distinct = || WordRuns::of(found, 3).len();
+    let distinct = || WordRuns::of(found, 3).distinct();
     if found.len() >= 24 && ratio(distinct(), found.len() - 2) < 0.35 {
         return Some(1.0);
     }

@@ -211,11 +211,13 @@ pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &Policy) -> Jud
         .filter_map(|at| score(at, &context, panel.task_type, policy))
         .collect();
     let base = base_score(&scores, policy);
-    let covered = covered(&parts, cross_checked, &scores, &readings, &claims);
-    let bonus = bonus(&covered, &agreement, policy);
+    let coverage = coverage(&parts, cross_checked, &scores, &readings, &claims);
+    let bonus = bonus(&coverage, &agreement, policy);
     let answer_groups: Vec<AnswerGroup> = groups(&context, (base, bonus), policy);
-    let penalty = match answer_groups.first() {
-        Some(leading) => leading.conflict_penalty.unwrap_or_default(),
+    let of_groups = answer_groups.iter().filter_map(|it| it.conflict_penalty);
+    let penalty = match of_groups.min_by(f64::total_cmp) {
+        // The leading answer has the least penalty, whatever the votes say.
+        Some(least) => least,
         None => terms::open_penalty((base, bonus), &scores, &context, policy),
     };
     // Without a VALID output there is no base score to change.
@@ -230,7 +232,7 @@ pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &Policy) -> Jud
         disagreements: disagreements::all(&agreement, &claims, &readings, &first),
         answer_groups,
         parts: parts.into_iter().map(|(part, _)| part).collect(),
-        covered,
+        covered: coverage.iter().map(|share| *share > 0.0).collect(),
         scores,
     }
 }
@@ -380,38 +382,42 @@ fn satisfied_demands(demands: &[Demand], readings: &[ParsedOutput<'_>]) -> Vec<P
     with_keepers.collect()
 }
 
-/// Returns for each part whether a VALID output answers it with a checked basis. The basis is
-/// checked if the cross-check found the output's key claims to hold, or if its own last step was
-/// recomputed. For a demand, the count itself is the check.
-fn covered(
+/// Returns for each part how far a VALID output that answers it has a checked basis, 0 to 1: the mean
+/// verdict of the cross-check on its key claims, or 1 if its own last step was recomputed. A key claim
+/// without a verdict counts as unknown. For a demand, the count itself is the check.
+fn coverage(
     parts: &[Part],
     cross_checked: bool,
     scores: &[Score],
     readings: &[ParsedOutput<'_>],
     claims: &[Claim<'_>],
-) -> Vec<bool> {
-    let is_checked = |at: usize| {
+) -> Vec<f64> {
+    let checked = |(at, reading): (usize, &ParsedOutput<'_>)| {
+        if !cross_checked || reading.path.verdict() > 0.0 {
+            return 1.0;
+        }
         let own = claims.iter().filter(|claim| claim.agent == at);
-        let recomputed = readings.get(at).is_some_and(|it| it.path.verdict() > 0.0);
-        !cross_checked || recomputed || own.map(|claim| claim.verdict).sum::<f64>() > 0.0
+        let claimed = own.clone().count().max(reading.key_units().count());
+        let verdicts: f64 = own.map(|claim| claim.verdict).sum();
+        (verdicts / claimed.max(1) as f64).max(0.0)
     };
-    let is_valid = |at: usize| scores.get(at).is_some_and(|it| it.status == Status::Valid);
-    let covers = |at: &usize| is_valid(*at) && is_checked(*at);
-    parts
-        .iter()
-        .map(|(_, agents)| agents.iter().any(covers))
-        .collect()
+    let shares: Vec<f64> = readings.iter().enumerate().map(checked).collect();
+    let share = |at: &usize| {
+        let valid = scores.get(*at).filter(|it| it.status == Status::Valid);
+        valid.and(shares.get(*at)).copied()
+    };
+    let of_part = |(_, agents): &Part| agents.iter().filter_map(share).fold(0.0, f64::max);
+    parts.iter().map(of_part).collect()
 }
 
-/// Returns the coverage bonus: the share of the parts that are answered with a checked basis.
-/// Without parts, it depends on whether the leading answer's last step was recomputed.
-fn bonus(covered: &[bool], agreement: &Agreement, policy: &Policy) -> f64 {
-    let share = if covered.is_empty() {
+/// Returns the coverage bonus: the share of the request that is answered with a checked basis. Without
+/// parts, it depends on whether the leading answer's last step was recomputed.
+fn bonus(coverage: &[f64], agreement: &Agreement, policy: &Policy) -> f64 {
+    let share = if coverage.is_empty() {
         let leading = agreement.groups.first().filter(|_| agreement.one_answer);
         leading.map_or(0.0, |group| group.checked.max(0.0))
     } else {
-        let count = covered.iter().filter(|covered| **covered).count();
-        crate::text::ratio(count, covered.len())
+        coverage.iter().sum::<f64>() / coverage.len() as f64
     };
     policy.max_coverage_bonus * share
 }

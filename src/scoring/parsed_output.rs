@@ -9,7 +9,7 @@ use super::answer::{
     Answer, DecimalSign, Number, Options, dates, final_answer, letter_of, numbers, parse, undress,
 };
 use super::checks::{Path, Screening, Soundness, path_to, screen_answer, soundness};
-use super::expr::equations;
+use super::expr::equations_in_bases;
 use crate::domain::{ConductKind, Obtained, Unit};
 use crate::text::{
     self, Block, Markdown, Word, WordRuns, clip, collapse_whitespace, each_sentence, figures,
@@ -176,14 +176,16 @@ impl Reading {
         };
         let without_failures = || (!failures.is_empty()).then(|| body_with(output, &[]));
         let (asked, said) = ((&*request.text, &*request.words), (&*body, &*words));
+        let figures = figures(&prose);
+        let bases = bases(figures.union(&request.figures));
         let own_code = blocks
             .iter()
             .filter(|block| !request.text.contains(block.code.trim()));
         Self {
             pairs: WordRuns::of(&words, 2),
-            figures: figures(&prose),
+            figures,
             code: parsed(own_code.take(MAX_BLOCKS)),
-            path: path_to(number, &equations(&prose)),
+            path: path_to(number, &equations_in_bases(&prose, &bases)),
             bad_dates: dates::faulty(&prose),
             screening: screen_answer(asked, said, without_failures),
             answer,
@@ -226,6 +228,14 @@ impl<'a> ParsedOutput<'a> {
     pub fn key_units(&self) -> impl Iterator<Item = &'a Unit> {
         self.output.report.key_units().into_iter().take(MAX_UNITS)
     }
+}
+
+/// Returns the numbers that may name the base in which others are written: "19 + 28 = 41 in base 16".
+fn bases<'a>(figures: impl Iterator<Item = &'a String>) -> Vec<u32> {
+    let numbers = figures.filter_map(|figure| figure.parse().ok());
+    numbers
+        .filter(|base| (3..=36).contains(base) && *base != 10)
+        .collect()
 }
 
 /// Returns the tagged answers, each with the id of its unit.

@@ -45,6 +45,11 @@ pub struct Equation {
 
 /// Returns the equations of a text that can be recomputed, in order.
 pub fn equations(text: &str) -> Vec<Equation> {
+    equations_in_bases(text, &[])
+}
+
+/// As [`equations`], in a text whose numbers may be written in these bases too.
+pub fn equations_in_bases(text: &str, bases: &[u32]) -> Vec<Equation> {
     let mut out = Vec::new();
     for passage in passages(clip(text, MAX_BYTES)) {
         let passage = plain(passage);
@@ -75,7 +80,7 @@ pub fn equations(text: &str) -> Vec<Equation> {
                 continue;
             }
             let about = relation == Relation::About;
-            if let Some(verdict) = compare(&tokens, &left, &right, about) {
+            if let Some(verdict) = compare(&tokens, (&left, &right), about, bases) {
                 out.push(Equation {
                     operands: left
                         .parts
@@ -169,27 +174,39 @@ impl Side {
 
     /// True if it has whole numbers only.
     fn is_whole(&self) -> bool {
-        let is_whole = |it: &Figure| !it.percent && it.scale == 1.0 && it.decimals == 0;
-        self.parts.figures.iter().all(is_whole)
+        self.parts.figures.iter().all(Figure::is_whole)
+    }
+
+    /// True if it is this number with nothing but zeros and ones beside it: "48 + 0", "48 * 1".
+    fn is_only(&self, number: f64) -> bool {
+        let mut values: Vec<f64> = self.parts.figures.iter().map(|it| it.value).collect();
+        let own = values.iter().position(|value| *value == number);
+        own.is_some_and(|own| {
+            values.swap_remove(own);
+            values.iter().all(|value| [0.0, 1.0].contains(value))
+        })
     }
 
     fn is_exact(&self) -> bool {
         !self.parts.divides && self.is_whole()
     }
 
-    /// Returns by how much its value may be off if it is one rounded number: less than a unit of the
-    /// last decimal, which may be cut off, or half a one. In "26%" that is half a percent. `value` is that
+    /// Returns by how much its value may be off if it is one number, rounded and cut off: half a unit
+    /// of the last decimal and less than a unit. In "26%" the first is half a percent. `value` is that
     /// of the other side.
-    fn rounding(&self, value: f64) -> f64 {
+    fn rounding(&self, value: f64) -> (f64, f64) {
         let Some(finest) = self.parts.figures.iter().max_by_key(|it| it.decimals) else {
-            return 0.0;
+            return (0.0, 0.0);
         };
         let unit = finest.scale * if finest.percent { 0.01 } else { 1.0 };
         match finest.decimals {
             // Half a million beside 600,000 is no rounding.
-            0 if finest.scale != 1.0 => (0.5 * unit).min(0.25 * value.abs()),
-            0 => 0.5 * unit,
-            decimals => CUT_OFF * unit * 10f64.powi(-i32::from(decimals.min(12))),
+            0 if finest.scale != 1.0 => ((0.5 * unit).min(0.25 * value.abs()), 0.0),
+            0 => (0.5 * unit, 0.0),
+            decimals => {
+                let unit = unit * 10f64.powi(-i32::from(decimals.min(12)));
+                (0.5 * unit, CUT_OFF * unit)
+            }
         }
     }
 
@@ -292,14 +309,21 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<Side> {
 }
 
 /// Returns the verdict of the literal interpretation, or of another one that makes it right: with
-/// the other decimal signs, or with a percentage of what it is added to. An equation of numbers that may
-/// be binary, or that only holds with `^` as exclusive or, is unclear. `None` if nothing is calculated or
-/// converted.
-fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Option<Verdict> {
+/// the other decimal signs, or with a percentage of what it is added to. An equation of binary digits is
+/// unclear if it does not hold, and so is one that only holds with `^` as exclusive or, in one of the
+/// bases, or for remainders. `None` if nothing is calculated or converted.
+fn compare(
+    tokens: &[Token<'_>],
+    (left, right): (&Side, &Side),
+    about: bool,
+    bases: &[u32],
+) -> Option<Verdict> {
     let values = (left.value, right.value);
     let mut literal = judge(left, right, values, about, 0.0)?;
     if literal == Verdict::Right {
-        return Some(literal);
+        // "1937 + 0 = 1937" says nothing of 1937.
+        let is_empty = left.parts.calculates && left.is_only(right.value.plain);
+        return Some(if is_empty { Verdict::Unclear } else { literal });
     }
     let uncertain = left.uncertainty(tokens) + right.uncertainty(tokens);
     literal = judge(left, right, values, about, uncertain)?;
@@ -324,13 +348,33 @@ fn compare(tokens: &[Token<'_>], left: &Side, right: &Side, about: bool) -> Opti
             || figures().any(|it| it.percent) && holds(percent_of_sum)
     };
     let is_bare = left.parts.units.is_empty() && right.parts.units.is_empty();
-    let may_be_binary = || is_bare && figures().all(Figure::may_be_binary);
+    let holds_in = |base: u32| {
+        let reading = Reading { base, ..usual };
+        figures().all(|it| it.in_base(base).is_some()) && holds(reading)
+    };
+    let is_of_others = || {
+        let is_binary = figures().all(|it| it.in_base(2).is_some());
+        is_bare && (is_binary || bases.iter().any(|base| holds_in(*base)) || wraps(left, right))
+    };
     Some(match literal {
         Verdict::Right => Verdict::Right,
         _ if holds_otherwise() => Verdict::Right,
-        _ if may_be_binary() || holds(xor) => Verdict::Unclear,
+        _ if is_of_others() || holds(xor) => Verdict::Unclear,
         _ => literal,
     })
+}
+
+/// True if the sides may be equal as remainders: "8 + 9 = 5" on a clock. All numbers are less than what
+/// the sides differ by. A wrong sign is no such thing.
+fn wraps(left: &Side, right: &Side) -> bool {
+    let scales = |side: &Side| side.parts.multiplies || side.parts.divides || !side.is_whole();
+    let (a, b) = (left.value.plain, right.value.plain);
+    let mut figures = left.parts.figures.iter().chain(&right.parts.figures);
+    let is_sum = !scales(left) && !scales(right) && left.parts.calculates;
+    is_sum && !right.parts.calculates && b >= 0.0 && a != -b && {
+        let modulus = (a - b).abs();
+        figures.all(|figure| figure.value < modulus)
+    }
 }
 
 /// The most figures of a side whose rounding is taken into account: each takes a reading of the side.
@@ -358,6 +402,12 @@ fn judge(
     let fit = Fit::new(left, right, about);
     // A whole result may be cut off.
     let cut = if fit.is_whole_result { 0.499 } else { 0.0 };
+    // A quotient may be rounded up.
+    let up = if fit.divides {
+        fit.cut - fit.slack
+    } else {
+        0.0
+    };
     let differ = values.0.dimensions != values.1.dimensions;
     let is_other = differ && !values.0.bare && !values.1.bare;
     Some(if fit.holds(a, b, 0.0, about) || fit.is_cut(a, b) {
@@ -366,7 +416,7 @@ fn judge(
         } else {
             Verdict::Right
         }
-    } else if fit.holds(a, b, uncertain + cut, about || fit.divides) {
+    } else if fit.holds(a, b, uncertain + f64::max(up, cut), about || fit.divides) {
         Verdict::Unclear
     } else {
         Verdict::Wrong
@@ -387,6 +437,10 @@ struct Fit {
     whole_percent: bool,
     /// The rounding of the number.
     slack: f64,
+    /// By how much the number may be less than the other side, because its decimals are cut off.
+    cut: f64,
+    /// True if the number is the right side.
+    is_right: bool,
 }
 
 impl Fit {
@@ -401,6 +455,7 @@ impl Fit {
         };
         let exact = left.is_exact() && right.is_exact() || is_whole && !is_rounded;
         let mut of_right = right.parts.figures.iter();
+        let (slack, cut) = result.map_or((0.0, 0.0), |(side, value)| side.rounding(value));
         Self {
             exact: !about && exact,
             is_rounded,
@@ -408,7 +463,9 @@ impl Fit {
             divides: left.parts.divides || right.parts.divides,
             percent: figures.any(|figure| figure.percent),
             whole_percent: of_right.all(|it| it.percent && it.decimals == 0),
-            slack: result.map_or(0.0, |(side, value)| side.rounding(value)),
+            slack,
+            cut,
+            is_right: !right.parts.calculates,
         }
     }
 
@@ -422,7 +479,9 @@ impl Fit {
                 // A quotient of whole numbers is not exact.
                 return gap <= if self.divides { 1e-12 } else { 1e-15 } * size;
             }
-            gap <= slack + 1e-12 * size || gap <= rough * ROUGHLY * a.abs()
+            let (number, other) = if self.is_right { (b, a) } else { (a, b) };
+            let is_cut = number.abs() <= other.abs() && gap <= slack - self.slack + self.cut;
+            gap <= slack + 1e-12 * size || is_cut || gap <= rough * ROUGHLY * a.abs()
         };
         let slack = self.slack;
         near(a, b, slack + more)

@@ -293,6 +293,12 @@ impl<'t, 'a> Parser<'t, 'a> {
                         _ => false,
                     }
             }
+            // "14 pi", "2 sqrt(3)"
+            Some(Kind::Word(_)) if self.prose() => {
+                let is_factor =
+                    matches!(behind, Some(Kind::Number { .. } | Kind::Close(')' | '}')));
+                is_factor && self.starts(self.at)
+            }
             Some(Kind::Open(_) | Kind::Number { .. } | Kind::Word(_)) => !self.prose(),
             _ => false,
         }

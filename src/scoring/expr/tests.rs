@@ -41,6 +41,13 @@ fn right_sums_are_found_right() {
         "22/7 ≈ 3.14",
         "1. 5 + 3 = 8",
         "**Total**: 3 + 4 = **7**",
+        "2 * pi * 7 = 14 pi",
+        "π * 5² = 25 π",
+        "2 * π * 3 = 6π",
+        "4/3 * pi * 27 = 36 pi",
+        r"\pi * 25 = 25\pi",
+        "sqrt(12) = 2 sqrt(3)",
+        "3 * sqrt(2) = 3sqrt(2)",
         "sqrt(16) + 1 = 5",
         "3 times 4 = 12",
         "3 fois 4 = 12",
@@ -95,6 +102,63 @@ fn sums_of_binary_numbers_and_exclusive_or_are_not_wrong() {
     for text in ["6 ^ 3 = 6", "10 + 11 = 22", "5 + 5 = 12"] {
         assert_eq!(verdicts(text), [Verdict::Wrong], "{text}");
     }
+}
+
+#[test]
+fn sums_in_another_base_and_of_remainders_are_not_wrong() {
+    for (text, bases) in [
+        ("19 + 28 = 41", &[16][..]),
+        ("77 + 1 = 100", &[8]),
+        ("13 + 14 = 32", &[3, 5]),
+        ("8 + 9 = 5", &[]),
+        ("350 + 20 = 10", &[]),
+        ("3 - 5 = 10", &[]),
+    ] {
+        let found = equations_in_bases(text, bases);
+        assert_eq!(found[0].verdict, Verdict::Unclear, "{text}");
+    }
+    for text in [
+        "19 + 28 = 41",
+        "47 + 38 = 75",
+        "12 - 30 = 18",
+        "100 - 95 = 15",
+    ] {
+        assert_eq!(verdicts(text), [Verdict::Wrong], "{text}");
+    }
+}
+
+#[test]
+fn an_equation_that_only_repeats_its_result_proves_nothing() {
+    for text in ["1937 + 0 = 1937", "320 * 1 = 320", "48/1 = 48"] {
+        assert_eq!(verdicts(text), [], "{text}");
+    }
+    for text in ["6 - 3 = 3", "0 * 5 = 0", "1 + 1 = 2"] {
+        assert_eq!(verdicts(text), [Verdict::Right], "{text}");
+    }
+}
+
+#[test]
+fn a_result_is_rounded_or_cut_off_and_not_rounded_up() {
+    for text in [
+        "1/3 = 0.33",
+        "2/3 = 0.66",
+        "2/3 = 0.67",
+        "-2/3 = -0.66",
+        "0.66 = 2/3",
+    ] {
+        assert_eq!(verdicts(text), [Verdict::Right], "{text}");
+    }
+    // Some round up, for example money.
+    for text in [
+        "1/3 = 0.34",
+        "10/3 = 3.4",
+        "22/7 = 3.15",
+        "√2 = 1.5",
+        "-1/3 = -0.4",
+    ] {
+        assert_eq!(verdicts(text), [], "{text}");
+    }
+    assert_eq!(verdicts("1/3 = 0.35"), [Verdict::Wrong]);
 }
 
 #[test]

@@ -30,15 +30,19 @@ impl Figure {
         }
     }
 
-    /// True if its digits can be those of a binary number.
-    pub fn may_be_binary(&self) -> bool {
-        let is_plain = self.decimals == 0 && self.scale == 1.0 && !self.percent;
-        is_plain
-            && self
-                .value
-                .to_string()
-                .chars()
-                .all(|c| matches!(c, '0' | '1'))
+    /// True if it is a whole number without a percent sign or scale.
+    pub fn is_whole(&self) -> bool {
+        self.decimals == 0 && self.scale == 1.0 && !self.percent
+    }
+
+    /// Returns the value that its digits have in a base of 2 to 36; `None` if they are no whole number
+    /// in it.
+    pub fn in_base(&self, base: u32) -> Option<f64> {
+        if !self.is_whole() {
+            return None;
+        }
+        let value = u64::from_str_radix(&self.value.to_string(), base).ok()?;
+        Some(value as f64)
     }
 }
 
@@ -67,6 +71,8 @@ pub(super) struct Reading {
     pub point: usize,
     /// The number at this index is half a unit of its last decimal larger.
     pub raised: Option<usize>,
+    /// The digits of whole numbers have this base.
+    pub base: u32,
 }
 
 impl Reading {
@@ -76,6 +82,7 @@ impl Reading {
         xor: false,
         point: 0,
         raised: None,
+        base: 10,
     };
 }
 
@@ -121,6 +128,10 @@ impl Quantity {
         if reading.other_signs {
             factor *= figure.other();
         }
+        let value = match reading.base {
+            10 => figure.value,
+            base => figure.in_base(base).unwrap_or(figure.value),
+        };
         let step = match figure.decimals {
             0 => 0.0,
             decimals => 10f64.powi(-i32::from(decimals.min(12))),
@@ -128,7 +139,7 @@ impl Quantity {
         Self {
             step: step * factor,
             share: figure.percent,
-            ..Self::bare(figure.value * factor)
+            ..Self::bare(value * factor)
         }
     }
 

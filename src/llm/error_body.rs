@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::Error;
+use crate::clock::Clock;
 use crate::text::pattern;
 
 const MAX_DETAIL_CHARS: usize = 300;
@@ -153,7 +154,7 @@ static KEY: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Parses `retry-after-ms`, or `retry-after` as seconds or as an HTTP date. A date is compared with
-/// the answer's own `date`.
+/// the answer's own `date`, or without one with the clock.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let seconds = |text: &str, unit: f64| {
@@ -166,7 +167,9 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let wait = in_ms.or_else(|| {
         let text_of_wait = text(RETRY_AFTER.as_str())?;
         seconds(text_of_wait, 1.0).or_else(|| {
-            let wait = date(text_of_wait)?.duration_since(date(text(DATE.as_str())?)?);
+            let now = text(DATE.as_str()).and_then(date);
+            let now = now.unwrap_or_else(|| Clock::System.now());
+            let wait = date(text_of_wait)?.duration_since(now);
             Duration::try_from(wait).ok()
         })
     });
@@ -210,6 +213,8 @@ mod tests {
         }
         let undated = ("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT");
         assert_eq!(wait(&[undated]), None);
+        let undated = ("retry-after", "Thu, 31 Dec 2099 23:59:59 GMT");
+        assert_eq!(wait(&[undated]), ms(3_600_000));
         let both = [("retry-after-ms", "120"), ("retry-after", "7")];
         assert_eq!(wait(&both), ms(120));
     }

@@ -12,6 +12,8 @@ use super::redact::unescaped;
 /// # Errors
 /// If it is no JSON of this type.
 pub(super) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
+    // A byte order mark is no part of the text.
+    let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
     serde_json::from_slice(json).or_else(|error| {
         let text = String::from_utf8_lossy(json);
         match (with_whole_pairs(&text), &text) {
@@ -58,6 +60,7 @@ mod tests {
             (br#""\\ud83d \" \ud83d\n""#, "\\ud83d \" \u{fffd}\n"),
             (b"\"a\xf0\x9f\x98\"", "a\u{fffd}"),
             (b"\"\xff\\ud83d\"", "\u{fffd}\u{fffd}"),
+            (b"\xef\xbb\xbf\"a\"", "a"),
         ] {
             assert_eq!(read::<String>(json).unwrap(), expected);
         }

@@ -48,6 +48,7 @@ impl ChatModel for Anthropic {
             body: &body,
             timeout: request.timeout,
             max_bytes: request.max_body_bytes(),
+            max_tokens: request.max_tokens,
         };
         let (headers, answer) = self.http.post::<_, stream::Streamed>(call).await?;
         let reply = response::from_wire(answer, header(&headers, "request-id"));

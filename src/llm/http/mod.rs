@@ -67,6 +67,8 @@ pub(super) struct Call<'a, B> {
     pub timeout: Duration,
     /// Maximum size of a reply. A larger one is refused.
     pub max_bytes: usize,
+    /// The output limit, for the error.
+    pub max_tokens: u32,
 }
 
 /// A 2xx answer, parsed from a JSON body or assembled from a stream of events, with its headers.
@@ -79,11 +81,20 @@ pub(super) trait Collect: Default {
     /// Adds the data of one event. Returns true after the last one.
     ///
     /// # Errors
-    /// The provider's error in the middle of the stream, or why the event cannot be parsed.
-    fn take(&mut self, data: &str) -> Result<bool, String>;
+    /// [`Fault`]: nothing more is to be read.
+    fn take(&mut self, data: &str) -> Result<bool, Fault>;
 
     /// Returns the reply, or `None` if the stream ended too early.
     fn finish(self) -> Option<Self::Reply>;
+}
+
+/// Why a stream gives no reply. The words are for the journal, and never for clients.
+#[derive(Debug, PartialEq)]
+pub(super) enum Fault {
+    /// An event cannot be parsed.
+    Unreadable(String),
+    /// The provider ended the stream with an error, after output that it may bill.
+    Ended(String),
 }
 
 impl HttpClient {
@@ -158,18 +169,23 @@ impl HttpClient {
     ) -> Result<Answer<C::Reply>, Error> {
         let (head, mut body) = self.send(&call).await?.into_parts();
         if head.status.is_success() && is_stream(&head.headers) {
-            let collected = self.collect::<C>(body, call.timeout, call.max_bytes);
+            let collected = self.collect::<C, B>(body, &call);
             return Ok((head.headers, collected.await?));
         }
         let mut bytes = Vec::new();
         while let Some(piece) = next(&mut body).await {
             match piece {
+                // The body of an error is optional; its status is enough.
+                Ok(chunk)
+                    if !head.status.is_success() && bytes.len() + chunk.len() > call.max_bytes =>
+                {
+                    break;
+                }
+                Err(_) if !head.status.is_success() => break,
                 Ok(chunk) if bytes.len() + chunk.len() > call.max_bytes => {
-                    return Err(self.unreadable(&format!("more than {} bytes", call.max_bytes)));
+                    return Err(self.too_long(&call, bytes.len() + chunk.len()));
                 }
                 Ok(chunk) => bytes.extend_from_slice(&chunk),
-                // The body of an error is optional; its status is enough.
-                Err(_) if !head.status.is_success() => break,
                 Err(error) => return Err(self.broken(&chain(&error))),
             }
         }
@@ -218,12 +234,12 @@ impl HttpClient {
     }
 
     /// Reads a stream to its end. The provider may bill a stream that broke off.
-    async fn collect<C: Collect>(
+    async fn collect<C: Collect, B>(
         &self,
         mut body: Incoming,
-        timeout: Duration,
-        max_bytes: usize,
+        call: &Call<'_, B>,
     ) -> Result<C::Reply, Error> {
+        let timeout = call.timeout;
         let (mut reader, mut reply, mut read, mut begun) =
             (StreamReader::default(), C::default(), 0, false);
         loop {
@@ -243,19 +259,19 @@ impl HttpClient {
                 Ok(Some(Ok(piece))) => piece,
             };
             read += piece.len();
-            if read > max_bytes.saturating_mul(EVENT_OVERHEAD) {
-                return Err(self.unreadable("the stream is longer than the output limit allows"));
+            if read > call.max_bytes.saturating_mul(EVENT_OVERHEAD) {
+                return Err(self.too_long(call, read));
             }
             for event in reader
                 .read(&piece)
                 .map_err(|error| self.unreadable(&error.to_string()))?
             {
                 begun = true;
-                // The detail is the provider's own text: for the journal, and never for clients.
-                if reply
-                    .take(&event.data)
-                    .map_err(|detail| self.unreadable(&detail))?
-                {
+                let taken = reply.take(&event.data).map_err(|fault| match fault {
+                    Fault::Unreadable(detail) => self.unreadable(&detail),
+                    Fault::Ended(detail) => self.broken(&detail),
+                });
+                if taken? {
                     return reply
                         .finish()
                         .ok_or_else(|| self.unreadable("the stream had no reply in it"));
@@ -277,6 +293,14 @@ impl HttpClient {
         Error::Unreadable {
             provider: self.provider.clone(),
             detail: self.clean(detail),
+        }
+    }
+
+    fn too_long<B>(&self, call: &Call<'_, B>, bytes: usize) -> Error {
+        Error::TooLong {
+            provider: self.provider.clone(),
+            bytes,
+            max_tokens: call.max_tokens,
         }
     }
 
@@ -349,11 +373,11 @@ fn refuse_floods<B>(request: &mut Request<B>) -> Arc<tokio::sync::Notify> {
 
 /// Returns the reply of a complete stream.
 #[cfg(test)]
-pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, String> {
+pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, Fault> {
     let mut reply = C::default();
     for event in StreamReader::default()
         .read(stream.as_bytes())
-        .map_err(|error| error.to_string())?
+        .map_err(|error| Fault::Unreadable(error.to_string()))?
     {
         if reply.take(&event.data)? {
             break;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{Call, Collect, HttpClient};
+use super::{Call, Collect, Fault, HttpClient};
 use crate::domain::{BilledTokens, Provider, ProviderKind, StructuredOutput};
 use crate::llm::{
     BreakerSettings, CallStop, ChatModel, ChatReply, ChatRequest, Error, Registry, Retry, Schema,
@@ -335,6 +335,7 @@ async fn post(http: &HttpClient) -> Result<(), Error> {
         body: &body,
         timeout: Duration::from_secs(30),
         max_bytes: 1 << 20,
+        max_tokens: 100,
     };
     http.post::<_, Never>(call).await.map(|_| ())
 }
@@ -426,12 +427,19 @@ async fn a_200_that_is_not_the_api_is_unreadable_and_not_quoted() {
         "<html>private words</html>",
         r#"{"hello": "private words"}"#,
         "",
-        &" ".repeat(9 * 1024 * 1024),
     ] {
         let error = answered(OK, body).await.unwrap_err();
         assert!(matches!(error, Error::Unreadable { .. }), "{error:?}");
         assert!(!error.to_string().contains("private"), "{error}");
     }
+    let huge = " ".repeat(9 * 1024 * 1024);
+    let error = answered(OK, &huge).await.unwrap_err();
+    assert!(matches!(error, Error::TooLong { .. }), "{error:?}");
+    let error = answered("400 Bad Request", &huge).await.unwrap_err();
+    assert!(
+        matches!(error, Error::Status { status: 400, .. }),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -459,7 +467,7 @@ struct Never;
 impl Collect for Never {
     type Reply = Value;
 
-    fn take(&mut self, _: &str) -> Result<bool, String> {
+    fn take(&mut self, _: &str) -> Result<bool, Fault> {
         Ok(false)
     }
 

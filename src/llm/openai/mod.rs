@@ -87,6 +87,7 @@ impl OpenAi {
             body: &body,
             timeout,
             max_bytes: request.max_body_bytes(),
+            max_tokens: request.max_tokens,
         };
         let (headers, answer) = self.http.post::<_, stream::Streamed>(call).await?;
         let reply = response::from_wire(answer, header(&headers, "x-request-id"));

@@ -8,7 +8,7 @@ use crate::llm::error_body::{self, Rejection};
 use crate::llm::{CallStop, ChatReply, usage};
 
 /// An answer of the API, with only the fields that are used.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Response {
     pub id: Option<String>,
     pub model: Option<String>,
@@ -25,6 +25,9 @@ pub(super) struct Response {
 pub(super) struct Choice {
     pub message: Reply,
     pub finish_reason: Option<String>,
+    /// OpenRouter reports an error of the upstream provider here too, with the finish reason "error".
+    #[serde(default)]
+    pub error: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -56,10 +59,19 @@ pub(super) fn from_wire(
     response: Response,
     request_id: Option<&str>,
 ) -> Result<ChatReply, Option<Rejection>> {
-    let Some(choice) = response.choices.into_iter().next() else {
-        let code = response.error.get("code").and_then(Value::as_u64);
-        let wrapped = json!({ "error": response.error });
-        return Err(error_body::from_body(error_body::status_of(code), &wrapped));
+    let failed = |error: Value| {
+        let code = error.get("code").and_then(Value::as_u64);
+        let wrapped = json!({ "error": error });
+        Err(error_body::from_body(error_body::status_of(code), &wrapped))
+    };
+    let choice = match response.choices.into_iter().next() {
+        None => return failed(response.error),
+        Some(choice) if choice.finish_reason.as_deref() == Some("error") => {
+            let errors = [choice.error, response.error];
+            let error = errors.into_iter().find(|error| !error.is_null());
+            return failed(error.unwrap_or_else(|| json!("the finish reason is \"error\"")));
+        }
+        Some(choice) => choice,
     };
     let refusal = choice.message.refusal.as_deref();
     let refused = refusal.is_some_and(|refusal| !refusal.is_empty());
@@ -210,6 +222,13 @@ mod tests {
         let error = rejection.into_error("openrouter", str::to_owned);
         let is_status = matches!(error, crate::llm::Error::Status { status: 429, .. });
         assert!(is_status, "{error:?}");
+        let inside = json!({"choices": [{"message": {"content": ""}, "finish_reason": "error",
+            "error": {"code": 502, "message": "Provider disconnected"}}]});
+        let Err(Some(inside)) = from_wire(serde_json::from_value(inside).unwrap(), None) else {
+            panic!("no rejection")
+        };
+        let inside = inside.into_error("p", str::to_owned).to_string();
+        assert_eq!(inside, "p answered 502: Provider disconnected");
         let empty = from_wire(serde_json::from_str("{}").unwrap(), None);
         assert_eq!(empty, Err(None));
     }

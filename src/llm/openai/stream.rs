@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::response::{Called, Choice, Reply, Response, ToolCall};
-use crate::llm::http::Collect;
+use crate::llm::http::{Collect, Fault};
 use crate::llm::wire_json;
 
 /// The data of the event after the last chunk.
@@ -62,23 +62,32 @@ pub(super) struct Streamed {
     arguments: Option<String>,
     finish_reason: Option<String>,
     usage: Value,
+    /// The error with which the stream began.
+    error: Value,
 }
 
 impl Collect for Streamed {
     type Reply = Response;
 
-    fn take(&mut self, data: &str) -> Result<bool, String> {
+    fn take(&mut self, data: &str) -> Result<bool, Fault> {
         if data.trim() == DONE {
             return Ok(true);
         }
-        let chunk: Chunk = wire_json::read(data.as_bytes())
-            .map_err(|error| format!("a chunk of the stream cannot be read: {error}"))?;
+        let chunk: Chunk = wire_json::read(data.as_bytes()).map_err(|error| {
+            Fault::Unreadable(format!("a chunk of the stream cannot be read: {error}"))
+        })?;
+        if !chunk.error.is_null() && self.is_empty() {
+            self.error = chunk.error;
+            return Ok(true);
+        }
         if !chunk.error.is_null() {
             let message = chunk.error.get("message").unwrap_or(&chunk.error);
             let message = message
                 .as_str()
                 .map_or_else(|| message.to_string(), str::to_owned);
-            return Err(format!("the stream ended with an error: {message}"));
+            // What came before it may be billed.
+            let what = format!("the stream ended with an error: {message}");
+            return Err(Fault::Ended(what));
         }
         self.id = self.id.take().or(chunk.id);
         self.model = self.model.take().or(chunk.model);
@@ -101,6 +110,12 @@ impl Collect for Streamed {
 
     /// Returns the answer. Some servers send no last event, so a finish reason is enough.
     fn finish(self) -> Option<Response> {
+        if !self.error.is_null() {
+            return Some(Response {
+                error: self.error,
+                ..Response::default()
+            });
+        }
         let finish_reason = Some(self.finish_reason?);
         let called = |text| Called {
             arguments: Value::String(text),
@@ -117,10 +132,18 @@ impl Collect for Streamed {
             choices: vec![Choice {
                 message,
                 finish_reason,
+                error: Value::Null,
             }],
             usage: self.usage,
             error: Value::Null,
         })
+    }
+}
+
+impl Streamed {
+    /// True if no output came yet.
+    fn is_empty(&self) -> bool {
+        self.content.is_empty() && self.refusal.is_empty() && self.arguments.is_none()
     }
 }
 
@@ -130,7 +153,7 @@ mod tests {
     use crate::llm::http;
     use crate::llm::openai::response::from_wire;
 
-    fn collected(stream: &str) -> Result<Option<Response>, String> {
+    fn collected(stream: &str) -> Result<Option<Response>, Fault> {
         http::collected::<Streamed>(stream)
     }
 
@@ -153,10 +176,19 @@ mod tests {
         let up_to = |end| collected(TEXT.split(end).next().unwrap());
         assert!(up_to("data: [DONE]").unwrap().is_some());
         assert!(up_to("\"finish_reason\":\"stop\"").unwrap().is_none());
-        let gone = "data: {\"error\":{\"message\":\"the upstream is gone\",\"code\":502}}\n\n";
+        // Before any output it is a refusal, and behind some it may be billed.
+        let gone = "data: {\"error\":{\"message\":\"the upstream is gone\",\"code\":429}}\n\n";
+        let Err(Some(refusal)) = from_wire(collected(gone).unwrap().unwrap(), None) else {
+            panic!("no refusal");
+        };
+        let refusal = refusal.into_error("p", str::to_owned).to_string();
+        assert_eq!(refusal, "p answered 429: the upstream is gone");
+        let begun = TEXT.split("\"finish_reason\":\"stop\"").next().unwrap();
+        let begun = begun.rsplit_once("data:").unwrap().0;
+        let ended = "the stream ended with an error: the upstream is gone".to_owned();
         assert_eq!(
-            collected(gone).unwrap_err(),
-            "the stream ended with an error: the upstream is gone"
+            collected(&format!("{begun}{gone}")).unwrap_err(),
+            Fault::Ended(ended)
         );
         assert!(collected("data: nonsense\n\n").is_err());
     }

@@ -214,12 +214,10 @@ pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &Policy) -> Jud
     let coverage = coverage(&parts, cross_checked, &scores, &readings, &claims);
     let bonus = bonus(&coverage, &agreement, policy);
     let answer_groups: Vec<AnswerGroup> = groups(&context, (base, bonus), policy);
+    // The leading answer has the least penalty, whatever the votes say.
     let of_groups = answer_groups.iter().filter_map(|it| it.conflict_penalty);
-    let penalty = match of_groups.min_by(f64::total_cmp) {
-        // The leading answer has the least penalty, whatever the votes say.
-        Some(least) => least,
-        None => terms::open_penalty((base, bonus), &scores, &context, policy),
-    };
+    let open = || terms::open_penalty((base, bonus), &scores, &context, policy);
+    let penalty = of_groups.min_by(f64::total_cmp).unwrap_or_else(open);
     // Without a VALID output there is no base score to change.
     let any_valid = scores.iter().any(|score| score.status == Status::Valid);
     let changes = |term: f64| if any_valid { term } else { 0.0 };

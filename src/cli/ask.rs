@@ -61,7 +61,7 @@ pub(super) struct AskArguments {
 }
 
 pub(super) async fn run(env: &Env, mode: Mode, arguments: AskArguments) -> Done {
-    let question = question(env, mode, &arguments).map_err(failing(Exit::Usage))?;
+    let question = question(env, mode, &arguments)?;
     let progress = Progress::new(arguments.json || arguments.quiet);
     match &arguments.server {
         Some(server) => {
@@ -72,16 +72,18 @@ pub(super) async fn run(env: &Env, mode: Mode, arguments: AskArguments) -> Done 
     }
 }
 
-fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<ChatInput, String> {
-    let mut message = text_of(arguments.question.as_deref(), "question")?;
+fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<ChatInput, Exit> {
+    let message = text_of(arguments.question.as_deref(), "question");
+    let mut message = message.map_err(failing(Exit::Usage))?;
     if message.trim().is_empty() {
-        return Err("the question is empty".into());
+        return Err(fail(Exit::Usage, "the question is empty"));
     }
     if arguments.new {
         message = format!("new: {message}");
     }
     let attachments = arguments.attach.iter().map(|given| attachment(given));
-    let attachments = attachments.collect::<Result<_, _>>()?;
+    let attachments: Result<_, String> = attachments.collect();
+    let attachments = attachments.map_err(failing(Exit::Refused))?;
     Ok(ChatInput {
         source: Source::Cli,
         mode,

@@ -45,7 +45,7 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
     };
     let chat = app.chat_request(input).map_err(|rejected| {
         refused(&rejected);
-        Exit::Usage
+        Exit::Refused
     })?;
     let quote = app.quote(&chat);
     if let Some(why) = quote.no_room() {

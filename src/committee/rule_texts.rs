@@ -24,6 +24,7 @@ pub struct RuleTexts {
     pub stop: String,
     below: String,
     taken: String,
+    corrected: String,
     /// The main answer if no output can be used, and if the user chose to stop.
     pub undecided: String,
     pub stopped: String,
@@ -114,6 +115,11 @@ impl RuleTexts {
     pub fn taken(&self, question: &str) -> String {
         self.taken.replace("{}", question)
     }
+
+    /// Returns the note that a message was taken as the correction of the assumption with a handle.
+    pub fn corrected(&self, handle: &str) -> String {
+        self.corrected.replace("{}", handle)
+    }
 }
 
 #[cfg(test)]
@@ -139,7 +145,7 @@ mod tests {
         let english = &texts["eng"];
         assert!(english.causes.is_empty() && english.unseen.is_empty());
         for (code, text) in &texts {
-            for with_value in [&text.position, &text.below, &text.taken] {
+            for with_value in [&text.position, &text.below, &text.taken, &text.corrected] {
                 assert_eq!(with_value.matches("{}").count(), 1, "{code}: {with_value}");
             }
             assert!(text.notes.keys().eq(english.notes.keys()), "{code}");

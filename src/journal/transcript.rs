@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    Accepted, AgentFinished, CallSent, CallSettled, CallView, Converged, CrossChecked, Decided,
-    Draft, Entry, Event, Feedback, Finished, Gated, Hinted, Learned, Planned, RoundSkipped,
-    RoundStarted, Scored, SolverJudged, Synthesized, Trimmed,
+    Accepted, AgentFinished, CallSent, CallSettled, CallView, Continues, Converged, CrossChecked,
+    Decided, Draft, Entry, Event, Feedback, Finished, Gated, Hinted, Learned, Planned,
+    RoundSkipped, RoundStarted, Scored, SolverJudged, Synthesized, Trimmed,
 };
 use crate::domain::{Agent, AgentReport, Judgement, TaskType};
 
@@ -145,6 +145,13 @@ impl<'a> Transcript<'a> {
             Some(planned) if planned.is_new_request() => &[],
             _ => ancestors,
         }
+    }
+
+    /// Returns what the run continues: nothing if its message asks something new.
+    pub fn continues(&self) -> Option<&'a Continues> {
+        let accepted = self.accepted?;
+        let anew = self.planned.is_some_and(Planned::is_new_request);
+        accepted.continues.as_ref().filter(|_| !anew)
     }
 
     /// Returns the master's draft of the answer.

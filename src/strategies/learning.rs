@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::domain::{Outcome, RunId};
 use crate::journal::{
     Annotated, Ending, Entry, Error, Event, Learned, LearnedChange, LearnedRow, Store, Taught,
-    Transcript,
+    Transcript, verify,
 };
 
 /// The confidence of a new learned answer, whatever the models thought of it.
@@ -72,7 +72,7 @@ pub async fn learn(
     }
 }
 
-/// Returns the change that feedback makes now.
+/// Returns the change that feedback makes now; `None` if the journal was altered, too.
 async fn lesson_of(
     store: &dyn Store,
     now: Timestamp,
@@ -80,6 +80,10 @@ async fn lesson_of(
     positive: bool,
 ) -> Result<Option<(RunId, Learned)>, Error> {
     let entries = store.entries(judged, 0).await?;
+    let row = store.run(judged).await?;
+    if row.is_none_or(|row| verify(judged, &entries, &row.head_hash).is_err()) {
+        return Ok(None);
+    }
     let transcript = Transcript::of_entries(&entries);
     let replied = transcript
         .decided
@@ -178,7 +182,7 @@ fn lesson(entries: &[Entry]) -> Option<Taught> {
     let Ending::Replied { reply } = &transcript.finished?.ending else {
         return None;
     };
-    let is_alone = accepted.continues.is_none()
+    let is_alone = transcript.continues().is_none()
         && accepted.action.is_none()
         && accepted.narrates.is_none()
         && accepted.question.attachments.is_empty();

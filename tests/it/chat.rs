@@ -296,6 +296,13 @@ async fn a_wrong_assumption_is_corrected_by_its_handle() {
         "it reads the message: {steps:?}"
     );
     assert!(second.text().contains("- A1 (given): we run Kubernetes"));
+    // The plan decides whether it is one, and this plan does not say.
+    let taken = "Your message was taken as a correction of the assumption A1.";
+    assert!(second.text().contains(taken), "{}", second.text());
+    let plans = provider.calls_of("plan");
+    let prompt = plans.last().unwrap().prompt();
+    assert!(prompt.contains("we run Kubernetes"), "{prompt}");
+    assert!(!prompt.contains("has corrected"), "{prompt}");
     let calls = provider.calls().len();
     let refused = app.post(&chat("ask", "A9 stimmt nicht: es sind drei"));
     let refused = refused.send().await.unwrap();
@@ -309,6 +316,27 @@ async fn a_wrong_assumption_is_corrected_by_its_handle() {
     ] {
         assert!(!continues(&app.ask("ask", other).await), "{other}");
     }
+}
+
+#[tokio::test]
+async fn a_message_that_asks_something_new_continues_nothing() {
+    let scenario = Scenario::howto();
+    let (message, mut plan) = (scenario.message.clone(), scenario.report("plan"));
+    let provider = MockProvider::playing(scenario).await;
+    let app = TestApp::start(&provider).await;
+    app.ask("audit", &message).await;
+    plan["continuation"] = json!({ "continues": false, "correction": "", "affected": [] });
+    provider.reply_with("plan", plan);
+    let anew = app.ask("audit", "A1 steak sauce recipe, please").await;
+    let audit = &anew.body["audit"];
+    assert_eq!(audit["continues"], json!(null));
+    let corrections = audit["planCorrections"].to_string();
+    assert!(corrections.contains("asks something new"), "{corrections}");
+    let (_, run) = app.get(&format!("/api/runs/{}", anew.run)).await;
+    assert_eq!(
+        (&run["continues"], &run["parent"]),
+        (&json!(null), &json!(null))
+    );
 }
 
 #[tokio::test]

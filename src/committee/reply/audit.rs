@@ -143,7 +143,7 @@ pub fn view(id: RunId, run: &Transcript<'_>) -> Option<Value> {
     let estimate = estimate.map(|estimate| with(json!(estimate), "total", json!(estimate.total())));
     let mut audit = json!({
         "runId": id.to_string(),
-        "continues": accepted.continues,
+        "continues": run.continues(),
         "version": accepted.version,
         "configHash": accepted.config_hash,
         "promptsHash": accepted.prompts_hash,

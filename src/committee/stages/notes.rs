@@ -148,15 +148,21 @@ impl Noted<'_> {
         panel.filter_map(note).collect()
     }
 
-    /// Says that a message in other words than an option was taken as the answer to the question.
+    /// Says that a message in other words than an option was taken as the answer to the question, or
+    /// one that no model read as a correction.
     fn taken(&self) -> Option<String> {
-        let Some(Continuation::Answer {
-            question,
-            option: None,
-            ..
-        }) = &self.request.latest
-        else {
-            return None;
+        let question = match self.request.latest.as_ref()? {
+            Continuation::Answer {
+                question,
+                option: None,
+                ..
+            } => question,
+            Continuation::Correction { handle, .. } => {
+                let planned = self.transcript.planned?;
+                let corrected = || self.texts().corrected(handle);
+                return planned.reading.is_none().then(corrected);
+            }
+            Continuation::Answer { .. } => return None,
         };
         let parent = self.request.parent.as_ref();
         let asked = parent.and_then(|parent| parent.question.as_ref());

@@ -65,7 +65,11 @@ async fn reuse(stage: Stage<'_>, hints: &Hinted, planned: &Planned) -> Result<Pl
     let mut reading = None;
     if has_reports && writes_json && is_correction {
         match ask_master(stage, hints).await {
-            Ok(read) if read.is_new_request() => return Ok(read),
+            Ok(mut read) if read.is_new_request() => {
+                let note = "the message asks something new: no run is continued";
+                read.corrections.push(note.to_owned());
+                return Ok(read);
+            }
             Ok(read) => reading = read.reading,
             // Without the reading, fixed rules decide what is reused.
             Err(Failure::Failed { .. }) => {}
@@ -85,7 +89,11 @@ async fn reuse(stage: Stage<'_>, hints: &Hinted, planned: &Planned) -> Result<Pl
         demands: planned.plan.demands.clone(),
         ..by_hints(request, hints)
     };
-    let (mut plan, corrections) = bound(&raw, stage);
+    let (mut plan, mut corrections) = bound(&raw, stage);
+    if is_correction && reading.is_none() {
+        let note = "no model read the message: by its form it is a correction";
+        corrections.push(note.to_owned());
+    }
     match request.choice() {
         Some(Choice::Deeper) => plan.rounds = (plan.rounds + 1).min(MAX_ROUNDS),
         Some(Choice::BestAnswer) => plan.rounds = 1,
@@ -218,7 +226,13 @@ fn prompt(stage: Stage<'_>, master: &RoleModel, hints: &Hinted) -> Result<Render
     let task_types = hints.task_types.iter().map(|t| t.into_str().to_owned());
     let signals: Vec<String> = task_types.chain(hints.signals.iter().cloned()).collect();
     let question = for_planning(&request.question.message);
-    let own = json!({ "hints": signals, "question": question, "earlier": earlier(request) });
+    let mut own = json!({ "hints": signals, "question": question, "earlier": earlier(request) });
+    if let (Some(Continuation::Correction { .. }), Some((_, known))) =
+        (&request.latest, request.corrections.split_last())
+    {
+        // Whether the message is a correction is what the plan decides.
+        own["corrections"] = json!(known);
+    }
     let values = request.values(own);
     Ok(stage.deps.prompts.render(master.prompts, "plan", values)?)
 }

@@ -41,7 +41,8 @@ pub(in crate::http) struct RunSummary {
     pub user_id: String,
     /// The message of the request, trimmed.
     pub message: String,
-    /// The run that this one continues.
+    /// The run that this one continues. In the list also the one that its message named, if the
+    /// message turned out to ask something new.
     #[schemars(schema_with = "super::shapes::run_id_or_null")]
     pub parent: Option<String>,
     /// Null while there is no reply, and for an action.

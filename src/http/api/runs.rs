@@ -144,10 +144,16 @@ fn shown(row: &RunRow, entries: &[Entry]) -> RunBody {
             .map(|at| (at.as_millisecond() - row.accepted_at.as_millisecond()).max(0)),
         calls: calls.collect(),
     };
+    let continues = transcript.continues().cloned();
+    let mut summary = summary(row);
+    if accepted.is_some_and(|accepted| accepted.continues.is_some()) && continues.is_none() {
+        // Its message turned out to ask something new.
+        summary.parent = None;
+    }
     RunBody {
-        summary: summary(row),
+        summary,
         correlation_id: accepted.and_then(|a| a.correlation_id.clone()),
-        continues: accepted.and_then(|a| a.continues.clone()),
+        continues,
         timings,
         reply: reply.map(|reply| reply.text.clone()),
         meta: reply.map(|reply| MetaBody::of(reply)),

@@ -319,27 +319,6 @@ async fn a_wrong_assumption_is_corrected_by_its_handle() {
 }
 
 #[tokio::test]
-async fn a_message_that_asks_something_new_continues_nothing() {
-    let scenario = Scenario::howto();
-    let (message, mut plan) = (scenario.message.clone(), scenario.report("plan"));
-    let provider = MockProvider::playing(scenario).await;
-    let app = TestApp::start(&provider).await;
-    app.ask("audit", &message).await;
-    plan["continuation"] = json!({ "continues": false, "correction": "", "affected": [] });
-    provider.reply_with("plan", plan);
-    let anew = app.ask("audit", "A1 steak sauce recipe, please").await;
-    let audit = &anew.body["audit"];
-    assert_eq!(audit["continues"], json!(null));
-    let corrections = audit["planCorrections"].to_string();
-    assert!(corrections.contains("asks something new"), "{corrections}");
-    let (_, run) = app.get(&format!("/api/runs/{}", anew.run)).await;
-    assert_eq!(
-        (&run["continues"], &run["parent"]),
-        (&json!(null), &json!(null))
-    );
-}
-
-#[tokio::test]
 async fn a_plan_ships_with_an_estimate_whose_sums_are_right() {
     let scenario = Scenario::howto();
     let message = scenario.message.clone();

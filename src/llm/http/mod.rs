@@ -13,8 +13,8 @@ use base64::Engine as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION,
-    USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    PROXY_AUTHORIZATION, USER_AGENT,
 };
 use hyper::{Request, Response, Uri};
 use hyper_util::client::legacy::connect::capture_connection;
@@ -399,6 +399,8 @@ fn headers(
     headers.extend(basic_authorization(base).map(|value| (AUTHORIZATION, value)));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+    // Without it, a server may compress as it likes.
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers.insert(
         USER_AGENT,
         HeaderValue::from_static(concat!("conclave/", env!("CARGO_PKG_VERSION"))),

@@ -323,6 +323,49 @@ fn demands_that_were_stated_are_counted_and_are_the_parts_without_a_cross_check(
 }
 
 #[test]
+fn the_bonus_is_in_proportion_to_what_the_cross_check_confirms() {
+    let bonus = |claims: Vec<ClaimVerdict>| {
+        let judgement = judged(OPEN, &open_reports(), &checked(claims));
+        (judgement.coverage_bonus, judgement.covered)
+    };
+    let memory = |mut verdict: ClaimVerdict| {
+        (verdict.by, verdict.evidence) = (Basis::Memory, String::new());
+        verdict
+    };
+    let (most, lazy) = (bonus(all_hold()), all_hold().into_iter().map(memory));
+    assert_eq!(most, (0.10, vec![true]));
+    let (least, is_covered) = bonus(lazy.collect());
+    assert!(
+        (least - 0.035).abs() < 1e-9 && is_covered == [true],
+        "{least}"
+    );
+    let unknown = |mut verdict: ClaimVerdict| {
+        verdict.holds = Holds::Unknown;
+        verdict
+    };
+    let none = bonus(all_hold().into_iter().map(unknown).collect());
+    assert_eq!(
+        (none, bonus(vec![])),
+        ((0.0, vec![false]), (0.0, vec![false]))
+    );
+}
+
+#[test]
+fn the_penalty_without_a_reply_is_that_of_the_leading_answer() {
+    let votes = answers(&["15 km", "17 km", "19 km"]);
+    let judgement = judged(
+        "How far is it?",
+        &votes,
+        &checked(vec![verdict("critic:u1", &[], &[], Holds::Yes)]),
+    );
+    let penalties = judgement.answer_groups.iter().map(|it| it.conflict_penalty);
+    let least = penalties.flatten().min_by(f64::total_cmp);
+    assert_eq!(Some(judgement.conflict_penalty), least);
+    let first = judgement.answer_groups[0].conflict_penalty;
+    assert!(first > least, "the first vote is not the leading answer");
+}
+
+#[test]
 fn losing_an_open_report_never_raises_c_final() {
     let claims = [
         "Use a queue between both services.",

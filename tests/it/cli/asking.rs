@@ -263,6 +263,15 @@ async fn failures_have_their_exit_codes() {
     assert_eq!(failed.0, 5, "{}", failed.2);
     assert_eq!(cli.run(&["ask", " "]).await.0, 2);
     assert_eq!(cli.run(&["nonsense"]).await.0, 2);
+    let long = "x".repeat(32_001);
+    for refused in [
+        &["quote", &long][..],
+        &["ask", &long],
+        &["ask", QUESTION, "--attach", "nowhere.png"],
+    ] {
+        let output = cli.run(refused).await;
+        assert_eq!(output.0, 4, "{}", output.2);
+    }
     let unknown = cli
         .run(&["show", "01890000-0000-7000-8000-000000000000"])
         .await;

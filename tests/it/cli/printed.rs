@@ -104,6 +104,10 @@ async fn an_altered_journal_fails_the_verification() {
     let proof = cli.run(&["verify", &id]).await;
     assert_eq!(proof.0, 9);
     assert!(proof.2.contains("was altered"), "{}", proof.2);
+    // Nothing is learned from it.
+    assert_eq!(cli.run(&["feedback", &id, "--positive"]).await.0, 0);
+    let learned = cli.run(&["learned", "--json"]).await;
+    assert!(!learned.1.contains(&id), "{}", learned.1);
     let replay = cli.run(&["replay", &id]).await;
     assert_eq!((replay.0, replay.1.as_str()), (9, ""), "{}", replay.2);
 }

@@ -226,14 +226,17 @@ fn prompt(stage: Stage<'_>, master: &RoleModel, hints: &Hinted) -> Result<Render
     let task_types = hints.task_types.iter().map(|t| t.into_str().to_owned());
     let signals: Vec<String> = task_types.chain(hints.signals.iter().cloned()).collect();
     let question = for_planning(&request.question.message);
-    let mut own = json!({ "hints": signals, "question": question, "earlier": earlier(request) });
-    if let (Some(Continuation::Correction { .. }), Some((_, known))) =
-        (&request.latest, request.corrections.split_last())
-    {
-        // Whether the message is a correction is what the plan decides.
-        own["corrections"] = json!(known);
-    }
-    let values = request.values(own);
+    // Whether the message is a correction is what the plan decides.
+    let known = match (&request.latest, request.corrections.split_last()) {
+        (Some(Continuation::Correction { .. }), Some((_, known))) => known,
+        _ => &request.corrections,
+    };
+    let values = request.values(json!({
+        "hints": signals,
+        "question": question,
+        "earlier": earlier(request),
+        "corrections": known,
+    }));
     Ok(stage.deps.prompts.render(master.prompts, "plan", values)?)
 }
 

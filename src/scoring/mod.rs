@@ -4,8 +4,8 @@
 //!
 //! In reading order:
 //!
-//! - `parsed_output` reads each output once, before or after the cross-check, with `answer` (final answers), the expression engine
-//!   and `checks`.
+//! - `parsed_output` reads each output once, before or after the cross-check, with `answer` (final
+//!   answers), the expression engine and `checks`.
 //! - `claims` merges the findings of the cross-check calls.
 //! - `agreement` compares the final answers.
 //! - `axes` turns all of it into named features with points.

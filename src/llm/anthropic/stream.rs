@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::response::{Content, Response};
-use crate::llm::http::{Collect, Fault};
+use crate::llm::http::Collect;
 use crate::llm::wire_json;
 
 /// The events and fields that are used.
@@ -69,11 +69,10 @@ pub(super) struct Streamed {
 impl Collect for Streamed {
     type Reply = Response;
 
-    fn take(&mut self, data: &str) -> Result<bool, Fault> {
-        let event = wire_json::read(data.as_bytes());
-        match event.map_err(|error| {
-            Fault::Unreadable(format!("an event of the stream cannot be read: {error}"))
-        })? {
+    fn take(&mut self, data: &str) -> Result<bool, String> {
+        match wire_json::read(data.as_bytes())
+            .map_err(|error| format!("an event of the stream cannot be read: {error}"))?
+        {
             Event::MessageStart { message } => self.started = Some(message),
             Event::ContentBlockStart {
                 index,
@@ -124,8 +123,7 @@ impl Collect for Streamed {
             }
             // What came before it may be billed.
             Event::Error { error } => {
-                let what = format!("the stream ended with an error: {}", said(&error));
-                return Err(Fault::Ended(what));
+                return Err(format!("the stream ended with an error: {}", said(&error)));
             }
             Event::Other => {}
         }
@@ -168,7 +166,7 @@ mod tests {
     use crate::llm::anthropic::response::from_wire;
     use crate::llm::http;
 
-    fn collected(stream: &str) -> Result<Option<Response>, Fault> {
+    fn collected(stream: &str) -> Result<Option<Response>, String> {
         http::collected::<Streamed>(stream)
     }
 
@@ -208,7 +206,6 @@ mod tests {
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
         let broken = |before: &str| format!("{before}event: error\ndata: {error}\n\n");
         let expected = "the stream ended with an error: overloaded_error: Overloaded";
-        let expected = Fault::Ended(expected.to_owned());
         assert_eq!(collected(&broken(half)).unwrap_err(), expected);
         let refused = collected(&broken("")).unwrap().unwrap();
         let Err(Some(rejection)) = from_wire(refused, None) else {

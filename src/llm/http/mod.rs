@@ -81,20 +81,11 @@ pub(super) trait Collect: Default {
     /// Adds the data of one event. Returns true after the last one.
     ///
     /// # Errors
-    /// [`Fault`]: nothing more is to be read.
-    fn take(&mut self, data: &str) -> Result<bool, Fault>;
+    /// The provider's error in the middle of the stream, or why the event cannot be parsed.
+    fn take(&mut self, data: &str) -> Result<bool, String>;
 
     /// Returns the reply, or `None` if the stream ended too early.
     fn finish(self) -> Option<Self::Reply>;
-}
-
-/// Why a stream gives no reply. The words are for the journal, and never for clients.
-#[derive(Debug, PartialEq)]
-pub(super) enum Fault {
-    /// An event cannot be parsed.
-    Unreadable(String),
-    /// The provider ended the stream with an error, after output that it may bill.
-    Ended(String),
 }
 
 impl HttpClient {
@@ -174,20 +165,21 @@ impl HttpClient {
         }
         let mut bytes = Vec::new();
         while let Some(piece) = next(&mut body).await {
-            match piece {
-                // The body of an error is optional; its status is enough.
-                Ok(chunk)
-                    if !head.status.is_success() && bytes.len() + chunk.len() > call.max_bytes =>
-                {
-                    break;
-                }
-                Err(_) if !head.status.is_success() => break,
+            let failed = match piece {
                 Ok(chunk) if bytes.len() + chunk.len() > call.max_bytes => {
-                    return Err(self.too_long(&call, bytes.len() + chunk.len()));
+                    self.too_long(&call, bytes.len() + chunk.len())
                 }
-                Ok(chunk) => bytes.extend_from_slice(&chunk),
-                Err(error) => return Err(self.broken(&chain(&error))),
+                Ok(chunk) => {
+                    bytes.extend_from_slice(&chunk);
+                    continue;
+                }
+                Err(error) => self.broken(&chain(&error)),
+            };
+            if head.status.is_success() {
+                return Err(failed);
             }
+            // The body of an error is optional; its status is enough.
+            break;
         }
         let headers = head.headers;
         if !head.status.is_success() {
@@ -267,11 +259,11 @@ impl HttpClient {
                 .map_err(|error| self.unreadable(&error.to_string()))?
             {
                 begun = true;
-                let taken = reply.take(&event.data).map_err(|fault| match fault {
-                    Fault::Unreadable(detail) => self.unreadable(&detail),
-                    Fault::Ended(detail) => self.broken(&detail),
-                });
-                if taken? {
+                // The detail is the provider's own text: for the journal, and never for clients.
+                if reply
+                    .take(&event.data)
+                    .map_err(|detail| self.unreadable(&detail))?
+                {
                     return reply
                         .finish()
                         .ok_or_else(|| self.unreadable("the stream had no reply in it"));
@@ -373,11 +365,11 @@ fn refuse_floods<B>(request: &mut Request<B>) -> Arc<tokio::sync::Notify> {
 
 /// Returns the reply of a complete stream.
 #[cfg(test)]
-pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, Fault> {
+pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, String> {
     let mut reply = C::default();
     for event in StreamReader::default()
         .read(stream.as_bytes())
-        .map_err(|error| Fault::Unreadable(error.to_string()))?
+        .map_err(|error| error.to_string())?
     {
         if reply.take(&event.data)? {
             break;

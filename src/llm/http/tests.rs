@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{Call, Collect, Fault, HttpClient};
+use super::{Call, Collect, HttpClient};
 use crate::domain::{BilledTokens, Provider, ProviderKind, StructuredOutput};
 use crate::llm::{
     BreakerSettings, CallStop, ChatModel, ChatReply, ChatRequest, Error, Registry, Retry, Schema,
@@ -467,7 +467,7 @@ struct Never;
 impl Collect for Never {
     type Reply = Value;
 
-    fn take(&mut self, _: &str) -> Result<bool, Fault> {
+    fn take(&mut self, _: &str) -> Result<bool, String> {
         Ok(false)
     }
 

@@ -39,6 +39,17 @@ pub(super) struct Reply {
     pub tool_calls: Option<Vec<ToolCall>>,
 }
 
+impl Reply {
+    fn is_empty(&self) -> bool {
+        let has_text = match &self.content {
+            Value::String(text) => !text.is_empty(),
+            Value::Array(parts) => !parts.is_empty(),
+            _ => false,
+        };
+        !has_text && self.tool_calls.iter().flatten().next().is_none()
+    }
+}
+
 #[derive(Debug, Deserialize)]
 pub(super) struct ToolCall {
     pub function: Called,
@@ -66,7 +77,12 @@ pub(super) fn from_wire(
     };
     let choice = match response.choices.into_iter().next() {
         None => return failed(response.error),
-        Some(choice) if choice.finish_reason.as_deref() == Some("error") => {
+        // What has output or usage may be billed, and is read as a reply.
+        Some(choice)
+            if choice.finish_reason.as_deref() == Some("error")
+                && choice.message.is_empty()
+                && read_usage(&response.usage).is_none_or(|it| it == BilledTokens::default()) =>
+        {
             let errors = [choice.error, response.error];
             let error = errors.into_iter().find(|error| !error.is_null());
             return failed(error.unwrap_or_else(|| json!("the finish reason is \"error\"")));
@@ -222,8 +238,14 @@ mod tests {
         let error = rejection.into_error("openrouter", str::to_owned);
         let is_status = matches!(error, crate::llm::Error::Status { status: 429, .. });
         assert!(is_status, "{error:?}");
-        let inside = json!({"choices": [{"message": {"content": ""}, "finish_reason": "error",
+        let mut inside = json!({"choices": [{"message": {"content": ""}, "finish_reason": "error",
             "error": {"code": 502, "message": "Provider disconnected"}}]});
+        let mut billed = inside.clone();
+        billed["usage"] = json!({"prompt_tokens": 9, "completion_tokens": 4});
+        assert!(from_wire(serde_json::from_value(billed).unwrap(), None).is_ok());
+        inside["choices"][0]["message"]["content"] = json!("{");
+        assert!(from_wire(serde_json::from_value(inside.clone()).unwrap(), None).is_ok());
+        inside["choices"][0]["message"]["content"] = json!("");
         let Err(Some(inside)) = from_wire(serde_json::from_value(inside).unwrap(), None) else {
             panic!("no rejection")
         };

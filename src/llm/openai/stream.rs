@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::response::{Called, Choice, Reply, Response, ToolCall};
-use crate::llm::http::{Collect, Fault};
+use crate::llm::http::Collect;
 use crate::llm::wire_json;
 
 /// The data of the event after the last chunk.
@@ -69,13 +69,12 @@ pub(super) struct Streamed {
 impl Collect for Streamed {
     type Reply = Response;
 
-    fn take(&mut self, data: &str) -> Result<bool, Fault> {
+    fn take(&mut self, data: &str) -> Result<bool, String> {
         if data.trim() == DONE {
             return Ok(true);
         }
-        let chunk: Chunk = wire_json::read(data.as_bytes()).map_err(|error| {
-            Fault::Unreadable(format!("a chunk of the stream cannot be read: {error}"))
-        })?;
+        let chunk: Chunk = wire_json::read(data.as_bytes())
+            .map_err(|error| format!("a chunk of the stream cannot be read: {error}"))?;
         if !chunk.error.is_null() && self.is_empty() {
             self.error = chunk.error;
             return Ok(true);
@@ -86,8 +85,7 @@ impl Collect for Streamed {
                 .as_str()
                 .map_or_else(|| message.to_string(), str::to_owned);
             // What came before it may be billed.
-            let what = format!("the stream ended with an error: {message}");
-            return Err(Fault::Ended(what));
+            return Err(format!("the stream ended with an error: {message}"));
         }
         self.id = self.id.take().or(chunk.id);
         self.model = self.model.take().or(chunk.model);
@@ -153,7 +151,7 @@ mod tests {
     use crate::llm::http;
     use crate::llm::openai::response::from_wire;
 
-    fn collected(stream: &str) -> Result<Option<Response>, Fault> {
+    fn collected(stream: &str) -> Result<Option<Response>, String> {
         http::collected::<Streamed>(stream)
     }
 
@@ -185,11 +183,8 @@ mod tests {
         assert_eq!(refusal, "p answered 429: the upstream is gone");
         let begun = TEXT.split("\"finish_reason\":\"stop\"").next().unwrap();
         let begun = begun.rsplit_once("data:").unwrap().0;
-        let ended = "the stream ended with an error: the upstream is gone".to_owned();
-        assert_eq!(
-            collected(&format!("{begun}{gone}")).unwrap_err(),
-            Fault::Ended(ended)
-        );
+        let ended = "the stream ended with an error: the upstream is gone";
+        assert_eq!(collected(&format!("{begun}{gone}")).unwrap_err(), ended);
         assert!(collected("data: nonsense\n\n").is_err());
     }
 }

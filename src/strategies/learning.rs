@@ -79,9 +79,13 @@ async fn lesson_of(
     judged: RunId,
     positive: bool,
 ) -> Result<Option<(RunId, Learned)>, Error> {
-    let entries = store.entries(judged, 0).await?;
-    let row = store.run(judged).await?;
-    if row.is_none_or(|row| verify(judged, &entries, &row.head_hash).is_err()) {
+    let Some(row) = store.run(judged).await? else {
+        return Ok(None);
+    };
+    let mut entries = store.entries(judged, 0).await?;
+    // Other feedback may be written between the two reads: the row's hash does not cover it.
+    entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
+    if verify(judged, &entries, &row.head_hash).is_err() {
         return Ok(None);
     }
     let transcript = Transcript::of_entries(&entries);

@@ -88,9 +88,9 @@ conclave_runs_in_flight_limit: How many runs this process takes on at a time
 conclave_draining: 1 while the process shuts down
 conclave_circuit_open: 1 while a model is spared after failures, 0.5 while it is tried again, else 0
 conclave_circuit_openings: How often a model's circuit has opened since the process began
-conclave_provider_limit: Calls that a provider is given at once; adapts to its refusals and latency
-conclave_provider_calls: Calls to a provider that are under way
-conclave_provider_waiting: Calls that wait for a provider's limit
+conclave_provider_limit: Calls that a model is given at once; adapts to its refusals and latency
+conclave_provider_calls: Calls to a model that are under way
+conclave_provider_waiting: Calls that wait for a model's limit, or for its provider's
 conclave_build_info: 1, with the version as a label
 conclave_run_seconds: Time from the claim of a run to its end
 conclave_stage_seconds: Time that a stage took

@@ -535,8 +535,8 @@ impl App {
             });
             gauge!("conclave_circuit_openings", &labels).set(circuit.opened_total as f64);
         }
-        for (provider, load) in self.committee.models.loads() {
-            let labels = [("provider", provider.to_owned())];
+        for (provider, model, load) in self.committee.models.loads() {
+            let labels = [("provider", provider), ("model", model)];
             gauge!("conclave_provider_limit", &labels).set(load.limit as f64);
             gauge!("conclave_provider_calls", &labels).set(load.in_flight as f64);
             gauge!("conclave_provider_waiting", &labels).set(load.waiting as f64);

@@ -103,6 +103,7 @@ async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
         settings: model.settings(),
         seed: 1,
         timeout: app.config.policy.call_timeout,
+        has_fallback: false,
     };
     let reply = chat.chat(&request).await;
     let reply = reply.map_err(|error| error.to_string())?;

@@ -39,11 +39,14 @@ impl Deps {
         secrets.map(ExposeSecret::expose_secret).collect()
     }
 
-    /// Returns the run slots, which depend on the providers that every run calls.
+    /// Returns the run slots, which depend on the models that every run calls.
     pub fn run_slots(&self) -> RunSlots {
-        let provider = |role| self.role(role).map_or("", |model| &*model.provider);
-        let core = CORE_AGENTS.map(|agent| provider(Role::Agent(agent)));
-        self.models.run_slots(provider(Role::Master), core)
+        let master = self.role(Role::Master).into_iter();
+        let master = master.flat_map(RoleModel::with_fallbacks);
+        let core = CORE_AGENTS.into_iter().map(Role::Agent);
+        let core = core.filter_map(|role| self.role(role));
+        self.models
+            .run_slots(master.map(RoleModel::at), core.map(RoleModel::at))
     }
 
     /// Returns when a stage must be over: at a share of the run's deadline, counted from the run's

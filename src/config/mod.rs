@@ -191,6 +191,16 @@ impl RoleModel {
         self.traits.settings(self.effort, self.temperature)
     }
 
+    /// Returns the model and its fallbacks, in the order in which they are called.
+    pub fn with_fallbacks(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |model| model.fallback.as_deref())
+    }
+
+    /// Returns the names of the provider and of the model there.
+    pub fn at(&self) -> (&str, &str) {
+        (&self.provider, &self.model)
+    }
+
     /// Returns the same model with the least thinking that it allows.
     pub fn with_least_effort(&self) -> Self {
         let effort = match self.traits.effort {

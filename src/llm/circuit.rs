@@ -78,9 +78,12 @@ pub(super) fn sign(
         }) => Outcome::Failure,
         // A provider that refuses the request itself works.
         Err(Error::Status { .. } | Error::Unfit { .. } | Error::TooLong { .. }) => Outcome::Success,
-        Err(Error::Unpaid { .. } | Error::Saturated { .. } | Error::CircuitOpen { .. }) => {
-            Outcome::None
-        }
+        Err(
+            Error::Unpaid { .. }
+            | Error::Saturated { .. }
+            | Error::Throttled { .. }
+            | Error::CircuitOpen { .. },
+        ) => Outcome::None,
     }
 }
 

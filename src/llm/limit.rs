@@ -1,12 +1,12 @@
-//! How many calls a provider is given at once.
+//! How many calls a model is given at once.
 //!
 //! The limit adapts by additive increase and multiplicative decrease (AIMD, Chiu and Jain 1989). It
-//! begins at the configured maximum. A refusal for the rate, an overload or a timeout halves it.
-//! Latency well above what calls of the same kind took before lowers it by a fifth. Each call that
-//! ends well while the limit is in use raises it again.
+//! begins at its provider's configured maximum. A refusal for the rate, an overload or a timeout
+//! halves it. Latency well above what calls of the same kind took before lowers it by a fifth. Each
+//! call that ends well while the limit is in use raises it again. Each model has a limit of its own,
+//! because providers limit the rate of each model, and one model may hang while others answer.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -52,19 +52,36 @@ const SLOW_SECONDS: f64 = 1.0;
 /// The usual latency of a kind is the mean of about this many calls.
 const REMEMBERED: f64 = 4096.0;
 
-/// The adaptive limit of one provider.
-pub(super) struct Limit {
+/// The places for calls that a provider has for all its models.
+pub(super) struct ProviderPlaces {
     permits: Semaphore,
     most: usize,
-    /// False for a model in this process, whose capacity is known.
-    is_adaptive: bool,
-    state: Mutex<State>,
     /// Told when a call ends or stops waiting.
     changed: Arc<Notify>,
 }
 
+impl ProviderPlaces {
+    pub(super) fn new(most: usize, changed: Arc<Notify>) -> Self {
+        let most = most.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            permits: Semaphore::new(most),
+            most,
+            changed,
+        }
+    }
+}
+
+/// The adaptive limit of one model at one provider.
+pub(super) struct Limit {
+    permits: Semaphore,
+    provider: Arc<ProviderPlaces>,
+    /// False for a model in this process, whose capacity is known.
+    is_adaptive: bool,
+    state: Mutex<State>,
+}
+
 struct State {
-    /// At least 1, at most `most`.
+    /// At least 1, at most the provider's places.
     limit: f64,
     in_flight: usize,
     waiting: usize,
@@ -77,8 +94,8 @@ struct State {
     usual: BTreeMap<Kind, Usual>,
 }
 
-/// Calls of one kind take about as long: the model, and the order of magnitude of their output.
-type Kind = (String, u32);
+/// Calls of one kind take about as long: the order of magnitude of their output.
+type Kind = u32;
 
 /// A mean latency in seconds, of this many calls.
 #[derive(Default)]
@@ -95,20 +112,21 @@ struct Window {
     usual: f64,
 }
 
-/// A provider's load.
+/// The load of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
     /// Calls that may be under way at once.
     pub limit: usize,
     pub in_flight: usize,
     pub waiting: usize,
+    /// The free places of its provider.
+    pub free: usize,
 }
 
 impl Limit {
-    pub(super) fn new(most: usize, is_adaptive: bool, changed: Arc<Notify>) -> Self {
-        let most = most.clamp(1, Semaphore::MAX_PERMITS);
+    pub(super) fn new(provider: Arc<ProviderPlaces>, is_adaptive: bool) -> Self {
         let state = State {
-            limit: most as f64,
+            limit: provider.most as f64,
             in_flight: 0,
             waiting: 0,
             surplus: 0,
@@ -117,11 +135,10 @@ impl Limit {
             usual: BTreeMap::new(),
         };
         Self {
-            permits: Semaphore::new(most),
-            most,
+            permits: Semaphore::new(provider.most),
+            provider,
             is_adaptive,
             state: Mutex::new(state),
-            changed,
         }
     }
 
@@ -131,31 +148,48 @@ impl Limit {
             limit: state.limit as usize,
             in_flight: state.in_flight,
             waiting: state.waiting,
+            free: self.provider.permits.available_permits(),
         }
     }
 
-    /// Waits for a place in the order of the calls. `None` if `patience` passes first.
+    /// Waits for a place in the order of the calls, first among those of the model. So a model that
+    /// takes few calls does not keep the provider's places. `None` if `patience` passes first.
     pub(super) async fn place(&self, patience: Duration) -> Option<Place<'_>> {
         // This is still fair: a released permit goes to the first waiting call, so none is free
         // while calls wait.
-        let (permit, asked) = match self.permits.try_acquire() {
-            Ok(permit) => (permit, None),
-            Err(_) => {
+        let (permits, asked) = match self.free_permits() {
+            Some(permits) => (permits, None),
+            None => {
                 let asked = Instant::now();
                 self.state().waiting += 1;
                 let _queued = Queued(self);
-                let waited = timeout(patience, self.permits.acquire()).await;
-                (waited.ok()?.ok()?, Some(asked))
+                let permits = async {
+                    let own = self.permits.acquire().await.ok()?;
+                    let shared = self.provider.permits.acquire().await.ok()?;
+                    Some((own, shared))
+                };
+                (timeout(patience, permits).await.ok()??, Some(asked))
             }
         };
         self.state().in_flight += 1;
         let begun = Instant::now();
         Some(Place {
             limit: self,
-            permit: Some(permit),
+            permits: Some(permits),
             begun,
             waited: asked.map(|asked| begun - asked),
         })
+    }
+
+    /// True if the limit was lowered and a further call would wait for it.
+    pub(super) fn is_throttled(&self) -> bool {
+        self.permits.available_permits() == 0 && (self.state().limit as usize) < self.provider.most
+    }
+
+    fn free_permits(&self) -> Option<Permits<'_>> {
+        let own = self.permits.try_acquire().ok()?;
+        let shared = self.provider.permits.try_acquire().ok()?;
+        Some((own, shared))
     }
 
     fn lower(&self, state: &mut State, to: &Lowering) {
@@ -173,20 +207,23 @@ impl Limit {
     }
 }
 
+/// A place among the calls of the model, and one of its provider.
+type Permits<'a> = (SemaphorePermit<'a>, SemaphorePermit<'a>);
+
 /// A call that waits for its place.
 struct Queued<'a>(&'a Limit);
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
         self.0.state().waiting -= 1;
-        self.0.changed.notify_one();
+        self.0.provider.changed.notify_one();
     }
 }
 
 /// The right to make one call.
 pub(super) struct Place<'a> {
     limit: &'a Limit,
-    permit: Option<SemaphorePermit<'a>>,
+    permits: Option<Permits<'a>>,
     begun: Instant,
     /// How long the call waited, if it did.
     pub(super) waited: Option<Duration>,
@@ -206,12 +243,12 @@ impl Place<'_> {
         let mut state = self.limit.state();
         match (result, outcome) {
             (Ok(_), _) => {
-                let kind = (request.model.clone(), request.max_tokens.max(1).ilog2());
+                let kind = request.max_tokens.max(1).ilog2();
                 let is_slow = state.is_slow(kind, self.begun.elapsed());
                 if is_slow && self.begun >= state.lowered {
                     self.limit.lower(&mut state, &SLOW);
                 } else if state.in_flight + state.waiting >= state.limit as usize {
-                    let added = state.raise(self.limit.most);
+                    let added = state.raise(self.limit.provider.most);
                     self.limit.permits.add_permits(added);
                 }
             }
@@ -231,13 +268,13 @@ impl Drop for Place<'_> {
         state.in_flight -= 1;
         if state.surplus > 0 {
             state.surplus -= 1;
-            if let Some(permit) = self.permit.take() {
-                permit.forget();
+            if let Some((own, _)) = self.permits.take() {
+                own.forget();
             }
         }
         drop(state);
-        self.permit = None;
-        self.limit.changed.notify_one();
+        self.permits = None;
+        self.limit.provider.changed.notify_one();
     }
 }
 
@@ -276,78 +313,6 @@ impl State {
     }
 }
 
-/// Lets runs begin as fast as the providers take their calls. Runs that have begun come first: while
-/// their calls wait, no other run begins.
-pub struct RunSlots {
-    /// The provider of a run's first call. Without one, every run may begin.
-    first: Option<Arc<Limit>>,
-    others: Vec<Arc<Limit>>,
-    changed: Arc<Notify>,
-    /// The run that waits in front. The others wait for its lock, in their order.
-    front: tokio::sync::Mutex<()>,
-    /// Runs whose first call has not ended.
-    starting: AtomicUsize,
-}
-
-/// The permission for a run to begin. It is dropped when the run's first call has ended.
-pub struct RunSlot(Arc<RunSlots>);
-
-impl RunSlots {
-    pub(super) fn new(
-        first: Option<Arc<Limit>>,
-        others: Vec<Arc<Limit>>,
-        changed: Arc<Notify>,
-    ) -> Self {
-        Self {
-            first,
-            others,
-            changed,
-            front: tokio::sync::Mutex::default(),
-            starting: AtomicUsize::new(0),
-        }
-    }
-
-    /// Waits until the run may begin. Runs begin in the order in which they ask.
-    pub async fn acquire(self: &Arc<Self>) -> RunSlot {
-        let _front = self.front.lock().await;
-        while !self.is_free() {
-            self.changed.notified().await;
-        }
-        self.take()
-    }
-
-    /// Returns the permission if the run may begin at once.
-    pub fn try_acquire(self: &Arc<Self>) -> Option<RunSlot> {
-        let _front = self.front.try_lock().ok()?;
-        self.is_free().then(|| self.take())
-    }
-
-    fn take(self: &Arc<Self>) -> RunSlot {
-        self.starting.fetch_add(1, Ordering::Relaxed);
-        RunSlot(Arc::clone(self))
-    }
-
-    /// True if the first provider has a free place and no call waits for it, and if no more calls
-    /// wait for each other provider than it takes at once.
-    fn is_free(&self) -> bool {
-        let Some(first) = self.first.as_ref().map(|limit| limit.load()) else {
-            return true;
-        };
-        let starting = self.starting.load(Ordering::Relaxed);
-        let mut others = self.others.iter().map(|limit| limit.load());
-        first.waiting == 0
-            && first.in_flight.max(starting) < first.limit
-            && others.all(|load| load.waiting <= load.limit)
-    }
-}
-
-impl Drop for RunSlot {
-    fn drop(&mut self) {
-        self.0.starting.fetch_sub(1, Ordering::Relaxed);
-        self.0.changed.notify_one();
-    }
-}
-
 /// Returns how an error lowers the limit, if the provider cannot take as many calls as it gets.
 fn lowering_after(error: &Error) -> Option<&'static Lowering> {
     match error {
@@ -364,20 +329,20 @@ fn lowering_after(error: &Error) -> Option<&'static Lowering> {
         | Error::Unfit { .. }
         | Error::TooLong { .. }
         | Error::Saturated { .. }
+        | Error::Throttled { .. }
         | Error::CircuitOpen { .. } => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-    use async_trait::async_trait;
     use futures_util::future::join_all;
     use tokio::time::sleep;
 
     use super::*;
-    use crate::llm::{CallStop, ChatModel, Registry};
+    use crate::llm::CallStop;
 
     /// A provider that takes so many calls at once and refuses the others, or slows down.
     struct Server {
@@ -424,15 +389,12 @@ mod tests {
         }
     }
 
-    #[async_trait]
-    impl ChatModel for Arc<Server> {
-        async fn chat(&self, _: &ChatRequest) -> Result<ChatReply, Error> {
-            self.answer().await
-        }
+    fn places(most: usize) -> Arc<ProviderPlaces> {
+        Arc::new(ProviderPlaces::new(most, Arc::default()))
     }
 
     fn limit(most: usize) -> Limit {
-        Limit::new(most, true, Arc::default())
+        Limit::new(places(most), true)
     }
 
     /// Has so many clients make calls one after the other.
@@ -488,30 +450,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn runs_begin_while_the_provider_has_free_places_and_those_that_have_begun_come_first() {
-        let mut registry = Registry::default();
-        registry.insert("p", Arc::new(Server::new(100, false)), 2);
-        let slots = Arc::new(registry.run_slots("p", ["p", "q"]));
-        let model = registry.model("p").unwrap();
-        let (first, second) = (slots.try_acquire().unwrap(), slots.try_acquire().unwrap());
-        assert!(
-            slots.try_acquire().is_none(),
-            "two runs make their first call"
-        );
-        let request = ChatRequest {
-            timeout: Duration::from_secs(1000),
-            ..ChatRequest::sample()
-        };
-        drop((first, second));
-        let later = async {
-            sleep(Duration::from_millis(1)).await;
-            assert!(slots.try_acquire().is_none(), "a call waits");
-            let begun = Instant::now();
-            drop(slots.acquire().await);
-            begun.elapsed()
-        };
-        let calls = join_all((0..5).map(|_| model.chat(&request)));
-        let (_, waited) = tokio::join!(calls, later);
-        assert_eq!(waited.as_secs(), 3, "the fifth call began after two others");
+    async fn a_model_that_refuses_or_hangs_leaves_the_others_of_its_provider_their_places() {
+        let shared = places(64);
+        let [low, well] = [(); 2].map(|()| Limit::new(Arc::clone(&shared), true));
+        let (refusing, serving) = (Server::new(4, true), Server::new(1000, true));
+        tokio::join!(load(&low, &refusing, 60, 20), load(&well, &serving, 30, 20));
+        assert!(low.load().limit <= 16, "{:?}", low.load());
+        assert_eq!(well.load().limit, 64);
+        let moment = Duration::from_millis(1);
+        let of_low = join_all((0..64).map(|_| low.place(moment))).await;
+        let of_well = join_all((0..64).map(|_| well.place(moment))).await;
+        let [few, most] = [&of_low, &of_well].map(|places| places.iter().flatten().count());
+        assert_eq!(few + most, 64, "{few} and {most}");
+        assert!(few <= 16, "{few} and {most}");
     }
 }

@@ -17,6 +17,7 @@ mod openai;
 mod redact;
 mod redacting_model;
 mod registry;
+mod run_slots;
 mod schema_prompt;
 mod sse;
 mod system_text;
@@ -32,9 +33,10 @@ use crate::domain::{BilledTokens, FailureCause, Settings};
 
 pub use crate::domain::CallStop;
 pub use circuit::{BreakerSettings, CircuitPosition};
-pub use limit::{Load, RunSlot, RunSlots};
+pub use limit::Load;
 pub use redact::{MIN_SECRET_CHARS, without_secrets};
 pub use registry::Registry;
+pub use run_slots::{RunSlot, RunSlots};
 pub use sse::{StreamEvent, StreamReader};
 pub use system_text::SystemText;
 
@@ -59,6 +61,8 @@ pub struct ChatRequest {
     pub seed: u64,
     /// Time limit of the attempt.
     pub timeout: Duration,
+    /// True if another model is called at once when this one takes no more calls.
+    pub has_fallback: bool,
 }
 
 /// Upper bound for the average bytes of text per token in a whole reply. Prose has about four,
@@ -104,6 +108,7 @@ impl ChatRequest {
             settings: Settings::default(),
             seed: 7,
             timeout: Duration::from_secs(60),
+            has_fallback: false,
         }
     }
 }
@@ -233,6 +238,9 @@ pub enum Error {
     /// Too many calls wait for this provider.
     #[error("too many calls are waiting for {provider}")]
     Saturated { provider: String },
+    /// The model refused calls or was slow, and takes no more of them at the moment.
+    #[error("{model} at {provider} takes no more calls at the moment")]
+    Throttled { provider: String, model: String },
     /// The model has failed too often in a row and is not called for a while.
     #[error("{last}; the circuit of {model} at {provider} is open {}", opening(*.retry_in))]
     CircuitOpen {
@@ -286,6 +294,7 @@ impl Error {
             Error::Unfit { .. } => (FailureCause::RequestUnfit, never, false),
             Error::TooLong { .. } => (FailureCause::ReplyTooLong, never, true),
             Error::Saturated { .. } => (FailureCause::Saturated, again, false),
+            Error::Throttled { .. } => (FailureCause::Saturated, never, false),
             // The provider serves no run now, as with a wrong key.
             Error::Unpaid { .. } => (FailureCause::NotAuthorized, never, false),
             // The probe may end during the caller's pauses.
@@ -344,6 +353,7 @@ impl Error {
             | Error::Timeout { .. }
             | Error::TooLong { .. }
             | Error::Saturated { .. }
+            | Error::Throttled { .. }
             | Error::CircuitOpen { .. } => None,
         }
     }

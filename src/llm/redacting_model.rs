@@ -44,6 +44,7 @@ impl RedactingModel {
             Error::Timeout { .. }
             | Error::TooLong { .. }
             | Error::Saturated { .. }
+            | Error::Throttled { .. }
             | Error::CircuitOpen { .. } => {}
         }
         error

@@ -1,4 +1,5 @@
-//! The providers by name. Each has a concurrency limit, and each of its models a circuit breaker.
+//! The providers by name. Each has places for calls, and each of its models a concurrency limit and a
+//! circuit breaker.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,9 +12,10 @@ use tokio::time::Instant;
 
 use super::anthropic::Anthropic;
 use super::circuit::{self, BreakerSettings, Circuit, CircuitPosition, Outcome, Permit};
-use super::limit::{Limit, Load, RunSlots};
+use super::limit::{Limit, Load, ProviderPlaces};
 use super::openai::OpenAi;
 use super::redacting_model::RedactingModel;
+use super::run_slots::RunSlots;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 use crate::domain::{Provider, ProviderKind};
 
@@ -59,56 +61,70 @@ impl Registry {
                 ProviderKind::Openai => Arc::new(OpenAi::new(provider, connect_timeout)?),
                 ProviderKind::Local => continue,
             };
-            let changed = Arc::clone(&registry.changed);
-            let limit = Limit::new(provider.max_concurrent, true, changed);
-            registry.add(provider.name.clone(), model, limit);
+            registry.add(provider.name.clone(), model, provider.max_concurrent, true);
         }
         Ok(registry)
     }
 
-    /// Adds a model that is not behind HTTP, or replaces the provider with this name. Its limit does
-    /// not adapt.
+    /// Adds a model that is not behind HTTP, or replaces the provider with this name. Its limits do
+    /// not adapt: its capacity is known.
     pub fn insert(
         &mut self,
         name: impl Into<String>,
         model: Arc<dyn ChatModel>,
         max_concurrent: usize,
     ) {
-        let limit = Limit::new(max_concurrent, false, Arc::clone(&self.changed));
-        self.add(name.into(), model, limit);
+        self.add(name.into(), model, max_concurrent, false);
     }
 
-    fn add(&mut self, name: String, model: Arc<dyn ChatModel>, limit: Limit) {
+    fn add(
+        &mut self,
+        name: String,
+        model: Arc<dyn ChatModel>,
+        max_concurrent: usize,
+        is_adaptive: bool,
+    ) {
+        let changed = Arc::clone(&self.changed);
         let limited = Limited {
             provider: name.clone(),
-            limit: Arc::new(limit),
+            places: Arc::new(ProviderPlaces::new(max_concurrent, changed)),
+            is_adaptive,
             model,
             breaker: self.breaker,
-            circuits: Mutex::default(),
+            guards: Mutex::default(),
         };
         self.models.insert(name, Arc::new(limited));
     }
 
-    /// Returns the run slots for runs whose first call goes to the provider `first`, and whose others go
-    /// to `others`.
+    /// Returns the run slots for runs whose first call goes to one of the models `first`, and whose
+    /// others go to `others`. Models are given with their providers.
     pub fn run_slots<'a>(
         &self,
-        first: &str,
-        others: impl IntoIterator<Item = &'a str>,
+        first: impl IntoIterator<Item = (&'a str, &'a str)>,
+        others: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> RunSlots {
-        let limit = |name: &str| Some(Arc::clone(&self.models.get(name)?.limit));
-        let others = others.into_iter().filter(|name| *name != first);
+        let limit = |(provider, model): (&str, &str)| {
+            let limited = self.models.get(provider)?;
+            Some(limited.with_guard(model, |guard| Arc::clone(&guard.limit)))
+        };
         RunSlots::new(
-            limit(first),
-            others.filter_map(limit).collect(),
+            first.into_iter().filter_map(limit).collect(),
+            others.into_iter().filter_map(limit).collect(),
             Arc::clone(&self.changed),
         )
     }
 
-    /// Returns each provider's load.
-    pub fn loads(&self) -> impl Iterator<Item = (&str, Load)> {
-        let models = self.models.iter();
-        models.map(|(name, limited)| (name.as_str(), limited.limit.load()))
+    /// Returns the load of each model that was called so far or that every run calls, with its
+    /// provider.
+    pub fn loads(&self) -> Vec<(String, String, Load)> {
+        let mut loads = vec![];
+        for limited in self.models.values() {
+            let load = |(model, guard): (&String, &Guard)| {
+                (limited.provider.clone(), model.clone(), guard.limit.load())
+            };
+            loads.extend(limited.guards().iter().map(load));
+        }
+        loads
     }
 
     /// Returns the same providers, with these secrets removed from everything that they return.
@@ -131,49 +147,64 @@ impl Registry {
     /// Returns the error of a call to this model, if its circuit is open.
     pub fn open_circuit(&self, provider: &str, model: &str) -> Option<Error> {
         let limited = self.models.get(provider)?;
-        let wait = limited.circuits().get(model)?.refuses(Instant::now())?;
+        let guards = limited.guards();
+        let wait = guards.get(model)?.circuit.refuses(Instant::now())?;
+        drop(guards);
         // A circuit without a wait is half-open, and its probe may succeed.
         (!wait.is_zero()).then(|| limited.refused(model, wait))
     }
 
-    /// Returns the circuits of all models that were called so far, by provider and model id.
+    /// Returns the circuits of all models that were called so far or that every run calls, by provider
+    /// and model id.
     pub fn circuits(&self) -> Vec<CircuitState> {
         let now = Instant::now();
         let mut states = vec![];
         for limited in self.models.values() {
-            let state = |(model, circuit): (&String, &Circuit)| CircuitState {
+            let state = |(model, guard): (&String, &Guard)| CircuitState {
                 provider: limited.provider.clone(),
                 model: model.clone(),
-                state: circuit.position(now),
-                opened_total: circuit.opened_total,
+                state: guard.circuit.position(now),
+                opened_total: guard.circuit.opened_total,
             };
-            states.extend(limited.circuits().iter().map(state));
+            states.extend(limited.guards().iter().map(state));
         }
         states
     }
 }
 
-/// A provider with a fair, adaptive concurrency limit and a circuit breaker per model.
+/// A provider with a fair concurrency limit and a circuit breaker per model.
 struct Limited {
     provider: String,
-    limit: Arc<Limit>,
+    places: Arc<ProviderPlaces>,
+    is_adaptive: bool,
     model: Arc<dyn ChatModel>,
     breaker: BreakerSettings,
     /// By model id.
-    circuits: Mutex<BTreeMap<String, Circuit>>,
+    guards: Mutex<BTreeMap<String, Guard>>,
+}
+
+/// What protects one model from more calls than it takes.
+struct Guard {
+    circuit: Circuit,
+    limit: Arc<Limit>,
 }
 
 impl Limited {
-    fn circuits(&self) -> MutexGuard<'_, BTreeMap<String, Circuit>> {
-        self.circuits.lock().unwrap_or_else(PoisonError::into_inner)
+    fn guards(&self) -> MutexGuard<'_, BTreeMap<String, Guard>> {
+        self.guards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_guard<T>(&self, model: &str, look: impl FnOnce(&mut Guard) -> T) -> T {
+        let mut guards = self.guards();
+        let guard = guards.entry(model.to_owned()).or_insert_with(|| Guard {
+            circuit: Circuit::new(self.breaker),
+            limit: Arc::new(Limit::new(Arc::clone(&self.places), self.is_adaptive)),
+        });
+        look(guard)
     }
 
     fn with_circuit<T>(&self, model: &str, look: impl FnOnce(&mut Circuit) -> T) -> T {
-        let mut circuits = self.circuits();
-        let circuit = circuits
-            .entry(model.to_owned())
-            .or_insert_with(|| Circuit::new(self.breaker));
-        look(circuit)
+        self.with_guard(model, |guard| look(&mut guard.circuit))
     }
 
     fn refused(&self, model: &str, retry_in: Duration) -> Error {
@@ -239,18 +270,28 @@ impl Drop for Watch<'_> {
 
 #[async_trait]
 impl ChatModel for Limited {
-    /// Waits for a permit, then makes the call. The wait counts towards the request's timeout.
+    /// Waits for a permit, then makes the call. The wait counts towards the request's timeout. A request
+    /// with a fallback does not wait for a limit that was lowered.
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         // Do not wait for a call that would be refused.
         let model = &request.model;
-        let refused = self.with_circuit(model, |circuit| circuit.refuses(Instant::now()));
+        let (refused, limit) = self.with_guard(model, |guard| {
+            let refused = guard.circuit.refuses(Instant::now());
+            (refused, Arc::clone(&guard.limit))
+        });
         if let Some(wait) = refused {
             return Err(self.refused(model, wait));
+        }
+        if request.has_fallback && limit.is_throttled() {
+            return Err(Error::Throttled {
+                provider: self.provider.clone(),
+                model: model.clone(),
+            });
         }
         let saturated = || Error::Saturated {
             provider: self.provider.clone(),
         };
-        let place = self.limit.place(request.timeout).await;
+        let place = limit.place(request.timeout).await;
         let place = place.ok_or_else(saturated)?;
         let (result, timeout) = match place.waited {
             None => (self.admitted(request).await, request.timeout),
@@ -414,5 +455,51 @@ mod tests {
         let abandoned = timeout(Duration::from_millis(10), model.chat(&request)).await;
         assert!(abandoned.is_err());
         assert!(model.chat(&request).await.is_ok());
+    }
+
+    /// Refuses its first call, and answers the others as [`Slow`].
+    #[derive(Default)]
+    struct RefusedOnce(AtomicBool);
+
+    #[async_trait]
+    impl ChatModel for RefusedOnce {
+        async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+            if self.0.swap(true, Relaxed) {
+                return Slow.chat(request).await;
+            }
+            Err(Error::Status {
+                provider: "p".into(),
+                status: 429,
+                detail: String::new(),
+                retry_after: None,
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_with_a_fallback_does_not_wait_for_a_lowered_limit() {
+        let mut registry = Registry::default();
+        let server = Arc::new(RefusedOnce::default());
+        registry.add("p".into(), server, 64, true);
+        let model = registry.model("p").unwrap();
+        let (alone, with_fallback) = (
+            request(10),
+            ChatRequest {
+                has_fallback: true,
+                ..request(10)
+            },
+        );
+        assert!(model.chat(&alone).await.is_err());
+        let four = futures_util::future::join_all((0..4).map(|_| model.chat(&alone)));
+        let (four, passed_on, waited) =
+            tokio::join!(four, model.chat(&with_fallback), model.chat(&alone));
+        assert!(four.iter().all(Result::is_ok));
+        let throttled = Err(Error::Throttled {
+            provider: "p".into(),
+            model: "m".into(),
+        });
+        assert_eq!(passed_on, throttled);
+        assert_eq!(waited.unwrap().text, "8", "it waited for two seconds");
+        assert!(model.chat(&with_fallback).await.is_ok(), "a place is free");
     }
 }

@@ -163,6 +163,9 @@ impl<'a> Attempts<'a> {
                 return Err(CallFailure::budget_exhausted(detail).into());
             }
         };
+        let fallback = model.fallback.as_deref().filter(|_| !self.once);
+        let has_fallback =
+            fallback.is_some_and(|model| affordable(run, model, bound, max_tokens).is_some());
         let request = ChatRequest {
             key: format!("{}/{call}", run.id()),
             model: model.model.clone(),
@@ -176,6 +179,7 @@ impl<'a> Attempts<'a> {
             settings: model.settings(),
             seed: run.accepted().seed,
             timeout: patience.min(deps.policy.call_timeout),
+            has_fallback,
         };
         let sent = self.sent(&call, model, bound, &request);
         let settled = run.call(sent, perform(deps, model, &request)).await?;

@@ -210,7 +210,7 @@ fn core_is_reachable(stage: Stage<'_>) -> Result<(), Failure> {
     let models = roles
         .into_iter()
         .flatten()
-        .flat_map(|role| std::iter::successors(Some(role), |model| model.fallback.as_deref()));
+        .flat_map(RoleModel::with_fallbacks);
     let open = models.map(|model| deps.models.open_circuit(&model.provider, &model.model));
     match open.collect::<Option<Vec<_>>>().as_deref() {
         Some([first, ..]) => Err(Failure::Failed {

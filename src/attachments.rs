@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -25,8 +25,9 @@ const MAX_SIDE: usize = 8000;
 
 /// Fetches attachments within [`Bounds`].
 pub struct Fetcher {
-    /// `None` on a machine without root certificates, where nothing can be fetched.
-    client: Option<reqwest::Client>,
+    /// Made for the first fetch, because root certificates are read for it. `None` on a machine without
+    /// them, where nothing can be fetched.
+    client: OnceLock<Option<reqwest::Client>>,
     bounds: Bounds,
 }
 
@@ -72,13 +73,22 @@ impl Error {
 
 impl Fetcher {
     pub fn new(bounds: Bounds) -> Self {
-        let client = bounded(bounds.timeout)
-            .https_only(true)
-            .dns_resolver(Arc::new(PublicOnly))
-            .build()
-            .inspect_err(|error| tracing::warn!(%error, "attachments cannot be fetched"))
-            .ok();
-        Self { client, bounds }
+        Self {
+            client: OnceLock::new(),
+            bounds,
+        }
+    }
+
+    fn client(&self) -> Option<&reqwest::Client> {
+        let client = self.client.get_or_init(|| {
+            bounded(self.bounds.timeout)
+                .https_only(true)
+                .dns_resolver(Arc::new(PublicOnly))
+                .build()
+                .inspect_err(|error| tracing::warn!(%error, "attachments cannot be fetched"))
+                .ok()
+        });
+        client.as_ref()
     }
 
     /// Returns the images among the attachments, and those that could not be read.
@@ -137,7 +147,7 @@ impl Fetcher {
     }
 
     async fn download(&self, url: Url) -> Result<Vec<u8>, Error> {
-        let client = self.client.as_ref().ok_or(Error::Unreachable)?;
+        let client = self.client().ok_or(Error::Unreachable)?;
         let response = client.get(url).send().await;
         let response = response.map_err(|_| Error::Unreachable)?;
         if !response.status().is_success() {
@@ -334,7 +344,7 @@ mod tests {
             timeout,
         };
         let fetcher = Fetcher {
-            client: Some(bounded(timeout).build().unwrap()),
+            client: OnceLock::from(Some(bounded(timeout).build().unwrap())),
             bounds,
         };
         let fetched = async move {

@@ -5,8 +5,8 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -87,15 +87,20 @@ fn is_https(uri: &str) -> bool {
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
 }
 
-/// Builds the TLS configuration. Without an `https` address no root certificates are needed, so
-/// that a machine without them can still use a local server.
+/// Returns the TLS configuration. Without an `https` address no root certificates are needed, so that
+/// a machine without them can still use a local server. All providers share the certificates.
 fn tls_config(needed: bool) -> Result<ClientConfig, String> {
+    static WITH_CERTIFICATES: OnceLock<Result<ClientConfig, String>> = OnceLock::new();
     if !needed {
         return Ok(ClientConfig::builder()
             .with_root_certificates(rustls::RootCertStore::empty())
             .with_no_client_auth());
     }
-    ClientConfig::with_platform_verifier().map_err(|error| format!("no HTTP client: {error}"))
+    let made = || {
+        let config = ClientConfig::with_platform_verifier();
+        config.map_err(|error| format!("no HTTP client: {error}"))
+    };
+    WITH_CERTIFICATES.get_or_init(made).clone()
 }
 
 fn tcp() -> HttpConnector {

@@ -70,7 +70,8 @@ pub(super) fn sign(
             Error::Connect { .. }
             | Error::Broken { .. }
             | Error::Timeout { .. }
-            | Error::Unreadable { .. },
+            | Error::Unreadable { .. }
+            | Error::Aborted { .. },
         )
         | Err(Error::Status {
             status: 408 | 429 | 500..=599,

@@ -326,6 +326,7 @@ fn lowering_after(error: &Error) -> Option<&'static Lowering> {
         | Error::Unpaid { .. }
         | Error::Broken { .. }
         | Error::Unreadable { .. }
+        | Error::Aborted { .. }
         | Error::Unfit { .. }
         | Error::TooLong { .. }
         | Error::Saturated { .. }

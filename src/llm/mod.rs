@@ -222,6 +222,9 @@ pub enum Error {
     /// Status 200 with a body that is not as documented.
     #[error("{provider} sent a reply that cannot be read: {detail}")]
     Unreadable { provider: String, detail: String },
+    /// The provider ended its reply with an error, after a part that it may bill.
+    #[error("{provider} ended its reply with an error: {detail}")]
+    Aborted { provider: String, detail: String },
     /// The request does not fit the model: it is too long for its context, or has images that it
     /// cannot read.
     #[error("the request does not fit {provider}: {detail}")]
@@ -291,6 +294,7 @@ impl Error {
             Error::Broken { .. } => (FailureCause::ConnectionBroken, again, true),
             Error::Timeout { .. } => (FailureCause::TimedOut, again, true),
             Error::Unreadable { .. } => (FailureCause::UnreadableReply, again, true),
+            Error::Aborted { .. } => (FailureCause::ProviderError, again, true),
             Error::Unfit { .. } => (FailureCause::RequestUnfit, never, false),
             Error::TooLong { .. } => (FailureCause::ReplyTooLong, never, true),
             Error::Saturated { .. } => (FailureCause::Saturated, again, false),
@@ -347,6 +351,7 @@ impl Error {
             Error::Status { detail, .. }
             | Error::Unpaid { detail, .. }
             | Error::Unreadable { detail, .. }
+            | Error::Aborted { detail, .. }
             | Error::Unfit { detail, .. } => Some(detail),
             Error::Connect { .. }
             | Error::Broken { .. }

@@ -40,6 +40,7 @@ impl RedactingModel {
             | Error::Status { detail, .. }
             | Error::Unpaid { detail, .. }
             | Error::Unreadable { detail, .. }
+            | Error::Aborted { detail, .. }
             | Error::Unfit { detail, .. } => self.clean(detail),
             Error::Timeout { .. }
             | Error::TooLong { .. }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::response::{Content, Response};
-use crate::llm::http::Collect;
+use crate::llm::http::{Collect, StreamFault};
 use crate::llm::wire_json;
 
 /// The events and fields that are used.
@@ -69,10 +69,10 @@ pub(super) struct Streamed {
 impl Collect for Streamed {
     type Reply = Response;
 
-    fn take(&mut self, data: &str) -> Result<bool, String> {
-        match wire_json::read(data.as_bytes())
-            .map_err(|error| format!("an event of the stream cannot be read: {error}"))?
-        {
+    fn take(&mut self, data: &str) -> Result<bool, StreamFault> {
+        match wire_json::read(data.as_bytes()).map_err(|error| {
+            StreamFault::Unreadable(format!("an event of the stream cannot be read: {error}"))
+        })? {
             Event::MessageStart { message } => self.started = Some(message),
             Event::ContentBlockStart {
                 index,
@@ -121,10 +121,7 @@ impl Collect for Streamed {
                 });
                 return Ok(true);
             }
-            // What came before it may be billed.
-            Event::Error { error } => {
-                return Err(format!("the stream ended with an error: {}", said(&error)));
-            }
+            Event::Error { error } => return Err(StreamFault::Aborted(said(&error))),
             Event::Other => {}
         }
         Ok(false)
@@ -166,7 +163,7 @@ mod tests {
     use crate::llm::anthropic::response::from_wire;
     use crate::llm::http;
 
-    fn collected(stream: &str) -> Result<Option<Response>, String> {
+    fn collected(stream: &str) -> Result<Option<Response>, StreamFault> {
         http::collected::<Streamed>(stream)
     }
 
@@ -205,7 +202,7 @@ mod tests {
         let error =
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
         let broken = |before: &str| format!("{before}event: error\ndata: {error}\n\n");
-        let expected = "the stream ended with an error: overloaded_error: Overloaded";
+        let expected = StreamFault::Aborted("overloaded_error: Overloaded".to_owned());
         assert_eq!(collected(&broken(half)).unwrap_err(), expected);
         let refused = collected(&broken("")).unwrap().unwrap();
         let Err(Some(rejection)) = from_wire(refused, None) else {

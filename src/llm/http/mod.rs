@@ -81,11 +81,20 @@ pub(super) trait Collect: Default {
     /// Adds the data of one event. Returns true after the last one.
     ///
     /// # Errors
-    /// The provider's error in the middle of the stream, or why the event cannot be parsed.
-    fn take(&mut self, data: &str) -> Result<bool, String>;
+    /// [`StreamFault`]: nothing more is to be read.
+    fn take(&mut self, data: &str) -> Result<bool, StreamFault>;
 
     /// Returns the reply, or `None` if the stream ended too early.
     fn finish(self) -> Option<Self::Reply>;
+}
+
+/// Why a stream gives no reply. The words are for the journal, and never for clients.
+#[derive(Debug, PartialEq)]
+pub(super) enum StreamFault {
+    /// An event cannot be parsed.
+    Unreadable(String),
+    /// The provider ended its reply with an error. What came before it may be billed.
+    Aborted(String),
 }
 
 impl HttpClient {
@@ -259,11 +268,14 @@ impl HttpClient {
                 .map_err(|error| self.unreadable(&error.to_string()))?
             {
                 begun = true;
-                // The detail is the provider's own text: for the journal, and never for clients.
-                if reply
-                    .take(&event.data)
-                    .map_err(|detail| self.unreadable(&detail))?
-                {
+                let is_last = reply.take(&event.data).map_err(|fault| match fault {
+                    StreamFault::Unreadable(detail) => self.unreadable(&detail),
+                    StreamFault::Aborted(detail) => Error::Aborted {
+                        provider: self.provider.clone(),
+                        detail: self.clean(&detail),
+                    },
+                })?;
+                if is_last {
                     return reply
                         .finish()
                         .ok_or_else(|| self.unreadable("the stream had no reply in it"));
@@ -365,11 +377,11 @@ fn refuse_floods<B>(request: &mut Request<B>) -> Arc<tokio::sync::Notify> {
 
 /// Returns the reply of a complete stream.
 #[cfg(test)]
-pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, String> {
+pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, StreamFault> {
     let mut reply = C::default();
     for event in StreamReader::default()
         .read(stream.as_bytes())
-        .map_err(|error| error.to_string())?
+        .map_err(|error| StreamFault::Unreadable(error.to_string()))?
     {
         if reply.take(&event.data)? {
             break;

@@ -1,6 +1,5 @@
 //! Tests of both providers over real HTTP, against a server on loopback.
 
-use crate::domain::FailureCause;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -10,8 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{Call, Collect, HttpClient};
-use crate::domain::{BilledTokens, Provider, ProviderKind, StructuredOutput};
+use super::{Call, Collect, HttpClient, StreamFault};
+use crate::domain::{BilledTokens, FailureCause, Provider, ProviderKind, StructuredOutput};
 use crate::llm::{
     BreakerSettings, CallStop, ChatModel, ChatReply, ChatRequest, Error, Registry, Retry, Schema,
 };
@@ -467,7 +466,7 @@ struct Never;
 impl Collect for Never {
     type Reply = Value;
 
-    fn take(&mut self, _: &str) -> Result<bool, String> {
+    fn take(&mut self, _: &str) -> Result<bool, StreamFault> {
         Ok(false)
     }
 
@@ -519,6 +518,18 @@ async fn what_a_stream_says_of_its_error_is_for_the_journal() {
         "{error}"
     );
     assert!(matches!(error, Error::Status { status: 529, .. }) && !error.may_be_billed());
+    assert_eq!(error.retry(), Retry::After(None));
+    // After a part of the reply, it may be billed.
+    let begun = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n";
+    let error = answered(
+        "200 OK\r\ncontent-type: text/event-stream",
+        &format!("{begun}{events}"),
+    )
+    .await
+    .unwrap_err();
+    assert_eq!(error.cause(), FailureCause::ProviderError);
+    assert_eq!(error.outline(), "upstream ended its reply with an error");
+    assert!(error.said().unwrap().contains("SELECT") && error.may_be_billed());
     assert_eq!(error.retry(), Retry::After(None));
 }
 

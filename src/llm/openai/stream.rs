@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::response::{Called, Choice, Reply, Response, ToolCall};
-use crate::llm::http::Collect;
+use crate::llm::http::{Collect, StreamFault};
 use crate::llm::wire_json;
 
 /// The data of the event after the last chunk.
@@ -69,12 +69,13 @@ pub(super) struct Streamed {
 impl Collect for Streamed {
     type Reply = Response;
 
-    fn take(&mut self, data: &str) -> Result<bool, String> {
+    fn take(&mut self, data: &str) -> Result<bool, StreamFault> {
         if data.trim() == DONE {
             return Ok(true);
         }
-        let chunk: Chunk = wire_json::read(data.as_bytes())
-            .map_err(|error| format!("a chunk of the stream cannot be read: {error}"))?;
+        let chunk: Chunk = wire_json::read(data.as_bytes()).map_err(|error| {
+            StreamFault::Unreadable(format!("a chunk of the stream cannot be read: {error}"))
+        })?;
         if !chunk.error.is_null() && self.is_empty() {
             self.error = chunk.error;
             return Ok(true);
@@ -84,8 +85,7 @@ impl Collect for Streamed {
             let message = message
                 .as_str()
                 .map_or_else(|| message.to_string(), str::to_owned);
-            // What came before it may be billed.
-            return Err(format!("the stream ended with an error: {message}"));
+            return Err(StreamFault::Aborted(message));
         }
         self.id = self.id.take().or(chunk.id);
         self.model = self.model.take().or(chunk.model);
@@ -151,7 +151,7 @@ mod tests {
     use crate::llm::http;
     use crate::llm::openai::response::from_wire;
 
-    fn collected(stream: &str) -> Result<Option<Response>, String> {
+    fn collected(stream: &str) -> Result<Option<Response>, StreamFault> {
         http::collected::<Streamed>(stream)
     }
 
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(refusal, "p answered 429: the upstream is gone");
         let begun = TEXT.split("\"finish_reason\":\"stop\"").next().unwrap();
         let begun = begun.rsplit_once("data:").unwrap().0;
-        let ended = "the stream ended with an error: the upstream is gone";
+        let ended = StreamFault::Aborted("the upstream is gone".to_owned());
         assert_eq!(collected(&format!("{begun}{gone}")).unwrap_err(), ended);
         assert!(collected("data: nonsense\n\n").is_err());
     }

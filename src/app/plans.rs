@@ -75,7 +75,12 @@ impl App {
     ) -> Result<Submitted, Rejected> {
         let (question, focus, evidence) = self.plan_request(input, focus).await?;
         let fixed = self.plan_key(&question, &focus, &evidence);
-        let intake = ToolIntake::Plan { focus, evidence };
+        let workspace = self.tools()?.place();
+        let intake = ToolIntake::Plan {
+            focus,
+            evidence,
+            workspace,
+        };
         let mut key = format!("plan:{fixed}");
         for number in 2..MAX_PLANS {
             let Some((run, _)) = self.store.by_key(&key).await? else {
@@ -235,11 +240,12 @@ impl App {
         plan: RunId,
         given: Authorization,
     ) -> Result<AuthorizeOutcome, Rejected> {
-        self.tools()?;
+        let workspace = self.tools()?.place();
         let closed = |why| Err(Rejected::PlanClosed(why));
         require_fitting(&given)?;
         let (events, executions) = self.plan_events(plan).await?;
         let question = own_question(&events, (given.source, given.user), given.context)?;
+        require_place(view::workspace(&events), &workspace)?;
         if executions.iter().any(|(row, _)| !row.state.is_terminal()) {
             return closed("an execution of the plan is under way");
         }
@@ -255,6 +261,7 @@ impl App {
             content,
             steps: vec![],
             evidence: known.evidence,
+            workspace,
             undoes: None,
             restores: vec![],
         };
@@ -327,11 +334,12 @@ impl App {
         source: Source,
         user: User,
     ) -> Result<Submitted, Rejected> {
-        self.tools()?;
+        let workspace = self.tools()?.place();
         let events = self.events_of(execution).await?;
         let undone = view::authorized(&events).ok_or(Rejected::NoSuchPlan)?;
         let (of_plan, executions) = self.plan_events(undone.plan).await?;
         let question = own_question(&of_plan, (source, user), None)?;
+        require_place(&undone.workspace, &workspace)?;
         let row = self.store.run(execution).await?;
         if row.is_none_or(|row| !row.state.is_terminal()) {
             return Err(Rejected::PlanClosed("the execution has not ended"));
@@ -414,6 +422,19 @@ impl App {
     async fn events_of(&self, run: RunId) -> Result<Vec<Event>, Rejected> {
         let entries = self.store.entries(run, 0).await?;
         Ok(entries.into_iter().map(|entry| entry.event).collect())
+    }
+}
+
+/// # Errors
+/// [`Rejected::PlanClosed`] if a plan or an execution is of another workspace than the one that is
+/// open. An older one does not say of which it is.
+fn require_place(of: &str, open: &str) -> Result<(), Rejected> {
+    if of.is_empty() || of == open {
+        Ok(())
+    } else {
+        Err(Rejected::PlanClosed(
+            "it is of another workspace than TOOLS_WORKSPACE names now",
+        ))
     }
 }
 

@@ -81,7 +81,8 @@ fn parse(bytes: &[u8], shown: &str) -> Contents {
 
 /// Parses the variable of a line. An empty line and a comment have none.
 fn parse_line(line: &str) -> dotenvy::Result<Option<(String, String)>> {
-    dotenvy::from_read_iter(literal_dollars(line).as_bytes())
+    // Blanks at the end cannot be seen.
+    dotenvy::from_read_iter(literal_dollars(line.trim_end()).as_bytes())
         .next()
         .transpose()
 }
@@ -121,7 +122,8 @@ mod tests {
 
     #[test]
     fn a_good_file_is_read_whole() {
-        let comments = "# a comment\n\nA=1\nexport B='two words'\nC=\"x # y\" # z\nD=\n E = 5\r\n";
+        let comments =
+            "# a comment\n \t\nA=1 \nexport B='two words'\t\nC=\"x # y\" # z\nD=\n E = 5\r\n";
         let dollars = "A=pa$$word$HOME\nB=\"x${A}y\"\nC='p$A'\nD=postgres://u:a\\$b@h/d\n";
         let cases: [(&str, &[&str]); 2] = [
             (comments, &["A=1", "B=two words", "C=x # y", "D=", "E=5"]),

@@ -13,6 +13,9 @@ pub enum ToolIntake {
     Plan {
         focus: EvidenceFocus,
         evidence: Value,
+        /// The path of the workspace that the plan is for. Older journals have none.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        workspace: String,
     },
     /// An authorization of steps.
     Execution(Box<Authorized>),
@@ -31,6 +34,9 @@ pub struct Authorized {
     pub steps: Vec<String>,
     /// The summaries that the plan was made from.
     pub evidence: Value,
+    /// The path of the workspace. Older journals have none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub workspace: String,
     /// The steps that change files, with the paths that the user saw.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<StepChanges>,

@@ -52,7 +52,8 @@ const Q8: &str = "SELECT code AS name, COUNT(*) AS n,
         STRING_AGG(CASE WHEN nth <= $1 THEN tool END, ',' ORDER BY nth) AS tools
     FROM (SELECT c.code AS code, m.tool AS tool, m.at_ms AS at_ms, m.at_ms - MAX(c.at_ms) AS gap,
             ROW_NUMBER() OVER (PARTITION BY c.code ORDER BY m.at_ms DESC, m.run DESC, m.seq DESC) AS nth
-        FROM tool_step_codes c JOIN tool_steps m ON m.changes > 0 AND m.ok = 1 AND m.at_ms > c.at_ms
+        FROM tool_step_codes c JOIN tool_steps m
+            ON m.changes > 0 AND m.ok = 1 AND m.tool <> 'lsp_check' AND m.at_ms > c.at_ms
         WHERE ($2 IS NULL OR c.code = $2)
           AND ($3 IS NULL OR EXISTS (SELECT 1 FROM tool_step_files f WHERE f.run = m.run AND f.seq = m.seq AND f.file = $3))
         GROUP BY c.code, m.run, m.seq, m.tool, m.at_ms) fixes

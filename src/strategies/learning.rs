@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::domain::{Outcome, RunId};
 use crate::journal::{
     Annotated, Ending, Entry, Error, Event, Learned, LearnedChange, LearnedRow, Store, Taught,
-    Transcript, verify,
+    Transcript, prove,
 };
 
 /// The confidence of a new learned answer, whatever the models thought of it.
@@ -72,7 +72,7 @@ pub async fn learn(
     }
 }
 
-/// Returns the change that feedback makes now; `None` if the journal was altered, too.
+/// Returns the change that feedback makes now; `None` if the run was altered, too.
 async fn lesson_of(
     store: &dyn Store,
     now: Timestamp,
@@ -85,7 +85,7 @@ async fn lesson_of(
     let mut entries = store.entries(judged, 0).await?;
     // Other feedback may be written between the two reads: the row's hash does not cover it.
     entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
-    if verify(judged, &entries, &row.head_hash).is_err() {
+    if prove(&row, &entries).is_err() {
         return Ok(None);
     }
     let transcript = Transcript::of_entries(&entries);

@@ -57,7 +57,7 @@ impl Memory {
     }
 
     /// Returns learned answers of the place of a question that share a word with it, or in a script
-    /// without spaces a pair of letters.
+    /// without spaces a pair of letters; none if one of them cannot be read.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -72,7 +72,14 @@ impl Memory {
             }
         }
         let scope = learned_scope(question);
-        self.store.learned_like(&scope, &terms, MAX_FOUND).await
+        match self.store.learned_like(&scope, &terms, MAX_FOUND).await {
+            // A damaged answer must not keep the committee from the question.
+            Err(error @ Error::Corrupt { .. }) => {
+                tracing::error!(%error, "learned answers are left out");
+                Ok(vec![])
+            }
+            found => found,
+        }
     }
 
     /// Returns those of the found answers that resemble a question, the most similar first. The

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tokio::sync::Mutex;
 
 use super::output::{Output, ToolError, Why};
 use super::path::normalise;
@@ -23,6 +24,8 @@ const MAX_FILE_TIME: Duration = Duration::from_secs(30);
 pub struct Toolbox {
     pub(super) workspace: Workspace,
     pub(super) programs: Arc<Programs>,
+    /// Held by the step that may change files, so that it knows what it replaces.
+    pub(super) changing: Arc<Mutex<()>>,
 }
 
 impl Toolbox {
@@ -34,7 +37,13 @@ impl Toolbox {
         Ok(Self {
             workspace: Workspace::open(root)?,
             programs: Arc::new(Programs::find(variable)),
+            changing: Arc::default(),
         })
+    }
+
+    /// Returns the path of the workspace, by which plans and executions name it.
+    pub fn place(&self) -> String {
+        self.workspace.root.to_string_lossy().into_owned()
     }
 
     /// Returns a path in the form in which steps record it. It may begin with the workspace.
@@ -58,6 +67,7 @@ impl Toolbox {
         Self {
             workspace: self.workspace.current(),
             programs: Arc::clone(&self.programs),
+            changing: Arc::clone(&self.changing),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Executes the steps that a user authorized, in order. A failure halts. Nothing is tried again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::Toolbox;
@@ -105,6 +106,12 @@ async fn perform(
 ) -> Result<StepFinished, Failure> {
     let tool = step.tool;
     let halted = |why| Ok(step.ended(Some(why)));
+    let changing = Arc::clone(&step.call.toolbox.changing);
+    let _alone = if step.may_change_files() {
+        Some(changing.lock().await)
+    } else {
+        None
+    };
     let own = step.clone();
     let checked = step.call.blocking(move |_| {
         own.check()?;

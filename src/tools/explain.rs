@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
-use whatlang::Lang;
+use whatlang::{Info, Lang, Script};
 
 use super::citations;
 use super::planner_input::summaries;
@@ -128,11 +128,15 @@ pub fn objections(text: &str, asked: &str, errors: &[&str], evidence: &Value) ->
     if text.is_empty() {
         return Some("Response is empty".to_owned());
     }
-    if let Some(finding) = screen::screen(text, errors, &[asked]) {
+    // An error is quoted as a whole, also with words that its arguments brought.
+    let verbatim = [&[asked], errors].concat();
+    if let Some(finding) = screen::screen(text, errors, &verbatim) {
         return Some(finding.message());
     }
     let language = whatlang::detect(text);
-    if language.is_some_and(|it| it.is_reliable() && it.lang() != Lang::Eng) {
+    let is_foreign =
+        |it: &Info| it.script() != Script::Latin || it.is_reliable() && it.lang() != Lang::Eng;
+    if language.as_ref().is_some_and(is_foreign) {
         let why = "Response is not in English, the only language that can be screened";
         return Some(why.to_owned());
     }

@@ -1,19 +1,29 @@
 //! The index of `magellan`, read through its `export` command.
 //!
-//! Magellan runs on the real path of `codegraph.db` in the workspace root, outside of the
-//! capabilities of `Workspace`. The index tells what it saw when it was last updated: these tools do
+//! Magellan runs on a copy of `codegraph.db` in a folder of its own: it writes to a database that it
+//! only reads, and in a Git repository it writes its export into a file there. The index tells what it saw when it was last updated: these tools do
 //! not update it. The export lists references and calls, and many uses are in one of the two only. A
 //! use is known by name: symbols of the same name are not told apart.
 
+use std::fs;
+use std::io::{self, Read as _};
+
 use rustix::fs::FileType;
 use serde::Deserialize;
+use tempfile::TempDir;
 
 use super::call::{Call, Parameter, Role, Toolbox, parameter};
 use super::output::{Output, ToolError, listing, one_line, quoted};
 use super::path::normalise;
+use super::workspace::Workspace;
 
 /// The database of the index, in the workspace root.
 pub const DATABASE: &str = "codegraph.db";
+/// The log of a database that is being written.
+const LOG: &str = "codegraph.db-wal";
+
+/// The largest index that is copied whole, in bytes.
+const MAX_INDEX_BYTES: u64 = 2 << 30;
 
 pub const SYMBOL_NAME: Parameter = parameter("name", Role::Text);
 
@@ -69,11 +79,13 @@ pub async fn no_index(toolbox: &Toolbox) -> Option<String> {
 
 /// Exports the index, sorted.
 pub async fn index(call: &Call) -> Result<Index, ToolError> {
-    let database = call.blocking(|call| call.workspace().real_path(DATABASE));
-    let mut arguments = vec!["export".into(), "--db".into(), database.await?.into()];
-    arguments.extend(["--format".into(), "json".into()]);
     let root = &call.workspace().root;
-    let finished = call.programs().run("magellan", arguments, root).await?;
+    let copy = call.blocking(|call| copied(call.workspace())).await?;
+    let arguments = ["export", "--db", DATABASE, "--format", "json"].map(Into::into);
+    let running = call
+        .programs()
+        .run("magellan", arguments.into(), copy.path());
+    let finished = running.await?;
     if !finished.success {
         return Err(finished.stderr.into());
     }
@@ -95,6 +107,23 @@ pub async fn index(call: &Call) -> Result<Index, ToolError> {
     index.references.sort();
     index.references.dedup();
     Ok(index)
+}
+
+/// Copies the index, with what its last writer has not moved into it yet, into a new folder.
+fn copied(workspace: &Workspace) -> Result<TempDir, ToolError> {
+    let failed = |error: io::Error| ToolError::io(DATABASE, "copy", error);
+    let folder = TempDir::with_prefix("conclave-index-").map_err(failed)?;
+    for name in [DATABASE, LOG] {
+        match workspace.open_file(name) {
+            Ok(file) if file.metadata().map_err(failed)?.is_file() => {
+                let mut copy = fs::File::create(folder.path().join(name)).map_err(failed)?;
+                io::copy(&mut file.take(MAX_INDEX_BYTES), &mut copy).map_err(failed)?;
+            }
+            Err(error) if name == DATABASE => return Err(failed(error)),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(folder)
 }
 
 /// Returns the error that a file is not in the index.

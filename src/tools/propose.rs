@@ -64,7 +64,10 @@ pub async fn propose(
     deadline: Duration,
 ) -> Result<Ending, Failure> {
     let toolbox = Toolbox::required(toolbox)?;
-    let Some(ToolIntake::Plan { focus, evidence }) = run.accepted().tools.clone() else {
+    let Some(ToolIntake::Plan {
+        focus, evidence, ..
+    }) = run.accepted().tools.clone()
+    else {
         return Err(Failure::internal("the run asks for no plan"));
     };
     let request = &run.accepted().question.message;

@@ -42,6 +42,7 @@ struct Step {
 /// must not contain `..`.
 fn plan_of(call: &Call) -> Result<(&str, Plan), ToolError> {
     let plan_file = call.argument("file");
+    call.workspace().refuse_links(&normalise(plan_file)?)?;
     let plan = serde_json::from_str(&call.workspace().read(plan_file)?)
         .map_err(|error| format!("{} is not a splice plan: {error}", quoted(plan_file)))?;
     Ok((split(plan_file).0, plan))
@@ -93,6 +94,8 @@ pub async fn run(
             let path = call.workspace().real_path(call.argument(name))?;
             options.extend([format!("--{name}").into(), path.into()]);
         }
+        // Splice keeps a log in this folder.
+        call.workspace().refuse_links(".splice")?;
         files.iter().try_for_each(|path| prepare(call, path))?;
         Ok(options)
     });

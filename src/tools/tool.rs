@@ -258,6 +258,11 @@ impl Step {
         written.into_iter().collect()
     }
 
+    /// True if the step changes files, or runs a program that may.
+    pub fn may_change_files(&self) -> bool {
+        self.tool.spec().is_mutating || self.tool == Tool::LspCheck
+    }
+
     /// Returns the end of the step, without an output.
     pub fn ended(&self, error: Option<String>) -> StepFinished {
         StepFinished {

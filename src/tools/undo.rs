@@ -66,14 +66,17 @@ pub async fn undo(
         };
         run.store(Event::StepStarted(started)).await?;
         let left: Vec<Restore> = authorized.restores.iter().skip(number).cloned().collect();
+        let _alone = toolbox.changing.lock().await;
         let call = toolbox.without_arguments();
         let restored = call.blocking(move |call| put_back(call.workspace(), &left));
         let (changed, error) = match restored.await {
+            Ok(change) if change.before == change.after => (vec![], None),
             Ok(change) => (vec![change], None),
             Err(error) => (vec![], Some(error.of("undo failed"))),
         };
         let finished = StepFinished {
             output: match error {
+                None if changed.is_empty() => format!("'{}' was put back before", restore.path),
                 None if restore.old.is_none() => format!("removed '{}'", restore.path),
                 None => format!("restored '{}'", restore.path),
                 Some(_) => String::new(),

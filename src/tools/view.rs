@@ -35,6 +35,14 @@ pub fn authorized(events: &[Event]) -> Option<&Authorized> {
     }
 }
 
+/// Returns the path of the workspace that a plan is for; empty if its journal does not have it.
+pub fn workspace(events: &[Event]) -> &str {
+    match accepted(events).and_then(|accepted| accepted.tools.as_ref()) {
+        Some(ToolIntake::Plan { workspace, .. }) => workspace,
+        Some(ToolIntake::Execution(_)) | None => "",
+    }
+}
+
 /// Returns the ended steps of an execution, in order.
 pub fn finished_steps(events: &[Event]) -> Vec<&StepFinished> {
     let finished = events.iter().filter_map(|event| match event {
@@ -191,7 +199,10 @@ pub fn execution_view(
 ) -> Option<ExecutionView> {
     let (own, of_plan) = (accepted(events)?, accepted(plan_events)?);
     let authorized = authorized(events)?;
-    let Some(ToolIntake::Plan { focus, evidence }) = &of_plan.tools else {
+    let Some(ToolIntake::Plan {
+        focus, evidence, ..
+    }) = &of_plan.tools
+    else {
         return None;
     };
     let explanation = events.iter().find_map(|event| match event {

@@ -81,7 +81,8 @@ impl Workspace {
         }
     }
 
-    fn refuse_links(&self, path: &str) -> Result<(), ToolError> {
+    /// Fails if a part of a path is a symbolic link.
+    pub fn refuse_links(&self, path: &str) -> Result<(), ToolError> {
         for part in std::iter::once(path).chain(folders_above(path)) {
             let found = self.dir.symlink_metadata(part);
             if found.is_ok_and(|found| found.is_symlink()) {

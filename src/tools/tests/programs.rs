@@ -221,6 +221,14 @@ fn magellan_lists_symbols_and_references() {
     project
         .hold("symbols_in_file src/*.rs -> ? Structural data not available (codegraph.db missing)");
     build_index(&project);
+    // In a repository magellan writes its export into a file.
+    let git = Command::new("git")
+        .args(["init", "-q"])
+        .arg(project.inside(""))
+        .status();
+    assert!(git.unwrap().success());
+    std::os::unix::fs::symlink(project.outside(""), project.inside(".magellan")).unwrap();
+    let index = fs::read(project.inside("codegraph.db")).unwrap();
     let symbols = project.text(SymbolsInFile, &["src/*.rs"]);
     for part in ["src/lib.rs:3: fn ", "src/other.rs:3: fn "] {
         assert!(symbols.contains(part), "{symbols}");
@@ -238,6 +246,11 @@ fn magellan_lists_symbols_and_references() {
         references_to_symbol_name none -> = No symbol 'none' is in the index.
         references_to_symbol_name thrice -> = No references.
         references_from_file_to_symbol_name notes.txt add -> ! 'notes.txt' is not indexed in codegraph.db",
+    );
+    assert_eq!(fs::read_dir(project.outside("")).unwrap().count(), 1);
+    assert!(
+        fs::read(project.inside("codegraph.db")).unwrap() == index,
+        "it is only read"
     );
     project.put("codegraph.db", "not a database");
     let broken = project.text(SymbolsInFile, &["src/*.rs"]);

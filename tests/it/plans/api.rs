@@ -1,5 +1,6 @@
 //! The API of plans beside the acceptance criteria: undo, prices, single steps, changed plans.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use conclave::domain::Scope;
@@ -7,9 +8,9 @@ use conclave::journal::{Event, Explained, StepChanges, StepFinished};
 use serde_json::{Value, json};
 
 use crate::access::token;
-use crate::support::{Fault, until};
+use crate::support::{Fault, Setup, TestApp, until};
 
-use super::{Bench, LIB, asks, authorizes, create, folder, hold, read, step};
+use super::{Bench, LIB, ada, asks, authorizes, create, folder, hold, read, step};
 
 #[tokio::test]
 async fn an_execution_is_taken_back_once_and_only_if_nothing_changed_since() {
@@ -49,6 +50,67 @@ async fn an_execution_is_taken_back_once_and_only_if_nothing_changed_since() {
     let again = bench.undone(&execution).await;
     assert_ne!(again["executionId"], undone["executionId"]);
     assert!(!bench.folder.path().join("src/new.rs").exists());
+}
+
+#[tokio::test]
+async fn executions_at_the_same_time_know_what_they_replace() {
+    let bench = Bench::new().await;
+    bench.explains("tool_explain", "The file was written.");
+    let mut plans = vec![];
+    for text in ["// a\n", "// b\n"] {
+        let write = json!({ "path": "src/lib.rs", "contents": text });
+        let steps: Vec<Value> = (0..8)
+            .map(|n| step(&format!("w{n}"), "file_write", &write))
+            .collect();
+        bench.proposes("MUTATE", &steps, &[]);
+        plans.push(bench.planned(&format!("Write {text}")).await);
+    }
+    let whole = authorizes("plan");
+    let at_once = plans.iter().map(|plan| bench.authorized(plan, &whole));
+    let mut changes = vec![];
+    for (status, done) in futures_util::future::join_all(at_once).await {
+        assert_eq!(status, 200, "{done}");
+        let steps = done["execution"]["steps"].as_array().unwrap();
+        let changed = steps
+            .iter()
+            .flat_map(|step| step["changed"].as_array().unwrap());
+        changes.extend(changed.cloned());
+    }
+    // Of a chain of contents, all but the first and the last are replaced as often as written.
+    let mut balance = std::collections::BTreeMap::new();
+    for change in &changes {
+        *balance.entry(change["before"].to_string()).or_insert(0) -= 1;
+        *balance.entry(change["after"].to_string()).or_insert(0) += 1;
+    }
+    balance.retain(|_, left| *left != 0);
+    assert_eq!(
+        balance.into_values().collect::<BTreeSet<_>>(),
+        BTreeSet::from([-1, 1])
+    );
+}
+
+#[tokio::test]
+async fn plans_and_executions_belong_to_their_workspace() {
+    let bench = Bench::new().await;
+    let write = json!({ "path": "src/lib.rs", "contents": "// a\n" });
+    bench.proposes("MUTATE", &[step("w", "file_write", &write)], &[]);
+    bench.explains("tool_explain", "The file was written.");
+    let (_, execution) = bench.executed("Write a").await;
+    let open = bench.planned("Write a again").await;
+    let other = folder(&[("src/lib.rs", "// a\n")]);
+    let root = other.path().to_str().unwrap();
+    let setup = Setup::default().env("TOOLS_WORKSPACE", root);
+    let app = TestApp::on(&bench.provider, setup, bench.app.folder.clone()).await;
+    let moved = Bench { app, ..bench };
+    let refused = moved.authorized(&open, &authorizes("plan")).await;
+    hold(refused, 409, "/type", "urn:conclave:problem:plan-closed");
+    let id = execution["executionId"].as_str().unwrap();
+    let undone = moved
+        .post(&format!("/api/executions/{id}/undo"), &ada())
+        .await;
+    hold(undone, 409, "/type", "urn:conclave:problem:plan-closed");
+    let content = std::fs::read_to_string(other.path().join("src/lib.rs"));
+    assert_eq!(content.unwrap(), "// a\n");
 }
 
 #[tokio::test]

@@ -253,20 +253,9 @@ impl App {
             return closed("the plan is not finished yet");
         };
         require_open(known.state)?;
-        let (content, changes) = shown(&known);
-        let mut authorized = Authorized {
-            plan,
-            mode: AuthorizationMode::Plan,
-            changes,
-            content,
-            steps: vec![],
-            evidence: known.evidence,
-            workspace,
-            undoes: None,
-            restores: vec![],
-        };
+        let next = known.next_step.clone().unwrap_or_default();
+        let mut authorized = whole(plan, known, workspace);
         let mut cap = self.config.policy.tools_max;
-        let next = known.next_step.unwrap_or_default();
         match given.mode {
             AuthorizeMode::Step if given.step_id.is_some_and(|step| step != next) => {
                 return closed("it is not the next step");
@@ -282,7 +271,6 @@ impl App {
             AuthorizeMode::Cancel => {
                 authorized.mode = AuthorizationMode::Cancel;
                 authorized.changes.clear();
-                // It buys nothing.
                 cap = Usd::ZERO;
             }
             AuthorizeMode::Modified | AuthorizeMode::Check if !executions.is_empty() => {
@@ -298,10 +286,11 @@ impl App {
                 }
             }
         }
-        // All authorizations at one time contend for one key, so a step is executed once.
+        // All authorizations at one time contend for one key, so a step is executed once. A
+        // cancellation buys nothing.
         let key = format!("execution:{plan}#{}", executions.len());
-        let begun = self.begin_execution(question, authorized, key, cap);
-        Ok(AuthorizeOutcome::Begun(begun.await?.run))
+        let begun = self.begin_execution(question, authorized, key, cap).await?;
+        Ok(AuthorizeOutcome::Begun(begun.run))
     }
 
     /// Replaces the plan of an authorization by that of the user. Returns why it is refused, if it is.
@@ -449,6 +438,22 @@ fn require_open(state: PlanState) -> Result<(), Rejected> {
         PlanState::Cancelled => "the plan was cancelled",
     };
     Err(Rejected::PlanClosed(why))
+}
+
+/// Returns the authorization of a whole plan, without its steps.
+fn whole(plan: RunId, known: PlanView, workspace: String) -> Authorized {
+    let (content, changes) = shown(&known);
+    Authorized {
+        plan,
+        mode: AuthorizationMode::Plan,
+        content,
+        steps: vec![],
+        evidence: known.evidence,
+        workspace,
+        changes,
+        undoes: None,
+        restores: vec![],
+    }
 }
 
 /// Returns the plan that is authorized, with the files that the user was shown.

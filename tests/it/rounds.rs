@@ -31,7 +31,6 @@ fn synthesis_limits(got: &Got) -> Option<(u32, u32)> {
 #[tokio::test]
 async fn a_hung_agent_leaves_time_for_a_cross_check_that_fits_only_later() {
     let provider = MockProvider::start().await;
-    provider.on("r1/solver", Fault::Hang(Duration::from_secs(30)));
     let deadlines = json!({ "connect": 1, "call": 12, "ask": 12, "audit": 12, "deep": 12 });
     let setup = Setup::default()
         .set("/policy/deadlines", deadlines)
@@ -39,6 +38,9 @@ async fn a_hung_agent_leaves_time_for_a_cross_check_that_fits_only_later() {
         .set("/models/roles/verifier/model", json!("EDITOR_MODEL"))
         .env("EDITOR_MODEL", "claude-opus-5-5");
     let app = TestApp::with(&provider, setup).await;
+    // The first run compiles the patterns, which takes about as long as the check has here.
+    app.ask("audit", &Scenario::agreeing().message).await;
+    provider.on("r1/solver", Fault::Hang(Duration::from_secs(30)));
     let got = app.ask("audit", &Scenario::agreeing().message).await;
     let checks = fits(&got).into_iter().map(|fit| fit.cross_check.is_some());
     assert_eq!(checks.collect::<Vec<_>>(), [false, true]);

@@ -4,6 +4,7 @@ use conclave::journal::Event;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::support::app::database_of;
 use crate::support::process::conclave;
 use crate::support::{Got, MockProvider, Setup, TestApp, chat};
 
@@ -292,6 +293,35 @@ async fn what_does_not_stand_alone_is_not_learned() {
         .await
         .unwrap();
     assert!(journal.contains("feedback") && !journal.contains("learned/1"));
+}
+
+#[tokio::test]
+async fn altered_runs_teach_nothing_and_damaged_answers_keep_no_question_from_the_committee() {
+    let provider = MockProvider::start().await;
+    let app = app(&provider, &[]).await;
+    let address = database_of(&app.folder).await;
+    let change = async |statement: &'static str| {
+        if let Some(file) = address.strip_prefix("sqlite://") {
+            let database = rusqlite::Connection::open(file).unwrap();
+            assert_eq!(database.execute(statement, []).unwrap(), 1);
+        } else {
+            let database = sqlx::PgPool::connect(&address).await.unwrap();
+            let done = sqlx::query(statement).execute(&database).await.unwrap();
+            assert_eq!(done.rows_affected(), 1);
+        }
+    };
+    let first = asked(&app, QUESTION, None).await;
+    change("UPDATE runs SET user_id = 'eve'").await;
+    assert_eq!(feedback(&app, &first, true).await["learned"], json!(null));
+    change("UPDATE runs SET user_id = 'u1'").await;
+    let taught = feedback(&app, &first, true).await;
+    assert_eq!(taught["learned"]["confidence"], 0.3, "{taught}");
+
+    change("UPDATE learned_answers SET answer = 'no JSON'").await;
+    let before = provider.calls().len();
+    let again = asked(&app, QUESTION, None).await;
+    assert_eq!(again.outcome, "answered");
+    assert!(provider.calls().len() > before, "the committee answered");
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ impl App {
     ) -> Result<Submitted, Rejected> {
         let (question, focus, evidence) = self.plan_request(input, focus).await?;
         let fixed = self.plan_key(&question, &focus, &evidence);
-        let workspace = self.tools()?.place();
+        let workspace = self.tools()?.workspace_path();
         let intake = ToolIntake::Plan {
             focus,
             evidence,
@@ -240,12 +240,12 @@ impl App {
         plan: RunId,
         given: Authorization,
     ) -> Result<AuthorizeOutcome, Rejected> {
-        let workspace = self.tools()?.place();
+        let workspace = self.tools()?.workspace_path();
         let closed = |why| Err(Rejected::PlanClosed(why));
         require_fitting(&given)?;
         let (events, executions) = self.plan_events(plan).await?;
         let question = own_question(&events, (given.source, given.user), given.context)?;
-        require_place(view::workspace(&events), &workspace)?;
+        require_workspace(view::workspace(&events), &workspace)?;
         if executions.iter().any(|(row, _)| !row.state.is_terminal()) {
             return closed("an execution of the plan is under way");
         }
@@ -254,7 +254,7 @@ impl App {
         };
         require_open(known.state)?;
         let next = known.next_step.clone().unwrap_or_default();
-        let mut authorized = whole(plan, known, workspace);
+        let mut authorized = authorization_of(plan, known, workspace);
         let mut cap = self.config.policy.tools_max;
         match given.mode {
             AuthorizeMode::Step if given.step_id.is_some_and(|step| step != next) => {
@@ -271,7 +271,7 @@ impl App {
             AuthorizeMode::Cancel => {
                 authorized.mode = AuthorizationMode::Cancel;
                 authorized.changes.clear();
-                cap = Usd::ZERO;
+                cap = Usd::ZERO; // It buys nothing.
             }
             AuthorizeMode::Modified | AuthorizeMode::Check if !executions.is_empty() => {
                 return closed("a plan can be changed before its first step only");
@@ -286,8 +286,7 @@ impl App {
                 }
             }
         }
-        // All authorizations at one time contend for one key, so a step is executed once. A
-        // cancellation buys nothing.
+        // All authorizations at one time contend for one key, so a step is executed once.
         let key = format!("execution:{plan}#{}", executions.len());
         let begun = self.begin_execution(question, authorized, key, cap).await?;
         Ok(AuthorizeOutcome::Begun(begun.run))
@@ -323,12 +322,12 @@ impl App {
         source: Source,
         user: User,
     ) -> Result<Submitted, Rejected> {
-        let workspace = self.tools()?.place();
+        let workspace = self.tools()?.workspace_path();
         let events = self.events_of(execution).await?;
         let undone = view::authorized(&events).ok_or(Rejected::NoSuchPlan)?;
         let (of_plan, executions) = self.plan_events(undone.plan).await?;
         let question = own_question(&of_plan, (source, user), None)?;
-        require_place(&undone.workspace, &workspace)?;
+        require_workspace(&undone.workspace, &workspace)?;
         let row = self.store.run(execution).await?;
         if row.is_none_or(|row| !row.state.is_terminal()) {
             return Err(Rejected::PlanClosed("the execution has not ended"));
@@ -417,7 +416,7 @@ impl App {
 /// # Errors
 /// [`Rejected::PlanClosed`] if a plan or an execution is of another workspace than the one that is
 /// open. An older one does not say of which it is.
-fn require_place(of: &str, open: &str) -> Result<(), Rejected> {
+fn require_workspace(of: &str, open: &str) -> Result<(), Rejected> {
     if of.is_empty() || of == open {
         Ok(())
     } else {
@@ -440,8 +439,8 @@ fn require_open(state: PlanState) -> Result<(), Rejected> {
     Err(Rejected::PlanClosed(why))
 }
 
-/// Returns the authorization of a whole plan, without its steps.
-fn whole(plan: RunId, known: PlanView, workspace: String) -> Authorized {
+/// Returns the authorization of a plan, without the steps that it is for.
+fn authorization_of(plan: RunId, known: PlanView, workspace: String) -> Authorized {
     let (content, changes) = shown(&known);
     Authorized {
         plan,

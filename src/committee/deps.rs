@@ -45,8 +45,10 @@ impl Deps {
         let master = master.flat_map(RoleModel::with_fallbacks);
         let core = CORE_AGENTS.into_iter().map(Role::Agent);
         let core = core.filter_map(|role| self.role(role));
-        self.models
-            .run_slots(master.map(RoleModel::at), core.map(RoleModel::at))
+        self.models.run_slots(
+            master.map(RoleModel::provider_and_model),
+            core.map(RoleModel::provider_and_model),
+        )
     }
 
     /// Returns when a stage must be over: at a share of the run's deadline, counted from the run's

@@ -197,7 +197,7 @@ impl RoleModel {
     }
 
     /// Returns the names of the provider and of the model there.
-    pub fn at(&self) -> (&str, &str) {
+    pub fn provider_and_model(&self) -> (&str, &str) {
         (&self.provider, &self.model)
     }
 

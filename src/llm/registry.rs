@@ -317,6 +317,7 @@ impl ChatModel for Limited {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+    use futures_util::future::join_all;
     use tokio::time::{sleep, timeout};
 
     use super::*;
@@ -490,7 +491,7 @@ mod tests {
             },
         );
         assert!(model.chat(&alone).await.is_err());
-        let four = futures_util::future::join_all((0..4).map(|_| model.chat(&alone)));
+        let four = join_all((0..4).map(|_| model.chat(&alone)));
         let (four, passed_on, waited) =
             tokio::join!(four, model.chat(&with_fallback), model.chat(&alone));
         assert!(four.iter().all(Result::is_ok));
@@ -501,5 +502,30 @@ mod tests {
         assert_eq!(passed_on, throttled);
         assert_eq!(waited.unwrap().text, "8", "it waited for two seconds");
         assert!(model.chat(&with_fallback).await.is_ok(), "a place is free");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn runs_begin_while_the_provider_has_free_places_and_those_that_have_begun_come_first() {
+        let mut registry = Registry::default();
+        registry.insert("p", Arc::new(Slow), 2);
+        let slots = Arc::new(registry.run_slots([("p", "m")], [("p", "m"), ("q", "m")]));
+        let model = registry.model("p").unwrap();
+        let (first, second) = (slots.try_acquire().unwrap(), slots.try_acquire().unwrap());
+        assert!(
+            slots.try_acquire().is_none(),
+            "two runs make their first call"
+        );
+        let request = request(1000);
+        drop((first, second));
+        let later = async {
+            sleep(Duration::from_millis(1)).await;
+            assert!(slots.try_acquire().is_none(), "a call waits");
+            let begun = Instant::now();
+            drop(slots.acquire().await);
+            begun.elapsed()
+        };
+        let calls = join_all((0..5).map(|_| model.chat(&request)));
+        let (_, waited) = tokio::join!(calls, later);
+        assert_eq!(waited.as_secs(), 3, "the fifth call began after two others");
     }
 }

@@ -42,7 +42,7 @@ impl Toolbox {
     }
 
     /// Returns the path of the workspace, by which plans and executions name it.
-    pub fn place(&self) -> String {
+    pub fn workspace_path(&self) -> String {
         self.workspace.root.to_string_lossy().into_owned()
     }
 

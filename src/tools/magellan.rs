@@ -1,9 +1,10 @@
 //! The index of `magellan`, read through its `export` command.
 //!
-//! Magellan runs on a copy of `codegraph.db` in a folder of its own: it writes to a database that it
-//! only reads, and in a Git repository it writes its export into a file there. The index tells what it saw when it was last updated: these tools do
-//! not update it. The export lists references and calls, and many uses are in one of the two only. A
-//! use is known by name: symbols of the same name are not told apart.
+//! Magellan runs on a copy of `codegraph.db` in a folder of its own: it writes to a database that
+//! it only reads, and in a Git repository it writes its export into a file there. The index tells
+//! what it saw when it was last updated: these tools do not update it. The export lists references
+//! and calls, and many uses are in one of the two only. A use is known by name: symbols of the same
+//! name are not told apart.
 
 use std::fs;
 use std::io::{self, Read as _};

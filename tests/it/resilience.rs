@@ -21,6 +21,14 @@ fn breaking_after(failures: u32) -> Setup {
     setup.set("/policy/speculate", json!(false))
 }
 
+/// As [`breaking_after`], with a solver on a model of its own and the master's as its fallback.
+fn falling_back_after(failures: u32) -> Setup {
+    let solver = json!({ "provider": "anthropic", "model": "EDITOR_MODEL", "maxTokens": 1000,
+                         "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
+    let setup = breaking_after(failures).env("EDITOR_MODEL", "claude-opus-5-5");
+    setup.set("/models/roles/solver", solver)
+}
+
 #[tokio::test]
 async fn an_open_circuit_costs_nothing_and_the_run_is_502() {
     let provider = MockProvider::start().await;
@@ -93,12 +101,7 @@ async fn a_short_outage_does_not_open_the_circuit_of_a_lone_run() {
 #[tokio::test]
 async fn an_open_circuit_sends_the_role_to_its_fallback_at_once() {
     let provider = MockProvider::start().await;
-    let solver = json!({ "provider": "anthropic", "model": "EDITOR_MODEL", "maxTokens": 1000,
-                         "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
-    let setup = breaking_after(2)
-        .env("EDITOR_MODEL", "claude-opus-5-5")
-        .set("/models/roles/solver", solver);
-    let app = TestApp::with(&provider, setup).await;
+    let app = TestApp::with(&provider, falling_back_after(2)).await;
     for fails in [true, true, false] {
         if fails {
             provider.on("r1/solver", Fault::Status(500)).once();
@@ -126,12 +129,7 @@ async fn an_open_circuit_sends_the_role_to_its_fallback_at_once() {
 #[tokio::test]
 async fn calls_beyond_the_limit_of_a_model_go_to_its_fallback() {
     let provider = MockProvider::start().await;
-    let solver = json!({ "provider": "anthropic", "model": "EDITOR_MODEL", "maxTokens": 1000,
-                         "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
-    let setup = breaking_after(8)
-        .env("EDITOR_MODEL", "claude-opus-5-5")
-        .set("/models/roles/solver", solver);
-    let app = TestApp::with(&provider, setup).await;
+    let app = TestApp::with(&provider, falling_back_after(8)).await;
     provider.on("r1/solver", Fault::RateLimited(0)).once();
     app.ask("ask", QUESTION).await;
     provider.on("r1/solver", Fault::Latency(Duration::from_secs(3)));

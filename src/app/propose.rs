@@ -7,6 +7,7 @@ use std::time::Duration;
 use metrics::counter;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::action::{self, Acted, Asked};
@@ -77,12 +78,13 @@ impl App {
         };
         // The action is finished even if the client disconnects.
         let (id, app) = (asked.id, Arc::clone(self));
+        let own = self.runner.own_action(id);
         let (tell, told) = oneshot::channel();
         let span = tracing::info_span!("action", requestId = %id);
         self.runner.spawn_task(
             async move {
-                let response = app.call_proposer(lease, &asked, until).await;
-                drop(slot);
+                let response = app.call_proposer(lease, &asked, until, &own.cancel).await;
+                drop((slot, own));
                 let _ = tell.send(response);
             }
             .instrument(span),
@@ -103,6 +105,7 @@ impl App {
         lease: Lease,
         asked: &Asked,
         until: Instant,
+        cancel: &CancellationToken,
     ) -> Result<serde_json::Value, Stop> {
         let (store, clock, wake) = (
             Arc::clone(&self.store),
@@ -110,7 +113,7 @@ impl App {
             self.wake.clone(),
         );
         let run = RunContext::open(store, lease, clock, wake, self.compute.clone()).await?;
-        match self.understand(&run, asked, until).await {
+        match self.understand(&run, asked, until, cancel).await {
             Err(Stop::Cancelled) => {
                 run.finish(Ending::Cancelled).await?;
                 Err(Stop::Cancelled)
@@ -124,8 +127,9 @@ impl App {
         run: &RunContext,
         asked: &Asked,
         until: Instant,
+        cancel: &CancellationToken,
     ) -> Result<serde_json::Value, Stop> {
-        let meaning = match timeout_at(until, self.plan(run, asked, until)).await {
+        let meaning = match timeout_at(until, self.plan(run, asked, until, cancel)).await {
             Ok(meaning) => meaning?,
             Err(_) => Interpretation::TooSlow,
         };
@@ -171,6 +175,7 @@ impl App {
         run: &RunContext,
         asked: &Asked,
         until: Instant,
+        cancel: &CancellationToken,
     ) -> Result<Interpretation, Stop> {
         let plans = &self.acting.plans;
         let cell = plans.cell(Scene::of(&asked.question), &asked.question.message);
@@ -186,8 +191,11 @@ impl App {
         *kept = Some(CachedProposal::lasting(asked.id, Interpretation::TooSlow));
         let allowed = asked.rules.proposable();
         let message = &asked.question.message;
-        let (meaning, lasting) = match propose(run, &self.committee, &allowed, message, until).await
-        {
+        let proposal = tokio::select! {
+            () = cancel.cancelled() => Err(Stop::Cancelled),
+            proposal = propose(run, &self.committee, &allowed, message, until) => proposal,
+        };
+        let (meaning, lasting) = match proposal {
             Ok(found) => found,
             Err(stop) => {
                 *kept = None;

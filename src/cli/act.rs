@@ -1,19 +1,22 @@
 //! `conclave act`: maps free text to one command, in this process or on a server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::ask::interrupted;
 use super::exit::{Done, Exit, failing};
 use super::local::{refused, start};
 use super::output::user;
 use super::printable::without_controls;
 use super::remote;
+use super::stop::told_to_stop;
 use super::terminal::{options, say, say_json, text_of};
 use crate::actions::catalog;
 use crate::actions::reply;
-use crate::app::{ActionInput, Confirmation, RequestIds};
+use crate::app::{ActionInput, App, Confirmation, RequestIds};
 use crate::config::{self, Config, Env, Problems};
 use crate::domain::{Context, RunId, Source};
 use crate::journal::Ending;
@@ -118,6 +121,14 @@ fn configured(env: &Env) -> Result<Config, Problems> {
 async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Done {
     let config = configured(env).map_err(failing(Exit::Configuration))?;
     let app = start(config).await?;
+    tokio::select! {
+        done = acted(&app, input, arguments) => done,
+        _ = told_to_stop() => Err(interrupted(&app).await),
+    }
+}
+
+/// Acts in this process, and waits for the narration.
+async fn acted(app: &Arc<App>, input: ActionInput, arguments: &ActArguments) -> Done {
     let acted = match arguments.confirm {
         Some(proposal) => {
             let choice = arguments.choice;

@@ -10,6 +10,7 @@ use futures_util::StreamExt as _;
 use super::attach::attachment;
 use super::exit::{Done, Exit, fail, failing};
 use super::local::{refused, start};
+use super::plan_text;
 use super::progress::Progress;
 use super::stop::{told_again, told_to_stop};
 use super::terminal::{options, text_of};
@@ -163,7 +164,7 @@ async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result
 
 /// Cancels a run and waits for its end, unless a further signal ends the program. The ending is
 /// another one if the run ended before the cancellation.
-pub(super) async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
+async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     if let Err(error) = app.cancel(run).await {
         let why = format!("run {run} could not be cancelled: {error}");
         return Err(fail(Exit::Unexpected, why));
@@ -184,6 +185,23 @@ pub(super) async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
             ))
         }
     }
+}
+
+/// Cancels the runs of this process, and returns the exit code.
+pub(super) async fn interrupted(app: &App) -> Exit {
+    for run in app.own_runs() {
+        match cancelled(app, run).await {
+            Ok(Ending::Cancelled) => {
+                tell!("conclave: run {run} was cancelled");
+                if let Ok(execution) = app.execution(run).await {
+                    tell!("conclave: {}", plan_text::interrupted(&execution));
+                }
+            }
+            Ok(_) => {}
+            Err(exit) => return exit,
+        }
+    }
+    Exit::Interrupted
 }
 
 /// Returns the command that answers a question: the same one with the same flags.

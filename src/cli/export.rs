@@ -32,7 +32,7 @@ pub(super) struct ExportArguments {
 }
 
 /// Reads a time, or a day as its midnight in UTC.
-fn moment(given: &str) -> Result<Timestamp, String> {
+pub(super) fn moment(given: &str) -> Result<Timestamp, String> {
     let moment = given.parse().or_else(|_| format!("{given}T00:00Z").parse());
     let hint = "a day such as 2026-11-01 or a time such as 2026-11-01T12:00:00Z";
     moment.map_err(|_| hint.to_owned())

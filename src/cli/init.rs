@@ -45,13 +45,17 @@ pub(super) async fn run(env: &Env, arguments: &InitArguments, has_config: bool) 
     }
     // Every later command would refuse the file.
     check_files(env)?;
-    let (provider, keys) = chosen(env, arguments).map_err(failing(Exit::Usage))?;
     let folder = folder(env, arguments.global).map_err(failing(Exit::Usage))?;
     let config = folder.join(CONFIG);
+    if config.exists() && !arguments.force {
+        let why = format!("{} is there already: --force replaces it", config.display());
+        return Err(fail(Exit::Usage, why));
+    }
+    let (provider, keys) = chosen(env, arguments).map_err(failing(Exit::Usage))?;
     let settings: Vec<(String, String)> =
         keys.into_iter().chain(addresses(env, &provider)).collect();
     let kept = write_all(&folder, &provider, &settings, arguments.force);
-    let kept = kept.map_err(failing(Exit::Usage))?;
+    let kept = kept.map_err(failing(Exit::Unexpected))?;
     let shown = config.display();
     say(format_args!("wrote          {shown} ({provider})"));
     say_settings(&folder.join(".env"), &settings, &kept);
@@ -180,8 +184,9 @@ fn folder(env: &Env, global: bool) -> Result<PathBuf, String> {
         .ok_or_else(|| "neither XDG_CONFIG_HOME nor HOME is set: there is no user's folder".into())
 }
 
-/// Adds the settings to `.env` and writes the config. Writes nothing if the config exists, unless
-/// forced, or if a setting cannot be written. Returns the settings for which `.env` keeps another value.
+/// Adds the settings to `.env`, replaced if forced, and writes the config. Keeps the former config
+/// beside it. Writes nothing if a setting cannot be written. Returns the settings for which `.env`
+/// keeps another value.
 fn write_all(
     folder: &Path,
     provider: &str,
@@ -191,10 +196,6 @@ fn write_all(
     let said = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
     std::fs::create_dir_all(folder).map_err(|error| said(folder, &error))?;
     let config = folder.join(CONFIG);
-    if config.exists() && !force {
-        let shown = config.display();
-        return Err(format!("{shown} is there already: --force replaces it"));
-    }
     let kept = match settings {
         [] => BTreeSet::new(),
         _ => add_settings(&folder.join(".env"), settings, force)?,
@@ -306,10 +307,9 @@ mod tests {
     }
 
     #[test]
-    fn a_config_that_is_there_stays_unless_forced() {
+    fn a_config_that_is_replaced_is_kept_beside_the_new_one() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(CONFIG), "mine").unwrap();
-        assert!(write_all(folder.path(), "openai", &[], false).is_err());
         write_all(folder.path(), "openai", &[], true).unwrap();
         let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!(read("llm.config.json.old"), "mine");

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::ask::cancelled;
+use super::ask::interrupted;
 use super::exit::{Done, Exit, fail, failing};
 use super::local::start;
 use super::output::user;
@@ -27,7 +27,7 @@ use crate::app::App;
 use crate::config::{self, Env};
 use crate::domain::{RunId, Source, ToolPlan};
 use crate::http;
-use crate::journal::{Ending, StepChanges};
+use crate::journal::StepChanges;
 use crate::tools::answers::{AuthorizedBody, ExecutionState, ExecutionView, PlanState, PlanView};
 
 #[derive(Debug, Args)]
@@ -293,23 +293,6 @@ async fn answered(app: &App, api: &Router, path: &str, body: &Value) -> Result<V
     let bytes = to_bytes(response.into_body(), usize::MAX).await;
     let bytes = bytes.map_err(failing(Exit::Unexpected))?;
     remote::outcome(status, serde_json::from_slice(&bytes).unwrap_or_default())
-}
-
-/// Cancels the runs of this process, and returns the exit code.
-async fn interrupted(app: &App) -> Exit {
-    for run in app.own_runs() {
-        match cancelled(app, run).await {
-            Ok(Ending::Cancelled) => {
-                tell!("conclave: run {run} was cancelled");
-                if let Ok(execution) = app.execution(run).await {
-                    tell!("conclave: {}", plan_text::interrupted(&execution));
-                }
-            }
-            Ok(_) => {}
-            Err(exit) => return exit,
-        }
-    }
-    Exit::Interrupted
 }
 
 /// Reads the user's choice. No answer is a no.

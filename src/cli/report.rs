@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::exit::{Done, Exit, fail, failing};
+use super::export::moment;
 use super::local::open;
 use super::terminal::{say, say_json};
 use crate::clock::Clock;
@@ -29,9 +30,9 @@ const MAX_JUDGED: u64 = 1000;
 pub(super) struct ReportArguments {
     #[command(subcommand)]
     command: Option<ReportCommand>,
-    /// Only runs accepted at or after this time, such as 2026-11-01T00:00:00Z. Without it, the runs
-    /// of the last 30 days.
-    #[arg(long, global = true)]
+    /// Only runs accepted on or after this day (UTC) or time: 2026-11-01, 2026-11-01T12:00:00Z.
+    /// Without it, the runs of the last 30 days.
+    #[arg(long, global = true, value_name = "DAY|TIME", value_parser = moment)]
     since: Option<Timestamp>,
     /// Print it as JSON.
     #[arg(long, global = true)]

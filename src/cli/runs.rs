@@ -1,10 +1,12 @@
 //! `conclave runs`: lists runs.
 
 use clap::Args;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::colour::{Tone, heading};
 use super::exit::{Done, Exit, failing};
+use super::export::moment;
 use super::local::open;
 use super::printable::without_controls;
 use super::terminal::{on_one_line, say_json, say_styled};
@@ -23,6 +25,9 @@ pub(super) struct RunsArguments {
     /// Only runs of this user.
     #[arg(long)]
     user: Option<String>,
+    /// Only runs accepted on or after this day (UTC) or time: 2026-11-01, 2026-11-01T12:00:00Z.
+    #[arg(long, value_name = "DAY|TIME", value_parser = moment)]
+    since: Option<Timestamp>,
     /// List actions instead of questions.
     #[arg(long)]
     actions: bool,
@@ -46,6 +51,7 @@ pub(super) async fn run(env: &Env, arguments: RunsArguments) -> Done {
         let filter = RunFilter {
             kind: Some(*kind),
             user_id: arguments.user.clone(),
+            since: arguments.since,
             limit: arguments.limit,
             ..RunFilter::default()
         };

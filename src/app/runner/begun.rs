@@ -33,7 +33,29 @@ pub struct Own {
     pub is_held: bool,
 }
 
+/// An action that this process works on, until this is dropped.
+pub struct OwnAction {
+    runner: Runner,
+    run: RunId,
+    pub cancel: CancellationToken,
+}
+
+impl Drop for OwnAction {
+    fn drop(&mut self) {
+        self.runner.own().remove(&self.run);
+    }
+}
+
 impl Runner {
+    /// Lists an action as one that this process works on.
+    pub fn own_action(&self, run: RunId) -> OwnAction {
+        OwnAction {
+            runner: self.clone(),
+            run,
+            cancel: self.cancellation(run),
+        }
+    }
+
     pub fn own_runs(&self) -> Vec<RunId> {
         self.own().keys().copied().collect()
     }

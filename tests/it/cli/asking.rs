@@ -138,18 +138,27 @@ async fn a_full_standard_error_stops_no_question_and_bytes_are_no_token() {
 }
 
 #[tokio::test]
-async fn an_interrupted_plan_is_cancelled_before_the_command_ends() {
-    let cli = CommandLine::new().await;
-    let late = Fault::Latency(std::time::Duration::from_secs(20));
-    cli.provider.on("tool_plan", late);
-    let workspace = [("TOOLS_WORKSPACE", ".")];
-    let child = cli.command(&["plan", "Show it"], &workspace).spawn();
-    let child = child.unwrap();
-    in_flight(&cli.provider, 1).await;
-    let error = interrupted(child).await;
-    assert!(error.contains("was cancelled"), "{error}");
-    let runs = cli.run(&["runs", "--plans", "--json"]).await.1;
-    assert!(runs.contains(r#""state":"cancelled""#), "{runs}");
+async fn an_interrupted_plan_or_action_is_cancelled_before_the_command_ends() {
+    let plans = [("TOOLS_WORKSPACE", ".")];
+    let proposals = [
+        ("PROPOSER_ENABLED", "true"),
+        ("PROPOSER_PROVIDER", "anthropic"),
+    ];
+    for (step, command, variables, kind) in [
+        ("tool_plan", "plan", &plans[..], "--plans"),
+        ("proposal", "act", &proposals[..], "--actions"),
+    ] {
+        let cli = CommandLine::new().await;
+        let late = Fault::Latency(std::time::Duration::from_secs(20));
+        cli.provider.on(step, late);
+        let child = cli.command(&[command, "Show it"], variables).spawn();
+        let child = child.unwrap();
+        in_flight(&cli.provider, 1).await;
+        let error = interrupted(child).await;
+        assert!(error.contains("was cancelled"), "{error}");
+        let runs = cli.run(&["runs", kind, "--json"]).await.1;
+        assert!(runs.contains(r#""state":"cancelled""#), "{runs}");
+    }
 }
 
 #[tokio::test]

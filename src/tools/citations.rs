@@ -20,7 +20,7 @@ pub const QUERIES: [(&str, &str); 8] = [
 ];
 
 static QUERY: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)(?:^|[^\w/.-])q(?:uery )?([0-9]+)\b"));
+    LazyLock::new(|| pattern(r"(?i)(?:^|[^\w/.-])q(?:uery)?[ -]?([0-9]+)\b"));
 
 /// A number, with what is behind it. A time or an ordinal is computed from the rows.
 static FIGURE: LazyLock<Regex> = LazyLock::new(|| {
@@ -29,9 +29,8 @@ static FIGURE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Returns why the citations of a text are rejected; `None` if each query exists and returned
-/// something, and the sentence that cites it states no figure that it did not return. Times and
-/// ordinals are not looked up.
+/// Returns why the citations of a text are rejected; `None` if each query exists and returned what
+/// its sentence says: something or nothing, and every figure. Times and ordinals are not looked up.
 pub fn objection(text: &str, evidence: &Value) -> Option<String> {
     let sentences = text.split('\n').flat_map(|line| line.split_inclusive(". "));
     for sentence in sentences {
@@ -51,6 +50,12 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
                     "Response references '{what}' but {query} returns empty results: insufficient evidence"
                 ));
             }
+        }
+        if is_denied && !cited.is_empty() && cited.iter().all(|query| !is_empty(evidence, query)) {
+            let cited = cited.join(" and ");
+            return Some(format!(
+                "Response states no evidence for {cited}, which returned it"
+            ));
         }
         let known: Vec<&str> = rows.split(|c: char| !c.is_ascii_digit()).collect();
         let own = QUERY.replace_all(sentence, " ");
@@ -93,7 +98,7 @@ mod tests {
             (
                 "Q1 shows 2/3 prior attempts succeeded. Then 7 lines were read.
                 No evidence found for Q2.
-                Insufficient evidence: Q2 returned no rows.
+                Insufficient evidence: Q2 returned no rows, beside 3 of Q1.
                 The request is the query: 4 files, in src/q7.rs.
                 Q8 shows 2 prior fix attempts for E0425, 5 minutes and 5.1 s before.
                 Q6 shows src/lib.rs was last executed on 2026-11-26 at 21:47.
@@ -102,8 +107,14 @@ mod tests {
             ),
             (
                 "Q1 shows 99 executions.
-                Query 1 shows 99 executions.",
+                Query 1 shows 99 executions.
+                Q 1 shows 99 executions.
+                Query-1 shows 99 executions.",
                 "Response states '99' with Q1, which did not return it",
+            ),
+            (
+                "No evidence found for Q1.",
+                "Response states no evidence for Q1, which returned it",
             ),
             ("Q9 shows 1 row.", "Evidence query 'Q9' does not exist"),
             (

@@ -12,6 +12,7 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use strum::{Display, EnumString};
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::text::pattern;
 
@@ -126,7 +127,7 @@ fn own_words(text: &str, verbatim: &[&str]) -> String {
     let text = text.replace('%', " percent");
     let text = text.replace(['\u{2019}', '\u{2bc}'], "'");
     let text = text.replace(['\u{2013}', '\u{2014}'], " - ");
-    let plain = text.chars().filter_map(|c| match c {
+    let plain = text.nfkc().filter_map(|c| match c {
         '*' | '_' | '`' | '\u{200b}'..='\u{200d}' | '\u{feff}' => None,
         _ if c.is_ascii() => Some(c),
         _ if c.is_alphabetic() => Some('x'),
@@ -300,6 +301,7 @@ mod tests {
         let quote = |text: &str| screen(text, &[], &[]).unwrap().quote;
         assert_eq!(quote("Naïve **PROBABLY**\n\nyes."), "probably");
         assert_eq!(quote("It isn’t\n  safe to merge."), "isn't safe to");
+        assert_eq!(quote("This is ｐrobaｂly it."), "probably");
         let finding = screen("This is 90% likely to succeed.", &[], &[]).unwrap();
         let lines = [
             "Response contains disallowed element: confidence score",

@@ -18,7 +18,7 @@ Exit codes:
   6    the run's deadline passed
   7    the question does not fit under the cap
   8    the server cannot be reached or takes no more runs
-  9    show, verify, replay, export, restore: the journal or the backup was altered or is damaged
+  9    show, verify, replay, export, restore, learned: the journal or the backup was altered or is damaged
   130  interrupted: the run was cancelled, or the message says that it may go on
 
 Configuration: llm.config.json and the environment (.env is read); .env.example lists every variable.";

@@ -58,7 +58,15 @@ pub(super) async fn run(env: &Env, arguments: LearnedArguments) -> Done {
     if !rows.is_empty() && !arguments.json {
         say_styled(format_args!("{}", heading(HEADINGS)));
     }
+    let mut done = Ok(());
     for row in rows {
+        let row = match row {
+            Ok(row) => row,
+            Err(error) => {
+                done = Err(fail(Exit::Altered, error));
+                continue;
+            }
+        };
         let trust = learning::confidence_at(&row, now);
         if arguments.json {
             let shown = json!({
@@ -84,5 +92,5 @@ pub(super) async fn run(env: &Env, arguments: LearnedArguments) -> Done {
             excerpt(&question, 60)
         ));
     }
-    Ok(())
+    done
 }

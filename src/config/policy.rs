@@ -7,7 +7,7 @@ use super::Policy;
 use super::checker::Check;
 use super::file::Limits;
 use super::shape::below;
-use crate::domain::{Agent, Mode, Thresholds, Usd};
+use crate::domain::{Agent, CORE_AGENTS, Mode, Thresholds, Usd};
 
 /// The highest cap of a run, in US dollars.
 const MAX_USD: f64 = 1_000_000.0;
@@ -72,6 +72,14 @@ impl Check<'_> {
         if tau_hard > tau_soft && self.are_sound(&["/policy/tauHard", "/policy/tauSoft"]) {
             let detail = format!("tauHard {tau_hard} is above tauSoft {tau_soft}");
             self.add("/policy/tauHard", detail);
+        }
+        if retry.base_ms.is_some_and(|base| base > max_ms) {
+            self.add("/policy/retry/baseMs", format!("is above maxMs {max_ms}"));
+        }
+        let weights = &policy.role_weights;
+        if CORE_AGENTS.iter().all(|it| weights.get(it) == Some(&0.0)) {
+            let detail = "the weights of solver, critic and verifier are all 0: c_final would be 0";
+            self.add("/policy/roleWeights", detail);
         }
         if has_caps {
             self.daily_limits(&policy);

@@ -46,6 +46,9 @@ pub async fn serve(
     let mut protocol = http1::Builder::new();
     protocol
         .timer(TokioTimer::new())
+        // A client that has sent its request may close its sending side, and a run that it asked for
+        // goes on without it.
+        .half_close(true)
         .header_read_timeout(Duration::from_secs(limits.header_seconds))
         .max_buf_size(MAX_BUFFERED);
     let router = router(app);

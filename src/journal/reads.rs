@@ -236,11 +236,11 @@ impl<D: Database> LearnedStore for D {
         found.as_ref().map(rows::learned).transpose()
     }
 
-    async fn learned(&self, most: u32) -> Result<Vec<LearnedRow>, Error> {
+    async fn learned(&self, most: u32) -> Result<Vec<Result<LearnedRow, Error>>, Error> {
         let statement = "SELECT * FROM learned_answers ORDER BY changed_ms DESC, run DESC LIMIT $1";
         let values = vec![i64::from(most).into()];
         let found = self.reader().await?.rows(statement, values).await?;
-        found.iter().map(rows::learned).collect()
+        Ok(found.iter().map(rows::learned).collect())
     }
 }
 

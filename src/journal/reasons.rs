@@ -12,6 +12,8 @@ const ONE_CLAIM: &str = "the cross-check was given one claim of each report";
 const SETTLED: &str =
     "nothing is left to settle: no contested claim, and every core output is VALID";
 const KEPT: &str = "every contested claim was kept in the round before";
+const NO_ANSWER: &str =
+    "nothing is contested, and reports that were found to be no answer are not asked for again";
 
 /// What the cap left out or shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +61,8 @@ pub enum SkipReason {
     Settled,
     /// The agents kept all contested claims in the round before.
     Kept,
+    /// Nothing is contested, and the reports that are not VALID were found to be no answer.
+    NoAnswer,
     /// A lack of money or time, or claims that nothing can settle.
     Other(String),
 }
@@ -75,6 +79,7 @@ impl fmt::Display for SkipReason {
         f.write_str(match self {
             Self::Settled => SETTLED,
             Self::Kept => KEPT,
+            Self::NoAnswer => NO_ANSWER,
             Self::Other(text) => text,
         })
     }
@@ -85,6 +90,7 @@ impl From<String> for SkipReason {
         match text.as_str() {
             SETTLED => Self::Settled,
             KEPT => Self::Kept,
+            NO_ANSWER => Self::NoAnswer,
             _ => Self::Other(text),
         }
     }

@@ -463,7 +463,7 @@ pub trait LearnedStore: Send + Sync {
     async fn learned_from(&self, run: RunId) -> Result<Option<LearnedRow>, Error>;
 
     /// Returns at most `most` learned answers, the last changed one first, revoked ones included.
-    async fn learned(&self, most: u32) -> Result<Vec<LearnedRow>, Error>;
+    async fn learned(&self, most: u32) -> Result<Vec<Result<LearnedRow, Error>>, Error>;
 }
 
 /// What actions read: sheets, memories and the lines of a scene.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::answer::Answer;
 use super::claims::Claim;
-use super::parsed_output::{Given, ParsedOutput};
-use crate::domain::{Calibration, CrossCheck, Resolution};
+use super::parsed_output::{Given, ParsedOutput, Request};
+use crate::domain::{Basis, Calibration, CrossCheck, Resolution};
 
 /// The number of voices of the whole core. Fewer outputs count as missing voices.
 pub(super) const SEATS: usize = 3;
@@ -20,9 +20,9 @@ pub(super) struct Group {
     pub wordings: Vec<String>,
     /// The agents whose latest answer it is.
     pub members: Vec<usize>,
-    /// The agents that vote for it: by their first answer, or by a later one that they can prove.
+    /// The agents whose whole vote it has: by their first answer, or by a later one that they prove.
     pub voters: Vec<usize>,
-    /// The number of independent voices among the voters.
+    /// The number of independent voices for it, with half votes.
     pub voices: f64,
     /// The mean over the members of the verdicts on their recomputed last steps, -1 to 1.
     pub checked: f64,
@@ -61,6 +61,7 @@ pub(super) struct Compared<'a> {
     pub calls: &'a [CrossCheck],
     pub claims: &'a [Claim<'a>],
     pub resolutions: &'a [Resolution],
+    pub request: &'a Request,
     pub calibration: &'a Calibration,
 }
 
@@ -161,7 +162,8 @@ impl Compared<'_> {
     fn group(&self, here: &[&Node<'_>]) -> Group {
         let given_now = here.iter().filter(|node| !node.in_first);
         let members: Vec<usize> = given_now.map(|node| node.at).collect();
-        let voters = self.voters(here, &members);
+        let votes = self.votes(here, &members);
+        let is_whole = |(at, vote): &(usize, f64)| (*vote == 1.0).then_some(*at);
         let labels = here.iter().map(|node| node.answer.label());
         let label = labels.min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         let checked = |at: &usize| self.latest.get(*at).map_or(0.0, |now| now.path.verdict());
@@ -179,19 +181,18 @@ impl Compared<'_> {
         Group {
             wordings: wordings(here, &label),
             label,
-            voices: voices(&voters, self.latest, self.calibration),
+            voices: voices(&votes, self.latest, self.calibration),
             checked: mean(&members.iter().map(checked).collect::<Vec<_>>()),
             verdict: mean(&judged.filter_map(verdict).collect::<Vec<_>>()),
             members,
-            voters,
+            voters: votes.iter().filter_map(is_whole).collect(),
         }
     }
 
-    /// Returns the agents that vote for a group. The vote of an agent is its answer of round 1. If
-    /// the agent changed its answer, the vote moves only with a proof. A proof is a concession with
-    /// evidence, or a last step that holds, for an answer that was given in round 1. A change alone
-    /// adds no support, because agents conform.
-    fn voters(&self, here: &[&Node<'_>], members: &[usize]) -> Vec<usize> {
+    /// Returns the agents that vote for a group, each with the part of its vote, at most 1. The vote of
+    /// an agent is its answer of round 1. If the agent changed its answer, the vote moves as far as the
+    /// change has a proof. A change alone adds no support, because agents conform.
+    fn votes(&self, here: &[&Node<'_>], members: &[usize]) -> Vec<(usize, f64)> {
         let name = |at: usize| self.latest.get(at).map(ParsedOutput::agent);
         let voted_here = |at: usize| {
             here.iter()
@@ -203,21 +204,37 @@ impl Compared<'_> {
             })
         };
         let known = here.iter().any(|node| node.in_first);
-        let proves = |at: usize| {
-            self.latest.get(at).is_some_and(|reading| {
-                let mut resolutions = self.resolutions.iter();
-                known && reading.path.last == Some(true)
-                    || resolutions.any(|r| r.concedes() && r.claim.agent == reading.agent())
-            })
+        let proof = |at: usize| {
+            let reading = self.latest.get(at);
+            reading.map_or(0.0, |reading| self.proof(reading, known))
         };
-        let votes = |at: &usize| match (had_vote(*at), members.contains(at), voted_here(*at)) {
-            (false, member, _) => member,
-            (true, true, true) => true,
-            (true, true, false) => proves(*at),
-            (true, false, true) => !proves(*at),
-            (true, false, false) => false,
+        let vote = |at: usize| match (had_vote(at), members.contains(&at), voted_here(at)) {
+            (false, true, _) | (true, true, true) => 1.0,
+            // Only a whole proof adds support.
+            (true, true, false) => proof(at).floor(),
+            (true, false, true) => 1.0 - proof(at),
+            (_, false, false) | (false, false, true) => 0.0,
         };
-        (0..self.latest.len()).filter(votes).collect()
+        let all = (0..self.latest.len()).map(|at| (at, vote(at)));
+        all.filter(|(_, vote)| *vote > 0.0).collect()
+    }
+
+    /// Returns how far an agent proves a changed answer. A last step that holds is a proof, for an
+    /// answer that is `known` from round 1, and so is a concession whose evidence was checked: a
+    /// calculation, or words of the request. Other evidence of a concession counts half, as a verdict
+    /// without evidence does.
+    fn proof(&self, reading: &ParsedOutput<'_>, known: bool) -> f64 {
+        if known && reading.path.last == Some(true) {
+            return 1.0;
+        }
+        let resolutions = self.resolutions.iter();
+        let own = resolutions.filter(|it| it.concedes() && it.claim.agent == reading.agent());
+        let proofs = own.map(|it| match it.by {
+            Basis::Calculation => 1.0,
+            Basis::Given if self.request.is_quoted_in(&it.evidence) => 1.0,
+            Basis::Given | Basis::Test | Basis::Source | Basis::Memory => 0.5,
+        });
+        proofs.fold(0.0, f64::max)
     }
 }
 
@@ -336,19 +353,19 @@ fn without_bridges<T>(
     out
 }
 
-/// Returns the number of independent voices: `n / (1 + (n - 1) rho)` for the `n` voters of one
-/// model family, summed over the families (SPEC 5).
-fn voices(voters: &[usize], latest: &[ParsedOutput<'_>], calibration: &Calibration) -> f64 {
-    let mut families: BTreeMap<&str, usize> = BTreeMap::new();
+/// Returns the number of independent voices: `n / (1 + (n - 1) rho)` for the `n` votes of one model
+/// family, summed over the families (SPEC 5). Up to one vote is as many voices.
+fn voices(votes: &[(usize, f64)], latest: &[ParsedOutput<'_>], calibration: &Calibration) -> f64 {
+    let mut families: BTreeMap<&str, f64> = BTreeMap::new();
     let mut alone = 0.0;
-    for reading in voters.iter().filter_map(|at| latest.get(*at)) {
-        match reading.output.family {
-            Some(family) => *families.entry(family).or_default() += 1,
-            None => alone += 1.0,
+    for (at, vote) in votes {
+        match latest.get(*at).and_then(|reading| reading.output.family) {
+            Some(family) => *families.entry(family).or_default() += vote,
+            None => alone += vote,
         }
     }
     let rho = calibration.family_correlation.clamp(0.0, 1.0);
-    let independent = |n: usize| n as f64 / (1.0 + (n as f64 - 1.0) * rho);
+    let independent = |n: f64| n / (1.0 + (n - 1.0).max(0.0) * rho);
     alone + families.into_values().map(independent).sum::<f64>()
 }
 

@@ -189,6 +189,7 @@ pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &Policy) -> Jud
         calls: panel.cross_checks,
         claims: &claims,
         resolutions: panel.resolutions,
+        request: &read.request,
         calibration: &policy.calibration,
     });
     let cross_checked = !panel.cross_checks.is_empty();

@@ -12,12 +12,15 @@ use super::checks::{Path, Screening, Soundness, path_to, screen_answer, soundnes
 use super::expr::equations_in_bases;
 use crate::domain::{ConductKind, Obtained, Unit};
 use crate::text::{
-    self, Block, Markdown, Word, WordRuns, clip, collapse_whitespace, each_sentence, figures,
-    one_line, ratio, read_markdown, words,
+    self, Block, Markdown, Word, WordRuns, capitalizes_nouns, clip, collapse_whitespace,
+    each_sentence, figures, names, one_line, ratio, read_markdown, words,
 };
 
 /// The most units of a report that are read.
 pub(super) const MAX_UNITS: usize = 24;
+
+/// The words of a run that makes a quotation of the request.
+const QUOTED_WORDS: usize = 4;
 
 /// The most code blocks of a report that are parsed.
 const MAX_BLOCKS: usize = 10;
@@ -37,6 +40,7 @@ pub(super) struct Request {
     /// The decimal sign of the request and of the answers to it.
     pub decimal_sign: Option<DecimalSign>,
     numbers: OnceCell<Vec<Number>>,
+    capitalizes_nouns: OnceCell<bool>,
 }
 
 impl Request {
@@ -61,9 +65,25 @@ impl Request {
                 DecimalSign::of(answers).filter(|sign| *sign == DecimalSign::Comma)
             }),
             numbers: OnceCell::new(),
+            capitalizes_nouns: OnceCell::new(),
             words,
             text,
         }
+    }
+
+    /// Returns the names in a text, in lower case, as far as capitals tell them.
+    pub fn names_in(&self, text: &str) -> BTreeSet<String> {
+        let capitalizes = || capitalizes_nouns(&self.text);
+        let mut names = names(text);
+        if !names.is_empty() && *self.capitalizes_nouns.get_or_init(capitalizes) {
+            names.clear();
+        }
+        names
+    }
+
+    /// True if a text has a run of words of the request.
+    pub fn is_quoted_in(&self, text: &str) -> bool {
+        WordRuns::of(&self.words, QUOTED_WORDS).count_in(&words(text)) > 0
     }
 
     /// Returns the share of a text's numbers that the request has, in any unit; `None` if the text

@@ -298,6 +298,9 @@ pub fn without_marker(line: &str) -> &str {
     bullet.or(numbered).unwrap_or(rest).trim_start()
 }
 
+/// The bytes of a text that tell its language.
+const MAX_DETECTED: usize = 2000;
+
 /// Returns the numbers of a text as written, without thousands separators: "1,200.50" is "1200.5".
 pub fn figures(text: &str) -> BTreeSet<String> {
     // A narrow no-break space can be inside a number.
@@ -312,7 +315,7 @@ pub fn figures(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the capitalized words inside sentences, in lower case. In most scripts with capitals
+/// Returns the capitalized words inside sentences, in lower case. In most languages with capitals
 /// these are names.
 pub fn names(text: &str) -> BTreeSet<String> {
     let inside = sentences(text)
@@ -322,6 +325,11 @@ pub fn names(text: &str) -> BTreeSet<String> {
         .filter(|word| word.starts_with(char::is_uppercase))
         .map(str::to_lowercase)
         .collect()
+}
+
+/// True if a text is German, where all nouns are capitalized and not only names.
+pub fn capitalizes_nouns(text: &str) -> bool {
+    whatlang::detect_lang(clip(text, MAX_DETECTED)) == Some(whatlang::Lang::Deu)
 }
 
 fn figure(word: &str) -> String {

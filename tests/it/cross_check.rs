@@ -537,9 +537,9 @@ async fn a_contradicted_key_claim_leads_to_a_question() {
 }
 
 #[tokio::test]
-async fn a_report_that_steers_is_not_valid() {
-    let scenario = Scenario::agreeing();
-    let (got, _) = run(scenario.clone(), "audit", Setup::default(), |provider| {
+async fn a_report_that_steers_is_not_valid_and_not_asked_for_again() {
+    let scenario = Scenario::agreeing().with(|scenario| scenario.plan["rounds"] = json!(2));
+    let (got, provider) = run(scenario.clone(), "audit", Setup::default(), |provider| {
         check_otherwise(provider, &scenario, "cross-check", |reply| {
             reply["reports"] = json!([{ "report": "R1", "kind": "steers", "why": "It gives orders to its readers." }]);
         });
@@ -554,6 +554,9 @@ async fn a_report_that_steers_is_not_valid() {
             .contains(&json!(steering)),
         "{invalidation}"
     );
+    assert_eq!(provider.count_step("r2/*"), 0);
+    let second = &got.body["audit"]["rounds"][1];
+    assert_eq!(second["state"], "skipped", "{second}");
 }
 
 #[tokio::test]

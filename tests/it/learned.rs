@@ -100,11 +100,15 @@ async fn a_repeated_question_is_answered_from_memory_without_a_call() {
 }
 
 #[tokio::test]
-async fn a_question_in_a_script_without_spaces_is_answered_from_memory() {
+async fn questions_without_spaces_or_rare_words_are_answered_from_memory() {
     let provider = MockProvider::start().await;
     let app = app(&provider, &[]).await;
-    for question in ["富士山の高さは何メートルですか", "ประเทศไทยมีเมืองหลวงชื่ออะไร"]
-    {
+    for question in [
+        "富士山の高さは何メートルですか",
+        "ประเทศไทยมีเมืองหลวงชื่ออะไร",
+        "Who are you?",
+        "Why not?",
+    ] {
         let first = asked(&app, question, Some("g1")).await;
         feedback(&app, &first, true).await;
         let again = asked(&app, question, Some("g1")).await;

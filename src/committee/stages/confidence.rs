@@ -7,6 +7,8 @@ use crate::scoring;
 
 /// The highest c_final of an answer about images that no model could see.
 const MAX_UNSEEN: f64 = 0.5;
+/// Penalties of groups that differ by less are equal.
+const ROUNDING: f64 = 1e-9;
 
 impl From<&Policy> for scoring::Policy {
     fn from(policy: &Policy) -> Self {
@@ -64,10 +66,12 @@ pub fn leading(judgement: &Judgement) -> Option<&AnswerGroup> {
     least.map(|(_, group)| group)
 }
 
-/// True if a reply gives another final answer than the leading one.
+/// True if a reply gives another final answer than the leading one, or than one of several that lead
+/// equally.
 pub fn is_against_leading(judgement: &Judgement, final_answer: &str) -> bool {
-    let given = group_of(judgement, final_answer);
-    leading(judgement).is_some_and(|leading| given != Some(leading))
+    let leading = leading(judgement).and_then(|group| group.conflict_penalty);
+    let given = group_of(judgement, final_answer).and_then(|group| group.conflict_penalty);
+    leading.is_some_and(|least| given.is_none_or(|given| given > least + ROUNDING))
 }
 
 /// Returns the group of reports with this final answer.
@@ -81,7 +85,7 @@ fn group_of<'a>(judgement: &'a Judgement, final_answer: &str) -> Option<&'a Answ
 /// reply that names no answer gets the highest penalty of all answers.
 fn conflict(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> f64 {
     // Without a draft there is only the question.
-    let (Some(leading), Some(draft)) = (leading(judgement), draft) else {
+    let Some(draft) = draft.filter(|_| leading(judgement).is_some()) else {
         return judgement.conflict_penalty;
     };
     let most = policy.max_conflict_penalty;
@@ -90,10 +94,10 @@ fn conflict(policy: &Policy, judgement: &Judgement, draft: Option<&Draft>) -> f6
     let Some(answer) = &draft.final_answer else {
         return judgement.answer_groups.iter().map(of).fold(0.0, f64::max);
     };
-    let is_justified = draft.answer_justification.is_some();
-    let group = group_of(judgement, answer);
-    let group = group.filter(|group| is_justified || leading == *group);
-    group.map_or(most, of)
+    if draft.answer_justification.is_none() && is_against_leading(judgement, answer) {
+        return most;
+    }
+    group_of(judgement, answer).map_or(most, of)
 }
 
 /// Returns a term that is at most `most`. `bound` joins an estimate to the measurement.

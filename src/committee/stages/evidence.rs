@@ -21,8 +21,8 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Collects the evidence of a run. When an agent submits a new report, the findings
-    /// about its earlier report are removed.
+    /// Collects the evidence of a run. When an agent submits a new report, the findings about the
+    /// claims of its earlier report are removed.
     pub fn of(transcript: &Transcript<'_>) -> Self {
         let mut evidence = Self {
             unchecked: Some("the run has none".to_owned()),
@@ -54,7 +54,8 @@ impl Evidence {
         self.unchecked = is_empty.then(|| checked.notes.join("; "));
     }
 
-    /// Removes the findings about an agent's report.
+    /// Removes the findings about an agent's report, but not that it was no answer: no cross-check
+    /// reads the new report, so nothing shows that it is one.
     pub fn forget(&mut self, agent: &str) {
         let other = |name: &String| name.split(':').next() != Some(agent);
         for check in &mut self.cross_checks {
@@ -67,7 +68,6 @@ impl Evidence {
             let parts = check.parts.iter_mut().map(|part| &mut part.answered_by);
             answers.chain(parts).for_each(|names| names.retain(other));
             check.same_answers.retain(|group| group.len() > 1);
-            check.conduct.retain(|conduct| conduct.agent != agent);
         }
         let resolutions = &mut self.resolutions;
         resolutions.retain(|resolution| resolution.claim.agent != agent);

@@ -51,6 +51,8 @@ pub async fn of(
         estimate,
         units_used: units.map(|unit| format!("{agent}:{}", unit.id)).collect(),
         final_answer: answer_of(report),
+        // A reply without a synthesis is not more certain than one with the least estimate.
+        coverage_bonus: Some(0.0),
         ..draft
     };
     let (question, source) = (question_rules::by_rule(input), SynthesisSource::Fallback);

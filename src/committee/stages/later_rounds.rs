@@ -14,7 +14,7 @@ use crate::committee::stages::open_claims::Open;
 use crate::committee::stages::resolve;
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::config::RoleModel;
-use crate::domain::{Agent, AgentReport, Earmark, Judgement, Resolution, Role, Usd};
+use crate::domain::{Agent, AgentReport, Earmark, Judgement, Resolution, Role, Status, Usd};
 use crate::journal::step::{RoundStep, SkipStep};
 use crate::journal::{AgentFinished, AgentOutcome, Event, RoundSkipped, SkipReason, Transcript};
 
@@ -77,7 +77,12 @@ impl RoundContext<'_> {
         let other = |why: &str| Ok(Some(SkipReason::Other(why.to_owned())));
         if open.agents().is_empty() {
             if judgement.disagreements.iter().all(|it| it.settled) {
-                return Ok(Some(SkipReason::Settled));
+                let all_valid = judgement.scores.iter().all(|it| it.status == Status::Valid);
+                return Ok(Some(if all_valid {
+                    SkipReason::Settled
+                } else {
+                    SkipReason::NoAnswer
+                }));
             }
             return other(
                 "what is contested was said in plain text, which has no claims to concede",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::domain::{
-    Agent, AgentReport, Disagreement, Judgement, Obtained, Position, Status, UnitRef,
+    Agent, AgentReport, CrossCheck, Disagreement, Judgement, Obtained, Position, Status, UnitRef,
 };
 use crate::journal::AgentOutcome;
 use crate::text::one_line;
@@ -40,11 +40,13 @@ impl Open {
 }
 
 /// Returns the open claims, and the agents of a panel that a further round asks. Skips agents whose
-/// report was read from plain text, because it has no typed fields.
+/// report was read from plain text, because it has no typed fields. An agent whose report the
+/// cross-check found to be no answer does not report anew, because no further call reads it.
 pub fn open(
     judgement: &Judgement,
     latest: &BTreeMap<Agent, AgentOutcome>,
     panel: &[Agent],
+    cross_checks: &[CrossCheck],
 ) -> (Vec<Claim>, Open) {
     let claims = claims(judgement, latest);
     let is_typed = |agent: &Agent| {
@@ -58,7 +60,11 @@ pub fn open(
     let asked = panel.iter().copied().filter(is_typed);
     let (holders, mut anew): (Vec<_>, Vec<_>) = asked.partition(holds);
     let is_valid = |agent: Agent| judgement.status_of(agent) == Some(Status::Valid);
-    anew.retain(|agent| agent.is_core() && !is_valid(*agent));
+    let is_no_answer = |agent: Agent| {
+        let mut found = cross_checks.iter().flat_map(|check| &check.conduct);
+        found.any(|conduct| conduct.agent == agent.into_str())
+    };
+    anew.retain(|agent| agent.is_core() && !is_valid(*agent) && !is_no_answer(*agent));
     (claims, Open { holders, anew })
 }
 

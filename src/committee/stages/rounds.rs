@@ -53,7 +53,10 @@ pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failu
     let mut judgement = checked(&context, &latest).await?;
     for round in 2..=plan.rounds {
         let panel = &context.trimmed.agents;
-        let find = || open_claims::open(&judgement, &latest, panel);
+        let find = || {
+            let evidence = Evidence::of(&Transcript::of(&run.events()));
+            open_claims::open(&judgement, &latest, panel, &evidence.cross_checks)
+        };
         let (claims, open) = run.compute("finding what is contested", find).await?;
         let heard = RoundInput {
             latest: &latest,

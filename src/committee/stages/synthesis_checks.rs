@@ -64,6 +64,10 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
                       answer; put a text that was asked for, such as a post or a mail, into a block quote";
         problems.push(problem("/replyMarkdown", detail));
     }
+    if meta.tldr.iter().any(|line| closing_request(line).is_some()) {
+        let detail = "it asks or offers the user something, who cannot answer: state the answer";
+        problems.push(problem("/meta/tldr", detail));
+    }
     // Only these parts decide about c_final.
     let estimates = Draft {
         conflict_penalty: Some(audit.conflict_penalty),

@@ -9,6 +9,7 @@ use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
 use crate::committee::output_shapes::{EstimateOut, FinalSynthesis, QuestionOut};
 use crate::committee::reply::assumptions;
+use crate::committee::reply::closing::closing_request;
 use crate::committee::reply::sections::{self, to_last_paragraph};
 use crate::committee::stages::cut_answer::{continued, salvaged};
 use crate::committee::stages::synthesis_checks::{
@@ -258,6 +259,7 @@ fn draft_of(
     let mut cited = audit.units_used.clone();
     cited.extend(input.units_named(&main));
     let mut tldr = sections::plain_lines(&meta.tldr);
+    tldr.retain(|line| closing_request(line).is_none());
     tldr.truncate(3);
     if tldr.is_empty() {
         tldr.push(sections::first_sentence(&main));

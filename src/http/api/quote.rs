@@ -26,7 +26,8 @@ pub(in crate::http) struct QuoteBody {
     /// cross-check and a synthesis. Of a plan of tool calls: the plan and the explanation.
     #[schemars(range(min = 0))]
     expected_usd: f64,
-    /// All calls that may be made, at full length; never above the caps of the runs.
+    /// All calls that may be made, at full length; never above the caps of the runs. Retries after a
+    /// failure of a provider come on top, inside the caps.
     #[schemars(range(min = 0))]
     worst_usd: f64,
     /// The number of expected calls.

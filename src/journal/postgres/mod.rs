@@ -230,10 +230,17 @@ impl Database for PostgresStore {
         WHERE words @@ query AND source = $1 AND guild_id = $2 AND user_id = $3
         ORDER BY ts_rank(words, query) DESC, created_ms DESC LIMIT $5";
 
+    // The English search knows no words such as "who" and "are". A question of such words only is
+    // looked for among all answers of its owner.
     const LEARNED: &'static str = "
-        SELECT learned_answers.* FROM learned_answers, to_tsquery('english', $4) AS query
-        WHERE words @@ query AND source = $1 AND guild_id = $2 AND user_id = $3 AND revoked = 0
-        ORDER BY ts_rank(words, query) DESC, learned_ms DESC LIMIT $5";
+        (SELECT learned_answers.* FROM learned_answers, to_tsquery('english', $4) AS query
+         WHERE words @@ query AND source = $1 AND guild_id = $2 AND user_id = $3 AND revoked = 0
+         ORDER BY ts_rank(words, query) DESC, learned_ms DESC LIMIT $5)
+        UNION ALL
+        (SELECT learned_answers.* FROM learned_answers, to_tsquery('simple', $4) AS query
+         WHERE numnode(to_tsquery('english', $4)) = 0 AND to_tsvector('simple', words_of) @@ query
+           AND source = $1 AND guild_id = $2 AND user_id = $3 AND revoked = 0
+         ORDER BY ts_rank(to_tsvector('simple', words_of), query) DESC, learned_ms DESC LIMIT $5)";
 
     fn memory_query(_owner: &Owner, words: &[Vec<String>]) -> Option<String> {
         // Keeps only letters and digits, so that a term cannot contain an operator of the query
@@ -384,6 +391,9 @@ impl BackendStore for PostgresStore {
         };
         let checked = timeout_at(deadline, async {
             self.failover.check(&mut connection).await?;
+            // A table that is locked takes no run.
+            let run = "SELECT id FROM runs LIMIT 1";
+            sqlx::query(run).fetch_optional(&mut *connection).await?;
             reads::schema(&mut *connection, Self::latest()).await
         });
         match checked.await {

@@ -42,9 +42,7 @@ use super::checks::{FlagKind, Soundness};
 use super::claims::Claim;
 use super::parsed_output::{ParsedOutput, Request};
 use crate::domain::{Axes, Axis, Obtained, Tag, Unit};
-use crate::text::{
-    MAX_BYTES, WordRuns, clip, collapse_whitespace, figures, names, ratio, share_in,
-};
+use crate::text::{MAX_BYTES, WordRuns, clip, collapse_whitespace, figures, ratio, share_in};
 use axis_builder::{AxisBuilder, ramp};
 
 /// The panel-wide data that the axes need.
@@ -225,7 +223,7 @@ fn basis(unit: &Unit, steps: f64, stands: bool, request: &Request) -> Option<f64
     }
     if has(Tag::Given) {
         let text = collapse_whitespace(clip(&unit.text, MAX_BYTES));
-        let (names, figures) = (names(&text), figures(&text));
+        let (names, figures) = (request.names_in(&text), figures(&text));
         if names.is_empty() && figures.is_empty() {
             return Some(f64::from(u8::from(stands)));
         }

@@ -216,6 +216,51 @@ fn a_proved_concession_carries_its_vote_and_a_wrong_majority_that_stays_asks() {
         !ships(&conformed),
         "moving without a reason adds no support"
     );
+    // The one that was right gives in: no machine can check why, unless it quotes the request.
+    let with = |by, evidence: &str| {
+        let given_in = Resolution {
+            by,
+            evidence: evidence.to_owned(),
+            ..concedes("verifier")
+        };
+        after(&answers(&["60", "60", "60"]), vec![given_in])
+    };
+    let kept = c_final(&after(&first, vec![]));
+    for (by, evidence) in [
+        (Basis::Source, "Wikipedia"),
+        (Basis::Test, "I tried it"),
+        (Basis::Given, "The others are in the majority."),
+    ] {
+        let half = with(by, evidence);
+        let (half, kept) = (c_final(&half), kept);
+        assert!(half < 0.70 && half > kept, "{evidence}: {half} {kept}");
+    }
+    let quoted = with(
+        Basis::Given,
+        "It asks \"how many days\" there are: how many days?",
+    );
+    assert!(c_final(&quoted) <= c_final(&with(Basis::Calculation, "30 + 30 = 60")));
+}
+
+#[test]
+fn an_open_request_is_no_more_certain_when_an_output_loses_its_status() {
+    let mut reports = open_reports();
+    let all = judged(OPEN, &reports, &checked(vec![]));
+    assert_eq!(statuses(&all), [Status::Valid; 3]);
+    reports[2].reasoning += "\n\n```json\n{ \"broken\": \n```\n";
+    let lost = judged(OPEN, &reports, &checked(vec![]));
+    assert_eq!(statuses(&lost)[2], Status::Quarantine);
+    assert!(c_final(&lost) <= c_final(&all));
+}
+
+#[test]
+fn nouns_of_german_are_no_names_that_the_request_lacks() {
+    let message = "Fasse zusammen: Die Kantine der Stadt kostet im Jahr 120000 Euro, davon zahlt die Firma 70 Prozent.";
+    let claim = "Im Haushalt steht die Kantine mit 120000 Euro, und der Anteil der Firma liegt bei 70 Prozent.";
+    let judgement = three(message, None, claim, "");
+    let mut features = judgement.scores[0].axes.verifiability.features.iter();
+    let basis = features.find(|it| it.name == "verifiability.basis");
+    assert_eq!(basis.map(|it| it.value), Some(1.0));
 }
 
 #[test]

@@ -47,6 +47,8 @@ fn c_final_belongs_to_the_answer_that_the_reply_gives() {
         (&split, Some("5"), Some("1.05 + 0.05 = 1.10"), 0.4),
         // No reason is given against the leading answer.
         (&split, Some("5"), None, 0.6),
+        // Of two that lead equally, neither is the answer of most.
+        (&[("10", 0.05), ("5", 0.05)], Some("5"), None, 0.05),
         // No agent gave it.
         (&split, Some("7"), Some("because"), 0.6),
         // The reply says that it has no answer.

@@ -95,9 +95,17 @@ impl Check<'_> {
         let proposer = &policy.actions.proposer;
         let asks = policy.actions.rules.enabled && proposer.enabled && proposer.provider.is_some();
         let caps = [
-            ("ask and audit", policy.normal_max, "normalMaxUsd"),
-            ("deep", policy.deep_max, "deepMaxUsd"),
-            ("tool plans", policy.tools_max, "toolsMaxUsd"),
+            (
+                "ask and audit",
+                policy.normal_max,
+                "normalMaxUsd or NORMAL_MAX_USD",
+            ),
+            ("deep", policy.deep_max, "deepMaxUsd or DEEP_MAX_USD"),
+            (
+                "tool plans",
+                policy.tools_max,
+                "toolsMaxUsd or TOOLS_MAX_USD",
+            ),
             ("a proposal", policy.actions.max, "actions.maxUsd"),
         ];
         let used = caps.into_iter().take(if asks { 4 } else { 3 });

@@ -451,11 +451,8 @@ async fn the_same_chat_works_with_another_provider_by_config_alone() {
 }
 
 #[tokio::test]
-async fn images_are_shown_only_to_the_visual_agent() {
-    let provider = MockProvider::playing(Scenario::agreeing().with(|scenario| {
-        scenario.plan["agentsToRun"] = json!(["solver", "critic", "verifier", "visual"]);
-    }))
-    .await;
+async fn images_are_shown_only_to_the_visual_agent_which_a_plan_cannot_leave_out() {
+    let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;
     let mut body = chat("ask", "What is in this picture?");
     body["attachments"] = json!([{ "filename": "a.png", "url": TINY_PNG }]);

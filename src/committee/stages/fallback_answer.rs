@@ -69,11 +69,6 @@ fn best<'a>(input: &SynthesisInput<'a>) -> Option<ScoredReport<'a>> {
     usable.find(|it| it.score.status == Status::Valid)
 }
 
-/// Returns the length of the best VALID report as an answer, in bytes; 0 without one.
-pub fn length(input: &SynthesisInput<'_>) -> usize {
-    best(input).map_or(0, |best| text_of(best.report).len())
-}
-
 /// Returns the outcome of a run without an answer: the question by rule, or after an answered
 /// question the statement that it cannot be decided.
 pub(super) fn undecided(input: &SynthesisInput<'_>, obtained: SynthesisSource) -> Synthesized {

@@ -160,7 +160,7 @@ pub(super) fn unsure(request: &RequestContext) -> Clarification {
 
 /// Returns the contested positions of the outputs that are not discarded, one line each: their
 /// different final answers, the most supported first, or else the sides of the most severe
-/// disagreement. Fewer than two if nothing is contested.
+/// disagreement, or the final answers of round 1. Fewer than two if nothing is contested.
 fn positions(input: &SynthesisInput<'_>) -> Vec<String> {
     let usable = input.usable();
     let support = |group: &&AnswerGroup| {
@@ -176,7 +176,9 @@ fn positions(input: &SynthesisInput<'_>) -> Vec<String> {
         return answers;
     }
     let mut open = input.deliberation.visible_disagreements();
-    open.retain(|(disagreement, _)| !disagreement.settled);
+    // A final answer that an agent gave up without a proof is in doubt still.
+    open.retain(|(disagreement, _)| !disagreement.settled || disagreement.on_final_answer);
+    open.sort_by_key(|(disagreement, _)| disagreement.settled);
     let first = open.into_iter().next();
     let sides = first.map(|(_, sides)| sides).unwrap_or_default();
     let sides = sides.iter().map(|it| excerpt(&it.text, 100));

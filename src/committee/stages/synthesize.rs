@@ -70,31 +70,11 @@ async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     match buy_checked::<FinalSynthesis>(ask, check, salvage).await {
         Ok(typed) if typed.salvaged.is_some() => {
             let (typed, cut) = continued(input, typed, max_words).await?;
-            if cut == Some(Cut::EndMissing)
-                && let Some(report) = instead_of_a_beginning(input, &typed.value).await?
-            {
-                return Ok(report);
-            }
             complete(input, typed, cut).await
         }
         Ok(typed) => complete(input, typed, None).await,
         Err(error) => instead(input, &error.no_output()?).await,
     }
-}
-
-/// How many times longer a report must be to take the place of an answer without its end.
-const MUCH_MORE: usize = 4;
-
-/// Returns the best report, if it says much more than what there is of an answer without its end.
-async fn instead_of_a_beginning(
-    input: &SynthesisInput<'_>,
-    cut: &FinalSynthesis,
-) -> Result<Option<Synthesized>, Failure> {
-    if MUCH_MORE * cut.reply_markdown.len() >= fallback_answer::length(input) {
-        return Ok(None);
-    }
-    let why = "there is only the beginning of an answer";
-    fallback_answer::of(input, &CallFailure::new(FailureCause::CutOff, why)).await
 }
 
 /// Returns the words that the master is told to write: what fits into its output limit beside the
@@ -116,6 +96,7 @@ async fn instead(
     if !failure.is_recoverable() {
         return Err(Failure::master("synthesis", failure));
     }
+    tracing::warn!(cause = %failure.cause, "the master wrote no synthesis");
     let source = SynthesisSource::Failed(failure.cause.clone());
     let found = fallback_answer::of(input, failure).await?;
     Ok(found.unwrap_or_else(|| fallback_answer::undecided(input, source)))

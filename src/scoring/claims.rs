@@ -8,7 +8,7 @@ use super::parsed_output::ParsedOutput;
 use crate::domain::{Basis, ClaimVerdict, CrossCheck, Holds, Resolution};
 
 /// The weight of a verdict that rests on memory; 1 for one that rests on a check.
-const MEMORY: f64 = 0.7;
+pub(super) const MEMORY: f64 = 0.7;
 /// The weight of a verdict without evidence.
 const NO_EVIDENCE: f64 = 0.5;
 

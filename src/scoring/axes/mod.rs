@@ -23,6 +23,7 @@
 //! | | `claims_hold` | mean verdict on key claims, -1 to 1 | -12 to +8, -4 if undecided |
 //! | | `code_parses` | code blocks that their language's parser accepts | +3 each, at most +6 |
 //! | | `code_broken` | code blocks that it rejects | -6 each, at most -12 |
+//! | | `not_given` | claims said to be given whose figures the request lacks, by their share | -6 each, at most -12 |
 //! | | `bad_dates` | dates that do not exist | -3 each, at most -6 |
 //! | SignalDensity | `base` | | 12 |
 //! | | `novelty` | share of word pairs that are new in the text | 0 to +11 |
@@ -34,12 +35,14 @@
 
 mod axis_builder;
 
+use std::borrow::Cow;
+
 use crate::scoring::agreement::support;
 
 use super::Part;
 use super::agreement::Agreement;
 use super::checks::{FlagKind, Soundness};
-use super::claims::Claim;
+use super::claims::{Claim, MEMORY};
 use super::parsed_output::{ParsedOutput, Request};
 use crate::domain::{Axes, Axis, Obtained, Tag, Unit};
 use crate::text::{MAX_BYTES, WordRuns, clip, collapse_whitespace, figures, ratio, share_in};
@@ -164,13 +167,17 @@ const MAX_COUNTED: f64 = 2.0;
 fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Request) -> AxisBuilder {
     let mut tally = AxisBuilder::new(Axis::Verifiability, 8.0);
     let path = reading.path;
+    let mut not_given = 0.0;
     let bases: Vec<f64> = reading
         .key_units()
         .filter_map(|unit| {
-            let claims = own.iter().filter(|claim| claim.unit == unit.id);
-            let mut verdicts = claims.map(|claim| claim.verdict).peekable();
-            let is_unchecked = verdicts.peek().is_none();
-            let stands = is_unchecked || verdicts.any(|verdict| verdict > 0.0);
+            let mut claims = own.iter();
+            let claim = claims.find(|claim| claim.unit == unit.id);
+            let is_confirmed = |least: f64| claim.is_some_and(|claim| claim.verdict > least);
+            let stands = claim.is_none() || is_confirmed(0.0);
+            if unit.tags.contains(&Tag::Given) && !is_confirmed(MEMORY) {
+                not_given += 1.0 - stated_share(&text_of(unit), request);
+            }
             basis(unit, path.verdict(), stands, request)
         })
         .collect();
@@ -196,6 +203,7 @@ fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Reque
     ] {
         tally.add(name, count as f64, each * MAX_COUNTED.min(count as f64));
     }
+    tally.add("not_given", not_given, -6.0 * MAX_COUNTED.min(not_given));
     if !own.is_empty() {
         let mean = own.iter().map(|claim| claim.verdict).sum::<f64>() / own.len() as f64;
         tally.add_from_peers(
@@ -222,16 +230,14 @@ fn basis(unit: &Unit, steps: f64, stands: bool, request: &Request) -> Option<f64
         return Some(f64::from(u8::from(stands)));
     }
     if has(Tag::Given) {
-        let text = collapse_whitespace(clip(&unit.text, MAX_BYTES));
-        let (names, figures) = (request.names_in(&text), figures(&text));
-        if names.is_empty() && figures.is_empty() {
+        let text = text_of(unit);
+        let names = request.names_in(&text);
+        if names.is_empty() && figures(&text).is_empty() {
             return Some(f64::from(u8::from(stands)));
         }
         let named = share_in(&names, &request.stated).unwrap_or(1.0);
         let named = 2.0 * named - 1.0;
-        let written = share_in(&figures, &request.figures).unwrap_or(1.0);
-        let stated = request.stated_numbers(&text).unwrap_or(written);
-        let stated = stated.max(written);
+        let stated = stated_share(&text, request);
         // Right names do not make up for a wrong figure.
         let is_wrong = stated < 1.0;
         return Some(if is_wrong {
@@ -241,6 +247,18 @@ fn basis(unit: &Unit, steps: f64, stands: bool, request: &Request) -> Option<f64
         });
     }
     has(Tag::Memory).then_some(0.0)
+}
+
+fn text_of(unit: &Unit) -> Cow<'_, str> {
+    collapse_whitespace(clip(&unit.text, MAX_BYTES))
+}
+
+/// Returns the share of a text's figures that the request has, as written or in another unit; 1 without
+/// figures.
+fn stated_share(text: &str, request: &Request) -> f64 {
+    let written = share_in(&figures(text), &request.figures).unwrap_or(1.0);
+    let stated = request.stated_numbers(text).unwrap_or(written);
+    stated.max(written)
 }
 
 fn density(reading: &ParsedOutput<'_>, request: &Request) -> AxisBuilder {

@@ -329,6 +329,18 @@ fn what_is_said_to_be_given_is_looked_for_in_the_request() {
     let wrong =
         summary("The bridge in Hamburg was closed for 41 days, at a cost of 32 million euros.");
     let elsewhere = summary("The bridge in Bremen was closed for 41 days.");
+    let mut recalled = report(
+        "solver",
+        None,
+        "The bridge in Bremen was closed for 41 days.",
+        "",
+    );
+    recalled.units[0].tags = vec![Tag::Key, Tag::Memory];
+    let recalled = of(message, &[recalled]).scores[0].axes.verifiability.points;
+    assert!(
+        elsewhere + 5.0 < recalled,
+        "a failed check costs more than none: {elsewhere} {recalled}"
+    );
     assert!(
         right > wrong && wrong > elsewhere,
         "{right} {wrong} {elsewhere}"

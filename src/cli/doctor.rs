@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::exit::{Done, Exit, fail};
 use super::local::{load, start};
 use super::terminal::say;
-use super::{remote, seats};
+use super::{quote, remote, seats};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::committee;
@@ -36,6 +36,9 @@ pub(super) async fn run(env: &Env, offline: bool) -> Done {
         say(format_args!("warning        {warning}"));
     }
     let app = start(config).await?;
+    for warning in quote::warnings(&app) {
+        say(format_args!("warning        {warning}"));
+    }
     if let Err(error) = app.ready().await {
         return Err(fail(Exit::Unexpected, error));
     }

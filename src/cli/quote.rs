@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::exit::{Done, Exit, fail, failing};
 use super::local::{self, refused};
 use super::terminal::{say, text_of};
-use crate::app::ChatInput;
+use crate::app::{App, ChatInput, Rejected};
+use crate::committee::Quote;
 use crate::config::Env;
 use crate::domain::{Context, Mode, Salience, Source, Usd, User, counted};
 
@@ -31,9 +32,23 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
     let message = text_of(arguments.question.as_deref(), "question");
     let message = message.map_err(failing(Exit::Usage))?;
     let app = local::start(local::load(env)?).await?;
+    let quote = quote(&app, arguments.mode, message).map_err(|rejected| {
+        refused(&rejected);
+        Exit::Refused
+    })?;
+    if let Some(why) = quote.no_room() {
+        return Err(fail(Exit::Budget, why));
+    }
+    let body = json!({ "capUsd": quote.cap.dollars(), "expectedUsd": quote.expected.dollars(),
+                       "worstUsd": quote.worst.dollars(), "calls": quote.calls });
+    print_body(&body, "", arguments.json);
+    Ok(())
+}
+
+fn quote(app: &App, mode: Mode, message: String) -> Result<Quote, Rejected> {
     let input = ChatInput {
         source: Source::Cli,
-        mode: arguments.mode,
+        mode,
         user: User {
             id: "cli".into(),
             name: "cli".into(),
@@ -43,18 +58,20 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
         attachments: vec![],
         salience: Salience::default(),
     };
-    let chat = app.chat_request(input).map_err(|rejected| {
-        refused(&rejected);
-        Exit::Refused
-    })?;
-    let quote = app.quote(&chat);
-    if let Some(why) = quote.no_room() {
-        return Err(fail(Exit::Budget, why));
-    }
-    let body = json!({ "capUsd": quote.cap.dollars(), "expectedUsd": quote.expected.dollars(),
-                       "worstUsd": quote.worst.dollars(), "calls": quote.calls });
-    print_body(&body, "", arguments.json);
-    Ok(())
+    Ok(app.quote(&app.chat_request(input)?))
+}
+
+/// Returns a warning for each mode whose cap has no room for the shortest question.
+pub(super) fn warnings(app: &App) -> Vec<String> {
+    let modes = [Mode::Ask, Mode::Audit, Mode::Deep].into_iter();
+    let warning = |mode: Mode| {
+        let why = quote(app, mode, "?".to_owned()).ok()?.no_room()?;
+        Some(format!(
+            "no question can be asked in {}: {why}",
+            mode.into_str()
+        ))
+    };
+    modes.filter_map(warning).collect()
 }
 
 /// Prints a price as the API gives it. `of_cap` says what the cap is for.

@@ -147,6 +147,11 @@ async fn doctor_probes_what_a_run_would_use() {
         report.contains("clean JSON") && report.contains("solver"),
         "{report}"
     );
+    let mut small = cli.command(&["doctor", "--offline"], &[("NORMAL_MAX_USD", "0.02")]);
+    let report = small.output().await.unwrap();
+    let report = String::from_utf8(report.stdout).unwrap();
+    let warning = "no question can be asked in ask: the cap of 0.0200 USD has no room";
+    assert!(report.contains(warning), "{report}");
     cli.provider.on("*", Fault::Status(401));
     let output = cli.run(&["doctor"]).await;
     assert_eq!(output.0, 5);

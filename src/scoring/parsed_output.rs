@@ -13,7 +13,7 @@ use super::expr::equations_in_bases;
 use crate::domain::{ConductKind, Obtained, Unit};
 use crate::text::{
     self, Block, Markdown, Word, WordRuns, capitalizes_nouns, clip, collapse_whitespace,
-    each_sentence, figures, names, one_line, ratio, read_markdown, words,
+    each_sentence, figures, one_line, ratio, read_markdown, words,
 };
 
 /// The most units of a report that are read.
@@ -71,14 +71,10 @@ impl Request {
         }
     }
 
-    /// Returns the names in a text, in lower case, as far as capitals tell them.
-    pub fn names_in(&self, text: &str) -> BTreeSet<String> {
-        let capitalizes = || capitalizes_nouns(&self.text);
-        let mut names = names(text);
-        if !names.is_empty() && *self.capitalizes_nouns.get_or_init(capitalizes) {
-            names.clear();
-        }
-        names
+    /// True if capitals do not tell the names of its language.
+    pub fn capitalizes_nouns(&self) -> bool {
+        let detect = || capitalizes_nouns(&self.text);
+        *self.capitalizes_nouns.get_or_init(detect)
     }
 
     /// True if a text has a run of words of the request.

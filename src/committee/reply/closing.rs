@@ -23,13 +23,14 @@ pub fn closing_request(markdown: &str) -> Option<usize> {
     let start = whole.rfind('\n').map_or(0, |at| at + 1);
     let line = whole.get(start..)?;
     let is_prose = line == text::without_marker(line) && !line.starts_with([' ', '\t', '|', '`']);
-    if !is_prose || Outline::of(markdown).in_block(start) {
+    if !is_prose {
         return None;
     }
     let sentence = text::sentences(line).pop()?;
     let at = start + line.rfind(sentence)?;
     let bare = sentence.trim_end_matches(|c: char| c.is_whitespace() || "*_".contains(c));
-    (bare.ends_with(is_question_mark) || OFFER.is_match(bare)).then_some(at)
+    let asks = bare.ends_with(is_question_mark) || OFFER.is_match(bare);
+    (asks && !Outline::of(markdown).in_block(start)).then_some(at)
 }
 
 /// Returns a main answer without the questions and offers at its end. An answer that is nothing

@@ -35,8 +35,6 @@
 
 mod axis_builder;
 
-use std::borrow::Cow;
-
 use crate::scoring::agreement::support;
 
 use super::Part;
@@ -45,7 +43,9 @@ use super::checks::{FlagKind, Soundness};
 use super::claims::{Claim, MEMORY};
 use super::parsed_output::{ParsedOutput, Request};
 use crate::domain::{Axes, Axis, Obtained, Tag, Unit};
-use crate::text::{MAX_BYTES, WordRuns, clip, collapse_whitespace, figures, ratio, share_in};
+use crate::text::{
+    MAX_BYTES, WordRuns, clip, collapse_whitespace, figures, names, ratio, share_in,
+};
 use axis_builder::{AxisBuilder, ramp};
 
 /// The panel-wide data that the axes need.
@@ -175,10 +175,12 @@ fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Reque
             let claim = claims.find(|claim| claim.unit == unit.id);
             let is_confirmed = |least: f64| claim.is_some_and(|claim| claim.verdict > least);
             let stands = claim.is_none() || is_confirmed(0.0);
-            if unit.tags.contains(&Tag::Given) && !is_confirmed(MEMORY) {
-                not_given += 1.0 - stated_share(&text_of(unit), request);
+            let is_given = unit.tags.contains(&Tag::Given);
+            let given = is_given.then(|| Given::read(unit, request));
+            if let Some(given) = given.as_ref().filter(|_| !is_confirmed(MEMORY)) {
+                not_given += 1.0 - given.figures.unwrap_or(1.0);
             }
-            basis(unit, path.verdict(), stands, request)
+            basis(unit, path.verdict(), stands, given)
         })
         .collect();
     if !bases.is_empty() {
@@ -221,7 +223,7 @@ fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Reque
 /// - 1 for a calculation whose steps hold, -1 for one whose steps fail.
 /// - 1 for a calculation, test or source that `stands`: the cross-check confirms it, or was not asked.
 /// - From 1 to -1 for a claim tagged as given, by how far the request has its figures and names.
-fn basis(unit: &Unit, steps: f64, stands: bool, request: &Request) -> Option<f64> {
+fn basis(unit: &Unit, steps: f64, stands: bool, given: Option<Given>) -> Option<f64> {
     let has = |tag: Tag| unit.tags.contains(&tag);
     if has(Tag::Calculated) && steps != 0.0 {
         return Some(steps.signum());
@@ -229,36 +231,47 @@ fn basis(unit: &Unit, steps: f64, stands: bool, request: &Request) -> Option<f64
     if has(Tag::Calculated) || has(Tag::Tested) || has(Tag::Sourced) {
         return Some(f64::from(u8::from(stands)));
     }
-    if has(Tag::Given) {
-        let text = text_of(unit);
-        let names = request.names_in(&text);
-        if names.is_empty() && figures(&text).is_empty() {
-            return Some(f64::from(u8::from(stands)));
-        }
-        let named = share_in(&names, &request.stated).unwrap_or(1.0);
-        let named = 2.0 * named - 1.0;
-        let stated = stated_share(&text, request);
-        // Right names do not make up for a wrong figure.
-        let is_wrong = stated < 1.0;
-        return Some(if is_wrong {
-            (3.0 * (stated - 1.0) + named) / 4.0
-        } else {
-            named
-        });
+    let Some(given) = given else {
+        return has(Tag::Memory).then_some(0.0);
+    };
+    if given.names.is_none() && given.figures.is_none() {
+        return Some(f64::from(u8::from(stands)));
     }
-    has(Tag::Memory).then_some(0.0)
+    let named = 2.0 * given.names.unwrap_or(1.0) - 1.0;
+    let stated = given.figures.unwrap_or(1.0);
+    // Right names do not make up for a wrong figure.
+    Some(if stated < 1.0 {
+        (3.0 * (stated - 1.0) + named) / 4.0
+    } else {
+        named
+    })
 }
 
-fn text_of(unit: &Unit) -> Cow<'_, str> {
-    collapse_whitespace(clip(&unit.text, MAX_BYTES))
+/// The shares of a claim's names and figures that the request has; `None` for a claim without any.
+struct Given {
+    names: Option<f64>,
+    /// As written, or in another unit.
+    figures: Option<f64>,
 }
 
-/// Returns the share of a text's figures that the request has, as written or in another unit; 1 without
-/// figures.
-fn stated_share(text: &str, request: &Request) -> f64 {
-    let written = share_in(&figures(text), &request.figures).unwrap_or(1.0);
-    let stated = request.stated_numbers(text).unwrap_or(written);
-    stated.max(written)
+impl Given {
+    fn read(unit: &Unit, request: &Request) -> Self {
+        let text = collapse_whitespace(clip(&unit.text, MAX_BYTES));
+        let figures = share_in(&figures(&text), &request.figures);
+        let names = share_in(&names(&text), &request.stated);
+        let in_other_units = |written: f64| {
+            if written >= 1.0 {
+                return written;
+            }
+            let stated = request.stated_numbers(&text);
+            stated.map_or(written, |stated| stated.max(written))
+        };
+        Self {
+            // Where all nouns are capitalized, a word that the request lacks need not be a name.
+            names: names.filter(|share| *share >= 1.0 || !request.capitalizes_nouns()),
+            figures: figures.map(in_other_units),
+        }
+    }
 }
 
 fn density(reading: &ParsedOutput<'_>, request: &Request) -> AxisBuilder {

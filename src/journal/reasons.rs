@@ -13,7 +13,7 @@ const SETTLED: &str =
     "nothing is left to settle: no contested claim, and every core output is VALID";
 const KEPT: &str = "every contested claim was kept in the round before";
 const NO_ANSWER: &str =
-    "nothing is contested, and reports that were found to be no answer are not asked for again";
+    "nothing is contested, and the reports that are not VALID are not asked for again";
 
 /// What the cap left out or shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub enum SkipReason {
     Settled,
     /// The agents kept all contested claims in the round before.
     Kept,
-    /// Nothing is contested, and the reports that are not VALID were found to be no answer.
+    /// Nothing is contested, and the cross-check found the reports that are not VALID to be no answer.
     NoAnswer,
     /// A lack of money or time, or claims that nothing can settle.
     Other(String),

@@ -190,8 +190,9 @@ impl Compared<'_> {
     }
 
     /// Returns the agents that vote for a group, each with the part of its vote, at most 1. The vote of
-    /// an agent is its answer of round 1. If the agent changed its answer, the vote moves as far as the
-    /// change has a proof. A change alone adds no support, because agents conform.
+    /// an agent is its answer of round 1. If the agent changed its answer, a whole proof moves the vote,
+    /// and half a proof takes half of it from the earlier answer. A change alone adds no support, because
+    /// agents conform.
     fn votes(&self, here: &[&Node<'_>], members: &[usize]) -> Vec<(usize, f64)> {
         let name = |at: usize| self.latest.get(at).map(ParsedOutput::agent);
         let voted_here = |at: usize| {

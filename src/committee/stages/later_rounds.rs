@@ -14,7 +14,9 @@ use crate::committee::stages::open_claims::Open;
 use crate::committee::stages::resolve;
 use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::config::RoleModel;
-use crate::domain::{Agent, AgentReport, Earmark, Judgement, Resolution, Role, Status, Usd};
+use crate::domain::{
+    Agent, AgentReport, CORE_AGENTS, Earmark, Judgement, Resolution, Role, Status, Usd,
+};
 use crate::journal::step::{RoundStep, SkipStep};
 use crate::journal::{AgentFinished, AgentOutcome, Event, RoundSkipped, SkipReason, Transcript};
 
@@ -77,8 +79,11 @@ impl RoundContext<'_> {
         let other = |why: &str| Ok(Some(SkipReason::Other(why.to_owned())));
         if open.agents().is_empty() {
             if judgement.disagreements.iter().all(|it| it.settled) {
-                let all_valid = judgement.scores.iter().all(|it| it.status == Status::Valid);
-                return Ok(Some(if all_valid {
+                let is_valid = |agent: &Agent| {
+                    let status = judgement.status_of(*agent);
+                    status.is_none_or(|status| status == Status::Valid)
+                };
+                return Ok(Some(if CORE_AGENTS.iter().all(is_valid) {
                     SkipReason::Settled
                 } else {
                     SkipReason::NoAnswer

@@ -451,19 +451,24 @@ async fn the_same_chat_works_with_another_provider_by_config_alone() {
 }
 
 #[tokio::test]
-async fn images_are_shown_only_to_the_visual_agent_which_a_plan_cannot_leave_out() {
-    let provider = MockProvider::start().await;
+async fn images_are_shown_only_to_the_visual_agent() {
+    let provider = MockProvider::playing(Scenario::agreeing().with(|scenario| {
+        scenario.plan["agentsToRun"] = json!(["solver", "critic", "verifier", "visual"]);
+    }))
+    .await;
     let app = TestApp::start(&provider).await;
     let mut body = chat("ask", "What is in this picture?");
     body["attachments"] = json!([{ "filename": "a.png", "url": TINY_PNG }]);
     let got = app.reply(app.post(&body)).await;
     assert_eq!(provider.calls_of("r1/visual")[0].images(), 1);
     assert_eq!(provider.calls_of("r1/solver")[0].images(), 0);
-    assert!(
-        got.body["meta"]["usedAgents"]
-            .to_string()
-            .contains("visual")
-    );
+    let used = got.body["meta"]["usedAgents"].to_string();
+    assert!(used.contains("visual"));
+    let note = "no agent looked at the attached image";
+    assert!(!got.text().contains(note));
+    provider.reply_with("plan", Scenario::agreeing().plan);
+    let got = app.reply(app.post(&body)).await;
+    assert!(got.text().contains(note), "{}", got.text());
 }
 
 #[tokio::test]

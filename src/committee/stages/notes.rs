@@ -52,11 +52,25 @@ impl Noted<'_> {
             Some(Cut::Continued) => notes.push(self.texts().continued.clone()),
             None => {}
         }
+        if self.looked_at_no_image() {
+            notes.push(self.texts().note("not_looked_at", &[]));
+        }
         let hinted = self.transcript.hinted.into_iter();
         let unseen = hinted.flat_map(|hinted| &hinted.unseen);
         notes.extend(unseen.map(|image| self.texts().unseen(image)));
         notes.extend(self.replaced());
         notes
+    }
+
+    /// True if an image could be seen, and the plan has no agent that sees images.
+    fn looked_at_no_image(&self) -> bool {
+        let has_images = self
+            .transcript
+            .hinted
+            .is_some_and(|hinted| hinted.images > 0);
+        let planned = self.transcript.planned.filter(|_| has_images);
+        planned.is_some_and(|planned| !planned.plan.agents_to_run.contains(&Agent::Visual))
+            && self.deliberation.is_some()
     }
 
     /// Says which agents are missing and why, what the cap left out, and how few outputs remained.

@@ -359,12 +359,5 @@ fn agents_to_run(
             corrections.push(format!("{core} was added: the core always runs"));
         }
     }
-    let visual = Agent::Visual;
-    let can_see = deps.role(Role::Agent(visual)).is_some()
-        && !deps.policy.disabled_agents.contains(&visual)
-        && !stage.request.images.is_empty();
-    if can_see && agents.insert(visual) {
-        corrections.push(format!("{visual} was added: no other agent sees the image"));
-    }
     agents
 }

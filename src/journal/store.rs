@@ -462,7 +462,8 @@ pub trait LearnedStore: Send + Sync {
     /// Returns the answer that was learned from a run.
     async fn learned_from(&self, run: RunId) -> Result<Option<LearnedRow>, Error>;
 
-    /// Returns at most `most` learned answers, the last changed one first, revoked ones included.
+    /// Returns at most `most` learned answers, the last changed one first, revoked ones included. One that
+    /// cannot be read is an error in its place.
     async fn learned(&self, most: u32) -> Result<Vec<Result<LearnedRow, Error>>, Error>;
 }
 

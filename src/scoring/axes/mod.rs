@@ -175,8 +175,9 @@ fn verifiability(reading: &ParsedOutput<'_>, own: &[&Claim<'_>], request: &Reque
             let claim = claims.find(|claim| claim.unit == unit.id);
             let is_confirmed = |least: f64| claim.is_some_and(|claim| claim.verdict > least);
             let stands = claim.is_none() || is_confirmed(0.0);
-            let is_given = unit.tags.contains(&Tag::Given);
-            let given = is_given.then(|| Given::read(unit, request));
+            let has = |tag: Tag| unit.tags.contains(&tag);
+            let is_found = has(Tag::Calculated) || has(Tag::Tested) || has(Tag::Sourced);
+            let given = (has(Tag::Given) && !is_found).then(|| Given::read(unit, request));
             if let Some(given) = given.as_ref().filter(|_| !is_confirmed(MEMORY)) {
                 not_given += 1.0 - given.figures.unwrap_or(1.0);
             }

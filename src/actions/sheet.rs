@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::domain::changes_direction;
+
 /// The most bytes that a sheet may have as JSON.
 pub const MAX_SHEET_BYTES: usize = 16 * 1024;
 
@@ -289,6 +291,28 @@ impl Sheet {
             Ok(())
         } else {
             Err(problems.join("; "))
+        }
+    }
+
+    /// Checks that the name can be seen and is no link. Sheets that were stored without this check stay
+    /// readable.
+    ///
+    /// # Errors
+    /// If it cannot be seen, changes the direction of the text, or has a link.
+    pub fn check_name(&self) -> Result<(), String> {
+        // The fillers of Hangul are letters without a shape.
+        let is_blank = |c: char| {
+            !c.is_alphanumeric() && !c.is_ascii_punctuation() && c < '\u{2190}'
+                || matches!(
+                    c,
+                    '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{feff}'
+                )
+        };
+        let is_seen = !self.name.chars().all(is_blank);
+        if is_seen && !self.name.contains("://") && !self.name.contains(changes_direction) {
+            Ok(())
+        } else {
+            Err("a name can be seen, has no link, and keeps the direction of the text".into())
         }
     }
 

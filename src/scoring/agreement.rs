@@ -223,16 +223,19 @@ impl Compared<'_> {
     /// Returns how far an agent proves a changed answer. A last step that holds is a proof, for an
     /// answer that is `known` from round 1, and so is a concession whose evidence was checked: a
     /// calculation, or words of the request. Other evidence of a concession counts half, as a verdict
-    /// without evidence does.
+    /// without evidence does. So do words of the request against an earlier answer whose last step holds.
     fn proof(&self, reading: &ParsedOutput<'_>, known: bool) -> f64 {
         if known && reading.path.last == Some(true) {
             return 1.0;
         }
+        let mut first = self.first.iter();
+        let earlier = first.find(|then| then.agent() == reading.agent());
+        let was_computed = earlier.is_some_and(|then| then.path.verdict() > 0.0);
         let resolutions = self.resolutions.iter();
         let own = resolutions.filter(|it| it.concedes() && it.claim.agent == reading.agent());
         let proofs = own.map(|it| match it.by {
             Basis::Calculation => 1.0,
-            Basis::Given if self.request.is_quoted_in(&it.evidence) => 1.0,
+            Basis::Given if !was_computed && self.request.is_quoted_in(&it.evidence) => 1.0,
             Basis::Given | Basis::Test | Basis::Source | Basis::Memory => 0.5,
         });
         proofs.fold(0.0, f64::max)

@@ -9,7 +9,7 @@ use super::answer::{
     Answer, DecimalSign, Number, Options, dates, final_answer, letter_of, numbers, parse, undress,
 };
 use super::checks::{Path, Screening, Soundness, path_to, screen_answer, soundness};
-use super::expr::equations_in_bases;
+use super::expr::{bases, equations_in_bases};
 use crate::domain::{ConductKind, Obtained, Unit};
 use crate::text::{
     self, Block, Markdown, Word, WordRuns, capitalizes_nouns, clip, collapse_whitespace,
@@ -193,7 +193,10 @@ impl Reading {
         let without_failures = || (!failures.is_empty()).then(|| body_with(output, &[]));
         let (asked, said) = ((&*request.text, &*request.words), (&*body, &*words));
         let figures = figures(&prose);
-        let bases = bases(figures.union(&request.figures));
+        let bases: Vec<u32> = [&*words, &*request.words]
+            .into_iter()
+            .flat_map(bases)
+            .collect();
         let own_code = blocks
             .iter()
             .filter(|block| !request.text.contains(block.code.trim()));
@@ -244,14 +247,6 @@ impl<'a> ParsedOutput<'a> {
     pub fn key_units(&self) -> impl Iterator<Item = &'a Unit> {
         self.output.report.key_units().into_iter().take(MAX_UNITS)
     }
-}
-
-/// Returns the numbers that may name the base in which others are written: "19 + 28 = 41 in base 16".
-fn bases<'a>(figures: impl Iterator<Item = &'a String>) -> Vec<u32> {
-    let numbers = figures.filter_map(|figure| figure.parse().ok());
-    numbers
-        .filter(|base| (3..=36).contains(base) && *base != 10)
-        .collect()
 }
 
 /// Returns the tagged answers, each with the id of its unit.

@@ -13,8 +13,11 @@ use super::axes::Context;
 use super::claims::Claim;
 use crate::domain::{Score, Status};
 
-/// The highest probability for an answer with one voice and no confirming check.
+/// The highest probability for an answer with one voice and no confirming check, and for one whose
+/// stated calculations do not hold.
 const LONE: f64 = 0.65;
+/// At most this mean verdict of its members' calculations refutes an answer: half of them are wrong.
+const MISCALCULATED: f64 = -0.5;
 /// The highest c_final for an open request that was not cross-checked (SPEC 6).
 pub const MAX_UNCHECKED: f64 = 0.75;
 /// The same, by the number of outputs that count.
@@ -48,7 +51,8 @@ pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy)
     let odds = weights.intercept + weights.support * support + weights.cross_check * group.verdict;
     let probability = 1.0 / (1.0 + (-odds).exp());
     let confirmed = group.checked > 0.0 || group.verdict > 0.0;
-    if group.voters.len() <= 1 && !confirmed {
+    let is_lone = group.voters.len() <= 1 && !confirmed;
+    if is_lone || group.checked <= MISCALCULATED {
         probability.min(LONE)
     } else {
         probability

@@ -143,6 +143,8 @@ impl DecisionStrategy for HeuristicFirst {
         let bias = bias.copied().unwrap_or(0.0);
         let urgency = context.salience.urgency.clamp(0.0, 1.0);
         let shifted = self.confidence_threshold + bias - urgency * URGENT;
+        // 0.8 - 0.1 is 0.7, and not a little more.
+        let shifted = (shifted * 1e9).round() / 1e9;
         (!context.is_grave()).then(|| shifted.clamp(THRESHOLD.0, THRESHOLD.1))
     }
 

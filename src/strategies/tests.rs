@@ -252,6 +252,7 @@ fn the_threshold_is_shifted_and_clamped() {
         (0.0, 9.0, 0.5),
         (-0.9, 0.0, 0.3),
         (0.9, 0.0, 0.95),
+        (0.1, 0.5, 0.7),
     ] {
         let mut context = context(vec![]);
         context.personality_biases = [("confidence_threshold".to_owned(), bias)].into();

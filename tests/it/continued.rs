@@ -108,14 +108,9 @@ async fn the_example_in_the_prompt_for_the_question_is_asked_as_it_is() {
     let prompt = include_str!("../../prompts/question.md");
     let example = prompt.split("battery last?\": ").nth(1).unwrap();
     let example: Value = serde_json::from_str(example.lines().next().unwrap()).unwrap();
-    let scenario = Scenario::disagreeing();
-    let mut synthesis = scenario.synthesis.clone();
-    synthesis["audit"]["fallbackQuestion"] = example.clone();
-    let message = scenario.message.clone();
-    let provider = MockProvider::playing(scenario).await;
-    provider.reply_with("synthesis*", synthesis);
+    let provider = MockProvider::playing(Scenario::agreeing()).await;
     provider.reply_with("question*", example);
-    let asked = TestApp::start(&provider).await.ask("audit", &message).await;
+    let (_app, asked) = asked(&provider, unsure()).await;
     let question = "Which use should the figure be for?\n\nA) standby: the answer is the time";
     assert!(asked.text().starts_with(question), "{}", asked.text());
     assert_eq!(provider.count_step("*/repair"), 0);

@@ -61,8 +61,14 @@ impl Reader {
     /// # Errors
     /// If the text is longer than [`MAX_CHARS`].
     pub fn of(text: &str) -> Result<Self> {
-        // The mathematical sign of a subtraction.
-        let plain = |c| if c == '\u{2212}' { '-' } else { c };
+        // The mathematical sign of a subtraction, and the dash that phones make of a hyphen.
+        let plain = |c| {
+            if matches!(c, '\u{2212}' | '\u{2013}') {
+                '-'
+            } else {
+                c
+            }
+        };
         let chars: Vec<char> = text.chars().map(plain).collect();
         if chars.len() > MAX_CHARS {
             let detail = format!("an expression has at most {MAX_CHARS} characters");

@@ -247,11 +247,19 @@ static VERSUS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)\b(?:vs|versus|against)\s+(-?\d+)\s*(?:$|with\b|at\b|dis\b|(?:dis)?adv)")
 });
 
-// A number with a sign, or at the end of the words of a check.
-static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
+// Wishes for more than one roll.
+static REPEATED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)\s([+\u{2212}-]\d+)\b|\s((?:[+\u{2212}-]\s)?\d+)\s*(?:$|with\b|at\b|dis\b|(?:dis)?adv)",
+        r"(?i)\b(?:twice|thrice|(?:\d+|two|three|four|five|six) (?:times|(?:\w+ )?(?:attacks|checks|saves|saving throws)))\b",
     )
+});
+
+// A number with a sign.
+static SIGNED: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:^|[\s(\[])([+\u{2212}-]\d+)\b"));
+
+// A number at the end of the words of a check.
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)\s((?:[+\u{2212}-]\s)?\d+)\s*(?:$|with\b|at\b|dis\b|(?:dis)?adv)")
 });
 
 /// Returns the difficulties that a text names: "AC 15". A number that is too large for the type is
@@ -326,30 +334,37 @@ fn ends_a_name(words: &[&str]) -> bool {
         )
 }
 
-/// Returns the numbers behind the names of checks that are no difficulty, and the advantages that do
-/// not count, one sentence each.
+/// Returns the numbers beside the names of checks that are no difficulty, the advantages that do not
+/// count, and the wishes for more than one roll, one sentence each.
 pub(super) fn not_counted(text: &str) -> Vec<String> {
     let how = "An advantage is written like this: with advantage";
     let edges = edges(text).1.into_iter();
     let edges = edges.map(|word| format!("Not counted: {word}. {how}"));
     let text = DIFFICULTY.replace_all(text, "");
     let dice = conclave_dice::inside(&text);
-    let parts = parts_of_checks(&text).into_iter();
-    let names_a_check = parts.len() > 0;
-    let edges = edges.filter(|_| names_a_check);
-    let parts = parts.map(|part| VERSUS.replace_all(&part, "").into_owned());
-    let parts: Vec<String> = parts.collect();
-    let parts = parts.iter().filter(|_| dice.is_empty());
-    let numbers = parts.flat_map(|part| NUMBER.captures_iter(part));
+    let named = parts_of_checks(&text);
+    if named.is_empty() {
+        return vec![];
+    }
+    let repeated = REPEATED.find_iter(&text);
+    let repeated = repeated.map(|it| format!("Not counted: {}. A check is one roll.", it.as_str()));
+    let parts = named.iter().filter(|_| dice.is_empty());
+    let parts: Vec<_> = parts.map(|part| VERSUS.replace_all(part, "")).collect();
+    let numbers = parts.iter().flat_map(|part| NUMBER.captures_iter(part));
+    let signed = dice.is_empty().then(|| SIGNED.captures_iter(&text));
+    let numbers = signed.into_iter().flatten().chain(numbers);
     let note = |captures: Captures<'_>| {
-        let number = captures.get(1).or(captures.get(2))?.as_str();
+        let number = captures.get(1)?.as_str();
         Some(if number.starts_with(|c: char| c.is_ascii_digit()) {
             format!("Not counted: {number}. A difficulty is written like this: DC {number}")
         } else {
             format!("Not counted: {number}. A narrated action takes no modifier.")
         })
     };
-    edges.chain(numbers.filter_map(note)).collect()
+    edges
+        .chain(numbers.filter_map(note))
+        .chain(repeated)
+        .collect()
 }
 
 #[cfg(test)]

@@ -302,6 +302,22 @@ mod tests {
                 "Not counted: 15. A difficulty is written like this: DC 15",
             ),
             (
+                "hides, stealth check (+2)",
+                "Not counted: +2. A narrated action takes no modifier.",
+            ),
+            (
+                "sharpshooter -5, ranged attack AC 15",
+                "Not counted: -5. A narrated action takes no modifier.",
+            ),
+            (
+                "attacks 3 times, ranged attack AC 12",
+                "Not counted: 3 times. A check is one roll.",
+            ),
+            (
+                "makes two stealth checks",
+                "Not counted: two stealth checks. A check is one roll.",
+            ),
+            (
                 "attack for 1d8+2.",
                 "Dice in a narrated action are not rolled: /roll 1d8+2",
             ),

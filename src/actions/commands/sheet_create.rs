@@ -36,6 +36,7 @@ pub(super) fn created(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, R
 
 /// Stores a sheet in place of the one of the same name, if there is one.
 pub(super) fn stored(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Refusal> {
+    sheet.check_name().map_err(Refusal::invalid)?;
     sheet.check_hit_points().map_err(Refusal::invalid)?;
     let row = row_of(facts, &sheet.name).ok();
     let known = row.is_some();

@@ -15,14 +15,20 @@ use crate::domain::{
 use crate::text::{MAX_BYTES, clip, excerpt, pattern};
 
 /// Returns the model's question without references to discarded outputs, or why it cannot be asked:
-/// it is malformed, or its options would fit any request (SPEC 2).
+/// it is malformed, or its options would fit any request (SPEC 2). If positions are contested, the
+/// options must name them; else it is enough that each option says what it changes.
 pub(super) fn question_of(
     input: &SynthesisInput<'_>,
     out: &QuestionOut,
 ) -> Result<Clarification, &'static str> {
     let asked =
         written(input, out).ok_or("the master gave no question with three different options")?;
-    if say_what_changes(&asked.options) || name_content(input, &asked.options) {
+    let is_contested = positions(input).len() > 1;
+    if name_content(input, &asked.options, is_contested) {
+        Ok(asked)
+    } else if is_contested {
+        Err("the options of the master's question do not name the contested positions")
+    } else if say_what_changes(&asked.options) {
         Ok(asked)
     } else {
         Err("the options of the master's question do not say what each would change")
@@ -55,7 +61,7 @@ const CONTENT_CHARS: usize = 5;
 /// True if two options have a word that tells them from the others, and that the request or the
 /// reports have. One report alone may have such a word by chance. Of contested positions, a word that
 /// all reports have names none.
-fn name_content(input: &SynthesisInput<'_>, options: &[String]) -> bool {
+fn name_content(input: &SynthesisInput<'_>, options: &[String], is_contested: bool) -> bool {
     let terms_of = |text: &str| -> BTreeSet<String> {
         search_terms(clip(text, MAX_BYTES)).into_iter().collect()
     };
@@ -65,7 +71,6 @@ fn name_content(input: &SynthesisInput<'_>, options: &[String]) -> bool {
         .map(|(_, report)| terms_of(&text_of(report)))
         .collect();
     let options: Vec<BTreeSet<String>> = options.iter().map(|option| terms_of(option)).collect();
-    let is_contested = positions(input).len() > 1;
     let is_telling = |term: &String| {
         let is_long = term.len() > 2 || term.contains(char::is_numeric);
         let shared = options

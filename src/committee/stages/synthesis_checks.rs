@@ -8,6 +8,7 @@ use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::committee::stages::{confidence, question, question_rules};
 use crate::domain::{Agent, Gate, Status};
 use crate::journal::{Draft, Justification};
+use crate::scoring;
 use crate::text::{excerpt, one_line};
 
 /// Returns the problem with the final answer that the master states, if there is one.
@@ -80,6 +81,11 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
         && let Err(why) = question_rules::question_of(input, &audit.fallback_question)
     {
         problems.push(question::unusable("/audit/fallbackQuestion", why));
+    }
+    let text = meta.tldr.join("\n") + "\n" + &synthesis.reply_markdown;
+    if !scoring::may_give(&text, &meta.final_answer) {
+        let detail = "the TL;DR and replyMarkdown have other numbers, but not this answer: state the one that they give";
+        problems.push(problem("/meta/finalAnswer", detail));
     }
     let answer = answer_problem(input, &meta.final_answer, &audit.answer_justification);
     problems.extend(answer.map(|detail| problem("/meta/finalAnswer", &detail)));

@@ -212,6 +212,16 @@ async fn complete(
                 draft.final_answer = Some(answer.unwrap_or_default());
             }
         }
+        let shown = draft.tldr.join("\n") + "\n" + &draft.main;
+        if draft
+            .final_answer
+            .as_ref()
+            .is_some_and(|answer| !scoring::may_give(&shown, answer))
+        {
+            corrections
+                .push("the reply does not give its finalAnswer: it counts as none".to_owned());
+            draft.final_answer = Some(String::new());
+        }
         let answer = draft.final_answer.as_deref().unwrap_or_default();
         let unjustified = answer_problem(input, answer, &audit.answer_justification);
         let why = "the reply's final answer bears the largest penalty";

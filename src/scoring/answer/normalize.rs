@@ -60,6 +60,8 @@ impl Answer {
             (Answer::Number(a), Answer::Number(b)) => {
                 a.differs(b) || a.is_measured() && b.is_measured() && !a.same(b)
             }
+            // "March 2024" is neither of two days of it.
+            (Answer::Date(..), Answer::Date(..)) => self.differs(other),
             (Answer::Words(a), Answer::Words(b)) => a.excludes(b),
             (Answer::Words(phrase), Answer::Number(number))
             | (Answer::Number(number), Answer::Words(phrase)) => phrase.is_other_version(number),

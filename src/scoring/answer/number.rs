@@ -158,6 +158,16 @@ impl Number {
         has_all(&said.words, &self.words) && self.equals(said)
     }
 
+    /// True if one of these numbers has its value, with any words and any sign.
+    pub fn is_among(&self, numbers: &[Number]) -> bool {
+        let own = Number {
+            value: self.value.abs(),
+            words: vec![],
+            ..self.clone()
+        };
+        numbers.iter().any(|number| own.equals(number))
+    }
+
     /// True if it is this value, or has a unit, in which the value may be another.
     pub fn may_be(&self, value: f64) -> bool {
         self.measure.is_some() || self.close(&Number::exact(value))
@@ -229,8 +239,11 @@ impl Number {
             }
             (Some(_), None) if is_other(other) => false,
             (None, Some(_)) if is_other(self) => false,
+            // "50" is a short "50%", but "0.5" may be a share.
             _ if self.percent != other.percent => {
-                self.close(other) || self.share().close(&other.share())
+                let is_share = |it: &Number| !it.percent && it.value.abs() <= 1.0;
+                self.share().close(&other.share())
+                    || !is_share(self) && !is_share(other) && self.close(other)
             }
             _ => self.close(other),
         }

@@ -27,6 +27,8 @@ pub struct Phrase {
     pub numbers: Vec<Number>,
     /// For each word, its place.
     places: Vec<Place>,
+    /// For each word, true if a slash joins it to the one before: "V/A".
+    slashed: Vec<bool>,
     /// The words that the request has.
     asked: Vec<String>,
     /// The text as it is written, if it has two characters: "Pa" is not "pA".
@@ -85,7 +87,7 @@ pub fn yes_no(text: &str) -> Option<bool> {
 /// Returns the words and numbers of a short text; `None` if it is too long or has none.
 pub fn read(text: &str) -> Option<Phrase> {
     let mut phrase = Phrase::default();
-    let (mut rest, mut count, mut place) = (text, 0, Place::Name);
+    let (mut rest, mut count, mut place, mut slash) = (text, 0, Place::Name, false);
     let mut parts: Vec<&str> = vec![];
     while !rest.is_empty() {
         let token = rest.split(char::is_whitespace).next().unwrap_or_default();
@@ -99,7 +101,7 @@ pub fn read(text: &str) -> Option<Phrase> {
             count += 1;
         } else if is_code(token) {
             // Commands and paths are compared exactly as written.
-            phrase.push(token.to_owned(), Place::Name);
+            phrase.push(token.to_owned(), Place::Name, false);
             parts.push(token);
             rest = rest.get(token.len()..)?;
             count += 1;
@@ -109,9 +111,14 @@ pub fn read(text: &str) -> Option<Phrase> {
             let next = match behind.trim_start().chars().next() {
                 Some('(' | '（') => Place::Bracketed,
                 Some(',' | '，') => Place::Listed,
+                Some(')' | '）') => Place::Name,
                 _ => place,
             };
+            let joins = behind.strip_prefix('/');
+            let next_slash = joins.is_some_and(|it| !it.starts_with(char::is_whitespace));
             rest = behind.strip_prefix(separates).unwrap_or(behind);
+            let own = std::mem::replace(&mut place, next);
+            let is_joined = std::mem::replace(&mut slash, next_slash);
             let word = without_punctuation(word, word == text);
             if !word.contains(|c: char| c.is_alphanumeric() || is_symbol(c)) {
                 continue;
@@ -120,8 +127,7 @@ pub fn read(text: &str) -> Option<Phrase> {
                 .chars()
                 .filter(|c| ('\u{2e80}'..'\u{fb00}').contains(c));
             count += (ideographs.count() / IDEOGRAPHS_A_WORD).max(1);
-            phrase.push(word.to_lowercase(), place);
-            place = next;
+            phrase.push(word.to_lowercase(), own, is_joined);
             parts.push(word);
         }
         if count > MAX_WORDS {
@@ -130,9 +136,15 @@ pub fn read(text: &str) -> Option<Phrase> {
     }
     if count == 0 && text.chars().count() <= MAX_SIGNS {
         // "%" or "=>" is an answer too.
-        phrase.push(text.to_owned(), Place::Name);
+        phrase.push(text.to_owned(), Place::Name, false);
         parts.push(text);
         count = 1;
+    }
+    if !phrase.places.contains(&Place::Name) {
+        // "(Paris, France)"
+        let brackets = phrase.places.iter_mut();
+        let brackets = brackets.filter(|it| **it == Place::Bracketed);
+        brackets.for_each(|it| *it = Place::Name);
     }
     phrase.symbol = Some(text.to_owned()).filter(|text| text.chars().count() == 2);
     phrase.text = parts.join(" ").to_lowercase();
@@ -202,9 +214,10 @@ fn begins_number(text: &str) -> bool {
 }
 
 impl Phrase {
-    fn push(&mut self, word: String, place: Place) {
+    fn push(&mut self, word: String, place: Place, slashed: bool) {
         self.words.push(word);
         self.places.push(place);
+        self.slashed.push(slashed);
     }
 
     /// True if two phrases say the same. Either they have the same numbers and words, or one has a
@@ -247,14 +260,27 @@ impl Phrase {
         !differ
             && long.has_all(short)
             && match long.words.len() - short.words.len() {
-                0 => short.has_all(long),
+                0 => short.has_all(long) && short.groups_as(long),
                 more => {
+                    let mut named = short.words.iter().peekable();
                     let mut words = long.words.iter().enumerate();
-                    let only_adds =
-                        words.all(|(at, word)| short.words.contains(word) || adds(long, at, word));
+                    let only_adds = words.all(|(at, word)| {
+                        named.next_if_eq(&word).is_some() || adds(long, at, word)
+                    });
                     more <= MAX_MORE && only_adds
                 }
             }
+    }
+
+    /// True if the same words stand in the same brackets and fractions: "P(A and B)" is not "P(A) and B",
+    /// and "V/A" is not "V A". "Paris (France)" is "Paris, France".
+    fn groups_as(&self, other: &Phrase) -> bool {
+        let mut places = self.places.iter().zip(&other.places);
+        self.slashed == other.slashed
+            && places.all(|pair| {
+                use Place::{Bracketed, Name};
+                !matches!(pair, (Bracketed, Name) | (Name, Bracketed))
+            })
     }
 
     /// Returns the letter of an alphabet that the phrase consists of.

@@ -16,6 +16,7 @@ pub use equations::{Equation, Verdict, equations, equations_in_bases, evaluate};
 pub use form::{Form, read};
 pub use latex::unwrapped;
 pub use units::Measure;
+pub use words::bases;
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use crate::text::Word;
+
 /// The meaning of a word. A word has several roles if languages differ: "por" multiplies and
 /// divides.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,6 +18,8 @@ pub(super) enum Role {
     /// "square", before the unit that it raises.
     Power(i8),
     Scale(f64),
+    /// It stands beside the base or the modulus of the numbers: "in base 16".
+    Base,
     /// It makes its surroundings an unknown value.
     Opaque,
 }
@@ -35,6 +39,7 @@ static ROLES: LazyLock<HashMap<&'static str, Vec<Role>>> = LazyLock::new(|| {
             "of" => Role::Of,
             "percent" => Role::Percent,
             "power" => Role::Power(value.parse().unwrap_or(1)),
+            "base" => Role::Base,
             "scale" => Role::Scale(value.parse().unwrap_or(1.0)),
             _ => Role::Opaque,
         };
@@ -57,6 +62,17 @@ fn roles(word: &str) -> &'static [Role] {
 
 pub(super) fn is(word: &str, role: Role) -> bool {
     roles(word).contains(&role)
+}
+
+/// Returns the bases, other than ten, that a text with these words names: "base 16", "16進数", "mod 12".
+pub fn bases(words: &[Word]) -> Vec<u32> {
+    let named = words.array_windows().filter_map(|[a, b]| {
+        let (number, word) = if is(a, Role::Base) { (b, a) } else { (a, b) };
+        number.parse().ok().filter(|_| is(word, Role::Base))
+    });
+    named
+        .filter(|base| (3..=36).contains(base) && *base != 10)
+        .collect()
 }
 
 /// Returns the power of ten of a word such as "million".

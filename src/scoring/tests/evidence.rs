@@ -243,6 +243,32 @@ fn a_proved_concession_carries_its_vote_and_a_wrong_majority_that_stays_asks() {
 }
 
 #[test]
+fn words_of_the_request_do_not_outweigh_a_calculation_that_holds() {
+    let after = |reasoning: &str| {
+        let panel = |given: [&str; 3]| -> Vec<AgentReport> {
+            let each = AGENTS.iter().zip(given);
+            each.map(|(agent, answer)| report(agent, Some(answer), "It is so.", reasoning))
+                .collect()
+        };
+        let given_in = |agent: &&str| Resolution {
+            claim: UnitRef::new(*agent, "u1"),
+            decision: Decision::Concede,
+            by: Basis::Given,
+            evidence: "A nurse works 37.5 hours".into(),
+        };
+        let evidence = Evidence {
+            first: panel(["690", "690", "685"]),
+            resolutions: AGENTS.iter().take(2).map(given_in).collect(),
+            ..Evidence::default()
+        };
+        let asked = "A nurse works 37.5 hours at 18.4 an hour. What is her pay?";
+        c_final(&judged(asked, &answers(&["685"; 3]), &evidence))
+    };
+    assert!(after("37.5 * 18.4 = 690") < 0.70);
+    assert!(after("") >= 0.70);
+}
+
+#[test]
 fn an_open_request_is_no_more_certain_when_an_output_loses_its_status() {
     let mut reports = open_reports();
     let all = judged(OPEN, &reports, &checked(vec![]));

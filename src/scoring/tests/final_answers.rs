@@ -388,3 +388,92 @@ fn a_number_is_shown_as_it_was_written() {
         assert_eq!(labels(&of("How much is it?", &answers(&[text; 3]))), [text]);
     }
 }
+
+#[test]
+fn brackets_slashes_and_parts_of_dates_keep_answers_apart() {
+    for (a, b) in [
+        ("V/(R1+R2)", "V/R1+R2"),
+        ("(A OR B) AND C", "A OR (B AND C)"),
+        ("not (p and q)", "not p and q"),
+        ("P(A and B)", "P(A) and B"),
+        ("（甲或乙）且丙", "甲或（乙且丙）"),
+        ("newton/metre", "newton metre"),
+        ("new York New", "York New"),
+        ("0.5%", "0.5"),
+    ] {
+        let panel = of("What is it?", &answers(&[a, b, b]));
+        assert_eq!(panel.answer_groups.len(), 2, "{a} {b}");
+    }
+    for given in [
+        ["March 2024", "5 March 2024", "12 March 2024"],
+        ["5 March", "5 March 2023", "5 March 2024"],
+    ] {
+        let panel = of("When was it?", &answers(&given));
+        assert_eq!(panel.answer_groups.len(), 3, "{given:?}");
+    }
+    for given in [
+        ["Paris (France)", "Paris, France", "(Paris, France)"],
+        ["50%", "50", "50 percent"],
+        ["March 2024", "5 March 2024", "2024-03-05"],
+    ] {
+        let panel = of("What is it?", &answers(&given));
+        assert_eq!(panel.answer_groups.len(), 1, "{given:?}");
+    }
+}
+
+#[test]
+fn an_answer_whose_calculation_fails_does_not_ship() {
+    let told = |count: usize, reasoning: &str| {
+        let all = AGENTS.iter().take(3).enumerate().map(|(at, agent)| {
+            let answer = (at < count).then_some("685");
+            report(agent, answer, "She works 37.5 hours.", reasoning)
+        });
+        let claims = (0..count).map(|at| {
+            let claim = format!("{}:u1", AGENTS[at]);
+            verdict(&claim, &[], &[], Holds::Yes)
+        });
+        judged(
+            "What is her pay?",
+            &all.collect::<Vec<_>>(),
+            &checked(claims.collect()),
+        )
+    };
+    let wrong = |count| c_final(&told(count, "37.5 * 18.4 = 685"));
+    assert!(wrong(1) < 0.70 && wrong(2) < 0.70 && wrong(3) < 0.70);
+    assert!(c_final(&told(3, "37.5 * 18.4 = 690, and 690 - 5 = 685")) >= 0.70);
+}
+
+#[test]
+fn a_base_is_stated_beside_its_name() {
+    let sum = |request: &str| {
+        let all = AGENTS.iter().take(3);
+        let all = all.map(|agent| report(agent, Some("13"), "They are 13.", "7 + 8 = 13"));
+        of(request, &all.collect::<Vec<_>>())
+    };
+    let eggs = sum("A box holds 12 eggs. Anna has 7 and Ben 8. How many are they?");
+    assert!(!ships(&eggs), "{}", c_final(&eggs));
+    for request in [
+        "What is 7 + 8 in base 12?",
+        "Was ist 7 + 8 zur Basis 12?",
+        "12進数で7 + 8はいくつですか。",
+    ] {
+        assert!(ships(&sum(request)), "{request}");
+    }
+}
+
+#[test]
+fn a_reply_has_the_number_that_it_gives_as_its_answer() {
+    for (text, answer, may) in [
+        ("It is **145**.", "144", false),
+        ("It is **144**, and not 145.", "144", true),
+        ("1,500 kg in 2 loads", "1500 kg", true),
+        ("Es sind 1.500 kg in 2 Fuhren.", "1500", true),
+        ("Twelve, of 20.", "12", true),
+        ("There is no number.", "12", true),
+        ("It is $\\frac{1}{2}$.", "0.5", true),
+        ("-5 °C at 3 pm", "-5 °C", true),
+        ("It is Paris, of 20 towns.", "Paris", true),
+    ] {
+        assert_eq!(may_give(text, answer), may, "{text} {answer}");
+    }
+}

@@ -16,6 +16,9 @@ use crate::domain::{Score, Status};
 /// The highest probability for an answer with one voice and no confirming check, and for one whose
 /// stated calculations do not hold.
 const LONE: f64 = 0.65;
+/// The least verdict of the cross-check that confirms an answer with one voice. One from memory
+/// without evidence is weaker: it checks nothing.
+const CONFIRMS: f64 = 0.5;
 /// At most this mean verdict of its members' calculations refutes an answer: half of them are wrong.
 const MISCALCULATED: f64 = -0.5;
 /// The highest c_final for an open request that was not cross-checked (SPEC 6).
@@ -50,7 +53,7 @@ pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy)
     let (weights, support) = (&policy.calibration, support(group, agreement));
     let odds = weights.intercept + weights.support * support + weights.cross_check * group.verdict;
     let probability = 1.0 / (1.0 + (-odds).exp());
-    let confirmed = group.checked > 0.0 || group.verdict > 0.0;
+    let confirmed = group.checked > 0.0 || group.verdict >= CONFIRMS;
     let is_lone = group.voters.len() <= 1 && !confirmed;
     if is_lone || group.checked <= MISCALCULATED {
         probability.min(LONE)

@@ -7,7 +7,7 @@ use regex::Regex;
 
 use crate::committee::reply::sections::outline::Outline;
 use crate::domain::is_question_mark;
-use crate::text::{self, listed};
+use crate::text::{self, listed, pattern};
 
 /// The most closing sentences that are cut.
 const MAX_SENTENCES: usize = 4;
@@ -15,11 +15,11 @@ const MAX_SENTENCES: usize = 4;
 static OFFER: LazyLock<Regex> = LazyLock::new(|| listed(include_str!("data/closing.tsv"), "offer"));
 
 /// Returns where the last sentence begins, as a byte offset, if it asks or offers the user
-/// something. A list, a table, a quotation, a heading and code belong to the answer, whatever they
-/// end with.
+/// something, perhaps with three options behind it. A list, a table, a quotation, a heading and code
+/// belong to the answer, whatever they end with.
 pub fn closing_request(markdown: &str) -> Option<usize> {
-    let end = markdown.trim_end().len();
-    let whole = markdown.get(..end)?;
+    let whole = markdown.trim_end();
+    let whole = before_options(whole).unwrap_or(whole);
     let start = whole.rfind('\n').map_or(0, |at| at + 1);
     let line = whole.get(start..)?;
     let is_prose = line == text::without_marker(line) && !line.starts_with([' ', '\t', '|', '`']);
@@ -31,6 +31,18 @@ pub fn closing_request(markdown: &str) -> Option<usize> {
     let bare = sentence.trim_end_matches(|c: char| c.is_whitespace() || "*_".contains(c));
     let asks = bare.ends_with(is_question_mark) || OFFER.is_match(bare);
     (asks && !Outline::of(markdown).in_block(start)).then_some(at)
+}
+
+/// Returns the text before its last three lines, if these are the options A, B and C.
+fn before_options(text: &str) -> Option<&str> {
+    static OPTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[\s*_-]*\(?([A-C])[).:]"));
+    ['C', 'B', 'A'].iter().try_fold(text, |text, letter| {
+        let start = text.rfind('\n')?;
+        let line = text.get(start + 1..)?;
+        let found = OPTION.captures(line)?.get(1)?;
+        let before = text.get(..start)?.trim_end();
+        found.as_str().starts_with(*letter).then_some(before)
+    })
 }
 
 /// Returns a main answer without the questions and offers at its end. An answer that is nothing
@@ -78,6 +90,14 @@ mod tests {
                 "WALを使います。",
             ),
             ("Use WAL. Ready? Should I go on?", "Use WAL."),
+            (
+                "Nimm WAL.\n\nWelcher Rechner?\n\n- A) der alte\n- B) der neue\n- C) beide",
+                "Nimm WAL.",
+            ),
+            (
+                "Use WAL. Which host?\nA. The old one\n**B.** The new one\n\nC. Both",
+                "Use WAL.",
+            ),
         ] {
             let rest = without_closing_request(text);
             assert_eq!(rest.as_deref(), Some(kept), "{text}");
@@ -95,6 +115,8 @@ mod tests {
             "Run:\n\n```\nwhat?\n```",
             "| a | b? |\n| - | - |\n| c | d? |",
             "Who owns the backup?",
+            "Three hosts remain:\n\nA) old\nB) new\nC) spare",
+            "Use this item:\n\n> Which is prime?\n>\n> A) 4\n> B) 5\n> C) 6",
             "Let the operator know the port.",
             "Tell the customer when the pump stops.",
         ] {

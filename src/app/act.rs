@@ -17,7 +17,9 @@ use crate::actions::commands::{Action, Inputs, Requirements, execute};
 use crate::actions::parser::{self, ParsedMessage};
 use crate::actions::reply::{self, Reply, Why};
 use crate::config::ActionsPolicy;
-use crate::domain::{ActionGate, ActionMode, Question, RunId, Source, Usd, User, fingerprint};
+use crate::domain::{
+    ActionGate, ActionMode, CommandName, Question, RunId, Source, Usd, User, fingerprint,
+};
 use crate::journal::{
     Acceptance, Accepted, ActionIntake, Ending, Event, Executed, GateChecked, NewRun, Parsed,
     SpendingLimit,
@@ -131,7 +133,11 @@ impl App {
             }
             ParsedMessage::Wrong { command, problem } => {
                 let reply = if asked.rules.commands.contains(&command) {
-                    Reply::declined("invalid_arguments", format!("{command}: {problem}"))
+                    let how = parser::separate_rolls(&asked.question.message);
+                    let how = how.filter(|_| command == CommandName::Roll);
+                    let how = how.map(|how| format!(", so nothing was rolled. {how}"));
+                    let message = format!("{command}: {problem}{}", how.unwrap_or_default());
+                    Reply::declined("invalid_arguments", message)
                 } else {
                     not_allowed(command)
                 };

@@ -300,7 +300,8 @@ impl App {
     ) -> Result<Option<Box<Rejection>>, Rejected> {
         let plan_id = authorized.plan.to_string();
         let changed = tools::completed(ToolPlan { plan_id, ..changed });
-        authorized.content = self.without_secrets(&changed)?;
+        self.require_no_secret(&changed)?;
+        authorized.content = changed;
         let toolbox = self.tools()?;
         let check = || validate(&authorized.content, &authorized.evidence, &toolbox);
         match self.compute(check).await {
@@ -330,7 +331,9 @@ impl App {
         require_workspace(&undone.workspace, &workspace)?;
         let row = self.store.run(execution).await?;
         if row.is_none_or(|row| !row.state.is_terminal()) {
-            return Err(Rejected::PlanClosed("the execution has not ended"));
+            return Err(Rejected::PlanClosed(
+                "the execution has not ended; after a crash a running service (conclave serve) ends it",
+            ));
         }
         let restores = tools::restores(&events);
         if restores.is_empty() {
@@ -362,11 +365,16 @@ impl App {
             .await
     }
 
-    /// Returns a plan that a user wrote, without secrets of the service.
-    fn without_secrets(&self, plan: &ToolPlan) -> Result<ToolPlan, Rejected> {
+    /// Refuses a plan that a user wrote with a secret of the service, which the journal must not keep.
+    fn require_no_secret(&self, plan: &ToolPlan) -> Result<(), Rejected> {
         let text = json!(plan).to_string();
-        serde_json::from_str(&self.redacted(&text))
-            .map_err(|_| Rejected::PlanClosed("the changed plan contains a secret of this service"))
+        if self.redacted(&text) == text {
+            return Ok(());
+        }
+        Err(invalid(
+            "/plan",
+            "contains a secret of this service, which the journal must not keep",
+        ))
     }
 
     /// Returns a plan with its executions; `None` if the run has none.

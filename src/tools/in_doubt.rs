@@ -62,6 +62,15 @@ pub async fn compared(
 
 /// Reports a step that began and has no recorded end, with the state of its files.
 pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> StepFinished {
+    let paths: Vec<String> = before.iter().map(|it| it.path.clone()).collect();
+    let cleaned = step.call.blocking(move |call| {
+        paths
+            .iter()
+            .for_each(|path| call.workspace().remove_unfinished(path));
+        Ok(())
+    });
+    // What is left of a write is no content of the step.
+    let _ = cleaned.await;
     let (changed, mut states) = compared(step, before, false).await;
     if states.is_empty() {
         states.push("it changes no file by name".to_owned());

@@ -106,10 +106,11 @@ pub async fn cargo_workspace(call: &Call, path: String) -> Result<(PathBuf, Stri
     match inside.and_then(Path::to_str) {
         Some("") => Ok((manifest, ".".to_owned())),
         Some(inside) => Ok((manifest, inside.to_owned())),
-        None => {
-            let folder = quoted(&project.display().to_string());
-            Err(format!("its Cargo workspace {folder} is outside of the workspace").into())
-        }
+        None => Err(
+            "its Cargo workspace is in a folder above the workspace of tool plans"
+                .to_owned()
+                .into(),
+        ),
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! A write is a new file, flushed and then renamed over the old one, so readers see the old or the
 //! new content. What another program writes while this happens is lost. A crash can leave a hidden
-//! file `.conclave-*.tmp`.
+//! file `.conclave-*.tmp`, which is removed when the step is reported as in doubt.
 
 use std::fs::Permissions;
 use std::io::{self, Read as _, Write as _};
@@ -20,7 +20,7 @@ use rustix::fs::{FileType, OFlags};
 use sha2::{Digest as _, Sha256};
 
 use super::output::{ToolError, Why, quoted};
-use super::path::{changeable, folders_above, join, normalise, split};
+use super::path::{UNFINISHED, changeable, folders_above, is_unfinished, join, normalise, split};
 use crate::domain::hex;
 use crate::journal::FileChange;
 
@@ -223,7 +223,7 @@ impl Workspace {
     fn write(&self, path: &str, replaced: Option<u32>, text: &str) -> io::Result<()> {
         let mut random = [0; 12];
         getrandom::fill(&mut random)?;
-        let aside = join(split(path).0, &format!(".conclave-{}.tmp", hex(&random)));
+        let aside = join(split(path).0, &format!("{UNFINISHED}{}.tmp", hex(&random)));
         let mut options = OpenOptions::new();
         let mode = if replaced.is_some() { 0o600 } else { 0o666 };
         let options = options.write(true).create_new(true).mode(mode);
@@ -243,6 +243,17 @@ impl Workspace {
             self.dir.remove_file(&aside)
         };
         complete().inspect_err(|_| drop(self.dir.remove_file(&aside)))
+    }
+
+    /// Removes what a write of `path` left when the process was killed: files that have no name yet.
+    pub fn remove_unfinished(&self, path: &str) {
+        let (folder, _) = split(path);
+        let entries = self.dir.read_dir(folder);
+        let names = entries.into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        for name in names.filter(|name| is_unfinished(name)) {
+            let _ = self.dir.remove_file(join(folder, &name));
+        }
     }
 
     /// Removes files beside `path` that a program left there; what is not there is no error.

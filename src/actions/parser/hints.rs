@@ -77,8 +77,8 @@ fn misread_dice(text: &str) -> Option<String> {
     let problem = written(asked, place).and_then(Written::complete).err();
     let unsigned = asked.trim_start_matches(['+', '-', '\u{2212}']);
     let problem = problem.filter(|_| regex("roll.dice_first").is_match(unsigned));
-    let how = match rolls::listed(text) {
-        Some(rolls) => format!("One message each: /roll {}", rolls.join("; /roll ")),
+    let how = match one_by_one(text) {
+        Some(how) => how,
         None if inside(text).is_empty() && problem.is_none() => return None,
         None => "Write dice alone, with a comment behind #, as in /roll 2d6+3 # fire".to_owned(),
     };
@@ -93,6 +93,21 @@ fn misread_dice(text: &str) -> Option<String> {
         }
     };
     Some(format!("{} {}", sanitize(&why), sanitize(&how)))
+}
+
+/// Returns how to send several rolls.
+fn one_by_one(text: &str) -> Option<String> {
+    let rolls = rolls::listed(text)?;
+    Some(format!(
+        "One message each: /roll {}",
+        rolls.join("; /roll ")
+    ))
+}
+
+/// Returns how to send the rolls of a command that has several.
+pub fn separate_rolls(message: &str) -> Option<String> {
+    let command = trimmed(message).strip_prefix(['/', '!'])?;
+    one_by_one(first_word(command).1).map(|how| sanitize(&how))
 }
 
 /// Names a command that stands inside a text.

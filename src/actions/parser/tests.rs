@@ -451,6 +451,14 @@ fn what_is_not_understood_is_named() {
     }
 }
 
+#[test]
+fn several_rolls_of_a_command_are_named_one_by_one() {
+    let advice = |text: &str| super::separate_rolls(text);
+    let both = "One message each: /roll 2d6+3; /roll 1d8";
+    assert_eq!(advice("!r 2d6+3 and 1d8").as_deref(), Some(both));
+    assert_eq!(advice("/roll 2d6+3 and bananas"), None);
+}
+
 /// A part of the dice that is dropped would be a false advice.
 #[test]
 fn a_hint_names_dice_only_if_they_are_all_of_the_text() {

@@ -212,16 +212,7 @@ async fn complete(
                 draft.final_answer = Some(answer.unwrap_or_default());
             }
         }
-        let shown = draft.tldr.join("\n") + "\n" + &draft.main;
-        if draft
-            .final_answer
-            .as_ref()
-            .is_some_and(|answer| !scoring::may_give(&shown, answer))
-        {
-            corrections
-                .push("the reply does not give its finalAnswer: it counts as none".to_owned());
-            draft.final_answer = Some(String::new());
-        }
+        corrections.extend(without_other_answer(&mut draft));
         let answer = draft.final_answer.as_deref().unwrap_or_default();
         let unjustified = answer_problem(input, answer, &audit.answer_justification);
         let why = "the reply's final answer bears the largest penalty";
@@ -280,6 +271,16 @@ fn draft_of(
         answer_justification: non_empty(&audit.answer_justification),
         ..Draft::new(meta.task_type, main)
     }
+}
+
+/// Takes the final answer away from a draft whose text does not give it. Returns the correction.
+fn without_other_answer(draft: &mut Draft) -> Option<String> {
+    let shown = draft.tldr.join("\n") + "\n" + &draft.main;
+    let answer = draft.final_answer.as_mut()?;
+    (!scoring::may_give(&shown, answer)).then(|| {
+        answer.clear();
+        "the reply does not give its finalAnswer: it counts as none".to_owned()
+    })
 }
 
 /// Returns an agent's answer in its own words, as a draft for a plain-text master.

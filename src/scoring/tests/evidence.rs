@@ -251,7 +251,7 @@ fn words_of_the_request_do_not_outweigh_a_calculation_that_holds() {
                 .collect()
         };
         let given_in = |agent: &&str| Resolution {
-            claim: UnitRef::new(*agent, "u1"),
+            claim: UnitRef::new(agent, "u1"),
             decision: Decision::Concede,
             by: Basis::Given,
             evidence: "A nurse works 37.5 hours".into(),

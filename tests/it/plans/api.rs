@@ -8,7 +8,7 @@ use conclave::journal::{Event, Explained, StepChanges, StepFinished};
 use serde_json::{Value, json};
 
 use crate::access::token;
-use crate::support::{Fault, Setup, TestApp, until};
+use crate::support::{Fault, Setup, TestApp, app, until};
 
 use super::{Bench, LIB, ada, asks, authorizes, create, folder, hold, read, step};
 
@@ -219,6 +219,9 @@ async fn a_changed_plan_is_checked_again_and_journaled() {
         let refused = bench.authorized(&view, &body).await;
         hold(refused, 422, "/errors/0/pointer", pointer);
     }
+    let secret = json!({ "path": "env", "contents": format!("KEY={}", app::PLANTED_KEY) });
+    let refused = changed("file_create", secret).await;
+    hold(refused, 422, "/errors/0/pointer", "/plan");
     let search = json!({ "pattern": "fn one", "root": "." });
     let done = changed("file_search", search).await;
     let found = "src/lib.rs:1: pub fn one() -> u32 {";

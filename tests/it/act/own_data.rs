@@ -347,6 +347,40 @@ async fn wrong_arguments_are_explained_without_names_of_the_program() {
 }
 
 #[tokio::test]
+async fn a_name_can_be_seen_and_is_no_link() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let create = |name: &str| {
+        let sheet = json!({ "name": name, "abilities": { "dex": 10 } });
+        format!("/sheet create {sheet}")
+    };
+    for name in [
+        "\u{200b}",
+        "\u{ad}\u{2060}",
+        "\u{3164}",
+        "\u{202e}gnp",
+        "[free](https://evil.example)",
+    ] {
+        let answer = act(&app, "ada", &create(name)).await;
+        assert_eq!(
+            answer.body["executed"], false,
+            "{name:?}: {:#}",
+            answer.body
+        );
+    }
+    for name in [
+        "Åsa",
+        "🐉",
+        "R2-D2",
+        "Zoë \u{1f469}\u{200d}\u{1f680}",
+        "阿明",
+    ] {
+        let answer = act(&app, "ada", &create(name)).await;
+        assert_eq!(answer.body["executed"], true, "{name:?}: {:#}", answer.body);
+    }
+}
+
+#[tokio::test]
 async fn actions_of_one_user_at_the_same_time_lose_nothing_and_pass_no_limit() {
     let provider = MockProvider::start().await;
     let fast = json!({ "userPerMinute": 10_000, "userBurst": 1_000 });

@@ -362,11 +362,8 @@ async fn a_name_can_be_seen_and_is_no_link() {
         "[free](https://evil.example)",
     ] {
         let answer = act(&app, "ada", &create(name)).await;
-        assert_eq!(
-            answer.body["executed"], false,
-            "{name:?}: {:#}",
-            answer.body
-        );
+        let error = &answer.body["error"];
+        assert_eq!(error, "invalid_arguments", "{name:?}");
     }
     for name in [
         "Åsa",

@@ -312,7 +312,7 @@ impl Sheet {
         if is_seen && !self.name.contains("://") && !self.name.contains(changes_direction) {
             Ok(())
         } else {
-            Err("a name can be seen, has no link, and keeps the direction of the text".into())
+            Err("the name needs a visible character, and has no link and no sign that turns the text around".into())
         }
     }
 

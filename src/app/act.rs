@@ -133,9 +133,11 @@ impl App {
             }
             ParsedMessage::Wrong { command, problem } => {
                 let reply = if asked.rules.commands.contains(&command) {
-                    let how = parser::separate_rolls(&asked.question.message);
-                    let how = how.filter(|_| command == CommandName::Roll);
-                    let how = how.map(|how| format!(", so nothing was rolled. {how}"));
+                    let is_roll = command == CommandName::Roll;
+                    let how = is_roll.then(|| parser::separate_rolls(&asked.question.message));
+                    let how = how
+                        .flatten()
+                        .map(|how| format!(", so nothing was rolled. {how}"));
                     let message = format!("{command}: {problem}{}", how.unwrap_or_default());
                     Reply::declined("invalid_arguments", message)
                 } else {

@@ -32,6 +32,11 @@ pub(super) fn answer_problem(
     }
 }
 
+/// False if a reply's texts have numbers, but not the one that is its final answer.
+pub(super) fn may_give(tldr: &[String], main: &str, answer: &str) -> bool {
+    scoring::may_give(&format!("{}\n{main}", tldr.join("\n")), answer)
+}
+
 /// Returns the master's justifications for using quarantined outputs. Those for outputs that are
 /// not quarantined are dropped.
 pub(super) fn justifications_of(
@@ -82,8 +87,7 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
     {
         problems.push(question::unusable("/audit/fallbackQuestion", why));
     }
-    let text = meta.tldr.join("\n") + "\n" + &synthesis.reply_markdown;
-    if !scoring::may_give(&text, &meta.final_answer) {
+    if !may_give(&meta.tldr, &synthesis.reply_markdown, &meta.final_answer) {
         let detail = "the TL;DR and replyMarkdown have other numbers, but not this answer: state the one that they give";
         problems.push(problem("/meta/finalAnswer", detail));
     }

@@ -13,8 +13,8 @@ use crate::committee::reply::closing::closing_request;
 use crate::committee::reply::sections::{self, to_last_paragraph};
 use crate::committee::stages::cut_answer::{continued, salvaged};
 use crate::committee::stages::synthesis_checks::{
-    answer_problem, justifications_of, known_units, non_empty, problems, shown_quarantine,
-    would_ask,
+    answer_problem, justifications_of, known_units, may_give, non_empty, problems,
+    shown_quarantine, would_ask,
 };
 use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of, clean};
 use crate::committee::stages::{
@@ -275,9 +275,8 @@ fn draft_of(
 
 /// Takes the final answer away from a draft whose text does not give it. Returns the correction.
 fn without_other_answer(draft: &mut Draft) -> Option<String> {
-    let shown = draft.tldr.join("\n") + "\n" + &draft.main;
     let answer = draft.final_answer.as_mut()?;
-    (!scoring::may_give(&shown, answer)).then(|| {
+    (!may_give(&draft.tldr, &draft.main, answer)).then(|| {
         answer.clear();
         "the reply does not give its finalAnswer: it counts as none".to_owned()
     })

@@ -1,5 +1,4 @@
-//! Parses error answers: the providers' error bodies and `retry-after`. Removes keys and shortens
-//! texts.
+//! Parses error answers: the providers' error bodies and `retry-after`. Removes keys.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -13,7 +12,6 @@ use super::Error;
 use crate::clock::Clock;
 use crate::text::pattern;
 
-const MAX_DETAIL_CHARS: usize = 300;
 /// Maximum `retry-after`. A longer wait is a mistake or means "never".
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
@@ -113,8 +111,8 @@ pub(super) fn from_body(status: u16, body: &Value) -> Option<Rejection> {
     })
 }
 
-/// Returns one line of at most 300 characters. Removes the given key and anything else that looks
-/// like a key.
+/// Returns one line. Removes the given key and anything else that looks like a key. The line is
+/// not shortened: a secret that is cut is not found any more.
 pub(super) fn clean(text: &str, key: Option<&SecretString>) -> String {
     let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some(key) = key {
@@ -130,12 +128,7 @@ pub(super) fn clean(text: &str, key: Option<&SecretString>) -> String {
             }
         }
     }
-    line = KEY.replace_all(&line, "[key]").into_owned();
-    if line.chars().count() > MAX_DETAIL_CHARS {
-        let start = line.chars().take(MAX_DETAIL_CHARS - 1);
-        line = start.chain(['…']).collect();
-    }
-    line
+    KEY.replace_all(&line, "[key]").into_owned()
 }
 
 static TOO_LONG: LazyLock<Regex> = LazyLock::new(|| {
@@ -271,7 +264,6 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(clean(text, Some(&key)), expected);
         }
-        assert_eq!(clean(&"é".repeat(400), None).chars().count(), 300);
     }
 
     #[test]

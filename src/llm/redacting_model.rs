@@ -9,9 +9,12 @@ use secrecy::SecretString;
 
 use super::redact::without_secrets;
 use super::{ChatModel, ChatReply, ChatRequest, Error, usage};
+use crate::text::excerpt;
 
 /// Maximum length of a provider's names for models and requests.
 const MAX_NAME_CHARS: usize = 200;
+/// Maximum length of what a provider says of an error.
+const MAX_DETAIL_CHARS: usize = 300;
 
 pub(super) struct RedactingModel {
     pub provider: String,
@@ -41,7 +44,10 @@ impl RedactingModel {
             | Error::Unpaid { detail, .. }
             | Error::Unreadable { detail, .. }
             | Error::Aborted { detail, .. }
-            | Error::Unfit { detail, .. } => self.clean(detail),
+            | Error::Unfit { detail, .. } => {
+                self.clean(detail);
+                *detail = excerpt(detail, MAX_DETAIL_CHARS);
+            }
             Error::Timeout { .. }
             | Error::TooLong { .. }
             | Error::Saturated { .. }
@@ -131,5 +137,13 @@ mod tests {
             heard(Err(fault("no zz-private-0123456789"))).await,
             Err(fault("no [secret]"))
         );
+        // A secret at the end of what is kept is removed as a whole.
+        let said = format!("{} zz-private-0123456789", "x".repeat(285));
+        let kept = format!("{} [secret]", "x".repeat(285));
+        assert_eq!(heard(Err(fault(&said))).await, Err(fault(&kept)));
+        let Err(Error::Status { detail, .. }) = heard(Err(fault(&"é".repeat(400)))).await else {
+            panic!("an error stays one")
+        };
+        assert_eq!(detail.chars().count(), MAX_DETAIL_CHARS);
     }
 }

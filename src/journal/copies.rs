@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::database::{Bound, Columns as _, Connection as _, Database, Durability};
 use super::reads::ENTRIES;
 use super::store::{AdminStore, Error, Restored};
-use super::writes::{change, insert_entry, insert_run, project, set_head};
+use super::writes::{Origin, change, insert_entry, insert_run, project, set_head};
 use super::{Archive, rows, unlinked};
 use crate::domain::RunId;
 
@@ -66,7 +66,8 @@ impl<D: Database> AdminStore for D {
                             .await?;
                         spent = cost.saturating_add(spent);
                         if let Some(change) = change.clone() {
-                            tx.change(project(&id, *at, change)).await?;
+                            tx.change(project(&id, *at, change, Origin::Archive))
+                                .await?;
                         }
                     }
                     let seq = archive.entries.len().try_into().unwrap_or(i64::MAX);

@@ -366,7 +366,7 @@ pub(super) fn set_head(run: &str, (seq, hash): Head, spent: i64) -> Statement {
 }
 
 /// Returns the statement for what an event changes besides the journal and the spent amount.
-pub(super) fn project(run: &str, at: Timestamp, change: Change) -> Statement {
+pub(super) fn project(run: &str, at: Timestamp, change: Change, origin: Origin) -> Statement {
     let at_ms: Bound = at.as_millisecond().into();
     match change {
         Change::Ended(End {
@@ -384,28 +384,41 @@ pub(super) fn project(run: &str, at: Timestamp, change: Change) -> Statement {
             ],
         ),
         Change::Learned(learned) => project_learned(run, at_ms, *learned),
-        Change::Changed(effect) => project_effect(run, at_ms, effect),
+        Change::Changed(effect) => project_effect(run, at.as_millisecond(), effect, origin),
     }
 }
 
-/// Returns the statement for a command's change of a sheet or memory.
-fn project_effect(run: &str, at_ms: Bound, effect: Effect) -> Statement {
+/// Where a change comes from.
+#[derive(Clone, Copy)]
+pub(super) enum Origin {
+    /// A command of now. It is the latest, even if the clock of an earlier one was ahead.
+    Command,
+    /// An archive. A sheet that is newer stays.
+    Archive,
+}
+
+/// Returns the statement for a command's change of a sheet or memory. The owner comes from the run's
+/// row.
+fn project_effect(run: &str, at_ms: i64, effect: Effect, origin: Origin) -> Statement {
+    let replaces_until = match origin {
+        Origin::Command => i64::MAX,
+        Origin::Archive => at_ms,
+    };
     match effect {
-        // The owner comes from the run's row. A sheet that is newer stays: a restored archive may
-        // bring an older one.
         Effect::Sheet { name, sheet } => (
             "
             INSERT INTO sheets (source, guild_id, user_id, name_key, name, sheet, updated_ms, run)
             SELECT source, guild_id, user_id, $2, $3, $4, $5, id FROM runs WHERE id = $1
             ON CONFLICT (source, guild_id, user_id, name_key)
             DO UPDATE SET name = excluded.name, sheet = excluded.sheet, updated_ms = excluded.updated_ms, run = excluded.run
-            WHERE excluded.updated_ms >= sheets.updated_ms",
+            WHERE sheets.updated_ms <= $6",
             vec![
                 run.into(),
                 name.to_lowercase().into(),
                 name.into(),
                 sheet.to_string().into(),
-                at_ms,
+                at_ms.into(),
+                replaces_until.into(),
             ],
         ),
         Effect::Memory { content } => (
@@ -417,7 +430,7 @@ fn project_effect(run: &str, at_ms: Bound, effect: Effect) -> Statement {
                 run.into(),
                 content.as_str().into(),
                 search_words(&content).into(),
-                at_ms,
+                at_ms.into(),
             ],
         ),
         // A sheet that was stored again after its deletion stays.
@@ -425,7 +438,11 @@ fn project_effect(run: &str, at_ms: Bound, effect: Effect) -> Statement {
             "
             DELETE FROM sheets WHERE name_key = $2 AND updated_ms <= $3
               AND (source, guild_id, user_id) = (SELECT source, guild_id, user_id FROM runs WHERE id = $1)",
-            vec![run.into(), name.to_lowercase().into(), at_ms],
+            vec![
+                run.into(),
+                name.to_lowercase().into(),
+                replaces_until.into(),
+            ],
         ),
         Effect::MemoryDeleted { memory } => (
             "
@@ -496,7 +513,9 @@ async fn link<C: Connection>(
             written.push(entry);
             spent = entry.spent.saturating_add(spent);
             if let Some(change) = entry.change.clone() {
-                connection.change(project(&id, at, change)).await?;
+                connection
+                    .change(project(&id, at, change, Origin::Command))
+                    .await?;
             }
         }
     }

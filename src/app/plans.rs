@@ -82,7 +82,7 @@ impl App {
             workspace,
         };
         let mut key = format!("plan:{fixed}");
-        for number in 2..MAX_PLANS {
+        for number in 2..=MAX_PLANS {
             let Some((run, _)) = self.store.by_key(&key).await? else {
                 break;
             };

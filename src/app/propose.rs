@@ -197,6 +197,8 @@ impl App {
         };
         let (meaning, lasting) = match proposal {
             Ok(found) => found,
+            // A call that was cancelled may be billed too.
+            Err(stop @ Stop::Cancelled) => return Err(stop),
             Err(stop) => {
                 *kept = None;
                 return Err(stop);

@@ -31,8 +31,8 @@ const MANY_PEERS: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
     Scope(Scope),
-    /// A scope whose runs can be read: `chat`, `act` or `tools`. Which runs, the handler decides.
-    AnyRunScope,
+    /// One of these scopes. Which runs it reaches, the handler decides.
+    AnyOf(&'static [Scope]),
     /// Any valid token.
     AnyToken,
 }
@@ -222,14 +222,10 @@ pub fn includes(scopes: &[Scope], scope: Scope) -> bool {
 fn permits(scopes: &[Scope], needs: Requirement) -> Result<(), Refused> {
     match needs {
         Requirement::Scope(scope) if !includes(scopes, scope) => Err(Refused::Lacks(scope)),
-        Requirement::AnyRunScope
-            if ![Scope::Chat, Scope::Act, Scope::Tools]
-                .into_iter()
-                .any(|scope| includes(scopes, scope)) =>
-        {
+        Requirement::AnyOf(any) if !any.iter().any(|scope| includes(scopes, *scope)) => {
             Err(Refused::Lacks(Scope::Chat))
         }
-        Requirement::Scope(_) | Requirement::AnyRunScope | Requirement::AnyToken => Ok(()),
+        Requirement::Scope(_) | Requirement::AnyOf(_) | Requirement::AnyToken => Ok(()),
     }
 }
 

@@ -12,6 +12,9 @@ use crate::strategies::learning;
 /// The maximum length of a comment in characters.
 pub const MAX_COMMENT_CHARS: usize = 2000;
 
+/// How often a run may get feedback. Each one is an entry, and reads the run's whole journal.
+const MAX_FEEDBACK: u32 = 100;
+
 /// Why feedback was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedbackRefused {
@@ -20,6 +23,8 @@ pub enum FeedbackRefused {
     /// The run is in flight, or it failed or was cancelled.
     #[error("the run has no reply: it is {}", .0.into_str())]
     NoReply(RunState),
+    #[error("the run has been given feedback {MAX_FEEDBACK} times, and takes no more")]
+    TooOften,
     #[error("the comment has {0} characters; at most {MAX_COMMENT_CHARS} are allowed")]
     TooLong(usize),
     #[error(transparent)]
@@ -95,6 +100,9 @@ pub async fn give_feedback(
         let entries = store.entries(run, 0).await?;
         let given = Transcript::of_entries(&entries).feedback.len();
         let number = u32::try_from(given).unwrap_or(u32::MAX).saturating_add(1);
+        if number > MAX_FEEDBACK {
+            return Err(FeedbackRefused::TooOften);
+        }
         let feedback = Feedback {
             number,
             positive,

@@ -42,14 +42,15 @@ use reference::Reference;
 use routes::Routes;
 
 /// Returns the routes that require a token, grouped by requirement.
-fn guarded() -> [Routes; 5] {
+fn guarded() -> [Routes; 6] {
     let questions = Routes::needing(Requirement::Scope(Scope::Chat))
         .post("/api/chat", chat::post)
         .post("/api/quote", quote::post)
         .post("/api/runs/{id}/feedback", feedback::post);
-    let runs_of_scope = Routes::needing(Requirement::AnyRunScope)
+    let cancels = Routes::needing(Requirement::AnyOf(&[Scope::Chat, Scope::Tools]))
+        .delete("/api/runs/{id}", runs::cancel);
+    let reads = Routes::needing(Requirement::AnyOf(&[Scope::Chat, Scope::Act, Scope::Tools]))
         .get("/api/runs", runs::list)
-        .delete("/api/runs/{id}", runs::cancel)
         .get("/api/runs/{id}", runs::show)
         .get("/api/runs/{id}/journal", runs::journal)
         .get("/api/runs/{id}/events", runs::events);
@@ -58,7 +59,7 @@ fn guarded() -> [Routes; 5] {
         .post("/api/act/proposals/{id}/confirm", act::confirm);
     let tools = tools(Routes::needing(Requirement::Scope(Scope::Tools)));
     let any = Routes::needing(Requirement::AnyToken).get("/metrics", metrics::metrics);
-    [questions, runs_of_scope, actions, tools, any]
+    [questions, cancels, reads, actions, tools, any]
 }
 
 /// Adds the routes of tool plans.

@@ -37,6 +37,11 @@ pub(super) fn current() -> Option<String> {
     REQUEST_ID.try_with(Clone::clone).ok()
 }
 
+/// Runs `work` for the request with this id.
+pub(super) fn with<T>(id: String, work: impl FnOnce() -> T) -> T {
+    REQUEST_ID.sync_scope(id, work)
+}
+
 /// Gives every request an id. Every response gets a header with it, unless it already has the run's
 /// id. An id that contains a configured secret is replaced by a new one.
 pub(super) async fn assign(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {

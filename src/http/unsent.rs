@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, LOCATION};
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Body as _, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -54,12 +56,7 @@ impl Unsent {
         let permit = budget.try_acquire_many_owned(permits.min(self.permits));
         let (parts, body) = response.into_parts();
         let Ok(permit) = permit else {
-            let detail = "too many answers wait for clients that do not read them; this one is kept if it is a run's";
-            let mut refused = Problem::new(Kind::Busy, detail).into_response();
-            if let Some(id) = parts.headers.get(request_id::HEADER) {
-                refused.headers_mut().insert(request_id::HEADER, id.clone());
-            }
-            return refused;
+            return refused(parts.headers);
         };
         let counted = Counted {
             rest: Bytes::new(),
@@ -68,6 +65,26 @@ impl Unsent {
         };
         Response::from_parts(parts, Body::new(counted))
     }
+}
+
+/// Returns the 503 in place of a response with these headers. Those about its body are replaced.
+fn refused(mut headers: HeaderMap) -> Response {
+    let detail = "too many answers wait for clients that do not read them; this one is kept if it is a run's";
+    let build = || Problem::new(Kind::Busy, detail).into_response();
+    let id = headers.get(request_id::HEADER);
+    let id = id.and_then(|id| id.to_str().ok()).map(str::to_owned);
+    let mut refused = match id {
+        Some(id) => request_id::with(id, build),
+        None => build(),
+    };
+    for name in [CONTENT_LENGTH, CONTENT_ENCODING, LOCATION] {
+        headers.remove(name);
+    }
+    for (name, value) in refused.headers() {
+        headers.insert(name, value.clone());
+    }
+    *refused.headers_mut() = headers;
+    refused
 }
 
 /// A body in chunks with memory of their own, so that the connection stores no more of it than it
@@ -121,6 +138,9 @@ impl hyper::body::Body for Counted {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+    use serde_json::Value;
+
     use super::*;
 
     fn answer(bytes: usize) -> Response {
@@ -131,7 +151,17 @@ mod tests {
     async fn unread_answers_use_up_the_budget_and_read_ones_give_it_back() {
         let unsent = Unsent::new(256 * 1024);
         let waiting = unsent.count(answer(200 * 1024));
-        assert_eq!(unsent.count(answer(100 * 1024)).status(), 503);
+        let mut second = answer(100 * 1024);
+        let id = HeaderValue::from_static("req-7");
+        second.headers_mut().insert(request_id::HEADER, id);
+        let kept = HeaderValue::from_static("no-store");
+        second.headers_mut().insert("cache-control", kept);
+        let second = unsent.count(second);
+        assert_eq!(second.status(), 503);
+        assert_eq!(second.headers()["cache-control"], "no-store");
+        let body = axum::body::to_bytes(second.into_body(), usize::MAX).await;
+        let body: Value = serde_json::from_slice(&body.unwrap()).unwrap();
+        assert_eq!(body["requestId"], "req-7");
         let short = unsent.count(answer(1024));
         assert_eq!(short.status(), 200, "a short one is not counted");
         let read = axum::body::to_bytes(waiting.into_body(), usize::MAX).await;

@@ -75,7 +75,7 @@ pub(in crate::http) async fn post(
             }),
         })),
         Err(FeedbackRefused::Unknown) => Err(Problem::no_such_run()),
-        Err(refused @ FeedbackRefused::NoReply(_)) => {
+        Err(refused @ (FeedbackRefused::NoReply(_) | FeedbackRefused::TooOften)) => {
             Err(Problem::conflict(refused.to_string()).of(run))
         }
         Err(refused @ FeedbackRefused::TooLong(_)) => {

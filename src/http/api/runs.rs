@@ -22,7 +22,7 @@ use crate::http::auth::Caller;
 use crate::http::error::Problem;
 use crate::http::sse;
 use crate::journal::{
-    CancelOutcome, Ending, Entry, Proven, RunFilter, RunRow, RunState, Transcript,
+    CancelOutcome, Ending, Entry, Event, Proven, RunFilter, RunRow, RunState, Transcript,
 };
 
 #[derive(Debug, Deserialize)]
@@ -212,9 +212,14 @@ pub(in crate::http) async fn events(
     });
     // With an id beyond the end, the stream would wait for an end that it has already passed.
     let after = seen.transpose()?.unwrap_or(0).min(row.head_seq);
-    if row.state.is_terminal() && after >= row.head_seq {
-        // No event will follow: 204 tells the client not to reconnect.
-        return Ok(StatusCode::NO_CONTENT.into_response());
+    if row.state.is_terminal() {
+        // Feedback may follow the end, but no event of the stream: 204 tells the client not to
+        // reconnect.
+        let entries = app.entries(row.id).await?;
+        let mut left = entries.iter().filter(|entry| entry.seq > after);
+        if !left.any(|entry| matches!(entry.event, Event::Finished(_))) {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
     }
     Ok(sse::progress(&app, row.id, after, caller.map(|Extension(caller)| caller)).into_response())
 }

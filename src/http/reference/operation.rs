@@ -92,10 +92,12 @@ fn security(needs: Option<Requirement>) -> (Value, &'static [Kind]) {
     match needs {
         None => (json!([]), &[]),
         Some(Requirement::Scope(scope)) => (json!([{ "bearer": [scope.into_str()] }]), OF_SCOPE),
-        Some(Requirement::AnyRunScope) => (
-            json!([{ "bearer": ["chat"] }, { "bearer": ["act"] }, { "bearer": ["tools"] }]),
-            OF_SCOPE,
-        ),
+        Some(Requirement::AnyOf(scopes)) => {
+            let scopes = scopes
+                .iter()
+                .map(|scope| json!({ "bearer": [scope.into_str()] }));
+            (scopes.collect(), OF_SCOPE)
+        }
         Some(Requirement::AnyToken) => (json!([{ "bearer": [] }]), OF_TOKEN),
     }
 }

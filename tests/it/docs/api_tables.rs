@@ -42,11 +42,13 @@ impl ApiTables {
             .operations()
             .into_iter()
             .map(|(path, method, operation)| {
+                let all = operation["security"].as_array().into_iter().flatten();
+                let scopes = all.filter_map(|it| it["bearer"][0].as_str());
+                let scopes: Vec<String> = scopes.map(|it| format!("`{it}`")).collect();
                 let scope = match operation.pointer("/security/0/bearer") {
                     None => "none".to_owned(),
-                    Some(scopes) => scopes[0]
-                        .as_str()
-                        .map_or("any".to_owned(), |scope| format!("`{scope}`")),
+                    Some(_) if scopes.is_empty() => "any".to_owned(),
+                    Some(_) => scopes.join(", "),
                 };
                 [
                     format!("`{} {path}`", method.to_uppercase()),

@@ -28,6 +28,7 @@ mod disagreements;
 mod expr;
 mod from_text;
 mod parsed_output;
+mod reply_answer;
 mod status_caps;
 mod terms;
 #[cfg(test)]
@@ -39,11 +40,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use crate::domain::{AnswerGroup, Judgement};
 pub use batch::parse as parse_record;
 pub use from_text::report_from_text;
+pub use reply_answer::may_give;
 pub use terms::MAX_UNCHECKED;
 
 use crate::domain::{
     AgentReport, Calibration, CrossCheck, Demand, Obtained, PartAnswered, Resolution, Score,
-    Status, TaskType, Thresholds, number_named,
+    Status, TaskType, Thresholds,
 };
 use agreement::{Agreement, Compared};
 use answer::Answer;
@@ -52,7 +54,7 @@ use claims::Claim;
 use expr::{Verdict, equations};
 use parsed_output::{Found, MAX_UNITS, ParsedOutput, Reading, Request};
 
-use crate::text::{MAX_BYTES, Word, clip, collapse_whitespace, words};
+use crate::text::{MAX_BYTES, clip, collapse_whitespace};
 
 /// One agent's output before any analysis.
 #[derive(Debug, Clone, Copy)]
@@ -493,22 +495,6 @@ pub fn mentions(text: &str, group: &AnswerGroup) -> bool {
         })
     };
     group.texts().any(has)
-}
-
-/// False if an answer is a number, and a text has numbers but not this one. A text with fractions or
-/// powers may have it in another form.
-pub fn may_give(text: &str, answer: &str) -> bool {
-    let text = collapse_whitespace(text);
-    let Some(answer::Answer::Number(number)) = answer::parse(answer) else {
-        return true;
-    };
-    let is_named =
-        |word: &Word| number_named(word).is_some_and(|value| number.may_be(f64::from(value)));
-    let found = answer::numbers(&text, None);
-    found.is_empty()
-        || text.contains(['/', '^', '\\', '⁄', '½', '¼', '¾'])
-        || number.is_among(&found)
-        || words(&text).iter().any(is_named)
 }
 
 /// Returns the family of a model: the leading letters of its name, without the vendor's prefix

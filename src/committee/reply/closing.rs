@@ -11,6 +11,8 @@ use crate::text::{self, listed, pattern};
 
 /// The most closing sentences that are cut.
 const MAX_SENTENCES: usize = 4;
+/// The most sentences that are read to see whether an answer is nothing but questions.
+const MAX_QUESTIONS: usize = 50;
 
 static OFFER: LazyLock<Regex> = LazyLock::new(|| listed(include_str!("data/closing.tsv"), "offer"));
 
@@ -48,18 +50,26 @@ fn before_options(text: &str) -> Option<&str> {
 /// Returns a main answer without the questions and offers at its end. An answer that is nothing
 /// else stays.
 pub fn without_closing_request(markdown: &str) -> Option<String> {
+    let kept = without_last(markdown, MAX_SENTENCES);
+    let is_shorter = kept.len() < markdown.trim_end().len();
+    (is_shorter && !kept.is_empty()).then(|| kept.to_owned())
+}
+
+/// True if a main answer is nothing but questions and offers to the user.
+pub fn is_only_request(markdown: &str) -> bool {
+    !markdown.trim().is_empty() && without_last(markdown, MAX_QUESTIONS).is_empty()
+}
+
+/// Returns a text without its last sentences that ask or offer something, at most `most`.
+fn without_last(markdown: &str, most: usize) -> &str {
     let mut kept = markdown.trim_end();
-    for _ in 0..MAX_SENTENCES {
+    for _ in 0..most {
         let Some(at) = closing_request(kept) else {
             break;
         };
-        let rest = kept.get(..at).unwrap_or_default().trim_end();
-        if rest.is_empty() {
-            return None;
-        }
-        kept = rest;
+        kept = kept.get(..at).unwrap_or_default().trim_end();
     }
-    (kept.len() < markdown.trim_end().len()).then(|| kept.to_owned())
+    kept
 }
 
 #[cfg(test)]
@@ -101,6 +111,23 @@ mod tests {
         ] {
             let rest = without_closing_request(text);
             assert_eq!(rest.as_deref(), Some(kept), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_of_questions_alone_is_known() {
+        for (text, is_only) in [
+            ("Should I continue?", true),
+            ("One? Two? Three? Four? Five? Six?", true),
+            (
+                "Which France?\n\n- A) modern\n- B) Vichy\n- C) Kingdom",
+                true,
+            ),
+            ("", false),
+            ("Paris. Which one do you mean?", false),
+            ("> Which is prime?", false),
+        ] {
+            assert_eq!(is_only_request(text), is_only, "{text}");
         }
     }
 

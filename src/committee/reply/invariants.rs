@@ -153,9 +153,10 @@ impl Violations {
         let Some(estimate) = &draft.estimate else {
             return;
         };
-        // An estimate made by rule has exactly as many steps as the plan. After a separate call it
-        // has at least as many. Otherwise the master's draft may divide the work differently.
-        let astray = estimate.by_rule && estimated != planned;
+        // An estimate made by rule has exactly as many steps as the plan, if the main answer has one
+        // and not the draft alone. After a separate call it has at least as many. Otherwise the
+        // master's draft may divide the work differently.
+        let astray = estimate.by_rule && planned > 0 && estimated != planned;
         if astray || (asked_for_estimate(x.run) && estimated < planned) {
             self.add(rule, counts());
         }

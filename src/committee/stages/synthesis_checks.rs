@@ -32,9 +32,21 @@ pub(super) fn answer_problem(
     }
 }
 
-/// False if a reply's texts have numbers, but not the one that is its final answer.
-pub(super) fn may_give(tldr: &[String], main: &str, answer: &str) -> bool {
-    scoring::may_give(&format!("{}\n{main}", tldr.join("\n")), answer)
+/// False if a reply's texts give another final answer than the one that it names.
+pub(super) fn may_give(
+    input: &SynthesisInput<'_>,
+    tldr: &[String],
+    main: &str,
+    answer: &str,
+) -> bool {
+    let request = &input.request.question.message;
+    scoring::may_give(request, &tldr.join("\n"), main, answer)
+}
+
+/// True if a reply has no acceptance tests though its task can be built: the plan has an implementer.
+pub(super) fn lacks_tests(input: &SynthesisInput<'_>, tests: &[String]) -> bool {
+    let is_buildable = input.plan.agents_to_run.contains(&Agent::Implementer);
+    is_buildable && tests.iter().all(|test| test.trim().is_empty())
 }
 
 /// Returns the master's justifications for using quarantined outputs. Those for outputs that are
@@ -87,9 +99,14 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
     {
         problems.push(question::unusable("/audit/fallbackQuestion", why));
     }
-    if !may_give(&meta.tldr, &synthesis.reply_markdown, &meta.final_answer) {
-        let detail = "the TL;DR and replyMarkdown have other numbers, but not this answer: state the one that they give";
+    let main = &synthesis.reply_markdown;
+    if !may_give(input, &meta.tldr, main, &meta.final_answer) {
+        let detail = "the TL;DR or replyMarkdown gives another answer, or not this one: state one answer in all three";
         problems.push(problem("/meta/finalAnswer", detail));
+    }
+    if lacks_tests(input, &meta.acceptance_tests) {
+        let detail = "an implementer worked on this, so it can be built: give at least one check that a reader can observe";
+        problems.push(problem("/meta/acceptanceTests", detail));
     }
     let answer = answer_problem(input, &meta.final_answer, &audit.answer_justification);
     problems.extend(answer.map(|detail| problem("/meta/finalAnswer", &detail)));

@@ -9,11 +9,11 @@ use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
 use crate::committee::output_shapes::{EstimateOut, FinalSynthesis, QuestionOut};
 use crate::committee::reply::assumptions;
-use crate::committee::reply::closing::closing_request;
+use crate::committee::reply::closing::{closing_request, is_only_request};
 use crate::committee::reply::sections::{self, to_last_paragraph};
 use crate::committee::stages::cut_answer::{continued, salvaged};
 use crate::committee::stages::synthesis_checks::{
-    answer_problem, justifications_of, known_units, may_give, non_empty, problems,
+    answer_problem, justifications_of, known_units, lacks_tests, may_give, non_empty, problems,
     shown_quarantine, would_ask,
 };
 use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of, clean};
@@ -87,6 +87,17 @@ fn max_words(input: &SynthesisInput<'_>, master: &RoleModel) -> u32 {
     }
 }
 
+/// Returns why a main answer is none, if so.
+fn no_answer(main: &str) -> Option<&'static str> {
+    if main.trim().is_empty() {
+        Some("the main answer is empty")
+    } else if is_only_request(main) {
+        Some("the main answer is nothing but a question to the user")
+    } else {
+        None
+    }
+}
+
 /// Returns the replacement for a synthesis that the master failed to give: the fallback answer, or
 /// the question.
 async fn instead(
@@ -133,8 +144,8 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         .run
         .compute_text("reading the main answer", read)
         .await?;
-    if main.trim().is_empty() {
-        return instead(input, &CallFailure::unusable("the main answer is empty")).await;
+    if let Some(why) = no_answer(&main) {
+        return instead(input, &CallFailure::unusable(why)).await;
     }
     let estimate = figures::of_text(input, &main, &mut corrections).await?;
     let report = scoring::report_from_text("master", &input.request.full_text(), &main);
@@ -185,8 +196,8 @@ async fn complete(
     };
     let reading = "reading the main answer";
     let (justifications, main) = input.run.compute_text(reading, read).await?;
-    if main.trim().is_empty() {
-        return instead(input, &CallFailure::unusable("the main answer is empty")).await;
+    if let Some(why) = no_answer(&main) {
+        return instead(input, &CallFailure::unusable(why)).await;
     }
     let given = EstimateOut {
         plan_unit: meta.plan_unit,
@@ -199,20 +210,11 @@ async fn complete(
     let complete = || {
         let mut draft = draft_of(input, &synthesis, main, justifications, &mut corrections);
         (draft.estimate, draft.cut) = (estimate, cut);
-        if is_blank {
-            // Nothing of these was written. The text may give an answer all the same.
-            (draft.conflict_penalty, draft.coverage_bonus) = (None, None);
-            if meta.final_answer.is_empty() {
-                let request = input.request.full_text();
-                let report = scoring::report_from_text("master", &request, &draft.main);
-                let leading = confidence::leading(&input.deliberation.judgement);
-                let leading = leading.filter(|group| scoring::mentions(&draft.main, group));
-                let stated = answer_of(&report);
-                let answer = stated.or_else(|| Some(leading?.shown().to_owned()));
-                draft.final_answer = Some(answer.unwrap_or_default());
-            }
+        if lacks_tests(input, &meta.acceptance_tests) {
+            corrections.push("the task can be built, and no acceptance test was given".into());
         }
-        corrections.extend(without_other_answer(&mut draft));
+        complete_cut(input, &mut draft, (is_blank, &meta.final_answer));
+        corrections.extend(without_other_answer(input, &mut draft));
         let answer = draft.final_answer.as_deref().unwrap_or_default();
         let unjustified = answer_problem(input, answer, &audit.answer_justification);
         let why = "the reply's final answer bears the largest penalty";
@@ -228,6 +230,32 @@ async fn complete(
     };
     let source = SynthesisSource::Model(typed.obtained);
     Ok(Synthesized::new(Some(draft), question, source, corrections))
+}
+
+/// Completes a draft that the output limit cut: without its end it earns no bonus, and a `blank` one
+/// lacks the parts behind the main answer, which may give an answer all the same.
+fn complete_cut(input: &SynthesisInput<'_>, draft: &mut Draft, (is_blank, given): (bool, &str)) {
+    if is_blank {
+        (draft.conflict_penalty, draft.coverage_bonus) = (None, None);
+        if draft.assumptions.is_empty() {
+            let reports = input.reports();
+            let stated = assumptions::of_reports(&reports);
+            let (ledger, left_out) = assumptions::ledger(&stated, &reports, input.request);
+            (draft.assumptions, draft.assumptions_left_out) = (ledger, left_out);
+        }
+        if given.is_empty() {
+            let request = input.request.full_text();
+            let report = scoring::report_from_text("master", &request, &draft.main);
+            let leading = confidence::leading(&input.deliberation.judgement);
+            let leading = leading.filter(|group| scoring::mentions(&draft.main, group));
+            let stated = answer_of(&report);
+            let answer = stated.or_else(|| Some(leading?.shown().to_owned()));
+            draft.final_answer = Some(answer.unwrap_or_default());
+        }
+    }
+    if draft.cut == Some(Cut::EndMissing) {
+        draft.coverage_bonus = Some(0.0);
+    }
 }
 
 /// Returns the draft of a structured synthesis after its main answer is cut, without an estimate.
@@ -274,9 +302,9 @@ fn draft_of(
 }
 
 /// Takes the final answer away from a draft whose text does not give it. Returns the correction.
-fn without_other_answer(draft: &mut Draft) -> Option<String> {
+fn without_other_answer(input: &SynthesisInput<'_>, draft: &mut Draft) -> Option<String> {
     let answer = draft.final_answer.as_mut()?;
-    (!may_give(&draft.tldr, &draft.main, answer)).then(|| {
+    (!may_give(input, &draft.tldr, &draft.main, answer)).then(|| {
         answer.clear();
         "the reply does not give its finalAnswer: it counts as none".to_owned()
     })

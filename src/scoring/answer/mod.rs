@@ -13,4 +13,5 @@ pub(super) use normalize::undress;
 pub use normalize::{Answer, parse};
 pub use number::{Number, numbers};
 pub(super) use options::{Options, letter_of};
-pub(super) use plain::final_answer;
+pub use phrase::Phrase;
+pub(super) use plain::{final_answer, opening_verdict};

@@ -195,6 +195,11 @@ fn is_figure(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
 }
 
+/// True or false if the text begins with yes or no.
+pub(in crate::scoring) fn opening_verdict(text: &str) -> Option<bool> {
+    phrase::yes_no(&undress(sentences(clip(text, MAX_BYTES)).first()?))
+}
+
 /// Returns the yes or no with which the text begins.
 fn verdict(text: &str) -> Option<String> {
     let head = undress(sentences(text).first()?);

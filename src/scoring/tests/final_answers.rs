@@ -462,18 +462,63 @@ fn a_base_is_stated_beside_its_name() {
 }
 
 #[test]
-fn a_reply_has_the_number_that_it_gives_as_its_answer() {
-    for (text, answer, may) in [
-        ("It is **145**.", "144", false),
-        ("It is **144**, and not 145.", "144", true),
-        ("1,500 kg in 2 loads", "1500 kg", true),
-        ("Es sind 1.500 kg in 2 Fuhren.", "1500", true),
-        ("Twelve, of 20.", "12", true),
-        ("There is no number.", "12", true),
-        ("It is $\\frac{1}{2}$.", "0.5", true),
-        ("-5 °C at 3 pm", "-5 °C", true),
-        ("It is Paris, of 20 towns.", "Paris", true),
+fn a_reply_says_the_answer_that_it_names() {
+    let request = "Which is it?\n(A) red\n(B) green\n(C) blue";
+    for (tldr, main, answer, may) in [
+        ("", "It is **145**.", "144", false),
+        ("", "It is **144**, and not 145.", "144", true),
+        (
+            "5400.",
+            "It is 5040, because 84 * 60 = 5040.",
+            "5040",
+            false,
+        ),
+        (
+            "It is 84 * 60.",
+            "It is 84 * 60. That is 5040.",
+            "5040",
+            true,
+        ),
+        ("", "1,500 kg in 2 loads", "1500 kg", true),
+        ("", "Es sind 1.500 kg in 2 Fuhren.", "1500", true),
+        ("", "Twelve, of 20.", "12", true),
+        ("", "There is no number.", "12", true),
+        ("", "It is $\\frac{1}{2}$.", "0.5", true),
+        ("", "-5 °C at 3 pm", "-5 °C", true),
+        ("", "It is Paris, of 20 towns.", "Paris", true),
+        ("Sydney.", "It is Sydney.", "Canberra", false),
+        ("Sydney.", "It is Canberra.", "Canberra", false),
+        ("", "It is easy to find out.", "Canberra", false),
+        (
+            "A planned city.",
+            "Canberra's parliament is the seat.",
+            "Canberra",
+            false,
+        ),
+        (
+            "It was planned for this.",
+            "Canberra is the seat.",
+            "Canberra",
+            true,
+        ),
+        ("", "Столица находится в Москве.", "Москва", true),
+        ("", "राजधानी कैनबरा है।", "Canberra", true),
+        ("", "首都は東京です。", "東京", true),
+        ("", "首都は大阪です。", "東京", false),
+        ("Yes.", "It is not prime: 7 * 13 = 91.", "no", false),
+        ("", "Ja, man kann es essen.", "nein", false),
+        ("No.", "No, 91 is 7 * 13.", "no", true),
+        ("", "91 is 7 * 13, so it is not prime.", "no", true),
+        ("C.", "It is green.", "B", false),
+        ("", "The answer is (C) blue.", "B", false),
+        (
+            "B.",
+            "The answer is (B) green, and (C) is wrong.",
+            "B",
+            true,
+        ),
     ] {
-        assert_eq!(may_give(text, answer), may, "{text} {answer}");
+        let given = may_give(request, tldr, main, answer);
+        assert_eq!(given, may, "{tldr} {main} {answer}");
     }
 }

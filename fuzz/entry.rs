@@ -99,8 +99,9 @@ pub fn answer(data: &[u8]) {
         let _ = app::read_answer(&asked, message);
         assert_eq!(asked.question.matches('?').count(), 1);
     }
-    if let Some((handle, _)) = app::read_correction(message) {
-        assert!(handle.starts_with('A') && handle.len() <= 3, "{handle}");
+    if let Some((handles, _)) = app::read_correction(message) {
+        let is_handle = |it: &String| it.starts_with('A') && it.len() <= 3;
+        assert!(handles.iter().all(is_handle), "{handles:?}");
     }
 }
 

@@ -24,8 +24,7 @@ pub(super) fn idempotency_key(question: &Question, header: Option<&str>) -> Opti
 }
 
 /// Matches the handle of an assumption, set off from other letters and digits of its script.
-static HANDLE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?:^|[^0-9A-Za-z])([Aa][1-9][0-9]?)(?:$|[^0-9A-Za-z])"));
+static HANDLE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?-u:\b)[Aa][1-9][0-9]?(?-u:\b)"));
 
 /// The most words before the handle in a correction ("No, the assumption A2 ...").
 const MAX_WORDS_BEFORE: usize = 3;
@@ -69,22 +68,25 @@ pub(super) async fn continuation(
             };
             read_answer(&synthesized.question, &question.message)
         }
-        (_, Some((handle, correction))) => {
+        (_, Some((handles, correction))) => {
             // A reply from memory has the assumptions of the learned answer.
             let recalled = transcript.decided.and_then(|it| it.answer.as_deref());
             let listed = transcript.draft().or(recalled);
             let listed = listed.map_or(&[][..], |draft| &draft.assumptions);
-            let Some(assumption) = listed.iter().find(|a| a.handle == handle) else {
+            let is_listed = |handle: &String| listed.iter().any(|a| a.handle == *handle);
+            if let Some(unknown) = handles.iter().find(|handle| !is_listed(handle)) {
                 return match listed {
                     [_, ..] if begins_with_handle(&question.message) => {
-                        Err(Rejected::Invalid(vec![no_such_handle(&handle, listed)]))
+                        Err(Rejected::Invalid(vec![no_such_handle(unknown, listed)]))
                     }
                     _ => Ok(None),
                 };
-            };
+            }
+            let wrong = listed.iter().filter(|a| handles.contains(&a.handle));
+            let wrong: Vec<&str> = wrong.map(|a| a.text.as_str()).collect();
             Continuation::Correction {
-                handle,
-                wrong: assumption.text.clone(),
+                handle: handles.join(", "),
+                wrong: wrong.join("\n"),
                 correction,
             }
         }
@@ -108,25 +110,51 @@ fn no_such_handle(handle: &str, listed: &[Assumption]) -> FieldProblem {
 /// True if the message is one sentence whose first word is a handle ("A9 is wrong"). Any other
 /// message with an unknown handle may speak of something else ("My A10 GPU crashes").
 fn begins_with_handle(message: &str) -> bool {
-    let found = HANDLE.captures(message).and_then(|found| found.get(1));
-    found.is_some_and(|handle| handle.start() == 0) && text::sentences(message).len() == 1
+    let message = with_plain_handles(message);
+    let found = HANDLE.find(&message);
+    found.is_some_and(|handle| handle.start() == 0) && text::sentences(&message).len() == 1
 }
 
-/// Returns the handle of the assumption that a message seems to correct, and what the message says
-/// of it: the text after a colon, or else the whole message. The handle stands near the beginning,
-/// and the message is no question. Whether it is a correction, the plan call decides.
-pub fn read_correction(message: &str) -> Option<(String, String)> {
-    let found = HANDLE.captures(message)?.get(1)?;
-    let before = message.get(..found.start())?;
-    let is_near = text::count_words(before) <= MAX_WORDS_BEFORE;
+/// Returns the handles of the assumptions that a message seems to correct, and what the message says
+/// of them: the text after a colon, or else the whole message. The first handle stands near the
+/// beginning, a further one at most a word behind ("A2 and A3"), and the message is no question.
+/// Whether it is a correction, the plan call decides.
+pub fn read_correction(message: &str) -> Option<(Vec<String>, String)> {
+    let message = &with_plain_handles(message);
+    let mut found = HANDLE.find_iter(message);
+    let first = found.next()?;
+    let words_between = |from: usize, to: usize| message.get(from..to).map(text::count_words);
+    let is_near = words_between(0, first.start())? <= MAX_WORDS_BEFORE;
     if !is_near || message.trim_end().ends_with(is_question_mark) {
         return None;
     }
-    let rest = message.get(found.end()..)?;
+    let (mut handles, mut end) = (vec![first.as_str().to_uppercase()], first.end());
+    for next in found {
+        if words_between(end, next.start())? > 1 {
+            break;
+        }
+        end = next.end();
+        handles.push(next.as_str().to_uppercase());
+    }
+    let rest = message.get(end..)?;
     let colon = rest.split_once(": ").or_else(|| rest.split_once('：'));
     let said = colon.map_or("", |(_, said)| said).trim();
     let said = if said.is_empty() { message } else { said }.trim();
-    Some((found.as_str().to_uppercase(), said.to_owned()))
+    handles.dedup();
+    Some((handles, said.to_owned()))
+}
+
+/// Returns the text with handles as the replies write them. Keyboards for Japanese and Chinese write
+/// "Ａ２", and the Cyrillic "А" looks like the Latin one.
+fn with_plain_handles(message: &str) -> String {
+    static WRITTEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"[AaＡａАа][1-9１-９][0-9０-９]?"));
+    let plain = |c: char| match c {
+        'Ａ' | 'А' => 'A',
+        'ａ' | 'а' => 'a',
+        c => text::plain_sign(c),
+    };
+    let handle = |found: &regex::Captures<'_>| found[0].chars().map(plain).collect::<String>();
+    WRITTEN.replace_all(message, handle).into_owned()
 }
 
 #[cfg(test)]
@@ -149,7 +177,21 @@ mod tests {
             ("前提A2は違います", "前提A2は違います"),
         ] {
             let read = read_correction(message);
-            assert_eq!(read, Some(("A2".to_owned(), said.to_owned())), "{message}");
+            assert_eq!(
+                read,
+                Some((vec!["A2".to_owned()], said.to_owned())),
+                "{message}"
+            );
+        }
+        for (message, handles) in [
+            ("A2 and A3 are wrong: two hosts", vec!["A2", "A3"]),
+            ("A2/A3 stimmen nicht", vec!["A2", "A3"]),
+            ("Ａ２とＡ３は違います", vec!["A2", "A3"]),
+            ("А2 неверно: хостов два", vec!["A2"]),
+            ("A2 is wrong, and so is A3", vec!["A2"]),
+        ] {
+            let (read, _) = read_correction(message).unwrap();
+            assert_eq!(read, handles, "{message}");
         }
         for other in [
             "A222 is wrong",

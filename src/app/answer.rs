@@ -10,12 +10,13 @@ use crate::domain::{Clarification, OPTION_LETTERS};
 use crate::journal::Continuation;
 use crate::text::pattern;
 
-/// Matches a letter that stands alone, perhaps in quotes or brackets and after "option", or that
+/// Matches a letter that stands alone, perhaps in quotes or brackets and after "option" or a word with
+/// a colon ("Antwort: B"), or that
 /// punctuation and a space set off from more text. An "A-frame" is not option A. Keyboards for
 /// Japanese and Chinese write "Ｂ".
 static CHOICE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?is)^\W*(?:option\s+\W*)?(?<letter>[abcａｂｃ])(?:\W*|[^\w\s]*(?:(?:[,;:)]|\s*[-–—])\s+|[，；：、）]\s*)(?<more>.*))$",
+        r"(?is)^\W*(?:option\s+\W*|\w+\s*[:：]\s*)?(?<letter>[abcａｂｃ])(?:\W*|[^\w\s]*(?:(?:[,;:)]|\s*[-–—])\s+|[，；：、）]\s*)(?<more>.*))$",
     )
 });
 
@@ -51,8 +52,18 @@ pub fn read_answer(asked: &Clarification, message: &str) -> Continuation {
 fn chosen<'a>(asked: &'a Clarification, message: &'a str) -> Option<(char, &'a str, &'a str)> {
     let mut options = OPTION_LETTERS.into_iter().zip(&asked.options);
     let text = plain(message);
+    // What stands before a colon names the option ("Kubernetes: the plan covers two hosts").
+    let head = |option: &str| option.split_once(": ").map(|(head, _)| plain(head));
+    let is_unique = |name: &String| {
+        let heads = asked.options.iter().filter_map(|option| head(option));
+        heads.filter(|other| other == name).count() == 1
+    };
     let is_said = |letter: char, option: &str| {
-        text == plain(option) || text == plain(&format!("{letter} {option}"))
+        text == plain(option)
+            || text == plain(&format!("{letter} {option}"))
+            || head(option)
+                .filter(is_unique)
+                .is_some_and(|name| name == text)
     };
     if let Some((letter, option)) = options
         .clone()
@@ -114,6 +125,8 @@ mod tests {
             "kubernetes",
             "\"Kubernetes\"",
             "B: Kubernetes",
+            "Answer: B",
+            "Ответ: B",
             "B kubernetes",
             "b) kubernetes.",
         ] {

@@ -27,7 +27,7 @@ pub enum Choice {
     Anew,
     /// The reply that the reports allow, with its doubts.
     BestAnswer,
-    /// New reports of all agents, and one more round.
+    /// New reports of all agents.
     Deeper,
     /// No reply.
     Stop,

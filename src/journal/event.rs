@@ -249,9 +249,11 @@ pub enum Continuation {
         answer: String,
         option: Option<char>,
     },
-    /// The user corrected a numbered assumption of the parent.
+    /// The user corrected numbered assumptions of the parent.
     Correction {
+        /// Such as "A2", or "A2, A3".
         handle: String,
+        /// The text of each, a line each.
         wrong: String,
         correction: String,
     },

@@ -28,7 +28,8 @@ pub fn ledger(
         ledger.correct(&corrected.handle, &corrected.correction);
     }
     let corrected = request.corrections.iter();
-    let corrected: Vec<Wording> = corrected.map(|c| Wording::of(&c.wrong)).collect();
+    let corrected = corrected.flat_map(|c| c.wrong.lines().map(Wording::of));
+    let corrected: Vec<Wording> = corrected.collect();
     for (text, kind) in stated.iter().take(MAX_READ) {
         let text = one_line(text);
         let wording = Wording::of(&text);
@@ -68,13 +69,16 @@ impl Ledger {
         }
     }
 
-    /// Adds what the user said of an assumption, under its handle. The last correction counts.
-    fn correct(&mut self, handle: &str, text: &str) {
+    /// Adds what the user said of assumptions ("A2, A3"), under the first handle. The last correction
+    /// counts.
+    fn correct(&mut self, handles: &str, text: &str) {
         let text = one_line(text);
-        self.entries.retain(|entry| entry.handle != handle);
+        let corrected: Vec<&str> = handles.split(", ").collect();
+        self.entries
+            .retain(|entry| !corrected.contains(&entry.handle.as_str()));
         self.known.push(Wording::of(&text));
         self.entries.push(Assumption {
-            handle: handle.to_owned(),
+            handle: corrected.first().copied().unwrap_or(handles).to_owned(),
             text,
             kind: AssumptionKind::Given,
             agents: vec![],

@@ -207,11 +207,12 @@ fn names_a_plan(heading: &str) -> bool {
     let mut names = NAMES
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
-    // Chinese and Japanese have no spaces between words, so the name may be anywhere in the heading.
+    // Chinese and Japanese have no spaces between words, so the name may be anywhere in the heading,
+    // and so may a name of several words.
     let heading = heading.to_lowercase();
     names.any(|name| {
         words.iter().any(|word| word.ends_with(name))
-            || (name.contains(|c| c > '\u{2e7f}') && heading.contains(name))
+            || (name.contains(|c| c > '\u{2e7f}' || c == ' ') && heading.contains(name))
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::committee::request_context::{Parent, RequestContext};
 use crate::committee::rule_texts::RuleTexts;
 use crate::domain::{
-    Agent, AgentReport, Choice, OPTION_LETTERS, Position, Status, Tag, is_question_mark,
+    Agent, AgentReport, Assumption, Choice, OPTION_LETTERS, Position, Status, Tag, is_question_mark,
 };
 use crate::journal::{AgentOutcome, Continuation};
 use crate::text::{self, Word};
@@ -26,9 +26,10 @@ const TOUCHED: f64 = 0.5;
 /// - It has no usable stored output: it failed or was discarded.
 /// - The master, which read the user's message, finds its report affected.
 /// - It holds a position that the user's answer rejects.
-/// - Its summary supports an option that the user did not choose.
+/// - Its summary supports an option that the user did not choose, and it does not hold the chosen one.
 /// - It gave no answer, or the cross-check found that it lacks something, and the user answered.
-/// - One of its claims or assumptions is about the point that the user settled.
+/// - One of its claims or assumptions is about the point that the user settled, and it does not hold
+///   the position that the user chose.
 /// - It made the assumption that the user corrected, or uses a value of it.
 /// - It sees images, and the user sent a new one.
 ///
@@ -80,6 +81,8 @@ struct Change<'a> {
     values: BTreeSet<String>,
     /// The agents that hold a rejected position.
     overruled: BTreeSet<&'a str>,
+    /// The agents that hold the position that the user chose, and to which the user added nothing.
+    confirmed: BTreeSet<&'a str>,
     /// The words of the user's point.
     point: BTreeSet<Word>,
     /// True if some report gives a final answer.
@@ -91,7 +94,8 @@ impl<'a> Change<'a> {
         let message = &request.question.message;
         let (mut corrected, mut values) = (BTreeSet::new(), BTreeSet::new());
         if let Some(Continuation::Correction { handle, wrong, .. }) = &request.latest {
-            let made = parent.assumptions.iter().filter(|a| a.handle == *handle);
+            let is_corrected = |a: &&Assumption| handle.split(", ").any(|it| it == a.handle);
+            let made = parent.assumptions.iter().filter(is_corrected);
             corrected.extend(made.flat_map(|a| a.agents.iter().copied()));
             values = values_of(wrong);
             values.retain(|value| !values_of(message).contains(value));
@@ -103,6 +107,7 @@ impl<'a> Change<'a> {
             corrected,
             values,
             overruled: overruled(request, parent),
+            confirmed: confirmed(request, parent),
             point: point(request, parent),
             has_answers: reports.into_iter().any(gives_answer),
         }
@@ -118,11 +123,12 @@ impl<'a> Change<'a> {
         is_discarded
             || self.request.affected.contains(&agent)
             || (is_answered && lacking)
-            || speaks_for_another(self.request, self.parent, report)
             || self.corrected.contains(&agent)
             || self.overruled.contains(agent.into_str())
             || self.uses_value(report)
-            || is_about(report, &self.point)
+            || !self.confirmed.contains(agent.into_str())
+                && (speaks_for_another(self.request, self.parent, report)
+                    || is_about(report, &self.point))
     }
 
     /// True if the report has a figure or a name of the corrected assumption anywhere.
@@ -163,6 +169,25 @@ fn is_made_of(option: &str, text: &str) -> bool {
         Some(head) => line.starts_with(head),
         None => line == option,
     }
+}
+
+/// Returns the agents that hold the position that the user chose, if the answer says nothing more.
+fn confirmed<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a str> {
+    let (Some(chosen), Some(scored)) = (chosen_position(request, parent), &parent.scored) else {
+        return BTreeSet::new();
+    };
+    let question = parent.question.iter();
+    let mut options = question.flat_map(|question| &question.options);
+    let is_bare = match &request.latest {
+        Some(Continuation::Answer { answer, .. }) => options.any(|option| option == answer),
+        _ => false,
+    };
+    let disagreements = scored.judgement.disagreements.iter().filter(|_| is_bare);
+    let positions = disagreements.flat_map(|it| &it.positions);
+    let held = positions.filter(|position| is_made_of(chosen, &position.text));
+    held.flat_map(|position| &position.agents)
+        .map(String::as_str)
+        .collect()
 }
 
 /// Returns the agents that hold a different position than the one named in the user's answer, over
@@ -342,6 +367,9 @@ mod tests {
     fn a_chosen_position_of_one_short_word_overrules_only_the_others() {
         let (request, parent) = answered("{B}", Some('B'));
         assert_eq!(overruled(&request, &parent), BTreeSet::from(["solver"]));
+        assert_eq!(confirmed(&request, &parent), BTreeSet::from(["critic"]));
+        let (request, parent) = answered("{B} (because seven divides it)", Some('B'));
+        assert_eq!(confirmed(&request, &parent), BTreeSet::new());
         let (request, parent) = answered("no idea", None);
         let all = BTreeSet::from(["critic", "solver"]);
         assert_eq!(overruled(&request, &parent), all);

@@ -13,7 +13,7 @@ use super::local::{refused, start};
 use super::plan_text;
 use super::progress::Progress;
 use super::stop::{told_again, told_to_stop};
-use super::terminal::{options, text_of};
+use super::terminal::{options, text_with_input};
 use super::{remote, seats};
 use crate::app::{App, ChatInput, RequestIds};
 use crate::clock::Clock;
@@ -32,6 +32,9 @@ pub(super) struct AskArguments {
     /// The question; "-" or nothing reads it from standard input. While the committee waits for
     /// your answer to a question of its own, this is that answer ("B", or your own words).
     question: Option<String>,
+    /// Adds standard input to the question: `git diff | conclave ask "Review this" -`.
+    #[arg(value_name = "-", value_parser = ["-"])]
+    input: Option<String>,
     /// Begin a new request even if a question of the committee is pending.
     #[arg(long)]
     new: bool,
@@ -74,7 +77,8 @@ pub(super) async fn run(env: &Env, mode: Mode, arguments: AskArguments) -> Done 
 }
 
 fn question(env: &Env, mode: Mode, arguments: &AskArguments) -> Result<ChatInput, Exit> {
-    let message = text_of(arguments.question.as_deref(), "question");
+    let (given, follows) = (arguments.question.as_deref(), arguments.input.is_some());
+    let message = text_with_input(given, follows, "question");
     let mut message = message.map_err(failing(Exit::Usage))?;
     if message.trim().is_empty() {
         return Err(fail(Exit::Usage, "the question is empty"));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::exit::{Done, Exit, fail, failing};
 use super::local::{self, refused};
-use super::terminal::{say, text_of};
+use super::terminal::{say, text_with_input};
 use crate::app::{App, ChatInput, Rejected};
 use crate::committee::Quote;
 use crate::config::Env;
@@ -16,6 +16,9 @@ use crate::domain::{Context, Mode, Salience, Source, Usd, User, counted};
 pub(super) struct QuoteArguments {
     /// The question; `-` or nothing reads it from standard input.
     question: Option<String>,
+    /// Adds standard input to the question.
+    #[arg(value_name = "-", value_parser = ["-"])]
+    input: Option<String>,
     #[arg(long, default_value = "ask", value_parser = modes())]
     mode: Mode,
     /// Print the quote as JSON, as the API gives it.
@@ -29,7 +32,8 @@ fn modes() -> impl TypedValueParser<Value = Mode> {
 }
 
 pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
-    let message = text_of(arguments.question.as_deref(), "question");
+    let (given, follows) = (arguments.question.as_deref(), arguments.input.is_some());
+    let message = text_with_input(given, follows, "question");
     let message = message.map_err(failing(Exit::Usage))?;
     let app = local::start(local::load(env)?).await?;
     let quote = quote(&app, arguments.mode, message).map_err(|rejected| {

@@ -37,15 +37,25 @@ pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
                 let opening = answer::opening_verdict(text).map(Answer::YesNo);
                 let stated = answer::final_answer(text, &options);
                 let stated = stated.and_then(|stated| answer::parse(&stated));
-                [opening, stated]
-                    .iter()
-                    .flatten()
-                    .any(|it| named.differs(it))
+                let mut stated = [opening, stated].into_iter().flatten();
+                let is_other = |letter: char| has_only_other(text, letter, &options);
+                stated.any(|it| named.differs(&it))
+                    || matches!(named, Answer::Choice(letter) if is_other(letter))
             };
             ![Some(main), summary].into_iter().flatten().any(differs)
         }
         Answer::Date(..) | Answer::Formula { .. } => true,
     }
+}
+
+/// True if a text has letters of options, but not this one. A lone "A" may be an article.
+fn has_only_other(text: &str, letter: char, options: &Options) -> bool {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let lone = words.filter_map(|word| word.parse::<char>().ok());
+    let lone: Vec<char> = lone
+        .filter(|c| options.text(&c.to_string()).is_some())
+        .collect();
+    !lone.contains(&letter) && lone.iter().any(|c| *c != 'A')
 }
 
 /// False if a text has numbers, but not this one.

@@ -226,12 +226,14 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     sheet(11, "ada", "Bo", 1).await;
     sheet(12, "ada", "ARIA", 2).await;
     sheet(13, "ben", "Aria", 9).await;
+    // The latest command counts, even if the clock was set back.
+    sheet(9, "ada", "Bo", 7).await;
     let sheets = store.sheets(&owner("ada")).await.unwrap();
     let shown: Vec<_> = sheets
         .iter()
         .map(|row| (row.name.as_str(), row.sheet["level"].clone()))
         .collect();
-    assert_eq!(shown, [("ARIA", json!(2)), ("Bo", json!(1))]);
+    assert_eq!(shown, [("ARIA", json!(2)), ("Bo", json!(7))]);
     let elsewhere = Owner {
         guild_id: None,
         ..owner("ada")

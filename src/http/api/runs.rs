@@ -22,7 +22,7 @@ use crate::http::auth::Caller;
 use crate::http::error::Problem;
 use crate::http::sse;
 use crate::journal::{
-    CancelOutcome, Ending, Entry, Event, Proven, RunFilter, RunRow, RunState, Transcript,
+    self, CancelOutcome, Ending, Entry, Event, Proven, RunFilter, RunRow, RunState, Transcript,
 };
 
 #[derive(Debug, Deserialize)]
@@ -162,15 +162,27 @@ fn shown(row: &RunRow, entries: &[Entry]) -> RunBody {
     }
 }
 
-/// Returns every entry as it is stored, with the hash chain and whether it is intact.
+/// Returns every entry as it is stored, with the hash chain and whether it is intact. Returns none if
+/// one of them cannot be read.
 pub(in crate::http) async fn journal(
     State(app): State<Arc<App>>,
     id: Id,
     caller: Option<Extension<Caller>>,
 ) -> Result<Json<JournalBody>, Problem> {
     let row = find(&app, id, caller.as_deref()).await?;
-    let proven = app.proven(row.id).await?;
-    let proven = proven.ok_or_else(Problem::no_such_run)?;
+    let proven = match app.proven(row.id).await {
+        Ok(proven) => proven.ok_or_else(Problem::no_such_run)?,
+        Err(journal::Error::Corrupt { .. }) => {
+            return Ok(Json(JournalBody {
+                run_id: row.id.to_string(),
+                entries: vec![],
+                head: row.head_hash,
+                verified: false,
+                broken: Some("an entry cannot be read".to_owned()),
+            }));
+        }
+        Err(error) => return Err(error.into()),
+    };
     let body = app.compute(move || {
         let Proven {
             row,

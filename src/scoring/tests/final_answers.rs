@@ -517,6 +517,8 @@ fn a_reply_says_the_answer_that_it_names() {
             "B",
             true,
         ),
+        ("", "The right option is C.", "B", false),
+        ("", "A look at the leaf shows it: green.", "B", true),
     ] {
         let given = may_give(request, tldr, main, answer);
         assert_eq!(given, may, "{tldr} {main} {answer}");

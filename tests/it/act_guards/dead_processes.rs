@@ -90,6 +90,9 @@ async fn the_client_of_a_cancelled_action_is_told_so() {
     };
     let (answer, ()) = tokio::join!(act(&app, "ada", "hm, what now"), cancelled);
     assert_eq!(answer.body["message"], CANCELLED);
+    // The call may be billed, so the same text does not buy another one at once.
+    act(&app, "ada", "hm, what now").await;
+    assert_eq!(provider.count_step("proposal"), 1);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use regex::Regex;
 use tempfile::TempDir;
@@ -24,22 +24,29 @@ async fn interrupted(child: Child) -> String {
     error
 }
 
+/// Runs a command with a pipe as its standard input.
+async fn piped(mut command: Command, input: &str) -> Output {
+    use tokio::io::AsyncWriteExt as _;
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).await.unwrap();
+    drop(stdin);
+    child.wait_with_output().await.unwrap()
+}
+
 #[tokio::test]
 async fn the_question_may_come_from_standard_input() {
-    use tokio::io::AsyncWriteExt as _;
     let cli = CommandLine::new().await;
-    let mut command = cli.command(&["ask", "-"], &[]);
-    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(QUESTION.as_bytes())
-        .await
-        .unwrap();
-    let output = child.wait_with_output().await.unwrap();
+    let output = piped(cli.command(&["ask", "-"], &[]), QUESTION).await;
     assert!(output.status.success(), "{output:?}");
     assert!(cli.provider.calls_of("plan")[0].prompt().contains(QUESTION));
+    let output = piped(cli.command(&["ask", QUESTION, "-"], &[]), "diff --git a").await;
+    assert!(output.status.success(), "{output:?}");
+    let both = format!("{QUESTION}\n\ndiff --git a");
+    assert!(cli.provider.calls_of("plan")[1].prompt().contains(&both));
+    let output = piped(cli.command(&["quote", QUESTION], &[]), "diff --git a").await;
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with("standard input is not read"), "{error}");
 }
 
 #[tokio::test]

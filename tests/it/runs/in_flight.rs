@@ -61,14 +61,16 @@ async fn a_stream_shows_the_progress_and_ends_with_the_reply() {
         events[5..],
         "a broken stream goes on where it broke"
     );
-    let over = app
-        .client
-        .get(&path)
-        .header("last-event-id", events.last().unwrap().1)
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(over.status(), 204);
+    let last = events.last().unwrap().1.to_string();
+    let over = async || {
+        let request = app.client.get(&path).header("last-event-id", &last);
+        request.send().await.unwrap().status()
+    };
+    assert_eq!(over().await, 204);
+    let given = app.client.post(path.replace("events", "feedback"));
+    let given = given.json(&json!({ "positive": true })).send().await;
+    assert_eq!(given.unwrap().status(), 200);
+    assert_eq!(over().await, 204, "feedback is no event of the stream");
 }
 
 #[tokio::test]

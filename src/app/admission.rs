@@ -68,20 +68,22 @@ pub(super) async fn continuation(
             };
             read_answer(&synthesized.question, &question.message)
         }
-        (_, Some((handles, correction))) => {
+        (_, Some((mut handles, correction))) => {
             // A reply from memory has the assumptions of the learned answer.
             let recalled = transcript.decided.and_then(|it| it.answer.as_deref());
             let listed = transcript.draft().or(recalled);
             let listed = listed.map_or(&[][..], |draft| &draft.assumptions);
             let is_listed = |handle: &String| listed.iter().any(|a| a.handle == *handle);
-            if let Some(unknown) = handles.iter().find(|handle| !is_listed(handle)) {
-                return match listed {
-                    [_, ..] if begins_with_handle(&question.message) => {
-                        Err(Rejected::Invalid(vec![no_such_handle(unknown, listed)]))
-                    }
-                    _ => Ok(None),
-                };
+            if let Some(unknown) = handles.iter().find(|handle| !is_listed(handle))
+                && !listed.is_empty()
+                && begins_with_handle(&question.message)
+            {
+                return Err(Rejected::Invalid(vec![no_such_handle(unknown, listed)]));
             }
+            if !handles.first().is_some_and(is_listed) {
+                return Ok(None);
+            }
+            handles.retain(is_listed);
             let wrong = listed.iter().filter(|a| handles.contains(&a.handle));
             let wrong: Vec<&str> = wrong.map(|a| a.text.as_str()).collect();
             Continuation::Correction {

@@ -1,5 +1,7 @@
 //! Compares the final answer that a reply names with what its texts say.
 
+use unicode_normalization::UnicodeNormalization as _;
+
 use super::answer::{self, Answer, Number, Options, Phrase};
 use crate::domain::number_named;
 use crate::text::{Word, collapse_whitespace, count_words, words};
@@ -72,7 +74,7 @@ fn has_number(text: &str, number: &Number) -> bool {
 
 /// False if a text in the script of a phrase has none of its words.
 fn has_words(text: &str, phrase: &Phrase) -> bool {
-    let text = text.to_lowercase();
+    let text: String = text.nfc().flat_map(char::to_lowercase).collect();
     let mut stems = phrase.words.iter().map(|word| stem(word)).peekable();
     let Some(script) = phrase.words.iter().find_map(|word| script(word)) else {
         return true;

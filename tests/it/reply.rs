@@ -325,7 +325,7 @@ async fn a_reply_that_breaks_a_rule_is_replaced_by_the_best_report() {
     // Written with two spaces, so that it is only the secret once its line has been rendered.
     let secret = "planted key 8c1f2e9a7b6d";
     let draft = synthesis("100 °C.", |draft| {
-        draft["meta"]["tldr"] = json!([secret.replace(' ', "  ")]);
+        draft["meta"]["tldr"] = json!(["100 °C.", secret.replace(' ', "  ")]);
     });
     let provider = MockProvider::start().await;
     provider.reply_with("synthesis*", draft);

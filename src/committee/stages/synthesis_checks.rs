@@ -6,7 +6,7 @@ use crate::committee::output_shapes::{FinalSynthesis, SynthesisAudit};
 use crate::committee::reply::closing::closing_request;
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::committee::stages::{confidence, question, question_rules};
-use crate::domain::{Agent, Gate, Status};
+use crate::domain::{Agent, Gate, Status, TaskType};
 use crate::journal::{Draft, Justification};
 use crate::scoring;
 use crate::text::{excerpt, one_line};
@@ -43,9 +43,11 @@ pub(super) fn may_give(
     scoring::may_give(request, &tldr.join("\n"), main, answer)
 }
 
-/// True if a reply has no acceptance tests though its task can be built: the plan has an implementer.
+/// True if a reply has no acceptance tests though its task can be built: the plan has an implementer
+/// for a technical task.
 pub(super) fn lacks_tests(input: &SynthesisInput<'_>, tests: &[String]) -> bool {
-    let is_buildable = input.plan.agents_to_run.contains(&Agent::Implementer);
+    let is_buildable = input.plan.task_type == TaskType::TechnicalExecution
+        && input.plan.agents_to_run.contains(&Agent::Implementer);
     is_buildable && tests.iter().all(|test| test.trim().is_empty())
 }
 

@@ -23,6 +23,9 @@ pub enum FeedbackRefused {
     /// The run is in flight, or it failed or was cancelled.
     #[error("the run has no reply: it is {}", .0.into_str())]
     NoReply(RunState),
+    /// Actions and tool plans have no reply.
+    #[error("feedback is about replies, and the run is of the kind {}", .0.into_str())]
+    NoChat(RunKind),
     #[error("the run has been given feedback {MAX_FEEDBACK} times, and takes no more")]
     TooOften,
     #[error("the comment has {0} characters; at most {MAX_COMMENT_CHARS} are allowed")]
@@ -93,8 +96,10 @@ pub async fn give_feedback(
             row.state,
             RunState::Answered | RunState::Clarification | RunState::Heuristic
         );
-        // Actions and tool plans have none.
-        if !has_reply || row.kind != RunKind::Chat {
+        if row.kind != RunKind::Chat {
+            return Err(FeedbackRefused::NoChat(row.kind));
+        }
+        if !has_reply {
             return Err(FeedbackRefused::NoReply(row.state));
         }
         let entries = store.entries(run, 0).await?;

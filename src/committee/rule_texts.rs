@@ -140,7 +140,7 @@ mod tests {
     fn every_language_has_every_text() {
         let texts: BTreeMap<String, RuleTexts> =
             serde_json::from_str(include_str!("rule_texts.json")).unwrap();
-        assert_eq!(texts.len(), 11);
+        assert_eq!(texts.len(), 15);
         assert!(texts.keys().all(|code| Lang::from_code(code).is_some()));
         let english = &texts["eng"];
         assert!(english.causes.is_empty() && english.unseen.is_empty());
@@ -232,15 +232,30 @@ mod tests {
             ),
             ("東京は今何時ですか。", "東京は今、午後三時です。", "jpn"),
             ("东京现在几点？", "东京现在是下午三点。", "cmn"),
+            (
+                "도쿄는 지금 몇 시인가요?",
+                "도쿄는 지금 오후 세 시입니다.",
+                "kor",
+            ),
+            (
+                "كم الساعة الآن في طوكيو؟",
+                "الساعة الآن في طوكيو هي الثالثة بعد الظهر.",
+                "ara",
+            ),
+            (
+                "Tokyo'da saat kaç?",
+                "Tokyo'da saat öğleden sonra üç, çünkü saat farkı altı saattir.",
+                "tur",
+            ),
+            (
+                "Котра година в Токіо?",
+                "У Токіо зараз третя година дня, бо різниця становить сім годин.",
+                "ukr",
+            ),
             // Languages without texts.
             (
                 "Vilken databas?",
                 "Till butiken passar PostgreSQL, eftersom beställningar och lager hör ihop.",
-                "eng",
-            ),
-            (
-                "도쿄는 지금 몇 시인가요?",
-                "도쿄는 지금 오후 세 시입니다.",
                 "eng",
             ),
         ] {

@@ -114,6 +114,9 @@ pub(super) fn shaped<T: DeserializeOwned>(
     })
 }
 
+const WRONG_TYPE: &str = "has the wrong type";
+const NOT_ALLOWED: &str = "is not one of the allowed values";
+
 /// Returns the differences between a body and the documented shape.
 fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
     let mut problems = vec![];
@@ -139,13 +142,18 @@ fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
             | ValidationErrorKind::Pattern { .. }
             | ValidationErrorKind::Format { .. } => continue,
             // The validator's message would repeat the client's value, which may be long.
-            ValidationErrorKind::Type { .. } => "has the wrong type".to_owned(),
+            ValidationErrorKind::Type { .. } => WRONG_TYPE.to_owned(),
             ValidationErrorKind::Minimum { limit } => format!("is less than {limit}"),
             ValidationErrorKind::Maximum { limit } => format!("is more than {limit}"),
-            _ => "is not one of the allowed values".to_owned(),
+            _ => NOT_ALLOWED.to_owned(),
         };
         problems.push(FieldProblem::new(place, detail));
     }
+    // A value of the wrong type is not one of the allowed values either.
+    problems.dedup_by(|next, first| {
+        let both = (first.detail.as_str(), next.detail.as_str());
+        next.pointer == first.pointer && both == (WRONG_TYPE, NOT_ALLOWED)
+    });
     bounded(problems)
 }
 

@@ -75,9 +75,11 @@ pub(in crate::http) async fn post(
             }),
         })),
         Err(FeedbackRefused::Unknown) => Err(Problem::no_such_run()),
-        Err(refused @ (FeedbackRefused::NoReply(_) | FeedbackRefused::TooOften)) => {
-            Err(Problem::conflict(refused.to_string()).of(run))
-        }
+        Err(
+            refused @ (FeedbackRefused::NoReply(_)
+            | FeedbackRefused::NoChat(_)
+            | FeedbackRefused::TooOften),
+        ) => Err(Problem::conflict(refused.to_string()).of(run)),
         Err(refused @ FeedbackRefused::TooLong(_)) => {
             let problem = FieldProblem::new("/comment", refused.to_string());
             Err(Rejected::Invalid(vec![problem]).into())

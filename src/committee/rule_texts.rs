@@ -140,7 +140,7 @@ mod tests {
     fn every_language_has_every_text() {
         let texts: BTreeMap<String, RuleTexts> =
             serde_json::from_str(include_str!("rule_texts.json")).unwrap();
-        assert_eq!(texts.len(), 15);
+        assert_eq!(texts.len(), 16);
         assert!(texts.keys().all(|code| Lang::from_code(code).is_some()));
         let english = &texts["eng"];
         assert!(english.causes.is_empty() && english.unseen.is_empty());
@@ -251,6 +251,11 @@ mod tests {
                 "Котра година в Токіо?",
                 "У Токіо зараз третя година дня, бо різниця становить сім годин.",
                 "ukr",
+            ),
+            (
+                "कौन-सा डेटाबेस सही रहेगा?",
+                "दुकान के लिए PostgreSQL सही है, क्योंकि इसमें ऑर्डर और स्टॉक की जानकारी एक साथ रहती है।",
+                "hin",
             ),
             // Languages without texts.
             (

@@ -1,6 +1,7 @@
 //! Compares the final answer that a reply names with what its texts say.
 
 use unicode_normalization::UnicodeNormalization as _;
+use unicode_script::{Script, UnicodeScript as _};
 
 use super::answer::{self, Answer, Number, Options, Phrase};
 use crate::domain::number_named;
@@ -92,17 +93,14 @@ fn stem(word: &str) -> &str {
     end.map_or(word, |(at, _)| word.get(..at).unwrap_or(word))
 }
 
-fn script(word: &str) -> Option<u32> {
+fn script(word: &str) -> Option<Script> {
     word.chars().find(|c| c.is_alphabetic()).map(script_of)
 }
 
-/// Returns a number that the letters of one script share: the block of 256 characters, with those of
-/// Latin and of Chinese and Japanese each together.
-fn script_of(c: char) -> u32 {
-    match u32::from(c) {
-        ..0x250 | 0x1e00..0x1f00 => 0,
-        0x2e80..0xac00 | 0xf900..0xfb00 => 1,
-        0xac00..0xd800 => 2,
-        code => code >> 8,
+/// Returns the script of a letter, with those of Japanese as one.
+fn script_of(c: char) -> Script {
+    match c.script() {
+        Script::Hiragana | Script::Katakana => Script::Han,
+        script => script,
     }
 }

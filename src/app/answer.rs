@@ -101,6 +101,7 @@ mod tests {
             question: "Where does it run?".into(),
             options,
             choices: None,
+            agreeing: None,
         };
         match read_answer(&asked, message) {
             Continuation::Answer { answer, option, .. } => (answer, option),
@@ -177,6 +178,7 @@ mod tests {
             question: "Where does it run?".into(),
             options,
             choices: None,
+            agreeing: None,
         };
         let question = |message: &str| match read_answer(&asked, message) {
             Continuation::Answer { question, .. } => question,

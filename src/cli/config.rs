@@ -131,9 +131,9 @@ fn described(model: &RoleModel) -> String {
         OutputForm::Text => ", plain text",
         OutputForm::Json => "",
     };
-    let fallback = model.fallback.as_ref();
-    let fallback = fallback.map(|other| format!("; else {} at {}", other.model, other.provider));
-    let fallback = fallback.unwrap_or_default();
+    let later = model.with_fallbacks().skip(1);
+    let later = later.map(|other| format!("; else {} at {}", other.model, other.provider));
+    let fallback: String = later.collect();
     let (id, provider, tokens) = (&model.model, &model.provider, model.max_tokens);
     format!("{id} at {provider} ({price}, {tokens} tokens out{effort}{form}){fallback}")
 }

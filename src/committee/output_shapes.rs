@@ -56,6 +56,21 @@ pub struct QuestionOut {
     pub options: Vec<String>,
 }
 
+/// The question that is asked if confidence is too low, as the master writes it when it has read the
+/// reports.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FallbackQuestionOut {
+    /// One question.
+    pub question: String,
+    /// Three options that lead to materially different answers, beginning with "A ", "B ", "C ",
+    /// each saying what it would change.
+    pub options: Vec<String>,
+    /// For each option, the agents whose report would stay as it is if the user chose it.
+    #[serde(default)]
+    pub agreeing: Vec<Vec<String>>,
+}
+
 /// The final synthesis as the master writes it: exactly these three keys.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -109,7 +124,7 @@ pub struct SynthesisAudit {
     pub coverage_bonus: f64,
     pub quarantine_justifications: Vec<JustificationOut>,
     /// The question to ask if confidence turns out too low.
-    pub fallback_question: QuestionOut,
+    pub fallback_question: FallbackQuestionOut,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -97,15 +97,6 @@ impl RuleTexts {
         self.position.replace("{}", position)
     }
 
-    /// Returns the position of an option that [`RuleTexts::position`] made, in any language.
-    pub fn position_in(option: &str) -> Option<&str> {
-        TEXTS.values().find_map(|texts| {
-            let (before, after) = texts.position.split_once("{}")?;
-            let rest = option.strip_prefix(before.trim())?;
-            rest.strip_suffix(after.trim()).map(str::trim)
-        })
-    }
-
     /// Returns the note on a reply whose `c_final` is below the threshold.
     pub fn below(&self, threshold: f64) -> String {
         self.below.replace("{}", &format!("{threshold:.2}"))
@@ -129,7 +120,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::domain::{Clarification, UnseenCause};
+    use crate::domain::UnseenCause;
 
     const VALUES: [&str; 11] = [
         "{run}", "{why}", "{name}", "{agent}", "{number}", "{round}", "{call}", "{limit}",
@@ -164,20 +155,6 @@ mod tests {
                 let unseen: BTreeSet<&str> = UnseenCause::iter().map(<&str>::from).collect();
                 assert!(text.unseen.keys().map(String::as_str).eq(unseen), "{code}");
             }
-        }
-    }
-
-    #[test]
-    fn the_position_of_an_option_is_read_back_in_every_language() {
-        for (code, texts) in &*TEXTS {
-            let positions = ["yes", "no"].map(|position| texts.position(position));
-            let options = [positions.as_slice(), std::slice::from_ref(&texts.none_fits)].concat();
-            let asked = Clarification::new(&texts.contested, &options).unwrap();
-            let read = asked
-                .options
-                .each_ref()
-                .map(|it| RuleTexts::position_in(it));
-            assert_eq!(read, [Some("yes"), Some("no"), None], "{code}");
         }
     }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::Agent;
+
 /// The letters of the three options, in order.
 pub const OPTION_LETTERS: [char; 3] = ['A', 'B', 'C'];
 
@@ -15,6 +17,9 @@ pub struct Clarification {
     /// What the options mean to the service, if fixed rules made the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choices: Option<[Choice; 3]>,
+    /// For each option, the agents whose report stays as it is if the user chooses it, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreeing: Option<[Vec<Agent>; 3]>,
 }
 
 /// What an option of a question that fixed rules made asks for.
@@ -55,6 +60,7 @@ impl Clarification {
             question: format!("{question}?"),
             options,
             choices: None,
+            agreeing: None,
         })
     }
 
@@ -62,6 +68,12 @@ impl Clarification {
     pub fn choice(&self, letter: char) -> Option<Choice> {
         let at = OPTION_LETTERS.iter().position(|own| *own == letter)?;
         self.choices?.get(at).copied()
+    }
+
+    /// Returns the agents that agree with the option with this letter, if that is known.
+    pub fn agreeing(&self, letter: char) -> Option<&[Agent]> {
+        let at = OPTION_LETTERS.iter().position(|own| *own == letter)?;
+        Some(self.agreeing.as_ref()?.get(at)?)
     }
 
     /// Returns the options as a plan has them (SPEC 3.2): "A ...", "B ...", "C ...".

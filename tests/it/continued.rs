@@ -117,6 +117,46 @@ async fn the_example_in_the_prompt_for_the_question_is_asked_as_it_is() {
 }
 
 #[tokio::test]
+async fn only_those_are_asked_again_who_do_not_agree_with_the_chosen_option() {
+    for (letter, agreeing, again) in [
+        (
+            "A",
+            json!([["critic"], ["solver"], []]),
+            vec!["solver", "verifier"],
+        ),
+        (
+            "B",
+            json!([["critic"], ["Solver ", "verifier"], []]),
+            vec!["critic"],
+        ),
+        (
+            "C",
+            json!([["critic"], ["solver"], []]),
+            vec!["critic", "solver", "verifier"],
+        ),
+        // The committee's answer must come from somebody.
+        (
+            "A",
+            json!([["critic", "solver", "verifier"], [], []]),
+            vec!["solver"],
+        ),
+    ] {
+        let question = json!({
+            "question": "Which speed should the answer use",
+            "options": ["A the nominal speed: 95 km", "B the measured speed: 90 km", "C none: no figure"],
+            "agreeing": agreeing,
+        });
+        let provider = MockProvider::playing(Scenario::agreeing()).await;
+        provider.reply_with("question*", question);
+        let (app, _) = asked(&provider, unsure()).await;
+        let got = app.ask("audit", letter).await;
+        let steps = provider.steps_of(&got.run.to_string());
+        let reports = steps.keys().filter_map(|step| step.strip_prefix("r1/"));
+        assert_eq!(reports.collect::<Vec<_>>(), again, "{letter}: {agreeing}");
+    }
+}
+
+#[tokio::test]
 async fn the_best_answer_costs_one_synthesis_and_no_second_cross_check() {
     let scenario = Scenario::agreeing().with(|s| s.plan["rounds"] = json!(2));
     let provider = MockProvider::playing(scenario).await;

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use crate::committee::call_names::is_cross_check;
 use crate::committee::reply::redaction::{Redactor, discarded_agents};
-use crate::domain::{Agent, AgentReport, ClaimVerdict, Judgement, Role, RunId, UnitRef, Usd};
+use crate::domain::{
+    Agent, AgentReport, ClaimVerdict, FailureCause, Judgement, Role, RunId, UnitRef, Usd,
+};
 use crate::journal::views::{self, CallView};
 use crate::journal::{
     Accepted, AgentFinished, AgentOutcome, Planned, Round, RoundStarted, Transcript,
@@ -190,7 +192,8 @@ fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {
             ..
         } => ("answered", Some(obtained.into_str()), None, *truncated),
         AgentOutcome::Failed { cause, detail, .. } => {
-            ("failed", None, Some(format!("{cause}: {detail}")), false)
+            let why = format!("{cause}: {detail}");
+            ("failed", None, Some(why), *cause == FailureCause::CutOff)
         }
     };
     json!({

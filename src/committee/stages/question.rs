@@ -6,7 +6,7 @@ use conclave_lenient_json::Problem;
 
 use crate::committee::call::{buy_checked, buy_text};
 use crate::committee::failure::{CallError, Failure};
-use crate::committee::output_shapes::QuestionOut;
+use crate::committee::output_shapes::FallbackQuestionOut;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::finish;
 use crate::committee::stages::question_rules::{by_rule, of_text, question_of, unsure};
@@ -81,7 +81,7 @@ async fn buy(
     let (values, texts) = run.compute(asking, || input.values(0, "")).await?;
     let mut ask = input.ask("question", values, texts)?;
     ask.answer_tokens = Some(QUESTION_TOKENS);
-    let check = |out: &QuestionOut| {
+    let check = |out: &FallbackQuestionOut| {
         let problem = question_of(input, out).err();
         Vec::from_iter(problem.map(|why| unusable("/question", why)))
     };

@@ -5,12 +5,13 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::committee::output_shapes::QuestionOut;
+use crate::committee::output_shapes::FallbackQuestionOut;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::ScoredReport;
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::domain::{
-    AgentReport, AnswerGroup, Choice, Clarification, is_question_mark, is_unspaced, search_terms,
+    Agent, AgentReport, AnswerGroup, Choice, Clarification, is_question_mark, is_unspaced,
+    search_terms,
 };
 use crate::text::{MAX_BYTES, clip, excerpt, pattern};
 
@@ -19,7 +20,7 @@ use crate::text::{MAX_BYTES, clip, excerpt, pattern};
 /// options must name them; else it is enough that each option says what it changes.
 pub(super) fn question_of(
     input: &SynthesisInput<'_>,
-    out: &QuestionOut,
+    out: &FallbackQuestionOut,
 ) -> Result<Clarification, &'static str> {
     let asked =
         written(input, out).ok_or("the master gave no question with three different options")?;
@@ -36,11 +37,31 @@ pub(super) fn question_of(
 }
 
 /// Returns the model's question without references to discarded outputs; `None` if it is malformed.
-pub(super) fn written(input: &SynthesisInput<'_>, out: &QuestionOut) -> Option<Clarification> {
+pub(super) fn written(
+    input: &SynthesisInput<'_>,
+    out: &FallbackQuestionOut,
+) -> Option<Clarification> {
     let discarded = input.discarded();
     let redacted = |text: &String| discarded.redact(text).into_owned();
     let options: Vec<String> = out.options.iter().map(redacted).collect();
-    Clarification::new(&redacted(&out.question), &options)
+    let asked = Clarification::new(&redacted(&out.question), &options)?;
+    Some(Clarification {
+        agreeing: agreeing(input, out),
+        ..asked
+    })
+}
+
+/// Returns the agents that agree with each option, by the model's words; `None` if it names none.
+fn agreeing(input: &SynthesisInput<'_>, out: &FallbackQuestionOut) -> Option<[Vec<Agent>; 3]> {
+    let usable = input.reports();
+    let known = |name: &String| {
+        let agent = name.trim().to_lowercase().parse::<Agent>().ok()?;
+        usable.iter().any(|(own, _)| *own == agent).then_some(agent)
+    };
+    let lists = out.agreeing.iter();
+    let lists = lists.map(|names| names.iter().filter_map(known).collect());
+    let lists = <[Vec<Agent>; 3]>::try_from(lists.collect::<Vec<_>>()).ok()?;
+    lists.iter().any(|list| !list.is_empty()).then_some(lists)
 }
 
 /// True if each option has a meaning and, after a colon, a dash or an arrow, what the answer then is,
@@ -124,8 +145,8 @@ pub(super) fn of_text(input: &SynthesisInput<'_>, text: &str) -> Clarification {
     });
     match asked {
         Some(asked) => Clarification {
-            choices: ruled.choices,
-            ..asked
+            question: asked.question,
+            ..ruled
         },
         None => ruled,
     }
@@ -136,9 +157,10 @@ pub(super) fn of_text(input: &SynthesisInput<'_>, text: &str) -> Clarification {
 /// how to continue.
 pub fn by_rule(input: &SynthesisInput<'_>) -> Clarification {
     let texts = input.request.rule_texts();
-    let positions = positions(input);
-    let positions = positions.iter().take(3);
-    let mut options: Vec<String> = positions.map(|it| texts.position(it)).collect();
+    let sides = positions(input);
+    let agreeing = [0, 1, 2].map(|at| agreeing_with(input, &sides, at));
+    let positions = sides.iter().take(3);
+    let mut options: Vec<String> = positions.map(|it| texts.position(&it.text)).collect();
     let mut last = Choice::Position;
     if options.len() == 2 {
         options.push(texts.none_fits.clone());
@@ -147,6 +169,7 @@ pub fn by_rule(input: &SynthesisInput<'_>) -> Clarification {
     match Clarification::new(&texts.contested, &options) {
         Some(contested) => Clarification {
             choices: Some([Choice::Position, Choice::Position, last]),
+            agreeing: Some(agreeing),
             ..contested
         },
         None => unsure(input.request),
@@ -160,13 +183,31 @@ pub(super) fn unsure(request: &RequestContext) -> Clarification {
         question: texts.unsure.clone(),
         options: [&texts.best_answer, &texts.deeper, &texts.stop].map(String::clone),
         choices: Some([Choice::BestAnswer, Choice::Deeper, Choice::Stop]),
+        agreeing: None,
     }
 }
 
-/// Returns the contested positions of the outputs that are not discarded, one line each: their
+/// A contested position, and the agents that hold it.
+struct Side {
+    text: String,
+    agents: Vec<String>,
+}
+
+/// Returns the agents that hold the position with this number, or none of the positions.
+fn agreeing_with(input: &SynthesisInput<'_>, sides: &[Side], at: usize) -> Vec<Agent> {
+    let own = sides.get(at).map_or(&[][..], |side| &side.agents);
+    let agents = input.reports().into_iter().map(|(agent, _)| agent);
+    let agrees = |agent: &Agent| {
+        let is_in = |agents: &[String]| agents.iter().any(|it| it == agent.into_str());
+        is_in(own) || !sides.iter().any(|side| is_in(&side.agents))
+    };
+    agents.filter(agrees).collect()
+}
+
+/// Returns the contested positions of the outputs that are not discarded, a line of text each: their
 /// different final answers, the most supported first, or else the sides of the most severe
 /// disagreement, or the final answers of round 1. Fewer than two if nothing is contested.
-fn positions(input: &SynthesisInput<'_>) -> Vec<String> {
+fn positions(input: &SynthesisInput<'_>) -> Vec<Side> {
     let usable = input.usable();
     let support = |group: &&AnswerGroup| {
         let is_in = |it: &&ScoredReport<'_>| group.agents.contains(&it.score.agent);
@@ -175,8 +216,11 @@ fn positions(input: &SynthesisInput<'_>) -> Vec<String> {
     let groups = input.deliberation.judgement.answer_groups.iter();
     let mut groups: Vec<&AnswerGroup> = groups.filter(|group| support(group) > 0).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(support(group)));
-    let answers = groups.iter().map(|group| excerpt(group.shown(), 60));
-    let answers: Vec<String> = answers.filter(|answer| !answer.is_empty()).collect();
+    let answers = groups.into_iter().map(|group| Side {
+        text: excerpt(group.shown(), 60),
+        agents: group.agents.clone(),
+    });
+    let answers: Vec<Side> = answers.filter(|side| !side.text.is_empty()).collect();
     if answers.len() >= 2 {
         return answers;
     }
@@ -186,8 +230,11 @@ fn positions(input: &SynthesisInput<'_>) -> Vec<String> {
     open.sort_by_key(|(disagreement, _)| disagreement.settled);
     let first = open.into_iter().next();
     let sides = first.map(|(_, sides)| sides).unwrap_or_default();
-    let sides = sides.iter().map(|it| excerpt(&it.text, 100));
-    sides.filter(|side| !side.is_empty()).collect()
+    let sides = sides.into_iter().map(|it| Side {
+        text: excerpt(&it.text, 100),
+        agents: it.agents,
+    });
+    sides.filter(|side| !side.text.is_empty()).collect()
 }
 
 #[cfg(test)]

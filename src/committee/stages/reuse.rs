@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::committee::request_context::{Parent, RequestContext};
-use crate::committee::rule_texts::RuleTexts;
 use crate::domain::{
-    Agent, AgentReport, Assumption, Choice, OPTION_LETTERS, Position, Status, Tag, is_question_mark,
+    Agent, AgentReport, Assumption, Choice, OPTION_LETTERS, Position, Status, Tag,
 };
 use crate::journal::{AgentOutcome, Continuation};
 use crate::text::{self, Word};
@@ -25,11 +24,12 @@ const TOUCHED: f64 = 0.5;
 ///
 /// - It has no usable stored output: it failed or was discarded.
 /// - The master, which read the user's message, finds its report affected.
-/// - It holds a position that the user's answer rejects.
-/// - Its summary supports an option that the user did not choose, and it does not hold the chosen one.
 /// - It gave no answer, or the cross-check found that it lacks something, and the user answered.
-/// - One of its claims or assumptions is about the point that the user settled, and it does not hold
-///   the position that the user chose.
+/// - It does not agree with the option that the user chose, if the question says who does.
+/// - It holds a position that the user's answer rejects, or its summary supports an option that the
+///   user did not choose, if the question does not say who agrees.
+/// - One of its claims or assumptions is about the point that the user settled, or about what the user
+///   added to an option.
 /// - It made the assumption that the user corrected, or uses a value of it.
 /// - It sees images, and the user sent a new one.
 ///
@@ -79,10 +79,10 @@ struct Change<'a> {
     corrected: BTreeSet<Agent>,
     /// Figures and names of the corrected assumption that the question does not have.
     values: BTreeSet<String>,
+    /// The agents that agree with the option that the user chose, if the question says who does.
+    agreeing: Option<&'a [Agent]>,
     /// The agents that hold a rejected position.
     overruled: BTreeSet<&'a str>,
-    /// The agents that hold the position that the user chose, and to which the user added nothing.
-    confirmed: BTreeSet<&'a str>,
     /// The words of the user's point.
     point: BTreeSet<Word>,
     /// True if some report gives a final answer.
@@ -106,8 +106,8 @@ impl<'a> Change<'a> {
             parent,
             corrected,
             values,
+            agreeing: agreeing(request, parent),
             overruled: overruled(request, parent),
-            confirmed: confirmed(request, parent),
             point: point(request, parent),
             has_answers: reports.into_iter().any(gives_answer),
         }
@@ -124,11 +124,19 @@ impl<'a> Change<'a> {
             || self.request.affected.contains(&agent)
             || (is_answered && lacking)
             || self.corrected.contains(&agent)
-            || self.overruled.contains(agent.into_str())
             || self.uses_value(report)
-            || !self.confirmed.contains(agent.into_str())
-                && (speaks_for_another(self.request, self.parent, report)
-                    || is_about(report, &self.point))
+            || self.is_on_another_side(agent, report)
+            || is_about(report, &self.point)
+    }
+
+    fn is_on_another_side(&self, agent: Agent, report: &AgentReport) -> bool {
+        match self.agreeing {
+            Some(agreeing) => !agreeing.contains(&agent),
+            None => {
+                self.overruled.contains(agent.into_str())
+                    || speaks_for_another(self.request, self.parent, report)
+            }
+        }
     }
 
     /// True if the report has a figure or a name of the corrected assumption anywhere.
@@ -152,42 +160,10 @@ fn gives_answer(report: &AgentReport) -> bool {
     units.any(|unit| unit.tags.contains(&Tag::Answer))
 }
 
-/// Returns the contested position that the user chose, if fixed rules made the question.
-fn chosen_position<'a>(request: &RequestContext, parent: &'a Parent) -> Option<&'a str> {
+/// Returns the agents that agree with the option that the user chose, if the question says who does.
+fn agreeing<'a>(request: &RequestContext, parent: &'a Parent) -> Option<&'a [Agent]> {
     let letter = request.option()?;
-    let question = parent.question.as_ref()?;
-    question.choices?;
-    let own = OPTION_LETTERS.iter().position(|own| *own == letter)?;
-    RuleTexts::position_in(question.options.get(own)?)
-}
-
-/// True if an option was made of the position with this text. An option is cut to one short line
-/// and has no question mark.
-fn is_made_of(option: &str, text: &str) -> bool {
-    let line = text::one_line(&text.replace(is_question_mark, " "));
-    match option.strip_suffix('…') {
-        Some(head) => line.starts_with(head),
-        None => line == option,
-    }
-}
-
-/// Returns the agents that hold the position that the user chose, if the answer says nothing more.
-fn confirmed<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a str> {
-    let (Some(chosen), Some(scored)) = (chosen_position(request, parent), &parent.scored) else {
-        return BTreeSet::new();
-    };
-    let question = parent.question.iter();
-    let mut options = question.flat_map(|question| &question.options);
-    let is_bare = match &request.latest {
-        Some(Continuation::Answer { answer, .. }) => options.any(|option| option == answer),
-        _ => false,
-    };
-    let disagreements = scored.judgement.disagreements.iter().filter(|_| is_bare);
-    let positions = disagreements.flat_map(|it| &it.positions);
-    let held = positions.filter(|position| is_made_of(chosen, &position.text));
-    held.flat_map(|position| &position.agents)
-        .map(String::as_str)
-        .collect()
+    parent.question.as_ref()?.agreeing(letter)
 }
 
 /// Returns the agents that hold a different position than the one named in the user's answer, over
@@ -199,14 +175,10 @@ fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a s
     else {
         return BTreeSet::new();
     };
-    let chosen = chosen_position(request, parent);
     let said = words(answer);
-    let is_named = |position: &Position| match chosen {
-        Some(chosen) => is_made_of(chosen, &position.text),
-        None => {
-            let own = words(&position.text);
-            !own.is_empty() && own.is_subset(&said)
-        }
+    let is_named = |position: &Position| {
+        let own = words(&position.text);
+        !own.is_empty() && own.is_subset(&said)
     };
     let mut overruled = BTreeSet::new();
     for disagreement in scored.judgement.disagreements.iter().filter(|d| !d.settled) {
@@ -226,16 +198,10 @@ fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentR
     let (Some(letter), Some(question)) = (request.option(), &parent.question) else {
         return false;
     };
-    // Of an option that fixed rules made, only the position counts.
-    let is_ruled = question.choices.is_some();
     let shared = words(&request.question.message);
     let (mut chosen, mut others) = (BTreeSet::new(), BTreeSet::new());
     for (own, option) in OPTION_LETTERS.iter().zip(&question.options) {
-        let of_option = match RuleTexts::position_in(option) {
-            Some(position) if is_ruled => words(position),
-            None if is_ruled => BTreeSet::new(),
-            _ => words(option),
-        };
+        let of_option = words(option);
         let of_option = of_option.difference(&shared).cloned();
         if *own == letter {
             chosen.extend(of_option);
@@ -249,22 +215,28 @@ fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentR
     for_another && !for_chosen
 }
 
-/// Returns the words of the user's latest answer or correction. The words of the original question
-/// are left out, because every report shares them, and so are those of the fixed rules.
+/// Returns the words of the user's latest answer or correction; of an answer whose question says who
+/// agrees with it, those that the user added to the option. The words of the original question are
+/// left out, because every report shares them, and so are those of the fixed rules.
 fn point(request: &RequestContext, parent: &Parent) -> BTreeSet<Word> {
-    let ruled = parent.question.as_ref().filter(|q| q.choices.is_some());
+    let asked = parent.question.as_ref();
     let settled = match &request.latest {
         Some(Continuation::Answer {
             question, answer, ..
-        }) => match ruled {
-            Some(ruled) => {
-                let mut options = ruled.options.iter();
-                let added = options.find_map(|option| answer.strip_prefix(option.as_str()));
-                let position = chosen_position(request, parent).unwrap_or_default();
-                format!("{position} {}", added.unwrap_or(answer))
+        }) => {
+            let options = asked.into_iter().flat_map(|asked| &asked.options);
+            if agreeing(request, parent).is_some() {
+                let added = options.filter_map(|option| answer.strip_prefix(option.as_str()));
+                added
+                    .min_by_key(|added| added.len())
+                    .unwrap_or(answer)
+                    .to_owned()
+            } else if asked.is_some_and(|asked| asked.choices.is_some()) {
+                answer.clone()
+            } else {
+                format!("{question} {answer}")
             }
-            None => format!("{question} {answer}"),
-        },
+        }
         Some(Continuation::Correction {
             wrong, correction, ..
         }) => format!("{wrong} {correction}"),
@@ -331,6 +303,7 @@ mod tests {
             question: texts.contested.clone(),
             options: [yes, no, texts.none_fits.clone()],
             choices: Some([Choice::Position, Choice::Position, Choice::Anew]),
+            agreeing: Some([vec![Agent::Solver], vec![Agent::Critic], vec![]]),
         };
         Parent {
             run: crate::domain::RunId::from_uuid(uuid::Uuid::nil()),
@@ -364,13 +337,11 @@ mod tests {
     }
 
     #[test]
-    fn a_chosen_position_of_one_short_word_overrules_only_the_others() {
+    fn who_agrees_is_known_of_a_letter_and_not_of_free_text() {
         let (request, parent) = answered("{B}", Some('B'));
-        assert_eq!(overruled(&request, &parent), BTreeSet::from(["solver"]));
-        assert_eq!(confirmed(&request, &parent), BTreeSet::from(["critic"]));
-        let (request, parent) = answered("{B} (because seven divides it)", Some('B'));
-        assert_eq!(confirmed(&request, &parent), BTreeSet::new());
+        assert_eq!(agreeing(&request, &parent), Some(&[Agent::Critic][..]));
         let (request, parent) = answered("no idea", None);
+        assert_eq!(agreeing(&request, &parent), None);
         let all = BTreeSet::from(["critic", "solver"]);
         assert_eq!(overruled(&request, &parent), all);
     }
@@ -382,11 +353,5 @@ mod tests {
         assert_eq!(point(&request, &parent), BTreeSet::from(expected));
         let (request, parent) = answered("{B}", Some('B'));
         assert_eq!(point(&request, &parent), BTreeSet::new());
-    }
-
-    #[test]
-    fn an_option_is_made_of_a_text_that_it_cuts() {
-        assert!(is_made_of("no", "no") && is_made_of("Is it so", "Is it so?"));
-        assert!(is_made_of("Docker on one…", "Docker on one host") && !is_made_of("no", "not"));
     }
 }

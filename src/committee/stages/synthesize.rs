@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::committee::call::{CallFailure, Typed, buy_checked, buy_text};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
-use crate::committee::output_shapes::{EstimateOut, FinalSynthesis, QuestionOut};
+use crate::committee::output_shapes::{EstimateOut, FallbackQuestionOut, FinalSynthesis};
 use crate::committee::reply::assumptions;
 use crate::committee::reply::closing::{closing_request, is_only_request};
 use crate::committee::reply::sections::{self, to_last_paragraph};
@@ -168,7 +168,7 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
 fn fallback_question(
     input: &SynthesisInput<'_>,
     draft: &Draft,
-    written: &QuestionOut,
+    written: &FallbackQuestionOut,
 ) -> Result<Clarification, &'static str> {
     if would_ask(input, draft) {
         return question_rules::question_of(input, written);

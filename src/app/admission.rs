@@ -1,5 +1,6 @@
 //! Finds the idempotency key of a request, and the run that a question continues.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use jiff::{SignedDuration, Timestamp};
@@ -74,7 +75,8 @@ pub(super) async fn continuation(
             let listed = transcript.draft().or(recalled);
             let listed = listed.map_or(&[][..], |draft| &draft.assumptions);
             let is_listed = |handle: &String| listed.iter().any(|a| a.handle == *handle);
-            if let Some(unknown) = handles.iter().find(|handle| !is_listed(handle))
+            // A further one may be a word of the correction ("A2 uses A10 GPUs").
+            if let Some(unknown) = handles.first().filter(|handle| !is_listed(handle))
                 && !listed.is_empty()
                 && begins_with_handle(&question.message)
             {
@@ -119,7 +121,8 @@ fn begins_with_handle(message: &str) -> bool {
 
 /// Returns the handles of the assumptions that a message seems to correct, and what the message says
 /// of them: the text after a colon, or else the whole message. The first handle stands near the
-/// beginning, a further one at most a word behind ("A2 and A3"), and the message is no question.
+/// beginning, a further one at most a word and no colon behind ("A2 and A3"), and the message is no
+/// question.
 /// Whether it is a correction, the plan call decides.
 pub fn read_correction(message: &str) -> Option<(Vec<String>, String)> {
     let message = &with_plain_handles(message);
@@ -132,7 +135,8 @@ pub fn read_correction(message: &str) -> Option<(Vec<String>, String)> {
     }
     let (mut handles, mut end) = (vec![first.as_str().to_uppercase()], first.end());
     for next in found {
-        if words_between(end, next.start())? > 1 {
+        let between = message.get(end..next.start())?;
+        if text::count_words(between) > 1 || between.contains([':', '：']) {
             break;
         }
         end = next.end();
@@ -142,7 +146,8 @@ pub fn read_correction(message: &str) -> Option<(Vec<String>, String)> {
     let colon = rest.split_once(": ").or_else(|| rest.split_once('：'));
     let said = colon.map_or("", |(_, said)| said).trim();
     let said = if said.is_empty() { message } else { said }.trim();
-    handles.dedup();
+    let mut seen = BTreeSet::new();
+    handles.retain(|handle| seen.insert(handle.clone()));
     Some((handles, said.to_owned()))
 }
 
@@ -191,6 +196,8 @@ mod tests {
             ("Ａ２とＡ３は違います", vec!["A2", "A3"]),
             ("А2 неверно: хостов два", vec!["A2"]),
             ("A2 is wrong, and so is A3", vec!["A2"]),
+            ("A2: A4 paper, not letter", vec!["A2"]),
+            ("A2, A3, A2 are wrong", vec!["A2", "A3"]),
         ] {
             let (read, _) = read_correction(message).unwrap();
             assert_eq!(read, handles, "{message}");

@@ -405,6 +405,20 @@ impl Check<'_> {
         None
     }
 
+    /// Adds a problem if input that was cached costs more than other input: it could not be reserved.
+    fn cache_is_cheaper(&mut self, place: &str, price: &Price) {
+        let rates = price
+            .long
+            .map(|long| long.rate)
+            .into_iter()
+            .chain([price.rate]);
+        for rate in rates.filter(|rate| rate.cache_read > rate.input) {
+            let (read, input) = (rate.cache_read, rate.input);
+            let detail = format!("cacheRead of its model, {read}, is dearer than input, {input}");
+            self.add(format!("{place}/model"), detail);
+        }
+    }
+
     /// Returns the price of a model id. It is the config's price for this id, the config's price
     /// for the same id without a date, or the known one.
     fn price(&mut self, place: &str, model: &str, known: Option<&ModelData>) -> Option<Price> {
@@ -416,6 +430,9 @@ impl Check<'_> {
             });
         }
         let price = known.and_then(ModelData::price);
+        if let Some(price) = &price {
+            self.cache_is_cheaper(place, price);
+        }
         let [exact, undated] = ids.map(|id| below("/pricing", id));
         if price.is_none() && self.are_sound(&[&exact, &undated]) {
             let detail = format!(

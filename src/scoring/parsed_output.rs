@@ -193,10 +193,8 @@ impl Reading {
         let without_failures = || (!failures.is_empty()).then(|| body_with(output, &[]));
         let (asked, said) = ((&*request.text, &*request.words), (&*body, &*words));
         let figures = figures(&prose);
-        let bases: Vec<u32> = [&*words, &*request.words]
-            .into_iter()
-            .flat_map(bases)
-            .collect();
+        let named = [&*words, &*request.words].into_iter().flat_map(bases);
+        let bases = Vec::from_iter(named.collect::<BTreeSet<u32>>());
         let own_code = blocks
             .iter()
             .filter(|block| !request.text.contains(block.code.trim()));

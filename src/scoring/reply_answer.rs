@@ -3,7 +3,7 @@
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_script::{Script, UnicodeScript as _};
 
-use super::answer::{self, Answer, Number, Options, Phrase};
+use super::answer::{self, Answer, Day, Number, Options, Phrase};
 use crate::domain::number_named;
 use crate::text::{Word, collapse_whitespace, count_words, words};
 
@@ -14,10 +14,10 @@ const MIN_STEM_CHARS: usize = 3;
 /// A summary of at most this number of words is nothing but the answer.
 const MAX_BARE_WORDS: usize = 3;
 
-/// False if the texts of a reply do not give the final answer that it names: they have other numbers,
-/// state another verdict or choice, or lack its words. A text with fractions or powers may have a
-/// number in another form, and a text in another script a name. A summary that is a part of the main
-/// answer says nothing by itself.
+/// False if the texts of a reply do not give the final answer that it names: they have other numbers
+/// than it and the request, state another date, verdict or choice, or lack its words. A text with
+/// fractions or powers may have a number in another form, and a text in another script a name. A
+/// summary that is a part of the main answer says nothing by itself.
 pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
     let Some(named) = answer::parse(answer) else {
         return true;
@@ -25,10 +25,10 @@ pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
     let summary = Some(tldr.trim()).filter(|tldr| !tldr.is_empty() && !main.contains(tldr));
     let all = format!("{tldr}\n{main}");
     match &named {
-        Answer::Number(number) => [Some(all.as_str()), summary]
+        Answer::Number(number) => [all.as_str()]
             .into_iter()
-            .flatten()
-            .all(|text| has_number(text, number)),
+            .chain(summary)
+            .all(|text| has_number(request, text, number)),
         Answer::Words(phrase) => {
             let short = summary.filter(|text| count_words(text) <= MAX_BARE_WORDS);
             let mut texts = [Some(all.as_str()), short].into_iter().flatten();
@@ -47,13 +47,24 @@ pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
             };
             ![Some(main), summary].into_iter().flatten().any(differs)
         }
-        Answer::Date(..) | Answer::Formula { .. } => true,
+        Answer::Date(day, _) => [all.as_str()]
+            .into_iter()
+            .chain(summary)
+            .all(|text| has_day(request, text, day)),
+        Answer::Formula { .. } => true,
     }
 }
 
-/// True if a text has letters of options, but not this one. A lone "A" may be an article.
+/// True if a text has letters of options, but neither this one nor its text. A lone "A" may be an
+/// article.
 fn has_only_other(text: &str, letter: char, options: &Options) -> bool {
-    let words = text.split(|c: char| !c.is_alphanumeric());
+    let own = options.text(&letter.to_string()).map(str::to_lowercase);
+    if own.is_some_and(|own| text.to_lowercase().contains(&own)) {
+        return false;
+    }
+    // "C'est" and "°C" have none.
+    let words = text.split_whitespace();
+    let words = words.map(|word| word.trim_matches(|c: char| c.is_ascii_punctuation()));
     let lone = words.filter_map(|word| word.parse::<char>().ok());
     let lone: Vec<char> = lone
         .filter(|c| options.text(&c.to_string()).is_some())
@@ -61,13 +72,25 @@ fn has_only_other(text: &str, letter: char, options: &Options) -> bool {
     !lone.contains(&letter) && lone.iter().any(|c| *c != 'A')
 }
 
-/// False if a text has numbers, but not this one.
-fn has_number(text: &str, number: &Number) -> bool {
+/// False if a text has dates, but not this one, or else numbers, but not its year.
+fn has_day(request: &str, text: &str, day: &Day) -> bool {
+    let mut days = answer::dates::days(text).peekable();
+    match (days.peek(), day.year) {
+        (Some(_), _) => days.any(|own| own.same(day)),
+        (None, Some(year)) => has_number(request, text, &Number::exact(f64::from(year))),
+        (None, None) => true,
+    }
+}
+
+/// False if a text has numbers that are not in the request, but not this one. Beside those of the
+/// request the number may stand in words.
+fn has_number(request: &str, text: &str, number: &Number) -> bool {
     let text = collapse_whitespace(text);
+    let given = answer::numbers(&collapse_whitespace(request), None);
     let is_named =
         |word: &Word| number_named(word).is_some_and(|value| number.may_be(f64::from(value)));
     let found = answer::numbers(&text, None);
-    found.is_empty()
+    found.iter().all(|it| it.is_among(&given))
         || text.contains(['/', '^', '\\', '⁄', '½', '¼', '¾'])
         || number.is_among(&found)
         || words(&text).iter().any(is_named)
@@ -102,5 +125,50 @@ fn script_of(c: char) -> Script {
     match c.script() {
         Script::Hiragana | Script::Katakana => Script::Han,
         script => script,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_found_wherever_it_stands() {
+        for (text, gives) in [
+            ("The Wall fell in 1989. It had stood for 28 years.", true),
+            ("1989. It had stood for 28 years.", true),
+            ("柏林墙于1989年倒塌，存在了28年。", true),
+            ("柏林墙于1991年倒塌。", false),
+            ("It fell in 1991.", false),
+            ("1989\n28 years", true),
+            ("It fell at the end of that decade.", true),
+        ] {
+            let may = may_give("When did the Wall fall?", text, text, "1989");
+            assert_eq!(may, gives, "{text}");
+        }
+        let asked = "Von 20 Eiern zerbrechen 8. Wie viele bleiben?";
+        assert!(may_give(asked, "", "Es bleiben zwölf von 20.", "12"));
+        assert!(!may_give(asked, "", "Es bleiben 13 von 20.", "12"));
+    }
+
+    #[test]
+    fn dates_and_choices_are_compared() {
+        let asked = "When was it signed?";
+        for (text, gives) in [
+            ("It was signed on 2 August 1776.", false),
+            ("It was signed in 1777.", false),
+            ("It was signed on July 4, 1776.", true),
+            ("It was signed that summer.", true),
+        ] {
+            assert_eq!(may_give(asked, text, text, "4 July 1776"), gives, "{text}");
+        }
+        let asked = "Which one?\nA) rouge\nB) vert\nC) bleu";
+        for (text, gives) in [
+            ("C'est le vert.", true),
+            ("C'est lui, à 420 °C.", true),
+            ("The right option is C.", false),
+        ] {
+            assert_eq!(may_give(asked, text, text, "B"), gives, "{text}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The files that a step may write: before it, after it, and when it was interrupted.
 
+use std::sync::Arc;
+
 use super::output::ToolError;
 use super::tool::Step;
 use super::workspace::{changed, hash};
@@ -63,6 +65,9 @@ pub async fn compared(
 /// Reports a step that began and has no recorded end, with the state of its files.
 pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> StepFinished {
     let paths: Vec<String> = before.iter().map(|it| it.path.clone()).collect();
+    // Another execution may be writing in the same folder.
+    let changing = Arc::clone(&step.call.toolbox.changing);
+    let alone = changing.lock().await;
     let cleaned = step.call.blocking(move |call| {
         paths
             .iter()
@@ -71,6 +76,7 @@ pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> StepFinished {
     });
     // What is left of a write is no content of the step.
     let _ = cleaned.await;
+    drop(alone);
     let (changed, mut states) = compared(step, before, false).await;
     if states.is_empty() {
         states.push("it changes no file by name".to_owned());

@@ -58,6 +58,10 @@ pub fn files_of_plan(call: &Call) -> Result<Vec<String>, ToolError> {
     }
     files.sort();
     files.dedup();
+    if files.is_empty() {
+        let named = quoted(call.argument("file"));
+        return Err(format!("{named} has no steps").into());
+    }
     if files.len() > MAX_FILES {
         let (named, count) = (quoted(call.argument("file")), files.len());
         let why = format!("{named} changes {count} files; at most {MAX_FILES} are allowed");

@@ -4,6 +4,7 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
+use crate::domain::is_unspaced;
 use crate::text::{self, excerpt};
 
 /// Words for "plan" in several languages, one per line.
@@ -212,7 +213,7 @@ fn names_a_plan(heading: &str) -> bool {
     let heading = heading.to_lowercase();
     names.any(|name| {
         words.iter().any(|word| word.ends_with(name))
-            || (name.contains(|c| c > '\u{2e7f}' || c == ' ') && heading.contains(name))
+            || (name.contains(|c| is_unspaced(c) || c == ' ') && heading.contains(name))
     })
 }
 

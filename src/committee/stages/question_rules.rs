@@ -60,8 +60,13 @@ fn agreeing(input: &SynthesisInput<'_>, out: &FallbackQuestionOut) -> Option<[Ve
     };
     let lists = out.agreeing.iter();
     let lists = lists.map(|names| names.iter().filter_map(known).collect());
-    let lists = <[Vec<Agent>; 3]>::try_from(lists.collect::<Vec<_>>()).ok()?;
-    lists.iter().any(|list| !list.is_empty()).then_some(lists)
+    let mut lists = <[Vec<Agent>; 3]>::try_from(lists.collect::<Vec<_>>()).ok()?;
+    let named: BTreeSet<Agent> = lists.iter().flatten().copied().collect();
+    // A report that agrees with none of the options says nothing of the point.
+    let others = usable.iter().map(|(agent, _)| *agent);
+    let others: Vec<Agent> = others.filter(|agent| !named.contains(agent)).collect();
+    lists.iter_mut().for_each(|list| list.extend(&others));
+    (!named.is_empty()).then_some(lists)
 }
 
 /// True if each option has a meaning and, after a colon, a dash or an arrow, what the answer then is,

@@ -21,7 +21,9 @@ use crate::committee::stages::{
     confidence, fallback_answer, figures, finish, question, question_rules,
 };
 use crate::config::{OutputForm, RoleModel};
-use crate::domain::{AgentReport, AssumptionKind, Clarification, Earmark, FailureCause, Mode};
+use crate::domain::{
+    AgentReport, AssumptionKind, Clarification, Earmark, FailureCause, Mode, Tag, is_question_mark,
+};
 use crate::journal::step::SynthesisStep;
 use crate::journal::{Cut, DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
 use crate::scoring;
@@ -87,11 +89,20 @@ fn max_words(input: &SynthesisInput<'_>, master: &RoleModel) -> u32 {
     }
 }
 
-/// Returns why a main answer is none, if so.
-fn no_answer(main: &str) -> Option<&'static str> {
+/// Returns why a main answer is none, if so. The answer may rightly be a question, such as a
+/// translation: then a report is one too.
+fn no_answer(input: &SynthesisInput<'_>, main: &str) -> Option<&'static str> {
+    let asks = |report: &AgentReport| {
+        let units = report
+            .units
+            .iter()
+            .filter(|unit| unit.tags.contains(&Tag::Answer));
+        let mut texts = units.map(|unit| unit.text.as_str());
+        texts.any(|text| text.trim_end().ends_with(is_question_mark))
+    };
     if main.trim().is_empty() {
         Some("the main answer is empty")
-    } else if is_only_request(main) {
+    } else if is_only_request(main) && !input.reports().iter().any(|(_, report)| asks(report)) {
         Some("the main answer is nothing but a question to the user")
     } else {
         None
@@ -144,7 +155,7 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         .run
         .compute_text("reading the main answer", read)
         .await?;
-    if let Some(why) = no_answer(&main) {
+    if let Some(why) = no_answer(input, &main) {
         return instead(input, &CallFailure::unusable(why)).await;
     }
     let estimate = figures::of_text(input, &main, &mut corrections).await?;
@@ -196,7 +207,7 @@ async fn complete(
     };
     let reading = "reading the main answer";
     let (justifications, main) = input.run.compute_text(reading, read).await?;
-    if let Some(why) = no_answer(&main) {
+    if let Some(why) = no_answer(input, &main) {
         return instead(input, &CallFailure::unusable(why)).await;
     }
     let given = EstimateOut {

@@ -231,6 +231,9 @@ fn a_price_is_whole_and_reading_the_cache_is_not_dearer_than_input() {
         "/pricing/read/cacheRead",
     ];
     assert_eq!(places_with(&[("/pricing", prices)], &[]), expected);
+    let known = json!({ "claude-sonnet-5-5": { "cacheRead": 40 } });
+    let places = places_with(&[("/modelData", known)], &[]);
+    assert_eq!(places, ["/models/roles/master/model"]);
 }
 
 #[test]

@@ -36,6 +36,21 @@ struct Delta {
     content: Option<String>,
     refusal: Option<String>,
     tool_calls: Option<Vec<CallDelta>>,
+    /// Thinking, as servers name it: it is not used, but it may be billed.
+    #[serde(default)]
+    reasoning: Value,
+    #[serde(default)]
+    reasoning_content: Value,
+}
+
+impl Delta {
+    fn has_output(&self) -> bool {
+        let mut texts = [&self.content, &self.refusal].into_iter().flatten();
+        let mut thoughts = [&self.reasoning, &self.reasoning_content].into_iter();
+        texts.any(|text| !text.is_empty())
+            || self.tool_calls.is_some()
+            || thoughts.any(|thought| !thought.is_null() && *thought != "")
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,6 +79,8 @@ pub(super) struct Streamed {
     usage: Value,
     /// The error with which the stream began.
     error: Value,
+    /// True if a part of an answer came.
+    has_begun: bool,
 }
 
 impl Collect for Streamed {
@@ -76,7 +93,7 @@ impl Collect for Streamed {
         let chunk: Chunk = wire_json::read(data.as_bytes()).map_err(|error| {
             StreamFault::Unreadable(format!("a chunk of the stream cannot be read: {error}"))
         })?;
-        if !chunk.error.is_null() && self.is_empty() {
+        if !chunk.error.is_null() && !self.has_begun {
             self.error = chunk.error;
             return Ok(true);
         }
@@ -94,6 +111,7 @@ impl Collect for Streamed {
         }
         for piece in chunk.choices.into_iter().filter(|piece| piece.index == 0) {
             let delta = piece.delta;
+            self.has_begun |= delta.has_output();
             self.content += delta.content.as_deref().unwrap_or_default();
             self.refusal += delta.refusal.as_deref().unwrap_or_default();
             let calls = delta.tool_calls.into_iter().flatten();
@@ -138,13 +156,6 @@ impl Collect for Streamed {
     }
 }
 
-impl Streamed {
-    /// True if no output came yet.
-    fn is_empty(&self) -> bool {
-        self.content.is_empty() && self.refusal.is_empty() && self.arguments.is_none()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,6 +196,14 @@ mod tests {
         let begun = begun.rsplit_once("data:").unwrap().0;
         let ended = StreamFault::Aborted("the upstream is gone".to_owned());
         assert_eq!(collected(&format!("{begun}{gone}")).unwrap_err(), ended);
+        let of_delta =
+            |delta| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n");
+        for delta in [r#"{"reasoning_content":"So"}"#, r#"{"reasoning":"So"}"#] {
+            let thought = of_delta(delta);
+            assert_eq!(collected(&format!("{thought}{gone}")).unwrap_err(), ended);
+        }
+        let opened = of_delta(r#"{"role":"assistant","content":"","reasoning":null}"#);
+        assert!(collected(&format!("{opened}{gone}")).unwrap().is_some());
         assert!(collected("data: nonsense\n\n").is_err());
     }
 }

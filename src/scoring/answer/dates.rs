@@ -146,6 +146,12 @@ fn mentions(text: &str) -> Vec<Mention> {
     found.take(MAX_DATES).collect()
 }
 
+/// Returns the dates of a text that exist.
+pub fn days(text: &str) -> impl Iterator<Item = Day> {
+    let days = mentions(text).into_iter().map(|it| it.day);
+    days.filter(Day::exists)
+}
+
 /// Returns the date if the text is a date with at most two words around it: "on July 4th, 1776".
 pub fn alone(text: &str) -> Option<(Day, Vec<String>)> {
     let [one] = mentions(text)[..] else {

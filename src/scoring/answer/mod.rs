@@ -8,6 +8,7 @@ mod options;
 mod phrase;
 mod plain;
 
+pub use dates::Day;
 pub use decimals::DecimalSign;
 pub(super) use normalize::undress;
 pub use normalize::{Answer, parse};

@@ -2,6 +2,7 @@
 //! in any unit.
 
 use super::decimals::DecimalSign;
+use crate::domain::is_unspaced;
 use crate::scoring::expr::{Amount, Measure, amount};
 use crate::text::{Word, clip};
 
@@ -299,12 +300,14 @@ pub fn numbers(text: &str, sign: Option<DecimalSign>) -> Vec<Number> {
     let mut before = ' ';
     let mut found = vec![];
     for (at, c) in text.char_indices() {
-        let is_inside = before.is_alphanumeric() || matches!(before, '.' | ',');
+        let is_inside = before.is_alphanumeric() && !is_unspaced(before) || ".,".contains(before);
         if found.len() == MAX_NUMBERS {
             break;
         }
         if c.is_ascii_digit() && !is_inside {
             let rest = clip(text.get(at..).unwrap_or_default(), MAX_AMOUNT);
+            let line = rest.split('\n').next().unwrap_or(rest);
+            let rest = line.split(". ").next().unwrap_or(line);
             found.extend(amount(rest).map(|amount| Number::of(amount, vec![])));
         }
         before = c;

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::normalize::undress;
+use super::phrase::is_negation;
 use crate::text::pattern;
 
 /// The letters and texts of a multiple choice; empty if the request is not one.
@@ -79,9 +80,27 @@ pub(in crate::scoring) fn letter_of(text: &str, options: &Options) -> Option<cha
     let first = chars.next()?;
     let closed = chars.next().is_none_or(|c| ")]}.:,*$".contains(c));
     let by_letter = options.letters().find(|letter| *letter == first && closed);
+    if by_letter.is_some() && names_several(bare, options) {
+        return None;
+    }
     let is_text = |own: &str| !own.is_empty() && own.eq_ignore_ascii_case(text.trim());
     let by_text = || options.0.iter().find(|(_, own)| is_text(own));
     by_letter.or_else(|| Some(by_text()?.0))
+}
+
+/// True if a text is a list of letters, each with at most one word: "A, B", "A and B", "A: 2, B: 3". "B,
+/// because A is red" is none.
+fn names_several(text: &str, options: &Options) -> bool {
+    let is_letter = |word: &&str| {
+        let mut chars = word.chars();
+        let first = chars.next().filter(|_| chars.next().is_none());
+        first.is_some_and(|c| options.letters().any(|letter| letter == c))
+    };
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| !word.is_empty());
+    let (letters, others): (Vec<&str>, Vec<&str>) = words.partition(is_letter);
+    let is_denied = others.iter().any(|word| is_negation(&word.to_lowercase()));
+    letters.len() > 1 && others.len() <= letters.len() && !is_denied
 }
 
 #[cfg(test)]
@@ -111,7 +130,19 @@ mod tests {
         ] {
             assert_eq!(letter_of(text, &options), Some('B'), "{text}");
         }
-        for text in ["Both", "A red one", "green"] {
+        for text in ["B, not A", "B, because A is a colour of fire"] {
+            assert_eq!(letter_of(text, &options), Some('B'), "{text}");
+        }
+        for text in [
+            "Both",
+            "A red one",
+            "green",
+            "A, B",
+            "A) and B)",
+            "(A), (B)",
+            "A: 2, B: 3",
+            "A, B und A",
+        ] {
             assert_eq!(letter_of(text, &options), None, "{text}");
         }
     }

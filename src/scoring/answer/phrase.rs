@@ -65,6 +65,11 @@ fn is(word: &str, kind: usize) -> bool {
     VERDICTS.contains(&(kind, word))
 }
 
+/// True for a word that denies: "not", "nicht".
+pub fn is_negation(word: &str) -> bool {
+    is(word, NOT)
+}
+
 /// Returns yes or no, if the text is such a word or begins with one and punctuation: "Ja, das
 /// stimmt."
 pub fn yes_no(text: &str) -> Option<bool> {
@@ -226,7 +231,8 @@ impl Phrase {
     pub fn same(&self, other: &Phrase) -> bool {
         self.is_alike(other, |long, at, word| match long.places.get(at) {
             Some(Place::Bracketed) => true,
-            Some(Place::Listed) => long.asked.contains(word),
+            // A letter is the next of several options.
+            Some(Place::Listed) => long.asked.contains(word) && word.chars().nth(1).is_some(),
             Some(Place::Name) | None => false,
         })
     }
@@ -305,7 +311,14 @@ impl Phrase {
         let letter = letter.to_string();
         !self.denied()
             && self.numbers.is_empty()
-            && matches!(self.words.as_slice(), [last] | [_, last] if last.eq_ignore_ascii_case(&letter))
+            && match self.words.as_slice() {
+                [last] => last.eq_ignore_ascii_case(&letter),
+                // "A, B" names two.
+                [first, last] => {
+                    first.chars().nth(1).is_some() && last.eq_ignore_ascii_case(&letter)
+                }
+                _ => false,
+            }
     }
 
     /// Sets its numbers by the decimal sign of the texts around it.

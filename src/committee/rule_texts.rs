@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use whatlang::Lang;
+use whatlang::{Lang, Script};
 
 use crate::domain::{FailureCause, UnseenImage};
 use crate::text::read_markdown;
@@ -47,14 +47,30 @@ static TEXTS: LazyLock<BTreeMap<String, RuleTexts>> =
 /// The most characters of each text that a language is detected from.
 const MAX_CHARS: usize = 2000;
 
-/// The least confidence of whatlang in a language. A sentence of a report reaches it, and most
-/// questions of a few words do not.
-const MIN_CONFIDENCE: f64 = 0.25;
+/// The least confidence of whatlang in a language that the other detector does not know.
+const MIN_ALONE: f64 = 0.25;
+/// The least confidence in a language of the Latin script on which both agree.
+const MIN_AGREED: f64 = 0.1;
+
+/// Returns the code of a text's language. Two detectors must agree on it, because each of them
+/// misreads many texts of a few words. Of a language that whichlang does not know, such as Polish,
+/// whatlang must be sure.
+fn code_of(text: &str) -> Option<&'static str> {
+    let found = whatlang::detect(text)?;
+    let code = found.lang().code();
+    let mut known = whichlang::LANGUAGES.iter();
+    let is_sure = if known.any(|lang| lang.three_letter_code() == code) {
+        let agreed = whichlang::detect_language(text).three_letter_code() == code;
+        agreed && (found.script() != Script::Latin || found.confidence() >= MIN_AGREED)
+    } else {
+        found.confidence() >= MIN_ALONE
+    };
+    is_sure.then_some(code)
+}
 
 impl RuleTexts {
     /// Returns the texts in the language of a question and of what was answered, without code
-    /// blocks. Few words do not tell a language, so a question alone may get English. English is also
-    /// taken for a language that is not in the data file.
+    /// blocks. English is taken if the language is not certain, or is not in the data file.
     pub fn in_language_of<'t>(texts: impl IntoIterator<Item = &'t str>) -> &'static Self {
         static NONE: LazyLock<RuleTexts> = LazyLock::new(RuleTexts::default);
         let heads = texts.into_iter().map(|text| {
@@ -62,8 +78,7 @@ impl RuleTexts {
             prose.chars().take(MAX_CHARS).collect::<String>()
         });
         let all = heads.collect::<Vec<_>>().join("\n");
-        let found = whatlang::detect(&all).filter(|it| it.confidence() >= MIN_CONFIDENCE);
-        let texts = found.and_then(|found| TEXTS.get(found.lang().code()));
+        let texts = code_of(&all).and_then(|code| TEXTS.get(code));
         let texts = texts.or_else(|| TEXTS.get(Lang::Eng.code()));
         texts.unwrap_or(&NONE)
     }
@@ -242,6 +257,36 @@ mod tests {
             ),
         ] {
             let texts = RuleTexts::in_language_of([question, report]);
+            assert_eq!(Some(texts), TEXTS.get(code), "{question}");
+        }
+    }
+
+    #[test]
+    fn a_few_words_of_a_question_and_its_answer_tell_the_language() {
+        for (question, answer, code) in [
+            ("Is 91 a prime number?", "No, 91 = 7 * 13.", "eng"),
+            ("Do cats dream?", "no", "eng"),
+            (
+                "Do penguins have knees?",
+                "Yes, penguins do have knees.",
+                "eng",
+            ),
+            ("Best database for a chat app?", "", "eng"),
+            ("kubectl get pods -n prod", "", "eng"),
+            ("42", "?", "eng"),
+            ("Ist 91 eine Primzahl?", "Nein, 91 = 7 * 13.", "deu"),
+            ("¿Es 91 primo?", "No.", "spa"),
+            ("91 é primo?", "Não.", "por"),
+            ("È sicuro?", "No, non lo è.", "ita"),
+            ("Czy 91 jest liczbą pierwszą?", "Nie.", "pol"),
+            ("Чи є 91 простим числом?", "Ні.", "ukr"),
+            ("91 asal mı?", "Hayır.", "tur"),
+            ("क्या 91 अभाज्य है?", "नहीं।", "hin"),
+            // Languages without texts.
+            ("Mikä on Suomen pääkaupunki?", "Helsinki", "eng"),
+            ("Co je hlavní město Česka?", "Praha", "eng"),
+        ] {
+            let texts = RuleTexts::in_language_of([question, answer]);
             assert_eq!(Some(texts), TEXTS.get(code), "{question}");
         }
     }

@@ -129,6 +129,7 @@ impl Check<'_> {
         }
         let default_concurrent = if is_local { 4 } else { 512 };
         let (headers, mut secrets) = self.headers(name, provider);
+        self.check_key_header(name, kind, api_key.is_some(), provider);
         let proxy = self.proxy(name, provider, base_url.as_ref());
         let proxied = proxy.as_ref().map(|url| Url::parse(url.expose_secret()));
         secrets.extend(proxied.iter().flatten().flat_map(passwords::passwords));
@@ -244,6 +245,33 @@ impl Check<'_> {
             }
         }
         (headers, secrets)
+    }
+
+    /// Adds a problem for a header of the config that the provider's key would replace.
+    fn check_key_header(
+        &mut self,
+        name: &str,
+        kind: ProviderKind,
+        has_key: bool,
+        provider: &ProviderFile,
+    ) {
+        let own = match kind {
+            ProviderKind::Anthropic => "x-api-key",
+            ProviderKind::Openai => "authorization",
+            ProviderKind::Local => return,
+        };
+        let mut headers = provider.headers.keys();
+        let Some(header) = headers.find(|header| header.eq_ignore_ascii_case(own)) else {
+            return;
+        };
+        if has_key {
+            let place = below(&below(&below("/providers", name), "headers"), header);
+            let variable = key_variable(name, provider);
+            let detail = format!(
+                "this header carries the provider's key of {variable}: leave out one of them"
+            );
+            self.add(place, detail);
+        }
     }
 
     /// Returns the proxy's address. It may contain a password, and is never shown.

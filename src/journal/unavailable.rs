@@ -160,6 +160,9 @@ fn of_postgres(code: &str) -> String {
             "it refuses the user, the password or a connection of this kind".to_owned()
         }
         "3D000" => "it has no database of this name".to_owned(),
+        "3F000" => "the user's search_path names no schema to write to".to_owned(),
+        "42501" => "the user lacks a right: it must own its schema and tables".to_owned(),
+        "42P07" => "a table of this name exists that is not the service's".to_owned(),
         READ_ONLY => IS_READ_ONLY.to_owned(),
         "40001" | "40P01" => "too many others write at the same time".to_owned(),
         "55P03" | "57014" => "it is locked by another process".to_owned(),
@@ -170,6 +173,18 @@ fn of_postgres(code: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn codes_of_postgres_are_put_in_words() {
+        for (code, said) in [
+            ("3F000", "search_path"),
+            ("42501", "lacks a right"),
+            ("42P07", "table of this name"),
+            ("XX000", "PostgreSQL error XX000"),
+        ] {
+            assert!(of_postgres(code).contains(said), "{code}");
+        }
+    }
 
     #[test]
     fn an_error_says_what_is_wrong_and_nothing_of_the_address() {

@@ -13,6 +13,8 @@ const STEM: f64 = 0.6;
 const MIN_STEM_CHARS: usize = 3;
 /// A summary of at most this number of words is nothing but the answer.
 const MAX_BARE_WORDS: usize = 3;
+/// Whole numbers up to this one are often written in words.
+const MAX_IN_WORDS: f64 = 20.0;
 
 /// False if the texts of a reply do not give the final answer that it names: they have other numbers
 /// than it and the request, state another date, verdict or choice, or lack its words. A text with
@@ -55,6 +57,30 @@ pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
     }
 }
 
+/// True if every wording of an answer is a yes or no with the same figure, as "Yes, up to 400 mg",
+/// and the text lacks that figure. Figures of the request count for none, nor do those that a text
+/// may have in words.
+pub fn lacks_limit(request: &str, text: &str, wordings: &[String]) -> bool {
+    let read = |text: &str| answer::numbers(&collapse_whitespace(text), None);
+    let is_verdict = |wording: &String| matches!(answer::parse(wording), Some(Answer::YesNo(_)));
+    let Some((first, others)) = wordings.split_first() else {
+        return false;
+    };
+    if !wordings.iter().all(is_verdict) {
+        return false;
+    }
+    let given = read(request);
+    let others: Vec<Vec<Number>> = others.iter().map(|other| read(other)).collect();
+    let mut shared = read(first);
+    let in_words = |it: &Number| it.value.fract() == 0.0 && it.value.abs() <= MAX_IN_WORDS;
+    shared.retain(|it| {
+        let is_shared = others.iter().all(|other| it.is_among(other));
+        is_shared && !in_words(it) && !it.is_among(&given)
+    });
+    let found = read(text);
+    !shared.iter().all(|it| it.is_among(&found))
+}
+
 /// True if a text has letters of options, but neither this one nor its text. A lone "A" may be an
 /// article.
 fn has_only_other(text: &str, letter: char, options: &Options) -> bool {
@@ -86,14 +112,22 @@ fn has_day(request: &str, text: &str, day: &Day) -> bool {
 /// request the number may stand in words.
 fn has_number(request: &str, text: &str, number: &Number) -> bool {
     let text = collapse_whitespace(text);
+    let is_it = |found: Number| number.is_among(&[found]);
+    if text.contains(['/', '^', '\\', '⁄', '½', '¼', '¾'])
+        || answer::each_number(&text).any(is_it)
+        || is_named_in(&text, number)
+    {
+        return true;
+    }
     let given = answer::numbers(&collapse_whitespace(request), None);
-    let is_named =
+    answer::each_number(&text).all(|it| it.is_among(&given))
+}
+
+/// True if a text has a number in words.
+fn is_named_in(text: &str, number: &Number) -> bool {
+    let is_it =
         |word: &Word| number_named(word).is_some_and(|value| number.may_be(f64::from(value)));
-    let found = answer::numbers(&text, None);
-    found.iter().all(|it| it.is_among(&given))
-        || text.contains(['/', '^', '\\', '⁄', '½', '¼', '¾'])
-        || number.is_among(&found)
-        || words(&text).iter().any(is_named)
+    words(text).iter().any(is_it)
 }
 
 /// False if a text in the script of a phrase has none of its words.
@@ -149,6 +183,37 @@ mod tests {
         let asked = "Von 20 Eiern zerbrechen 8. Wie viele bleiben?";
         assert!(may_give(asked, "", "Es bleiben zwölf von 20.", "12"));
         assert!(!may_give(asked, "", "Es bleiben 13 von 20.", "12"));
+    }
+
+    #[test]
+    fn a_figure_of_every_yes_must_be_in_the_reply() {
+        let asked = "May an adult drink coffee with 80 mg of caffeine?";
+        for (text, wordings, lacks) in [
+            ("Yes, it is fine.", &["Yes, up to 400 mg a day"][..], true),
+            (
+                "Yes, 400 mg a day are fine.",
+                &["Yes, up to 400 mg a day"],
+                false,
+            ),
+            (
+                "Ja.",
+                &["Ja, bis 400 mg", "Ja, aber höchstens 400 mg"],
+                true,
+            ),
+            ("Ja, vier Tassen.", &["Ja, bis zu 4 Tassen"], false),
+            ("Yes.", &["Yes, up to 400 mg", "Yes"], false),
+            ("Yes.", &["Yes, up to 400 mg", "Yes, 200 mg"], false),
+            ("Yes.", &["Yes, 80 mg are fine"], false),
+            ("Yes.", &["400 mg", "400 mg a day"], false),
+            ("Yes.", &[], false),
+        ] {
+            let wordings: Vec<String> = wordings.iter().map(|it| (*it).to_owned()).collect();
+            assert_eq!(
+                lacks_limit(asked, text, &wordings),
+                lacks,
+                "{text} {wordings:?}"
+            );
+        }
     }
 
     #[test]

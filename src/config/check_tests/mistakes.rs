@@ -47,6 +47,21 @@ fn a_mistake_of_any_kind_hides_no_other_and_makes_none() {
 }
 
 #[test]
+fn a_header_that_the_key_would_replace_is_a_mistake() {
+    let place = "/providers/anthropic/headers/X-Api-Key";
+    let own = [(
+        "/providers/anthropic/headers",
+        json!({ "X-Api-Key": "mine" }),
+    )];
+    assert_eq!(places_with(&own, &[]), [place]);
+    let other = [(
+        "/providers/anthropic/headers",
+        json!({ "Authorization": "Basic mine" }),
+    )];
+    assert!(loaded(&other, &[]).is_ok());
+}
+
+#[test]
 fn a_setting_of_several_forms_is_one_problem_in_words() {
     for (wrong, why) in [
         (json!(["x"]), r#""x" is not one of"#),

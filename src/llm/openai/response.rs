@@ -37,6 +37,17 @@ pub(super) struct Reply {
     pub content: Value,
     pub refusal: Option<String>,
     pub tool_calls: Option<Vec<ToolCall>>,
+    /// Thinking, as servers name it: it is not used, but it may be billed.
+    #[serde(default)]
+    pub reasoning: Value,
+    #[serde(default)]
+    pub reasoning_content: Value,
+}
+
+/// True if one of the fields in which servers put thinking has some.
+pub(super) fn has_thought(fields: [&Value; 2]) -> bool {
+    let mut fields = fields.into_iter();
+    fields.any(|thought| !thought.is_null() && *thought != "")
 }
 
 impl Reply {
@@ -46,7 +57,9 @@ impl Reply {
             Value::Array(parts) => !parts.is_empty(),
             _ => false,
         };
-        !has_text && self.tool_calls.iter().flatten().next().is_none()
+        !has_text
+            && self.tool_calls.iter().flatten().next().is_none()
+            && !has_thought([&self.reasoning, &self.reasoning_content])
     }
 }
 
@@ -246,6 +259,9 @@ mod tests {
         inside["choices"][0]["message"]["content"] = json!("{");
         assert!(from_wire(serde_json::from_value(inside.clone()).unwrap(), None).is_ok());
         inside["choices"][0]["message"]["content"] = json!("");
+        let mut thought = inside.clone();
+        thought["choices"][0]["message"]["reasoning"] = json!("So");
+        assert!(from_wire(serde_json::from_value(thought).unwrap(), None).is_ok());
         let Err(Some(inside)) = from_wire(serde_json::from_value(inside).unwrap(), None) else {
             panic!("no rejection")
         };

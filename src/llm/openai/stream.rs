@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::response::{Called, Choice, Reply, Response, ToolCall};
+use super::response::{Called, Choice, Reply, Response, ToolCall, has_thought};
 use crate::llm::http::{Collect, StreamFault};
 use crate::llm::wire_json;
 
@@ -46,10 +46,9 @@ struct Delta {
 impl Delta {
     fn has_output(&self) -> bool {
         let mut texts = [&self.content, &self.refusal].into_iter().flatten();
-        let mut thoughts = [&self.reasoning, &self.reasoning_content].into_iter();
         texts.any(|text| !text.is_empty())
             || self.tool_calls.is_some()
-            || thoughts.any(|thought| !thought.is_null() && *thought != "")
+            || has_thought([&self.reasoning, &self.reasoning_content])
     }
 }
 
@@ -141,6 +140,8 @@ impl Collect for Streamed {
             content: Value::String(self.content),
             refusal: Some(self.refusal).filter(|text| !text.is_empty()),
             tool_calls: call.map(|function| vec![ToolCall { function }]),
+            reasoning: Value::Null,
+            reasoning_content: Value::Null,
         };
         Some(Response {
             id: self.id,

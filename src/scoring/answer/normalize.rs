@@ -9,7 +9,7 @@ use super::dates::{self, Day};
 use super::decimals::DecimalSign;
 use super::number::{Number, within};
 use super::phrase::{self, Phrase};
-use crate::domain::number_named;
+use crate::domain::{is_unspaced, number_named};
 use crate::scoring::expr::{self, Form, amount};
 use crate::text::{Word, pattern, plain_sign};
 
@@ -199,6 +199,7 @@ pub fn parse(raw: &str) -> Option<Answer> {
 pub(in crate::scoring) fn undress(raw: &str) -> String {
     static MARKUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"\*\*|__|`|\\[()\[\]]|\{,\}|,\\!"));
     static RANGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)[‒–](\d)"));
+    static RATIO: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d) ?[:：∶] ?(\d)"));
     // "1,234,567", or "12,34,567" as in India.
     static GROUPED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^\d+(?:,\d{3})+$|^\d{1,2}(?:,\d{2})+,000$"));
@@ -207,6 +208,7 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     let plain: String = raw.nfc().flat_map(in_letters).map(plain_sign).collect();
     let plain = EMPHASIS.replace_all(&plain, "$1$2");
     let plain = RANGE.replace_all(&plain, "$1-$2");
+    let plain = RATIO.replace_all(&plain, "$1:$2");
     let plain = if LIST.is_match(plain.trim()) && !GROUPED.is_match(plain.trim()) {
         plain.replace(',', ", ")
     } else {
@@ -286,21 +288,31 @@ fn is_measured(text: &str) -> bool {
     text.ends_with(|c: char| c.is_numeric() || c == ')')
 }
 
-/// Parses "B", "(B)", "b)", "B. dark green".
+/// True for what stands between the mark of an option and its text: a blank, or the text itself in
+/// a script without blanks.
+fn begins_text(c: char) -> bool {
+    c == ' ' || is_unspaced(c)
+}
+
+/// Parses "B", "(B)", "b)", "B. dark green", "B、緑".
 fn choice(text: &str) -> Option<Answer> {
     let open = text.strip_prefix('(').unwrap_or(text);
     let letter = open.chars().next().filter(char::is_ascii_alphabetic)?;
     let rest = open.get(1..)?;
-    let marked =
-        rest.starts_with(')') || rest.starts_with(['.', ':']) && rest.get(1..)?.starts_with(' ');
+    let marked = rest.starts_with([')', '、'])
+        || rest.starts_with(['.', ':']) && rest.get(1..)?.starts_with(begins_text);
     let known = ('A'..='J').contains(&letter.to_ascii_uppercase())
         && (letter.is_ascii_uppercase() || rest.starts_with(')'));
     let is_choice = known && (marked || rest.is_empty());
     is_choice.then(|| Answer::Choice(letter.to_ascii_uppercase()))
 }
 
-/// Parses a number with its unit and words, or a plain expression of numbers.
+/// Parses a number with its unit and words, or a plain expression of numbers. "1990s" is a decade, and
+/// neither a year nor a time.
 fn number(text: &str) -> Option<Number> {
+    if phrase::begins_decade(text) {
+        return None;
+    }
     let named = text
         .split_once('=')
         .filter(|(name, _)| name.trim().len() <= 5 && !name.contains(char::is_numeric));
@@ -339,10 +351,10 @@ fn number(text: &str) -> Option<Number> {
     None
 }
 
-/// Splits off the sign of a currency without a unit of its own: "CA$", "₩".
+/// Splits off the sign of a currency without a unit of its own: "CA$", "₫".
 fn currency(text: &str) -> (Option<&str>, &str) {
     static CURRENCY: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^([A-Z]{1,3}\$|[\p{Sc}--[$€£¥₹¢]]) ?\d"));
+        LazyLock::new(|| pattern(r"^([A-Z]{1,3}\$|[\p{Sc}--[$€£¥₹¢₩₽₺₴]]) ?\d"));
     let sign = CURRENCY.captures(text).and_then(|found| found.get(1));
     match sign.filter(|sign| sign.as_str() != "US$") {
         Some(sign) => (

@@ -297,25 +297,28 @@ const MAX_NUMBERS: usize = 200;
 
 /// Returns the numbers of a text, with their units.
 pub fn numbers(text: &str, sign: Option<DecimalSign>) -> Vec<Number> {
-    let mut before = ' ';
-    let mut found = vec![];
-    for (at, c) in text.char_indices() {
-        let is_inside = before.is_alphanumeric() && !is_unspaced(before) || ".,".contains(before);
-        if found.len() == MAX_NUMBERS {
-            break;
-        }
-        if c.is_ascii_digit() && !is_inside {
-            let rest = clip(text.get(at..).unwrap_or_default(), MAX_AMOUNT);
-            let line = rest.split('\n').next().unwrap_or(rest);
-            let rest = line.split(". ").next().unwrap_or(line);
-            found.extend(amount(rest).map(|amount| Number::of(amount, vec![])));
-        }
-        before = c;
-    }
+    let mut found: Vec<Number> = each_number(text).collect();
     found
         .iter_mut()
         .for_each(|number| number.read_decimals(sign));
     found
+}
+
+/// Returns the numbers of a text one by one. To read one takes far longer than to find it.
+pub fn each_number(text: &str) -> impl Iterator<Item = Number> {
+    let mut before = ' ';
+    let places = text.char_indices().filter(move |(_, c)| {
+        let is_inside = before.is_alphanumeric() && !is_unspaced(before) || ".,".contains(before);
+        before = *c;
+        c.is_ascii_digit() && !is_inside
+    });
+    let read = places.filter_map(|(at, _)| {
+        let rest = clip(text.get(at..).unwrap_or_default(), MAX_AMOUNT);
+        let line = rest.split('\n').next().unwrap_or(rest);
+        let rest = line.split(". ").next().unwrap_or(line);
+        amount(rest).map(|amount| Number::of(amount, vec![]))
+    });
+    read.take(MAX_NUMBERS)
 }
 
 /// Formats a number with at most six significant digits and without trailing zeros.

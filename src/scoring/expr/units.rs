@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// The base units, in the order of `Dimensions`. Money is last, with one axis per currency.
-const BASE: [&str; 12] = [
-    "m", "kg", "s", "K", "A", "bit", "USD", "EUR", "GBP", "JPY", "CHF", "INR",
+const BASE: [&str; 18] = [
+    "m", "kg", "s", "K", "A", "bit", "USD", "EUR", "GBP", "JPY", "CHF", "INR", "CNY", "KRW", "PLN",
+    "RUB", "TRY", "UAH",
 ];
 
 /// The first axis of money.

@@ -115,13 +115,19 @@ fn copied(workspace: &Workspace) -> Result<TempDir, ToolError> {
     let failed = |error: io::Error| ToolError::io(DATABASE, "copy", error);
     let folder = TempDir::with_prefix("conclave-index-").map_err(failed)?;
     for name in [DATABASE, LOG] {
-        match workspace.open_file(name) {
-            Ok(file) if file.metadata().map_err(failed)?.is_file() => {
-                let mut copy = fs::File::create(folder.path().join(name)).map_err(failed)?;
-                io::copy(&mut file.take(MAX_INDEX_BYTES), &mut copy).map_err(failed)?;
-            }
+        let file = match workspace.open_file(name) {
+            Ok(file) => file,
             Err(error) if name == DATABASE => return Err(failed(error)),
-            Ok(_) | Err(_) => {}
+            Err(_) => continue,
+        };
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.len() > MAX_INDEX_BYTES {
+            let limit = MAX_INDEX_BYTES >> 30;
+            return Err(format!("{name} is larger than {limit} GiB").into());
+        }
+        if metadata.is_file() {
+            let mut copy = fs::File::create(folder.path().join(name)).map_err(failed)?;
+            io::copy(&mut file.take(MAX_INDEX_BYTES), &mut copy).map_err(failed)?;
         }
     }
     Ok(folder)

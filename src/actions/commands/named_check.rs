@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use regex::{Captures, Match, Regex};
+use regex::{Captures, Regex};
 
 use super::check::{self, Advantage};
 use crate::actions::sheet::{Ability, Sheet, Skill};
 use crate::actions::speech::without_speech;
+use crate::domain::number_named;
 use crate::text::pattern;
 
 /// A check that a text names.
@@ -239,7 +240,9 @@ pub(super) fn tier(total: i64) -> &'static str {
 
 // An underscore after it closes Markdown emphasis.
 static DIFFICULTY: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\b(?:dc|ac|difficulty(?:\s+class)?)(?:\s+(?:of|is))?\s*[:=]?\s*(-?\d+)(?:_|\b)")
+    pattern(
+        r"(?i)\b(?:dc|ac|difficulty(?:\s+class)?)(?:\s+(?:of|is))?\s*[:=]?(?:\s*(-?\d+)(?:_|\b)|\s+([a-z]+(?:-[a-z]+)?)(?:_|\b))",
+    )
 });
 
 // In the part of a text that names a check, at its end: "one against 3" may count enemies.
@@ -254,23 +257,29 @@ static REPEATED: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-// A number with a sign.
-static SIGNED: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:^|[\s(\[])([+\u{2212}-]\d+)\b"));
+// A number with a sign, and a claimed proficiency.
+static SIGNED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)(?:^|[\s(\[])([+\u{2212}-]\d+|(?:plus|minus)\s+(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten)|proficien(?:t|cy)|expertise)\b",
+    )
+});
 
 // A number at the end of the words of a check.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)\s((?:[+\u{2212}-]\s)?\d+)\s*(?:$|with\b|at\b|dis\b|(?:dis)?adv)")
 });
 
-/// Returns the difficulties that a text names: "AC 15". A number that is too large for the type is
-/// the largest.
+/// Returns the difficulties that a text names: "AC 15", "DC fifteen". A number that is too large for
+/// the type is the largest.
 pub(super) fn difficulties(text: &str) -> BTreeSet<i64> {
     let parts = parts_of_checks(text);
     let versus = parts.iter().flat_map(|part| VERSUS.captures_iter(part));
     let found = DIFFICULTY.captures_iter(text).chain(versus);
-    let numbers = found.filter_map(|captures| captures.get(1));
-    let value = |number: Match<'_>| number.as_str().parse().unwrap_or(i64::MAX);
-    numbers.map(value).collect()
+    let value = |captures: Captures<'_>| match captures.get(1) {
+        Some(number) => Some(number.as_str().parse().unwrap_or(i64::MAX)),
+        None => number_named(&captures.get(2)?.as_str().to_lowercase()).map(i64::from),
+    };
+    found.filter_map(value).collect()
 }
 
 /// Returns the parts of a text that name a check.
@@ -340,7 +349,15 @@ pub(super) fn not_counted(text: &str) -> Vec<String> {
     let how = "An advantage is written like this: with advantage";
     let edges = edges(text).1.into_iter();
     let edges = edges.map(|word| format!("Not counted: {word}. {how}"));
-    let text = DIFFICULTY.replace_all(text, "");
+    let is_number = |captures: &Captures<'_>| {
+        let word = captures.get(2).map(|it| it.as_str().to_lowercase());
+        word.is_none_or(|word| number_named(&word).is_some())
+    };
+    let without = |captures: &Captures<'_>| match captures.get(0) {
+        Some(all) if !is_number(captures) => all.as_str().to_owned(),
+        _ => String::new(),
+    };
+    let text = DIFFICULTY.replace_all(text, without);
     let dice = conclave_dice::inside(&text);
     let named = parts_of_checks(&text);
     if named.is_empty() {
@@ -358,7 +375,7 @@ pub(super) fn not_counted(text: &str) -> Vec<String> {
         Some(if number.starts_with(|c: char| c.is_ascii_digit()) {
             format!("Not counted: {number}. A difficulty is written like this: DC {number}")
         } else {
-            format!("Not counted: {number}. A narrated action takes no modifier.")
+            format!("Not counted: {number}. A narrated action takes its modifiers from the sheet.")
         })
     };
     edges

@@ -212,6 +212,7 @@ mod tests {
             "vs. 14",
             "against DC 14",
             "difficulty 14",
+            "DC fourteen",
         ] {
             let text = format!("_stealth {difficulty}_");
             assert!(dice(&text).contains("against DC 14"), "{text}");
@@ -287,11 +288,19 @@ mod tests {
             ),
             (
                 "sneaks, stealth +5 with advantage",
-                "Not counted: +5. A narrated action takes no modifier.",
+                "Not counted: +5. A narrated action takes its modifiers from the sheet.",
             ),
             (
                 "dex save - 2",
-                "Not counted: - 2. A narrated action takes no modifier.",
+                "Not counted: - 2. A narrated action takes its modifiers from the sheet.",
+            ),
+            (
+                "sneaks, stealth check minus two",
+                "Not counted: minus two. A narrated action takes its modifiers from the sheet.",
+            ),
+            (
+                "sneaks, stealth check, proficient",
+                "Not counted: proficient. A narrated action takes its modifiers from the sheet.",
             ),
             (
                 "sneaks, stealth check without advantage",
@@ -303,11 +312,11 @@ mod tests {
             ),
             (
                 "hides, stealth check (+2)",
-                "Not counted: +2. A narrated action takes no modifier.",
+                "Not counted: +2. A narrated action takes its modifiers from the sheet.",
             ),
             (
                 "sharpshooter -5, ranged attack AC 15",
-                "Not counted: -5. A narrated action takes no modifier.",
+                "Not counted: -5. A narrated action takes its modifiers from the sheet.",
             ),
             (
                 "attacks 3 times, ranged attack AC 12",

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use super::{Found, nearest, regex};
 use crate::actions::commands::Advantage;
 use crate::actions::sheet::{Ability, Skill};
-use crate::domain::CommandName;
+use crate::actions::speech::is_quotation_mark;
+use crate::domain::{CommandName, number_named};
 
 /// Returns how a check, or a saving throw, is written.
 pub(super) fn usage(is_save: bool) -> &'static str {
@@ -89,10 +90,10 @@ fn with_purpose(text: &str, is_roll: bool, is_offered: bool) -> Option<Value> {
 /// # Errors
 /// What is not understood.
 pub(super) fn words(text: &str, explicit: bool) -> Result<Value, String> {
-    let mut text = text
-        .to_lowercase()
-        .replace([',', '(', ')', ':', '='], " ")
-        .replace('\u{2212}', "-");
+    let mut text = text.to_lowercase().replace('\u{2212}', "-").replace(
+        |c| matches!(c, ',' | '(' | ')' | ':' | '=') || explicit && is_quotation_mark(c),
+        " ",
+    );
     for (long, short) in ONE_WORD {
         text = text.replace(long, short);
     }
@@ -155,9 +156,10 @@ fn option(token: &str) -> Option<(&'static str, Value)> {
     })
 }
 
-/// Reads the number behind a word.
+/// Reads the number behind a word, in digits or in words.
 fn number(token: &str, next: Option<&str>) -> Result<i64, String> {
-    let number = next.and_then(|next| next.parse::<i64>().ok().filter(|n| *n >= 0));
+    let in_digits = |next: &str| next.parse::<i64>().ok().filter(|n| *n >= 0);
+    let number = next.and_then(|next| in_digits(next).or(number_named(next).map(i64::from)));
     let given = next.unwrap_or_default();
     number.ok_or_else(|| format!("{token:?} needs a number, not {given:?}"))
 }

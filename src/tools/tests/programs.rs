@@ -255,6 +255,10 @@ fn magellan_lists_symbols_and_references() {
     project.put("codegraph.db", "not a database");
     let broken = project.text(SymbolsInFile, &["src/*.rs"]);
     assert!(broken.starts_with("symbols_in_file failed: "), "{broken}");
+    let sparse = fs::File::create(project.inside("codegraph.db")).unwrap();
+    sparse.set_len((2 << 30) + 1).unwrap();
+    let large = project.text(SymbolsInFile, &["src/*.rs"]);
+    assert!(large.contains("larger than 2 GiB"), "{large}");
 }
 
 #[test]

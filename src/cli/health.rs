@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::Value;
 
 use super::exit::{Done, Exit, fail, failing};
 use super::local::check_files;
@@ -36,8 +37,12 @@ pub(super) async fn run(env: &Env, arguments: HealthArguments) -> Done {
     let why = match request.send().await {
         Ok(response) if response.status().is_success() => {
             let text = response.text().await.unwrap_or_default();
-            say(format_args!("{text}"));
-            return Ok(());
+            let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+            if answer.get("status").is_some() {
+                say(format_args!("{text}"));
+                return Ok(());
+            }
+            format!("{url}: another program than conclave answers there")
         }
         Ok(response) => format!("{url} answered {}", response.status()),
         Err(error) => format!("{url}: {}", why(&error)),

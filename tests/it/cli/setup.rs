@@ -1,7 +1,11 @@
 //! Tests the commands around setup: the key, the config, `doctor`, the published schemas, and help.
 
+use axum::Router;
+use axum::routing::get;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 use super::{CommandLine, run};
 use crate::docs::held;
@@ -103,9 +107,15 @@ async fn the_check_of_the_config_reports_prompts_with_all_else() {
 #[tokio::test]
 async fn an_address_at_which_no_service_answers_is_said_plainly() {
     let folder = TempDir::new().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let other = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().route("/health", get(async || "hello"));
+    let mut server = JoinSet::new();
+    server.spawn(async { axum::serve(listener, router).await });
     for (server, expected) in [
         ("foo", "foo/health: this is not an http or https address"),
         ("http://127.0.0.1:1", "/health: no service listens there"),
+        (&other, "another program than conclave answers there"),
     ] {
         let health = conclave(folder.path(), &["health", "--server", server], &[]);
         let (code, _, error) = run(health).await;

@@ -77,8 +77,7 @@ pub(super) async fn run(env: &Env, offline: bool) -> Done {
 fn probes(app: &App) -> impl Iterator<Item = (Vec<String>, RoleModel)> + use<> {
     let mut probes: BTreeMap<String, (Vec<String>, RoleModel)> = BTreeMap::new();
     for (role, model) in &app.config.roles {
-        let chain = std::iter::successors(Some(model), |m| m.fallback.as_deref());
-        for (i, model) in chain.enumerate() {
+        for (i, model) in model.with_fallbacks().enumerate() {
             let (provider, id, settings) = (&model.provider, &model.model, model.settings());
             let key = format!("{provider} {id} {:?} {settings:?}", model.output);
             let fallback = if i == 0 { "" } else { " (fallback)" };

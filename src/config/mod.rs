@@ -135,7 +135,7 @@ impl Config {
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
         let mut warnings = BTreeSet::new();
         for (role, model) in &self.roles {
-            for model in std::iter::successors(Some(model), |model| model.fallback.as_deref()) {
+            for model in model.with_fallbacks() {
                 let Some(day) = model.retires else { continue };
                 let days = (day - today).get_days();
                 if days <= RETIREMENT_WARNING_DAYS {

@@ -241,7 +241,7 @@ pub(super) fn tier(total: i64) -> &'static str {
 // An underscore after it closes Markdown emphasis.
 static DIFFICULTY: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)\b(?:dc|ac|difficulty(?:\s+class)?)(?:\s+(?:of|is))?\s*[:=]?(?:\s*(-?\d+)(?:_|\b)|\s+([a-z]+(?:-[a-z]+)?)(?:_|\b))",
+        r"(?i)\b(?:(?:dc|ac|difficulty(?:\s+class)?)(?:\s+(?:of|is))?\s*[:=]?\s*(-?\d+)|dc(?:\s+(?:of|is))?\s+([a-z]+(?:-[a-z]+)?))(?:_|\b)",
     )
 });
 

@@ -218,6 +218,7 @@ mod tests {
             assert!(dice(&text).contains("against DC 14"), "{text}");
         }
         for prose in [
+            "climbs with difficulty one wall, athletics",
             "attack against 3 goblins",
             "attack, one against 3, with my axe",
             "attack the goblin, one vs 3",

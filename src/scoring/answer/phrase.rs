@@ -1,9 +1,9 @@
 //! Short answers in words, with the numbers in them, and the words of verdicts (`verdicts.tsv`).
 
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use rustc_hash::FxHashSet;
 use unicode_normalization::char::is_combining_mark;
 
 use super::decimals::DecimalSign;
@@ -52,7 +52,7 @@ const YES: usize = 1;
 const NO: usize = 2;
 const NOT: usize = 3;
 
-static VERDICTS: LazyLock<HashSet<(usize, &'static str)>> = LazyLock::new(|| {
+static VERDICTS: LazyLock<FxHashSet<(usize, &'static str)>> = LazyLock::new(|| {
     let rows = include_str!("verdicts.tsv").lines();
     let rows = rows.filter(|line| !line.starts_with('#'));
     let columns = rows.flat_map(|row| row.split('\t').enumerate());

@@ -2,8 +2,9 @@
 //! write in prose. Libraries of units know thousands of names, among them "are", "point" and "cup".
 //! They would find quantities all over ordinary prose.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
 
 /// The base units, in the order of `Dimensions`. Money is last, with one axis per currency.
 const BASE: [&str; 18] = [
@@ -89,9 +90,9 @@ pub(super) fn plus(a: Dimensions, b: Dimensions, times: i8) -> Dimensions {
 #[derive(Default)]
 struct Table {
     units: Vec<Unit>,
-    symbols: HashMap<&'static str, usize>,
-    careless: HashMap<&'static str, usize>,
-    words: HashMap<&'static str, usize>,
+    symbols: FxHashMap<&'static str, usize>,
+    careless: FxHashMap<&'static str, usize>,
+    words: FxHashMap<&'static str, usize>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {

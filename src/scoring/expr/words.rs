@@ -1,7 +1,8 @@
 //! Words that are operators in prose: "plus", "mal", "Millionen". The table is `words.tsv`.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
 
 use crate::text::Word;
 
@@ -24,8 +25,8 @@ pub(super) enum Role {
     Opaque,
 }
 
-static ROLES: LazyLock<HashMap<&'static str, Vec<Role>>> = LazyLock::new(|| {
-    let mut out: HashMap<&'static str, Vec<Role>> = HashMap::new();
+static ROLES: LazyLock<FxHashMap<&'static str, Vec<Role>>> = LazyLock::new(|| {
+    let mut out: FxHashMap<&'static str, Vec<Role>> = FxHashMap::default();
     let rows = include_str!("words.tsv").lines();
     for row in rows.filter(|line| !line.starts_with('#')) {
         let [role, value, words] = row.split('\t').collect::<Vec<_>>()[..] else {

@@ -249,6 +249,25 @@ async fn postgresql_errors_have_clear_messages_without_address_or_statement() {
 }
 
 #[tokio::test]
+async fn a_lock_that_only_refuses_writes_is_seen_by_readiness() {
+    let url = postgres::fresh().await;
+    let store = PostgresStore::open(&url, "one").await.unwrap();
+    let raw = PgPool::connect(&url).await.unwrap();
+    let mut lock = raw.begin().await.unwrap();
+    sqlx::query("LOCK TABLE runs IN SHARE MODE")
+        .execute(&mut *lock)
+        .await
+        .unwrap();
+    let why = store.ready().await.unwrap_err().to_string();
+    assert!(
+        why.contains("it does not answer") || why.contains("locked"),
+        "{why}"
+    );
+    lock.rollback().await.unwrap();
+    store.ready().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_database_that_cannot_store_every_text_is_refused() {
     let url = postgres::fresh().await;
     let raw = PgPool::connect(&url).await.unwrap();

@@ -391,9 +391,9 @@ impl BackendStore for PostgresStore {
         };
         let checked = timeout_at(deadline, async {
             self.failover.check(&mut connection).await?;
-            // A table that is locked takes no run.
-            let run = "SELECT id FROM runs LIMIT 1";
-            sqlx::query(run).fetch_optional(&mut *connection).await?;
+            // A table that is locked takes no run: as a write, this waits for the lock.
+            let no_run = "UPDATE runs SET id = id WHERE FALSE";
+            sqlx::query(no_run).execute(&mut *connection).await?;
             reads::schema(&mut *connection, Self::latest()).await
         });
         match checked.await {

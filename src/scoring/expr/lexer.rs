@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::units::{self, Spelling, Unit};
+use super::words::{self, shares_words_with_digits};
 use crate::text::pattern;
 
 /// The meaning of a comma and of a run of letters.
@@ -200,7 +201,12 @@ impl<'a> Lexer<'a> {
 
     /// Reads the word that `rest` begins with, or the currency of an amount.
     fn word(&mut self, rest: &'a str) {
-        let length = self.word_length(rest);
+        let mut length = self.word_length(rest);
+        if self.after_figure() && !self.spaced {
+            // "5000万円" is a scale and a unit.
+            let word = rest.get(..length).unwrap_or_default();
+            length = words::leading_scale(word).unwrap_or(length);
+        }
         let (word, behind) = rest.split_at_checked(length).unwrap_or((rest, ""));
         let is_code = word.len() <= 3 && word.chars().all(|c| c.is_ascii_uppercase());
         if is_code && self.notation == Notation::Prose {
@@ -355,13 +361,6 @@ fn is_currency(c: char) -> bool {
     static CURRENCY: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\p{Sc}$"));
     // Cents are a part of another unit.
     !c.is_ascii() && c != '¢' && CURRENCY.is_match(c.encode_utf8(&mut [0; 4]))
-}
-
-/// True for Latin, Greek and Cyrillic letters, and for signs that are no letters: "CO2" is one word,
-/// and "4b" a product. Letters of other scripts touch a number that does not belong to them.
-pub(super) fn shares_words_with_digits(c: char) -> bool {
-    !c.is_alphabetic()
-        || matches!(c, '\0'..='\u{52f}' | '\u{1c80}'..='\u{1fff}' | '\u{2100}'..='\u{214f}')
 }
 
 /// Returns the length of a word: letters and digits, also behind an apostrophe or a hyphen inside it.

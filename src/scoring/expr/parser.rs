@@ -1,10 +1,10 @@
 //! Parses tokens as an expression and evaluates it on the way. In prose a word after a number is
 //! its unit or what it counts. In a formula it is a product of variables.
 
-use super::lexer::{Kind, Notation, Sign, Token, shares_words_with_digits};
+use super::lexer::{Kind, Notation, Sign, Token};
 use super::units::{Measure, Spelling, Unit};
 use super::value::{Factor, Figure, Quantity, Reading, Term};
-use super::words::{self, Role};
+use super::words::{self, Role, shares_words_with_digits};
 
 const MAX_DEPTH: usize = 16;
 
@@ -56,7 +56,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         }
     }
 
-    fn token(&self, at: usize) -> Option<&'t Token<'a>> {
+    pub(super) fn token(&self, at: usize) -> Option<&'t Token<'a>> {
         self.tokens.get(at).filter(|_| at < self.end)
     }
 

@@ -37,14 +37,39 @@ impl Parser<'_, '_> {
             .filter(|word| !percent && is_scale(word))
             .and_then(words::scale);
         self.at += usize::from(in_two) + usize::from(percent || scale.is_some());
-        let figure = Figure {
+        let mut figure = Figure {
             value,
             decimals,
             grouping,
             percent,
             scale: scale.unwrap_or(1.0),
         };
+        while let Some((added, decimals, scale)) = self.scaled_at(self.at, figure.scale) {
+            let value = figure.value * figure.scale / scale + added;
+            figure = Figure {
+                value,
+                decimals,
+                scale,
+                ..figure
+            };
+            self.at += 2;
+        }
         Some(self.value_of(figure))
+    }
+
+    /// Returns the number at a position that adds to one of a larger scale, its decimals and its own
+    /// scale: the "2千万" of "1億2千万".
+    fn scaled_at(&self, at: usize, larger: f64) -> Option<(f64, u8, f64)> {
+        let Some(Kind::Number {
+            value, decimals, ..
+        }) = self.kind(at)
+        else {
+            return None;
+        };
+        let is_one_word = self.token(at)?.end == self.token(at + 1)?.start;
+        let word = self.word(at + 1).filter(|_| is_one_word)?;
+        let scale = words::scale(word).filter(|scale| *scale < larger)?;
+        Some((value, decimals, scale))
     }
 
     pub(super) fn money(&mut self, unit: &'static Unit) -> Option<Quantity> {

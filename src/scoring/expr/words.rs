@@ -84,6 +84,26 @@ pub(super) fn scale(word: &str) -> Option<f64> {
     })
 }
 
+/// True for Latin, Greek and Cyrillic letters, and for signs that are no letters: "CO2" is one word,
+/// and "4b" a product. Letters of other scripts touch a number that does not belong to them.
+pub(super) fn shares_words_with_digits(c: char) -> bool {
+    !c.is_alphabetic()
+        || matches!(c, '\0'..='\u{52f}' | '\u{1c80}'..='\u{1fff}' | '\u{2100}'..='\u{214f}')
+}
+
+/// The most characters of a scale in a script without blanks: "천만".
+const MAX_SCALE_CHARS: usize = 2;
+
+/// Returns the length of the longest scale with which a word of a script without blanks begins.
+pub(super) fn leading_scale(word: &str) -> Option<usize> {
+    if word.starts_with(shares_words_with_digits) {
+        return None;
+    }
+    let ends = word.char_indices().map(|(at, c)| at + c.len_utf8());
+    let is_scale = |at: &usize| word.get(..*at).is_some_and(|it| scale(it).is_some());
+    ends.take(MAX_SCALE_CHARS).filter(is_scale).max()
+}
+
 /// Returns the power of a word such as "square".
 pub(super) fn power(word: &str) -> Option<i8> {
     roles(word).iter().find_map(|role| match role {

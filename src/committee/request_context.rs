@@ -67,8 +67,8 @@ pub struct RequestContext {
     /// What this run adds to its parent.
     pub latest: Option<Continuation>,
     pub parent: Option<Parent>,
-    /// The highest number of an assumption's handle in the runs that this one continues.
-    pub highest_handle: usize,
+    /// The assumptions of the replies that this run continues, the nearest reply first.
+    pub earlier_assumptions: Vec<Assumption>,
     /// The agents whose stored reports no longer hold, as the master reads the message.
     pub affected: Vec<Agent>,
     pub images: Vec<Image>,
@@ -189,8 +189,7 @@ pub fn lineage(
             .draft()
             .into_iter()
             .flat_map(|it| &it.assumptions);
-        let highest = listed.map(Assumption::number).max().unwrap_or(0);
-        request.highest_handle = request.highest_handle.max(highest);
+        request.earlier_assumptions.extend(listed.cloned());
         let question = &mut request.question;
         question.message.clone_from(&earlier.question.message);
         let mut attachments = earlier.question.attachments.clone();
@@ -254,7 +253,7 @@ impl RequestContext {
             corrections: vec![],
             latest: None,
             parent: None,
-            highest_handle: 0,
+            earlier_assumptions: vec![],
             affected: vec![],
             images: vec![],
             unseen: vec![],
@@ -303,7 +302,8 @@ impl RequestContext {
             self.question = accepted.question.clone();
             self.answers.clear();
             self.corrections.clear();
-            (self.latest, self.parent, self.highest_handle) = (None, None, 0);
+            (self.latest, self.parent) = (None, None);
+            self.earlier_assumptions.clear();
             let (images, unseen) = std::mem::take(&mut self.inherited);
             self.images.drain(..images.min(self.images.len()));
             self.unseen.drain(..unseen.min(self.unseen.len()));

@@ -135,7 +135,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::domain::UnseenCause;
+    use crate::domain::{Clarification, UnseenCause, is_question_mark};
 
     const VALUES: [&str; 11] = [
         "{run}", "{why}", "{name}", "{agent}", "{number}", "{round}", "{call}", "{limit}",
@@ -258,6 +258,20 @@ mod tests {
         ] {
             let texts = RuleTexts::in_language_of([question, report]);
             assert_eq!(Some(texts), TEXTS.get(code), "{question}");
+        }
+    }
+
+    #[test]
+    fn the_question_of_every_language_can_be_asked_as_it_is() {
+        for (code, text) in TEXTS.iter() {
+            let options = [&text.best_answer, &text.deeper, &text.stop].map(String::clone);
+            let asked = Clarification::new(&text.unsure, &options).unwrap();
+            assert_eq!(asked.options, options, "{code}");
+            let is_shown = text.unsure.ends_with(&asked.question);
+            assert!(
+                is_shown && text.unsure.matches(is_question_mark).count() == 1,
+                "{code}"
+            );
         }
     }
 

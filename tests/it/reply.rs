@@ -161,6 +161,38 @@ async fn every_assumption_has_a_handle_and_omitted_ones_are_counted() {
 }
 
 #[tokio::test]
+async fn an_assumption_keeps_its_handle_though_a_reply_in_between_leaves_it_out() {
+    let stating = |texts: &[&str]| {
+        let stated = texts
+            .iter()
+            .map(|text| json!({ "text": text, "kind": "guess" }));
+        let stated: Vec<Value> = stated.collect();
+        synthesis("100 °C.", move |synthesis| {
+            synthesis["meta"]["assumptions"] = json!(stated);
+        })
+    };
+    let all = [
+        "The stove burns gas.",
+        "The water is soft.",
+        "The pot is open.",
+    ];
+    let (provider, app) = staged(stating(&all)).await;
+    let first = app.ask("ask", QUESTION).await;
+    assert!(first.text().contains("- A2 (guess): The water is soft."));
+    provider
+        .reply_with("synthesis", stating(&all[2..]))
+        .times(1);
+    let second = app.ask("ask", "A1 is wrong: it is electric").await;
+    assert!(!second.text().contains("- A2 ("), "{}", second.text());
+    let third = app.ask("ask", "A3 is wrong: it is closed").await;
+    assert!(
+        third.text().contains("- A2 (guess): The water is soft."),
+        "{}",
+        third.text()
+    );
+}
+
+#[tokio::test]
 async fn a_blank_main_answer_is_replaced_by_the_best_report() {
     for blank in ["", "  \n\n "] {
         let (provider, app) = staged(synthesis(blank, |_| {})).await;

@@ -57,13 +57,13 @@ struct Ledger {
 
 impl Ledger {
     fn continuing(request: &RequestContext) -> Self {
-        let parent = request.parent.iter();
-        let earlier = parent.flat_map(|parent| &parent.assumptions);
+        let earlier = request.earlier_assumptions.iter();
+        let highest = earlier.clone().map(Assumption::number).max();
         Self {
             earlier: earlier
                 .map(|a| (a.handle.clone(), Wording::of(&a.text)))
                 .collect(),
-            next: request.highest_handle + 1,
+            next: highest.unwrap_or(0) + 1,
             entries: vec![],
             known: vec![],
         }

@@ -275,11 +275,15 @@ pub(super) fn difficulties(text: &str) -> BTreeSet<i64> {
     let parts = parts_of_checks(text);
     let versus = parts.iter().flat_map(|part| VERSUS.captures_iter(part));
     let found = DIFFICULTY.captures_iter(text).chain(versus);
-    let value = |captures: Captures<'_>| match captures.get(1) {
+    found.filter_map(|captures| difficulty(&captures)).collect()
+}
+
+/// Returns the difficulty that was found, in digits or in words.
+fn difficulty(captures: &Captures<'_>) -> Option<i64> {
+    match captures.get(1) {
         Some(number) => Some(number.as_str().parse().unwrap_or(i64::MAX)),
         None => number_named(&captures.get(2)?.as_str().to_lowercase()).map(i64::from),
-    };
-    found.filter_map(value).collect()
+    }
 }
 
 /// Returns the parts of a text that name a check.
@@ -349,13 +353,9 @@ pub(super) fn not_counted(text: &str) -> Vec<String> {
     let how = "An advantage is written like this: with advantage";
     let edges = edges(text).1.into_iter();
     let edges = edges.map(|word| format!("Not counted: {word}. {how}"));
-    let is_number = |captures: &Captures<'_>| {
-        let word = captures.get(2).map(|it| it.as_str().to_lowercase());
-        word.is_none_or(|word| number_named(&word).is_some())
-    };
-    let without = |captures: &Captures<'_>| match captures.get(0) {
-        Some(all) if !is_number(captures) => all.as_str().to_owned(),
-        _ => String::new(),
+    let without = |captures: &Captures<'_>| match difficulty(captures) {
+        Some(_) => String::new(),
+        None => captures.get(0).map_or("", |all| all.as_str()).to_owned(),
     };
     let text = DIFFICULTY.replace_all(text, without);
     let dice = conclave_dice::inside(&text);

@@ -89,9 +89,9 @@ pub fn yes_no(text: &str) -> Option<bool> {
     }
 }
 
-/// True if a text begins with a decade: "1990s", "90s".
+/// True if a text begins with a decade: "1990s". "30s" and "1800s" may be seconds.
 pub fn begins_decade(text: &str) -> bool {
-    static DECADE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:[12]\d)?\d0'?s\b"));
+    static DECADE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:18[1-9]|19\d|20\d)0'?s\b"));
     DECADE.is_match(text)
 }
 

@@ -120,7 +120,16 @@ impl App {
 
     /// Performs, offers or refuses an action, as the parser reads its text.
     async fn answer(self: &Arc<Self>, asked: Asked) -> Result<Acted, Rejected> {
-        match parser::read(&asked.question.message) {
+        let message = &asked.question.message;
+        let read = || {
+            let parsed = parser::read(message);
+            let is_wrong_roll = matches!(&parsed, ParsedMessage::Wrong { command, .. }
+                if *command == CommandName::Roll);
+            let separate = is_wrong_roll.then(|| parser::separate_rolls(message));
+            (parsed, separate.flatten())
+        };
+        let (parsed, separate) = self.compute(read).await;
+        match parsed {
             ParsedMessage::Clear(action) if action.name().is_deletion() => {
                 self.offer(asked, &action, OfferReason::Deletion).await
             }
@@ -133,11 +142,7 @@ impl App {
             }
             ParsedMessage::Wrong { command, problem } => {
                 let reply = if asked.rules.commands.contains(&command) {
-                    let is_roll = command == CommandName::Roll;
-                    let how = is_roll.then(|| parser::separate_rolls(&asked.question.message));
-                    let how = how
-                        .flatten()
-                        .map(|how| format!(", so nothing was rolled. {how}"));
+                    let how = separate.map(|how| format!(", so nothing was rolled. {how}"));
                     let message = format!("{command}: {problem}{}", how.unwrap_or_default());
                     Reply::declined("invalid_arguments", message)
                 } else {

@@ -76,14 +76,14 @@ impl App {
     async fn public_lines(&self, question: &Question) -> Vec<String> {
         let scene = Requester::of(question);
         let lines = self.store.recent_lines(&scene, SCENE_LINES).await;
+        let lines = lines.unwrap_or_default();
         let spoken =
             |message: &str| matches!(parser::read(message), ParsedMessage::Clear(Action::Do(_)));
-        lines
-            .unwrap_or_default()
-            .iter()
-            .filter(|line| spoken(line))
-            .map(|line| crate::actions::cut(line, 300))
-            .collect()
+        let public = || {
+            let spoken = lines.iter().filter(|line| spoken(line));
+            spoken.map(|line| crate::actions::cut(line, 300)).collect()
+        };
+        self.compute(public).await
     }
 
     /// Records an action that has ended.

@@ -46,7 +46,7 @@ impl App {
             let reply = if asks {
                 Reply::declined("unknown_intent", reply::TOO_LONG)
             } else {
-                asked.unknown()
+                self.compute(|| asked.unknown()).await
             };
             return self.finish(asked, vec![], &reply).await;
         }

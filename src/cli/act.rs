@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 
 use super::ask::interrupted;
 use super::exit::{Done, Exit, failing};
+use super::input::text_of;
 use super::local::{refused, start};
 use super::output::user;
 use super::printable::without_controls;
 use super::remote;
 use super::stop::told_to_stop;
-use super::terminal::{options, say, say_json, text_of};
+use super::terminal::{options, say, say_json};
 use crate::actions::catalog;
 use crate::actions::reply;
 use crate::app::{ActionInput, App, Confirmation, RequestIds};

@@ -1,5 +1,6 @@
 //! `conclave ask`, `audit` and `deep`: ask the committee, in this process or on a server.
 
+use super::input::text_with_input;
 use super::output::{after_reply, print_reply, user};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::local::{refused, start};
 use super::plan_text;
 use super::progress::Progress;
 use super::stop::{told_again, told_to_stop};
-use super::terminal::{options, text_with_input};
+use super::terminal::options;
 use super::{remote, seats};
 use crate::app::{App, ChatInput, RequestIds};
 use crate::clock::Clock;

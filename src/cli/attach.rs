@@ -1,10 +1,12 @@
 //! `--attach`: an address as it was given, or a local file as a `data:` URL.
 
+use std::fs::File;
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::input::bounded;
 use crate::domain::Attachment;
 
 /// Returns the attachment for an address or a file.
@@ -33,7 +35,9 @@ pub(super) fn attachment(given: &str) -> Result<Attachment, String> {
         let why = "only images (png, jpg, gif, webp) can be attached from disk";
         return Err(format!("{given}: {why}"));
     };
-    let bytes = std::fs::read(path).map_err(|error| format!("{given}: {error}"))?;
+    let file = File::open(path).map_err(|error| error.to_string());
+    let bytes = file.and_then(bounded);
+    let bytes = bytes.map_err(|why| format!("{given}: {why}"))?;
     attachment.url = format!("data:{media_type};base64,{}", STANDARD.encode(bytes));
     attachment.content_type = Some(media_type.to_owned());
     Ok(attachment)

@@ -1,10 +1,9 @@
 //! `conclave import`: adds the runs that `conclave export` wrote to this database.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
-use super::exit::{Done, Exit, fail, failing};
+use super::exit::{Done, Exit, fail};
+use super::input::json_lines;
 use super::local::open;
 use super::printable::without_controls;
 use crate::config::Env;
@@ -12,23 +11,16 @@ use crate::domain::counted;
 use crate::journal::{AdminStore, Archive, Error, Restored};
 
 pub(super) async fn run(env: &Env, path: PathBuf) -> Done {
-    let input: Box<dyn BufRead> = if path.as_os_str() == "-" {
-        Box::new(std::io::stdin().lock())
-    } else {
-        let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()));
-        Box::new(BufReader::new(file.map_err(failing(Exit::Refused))?))
-    };
+    let lines = json_lines(&path)?;
     let store = open(env).await?;
     let (mut new, mut known, mut refused) = (0_u64, 0_u64, 0_u64);
-    for (number, line) in (1_u64..).zip(input.split(b'\n')) {
-        let line = line.map_err(|error| format!("line {number}: {error}"));
-        let line = line.map_err(failing(Exit::Unexpected))?;
-        // A line that is not UTF-8 is reported as no exported run.
-        let line = String::from_utf8_lossy(&line);
-        if line.trim().is_empty() {
-            continue;
-        }
-        match take_in(&*store, &line).await {
+    for line in lines {
+        let (number, line) = line?;
+        let taken = match line {
+            Ok(line) => take_in(&*store, &line).await,
+            Err(why) => Err(NotTaken::Line(why)),
+        };
+        match taken {
             Ok(Restored::New) => new += 1,
             Ok(Restored::Known) => known += 1,
             Err(NotTaken::Line(why)) => {

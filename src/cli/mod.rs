@@ -21,6 +21,7 @@ mod feedback;
 mod health;
 mod import;
 mod init;
+mod input;
 mod learned;
 mod local;
 mod output;

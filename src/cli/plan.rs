@@ -15,6 +15,7 @@ use tower::ServiceExt as _;
 
 use super::ask::interrupted;
 use super::exit::{Done, Exit, fail, failing};
+use super::input::text_of;
 use super::local::start;
 use super::output::user;
 use super::plan_text;
@@ -22,7 +23,7 @@ use super::printable::without_controls;
 use super::quote;
 use super::remote;
 use super::stop::told_to_stop;
-use super::terminal::{say, say_json, text_of};
+use super::terminal::{say, say_json};
 use crate::app::App;
 use crate::config::{self, Env};
 use crate::domain::{RunId, Source, ToolPlan};

@@ -5,8 +5,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
 use super::exit::{Done, Exit, fail, failing};
+use super::input::text_with_input;
 use super::local::{self, refused};
-use super::terminal::{say, text_with_input};
+use super::terminal::say;
 use crate::app::{App, ChatInput, Rejected};
 use crate::committee::Quote;
 use crate::config::Env;

@@ -1,12 +1,11 @@
 //! `conclave score`: scores recorded outputs, JSON Lines in and out (SPEC 13.1).
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use indicatif::ProgressBar;
 
 use super::exit::{Done, Exit, fail, failing};
+use super::input::json_lines;
 use super::progress::spinner;
 use super::terminal::say_json;
 use crate::config::{self, Env};
@@ -16,34 +15,18 @@ use crate::scoring;
 pub(super) fn run(env: &Env, path: &Path) -> Done {
     let policy = config::policy(env).map_err(failing(Exit::Configuration))?;
     let policy = scoring::Policy::from(&policy);
-    let shown = path.display();
-    let reader: Box<dyn BufRead> = if path.as_os_str() == "-" {
-        Box::new(std::io::stdin().lock())
-    } else if path.is_dir() {
-        let why = format!("{shown} is a folder, and no file of JSON Lines");
-        return Err(fail(Exit::Usage, why));
-    } else {
-        let file = File::open(path).map_err(|error| format!("cannot read {shown}: {error}"));
-        Box::new(BufReader::new(file.map_err(failing(Exit::Refused))?))
-    };
+    let lines = json_lines(path)?;
     let progress =
         spinner("{spinner} {pos} requests, {msg} ({per_sec})").unwrap_or_else(ProgressBar::hidden);
     let (mut outputs, mut refused) = (0, 0);
-    for (at, line) in reader.split(b'\n').enumerate() {
-        let line = line.map_err(|error| format!("line {}: {error}", at + 1));
-        let line = line.map_err(failing(Exit::Unexpected))?;
-        let text = std::str::from_utf8(&line);
-        let text = text.map(|text| text.trim_start_matches('\u{feff}').trim());
-        let answered = match text {
-            Ok("") => continue,
-            Ok(text) => scored(text, &policy, &mut outputs),
-            Err(_) => Err("it is not UTF-8".to_owned()),
-        };
+    for line in lines {
+        let (number, line) = line?;
+        let answered = line.and_then(|line| scored(&line, &policy, &mut outputs));
         match answered {
             Ok(answer) => progress.suspend(|| say_json(&answer.to_string())),
             Err(error) => {
                 refused += 1;
-                progress.suspend(|| fail(Exit::Refused, format!("line {}: {error}", at + 1)));
+                progress.suspend(|| fail(Exit::Refused, format!("line {number}: {error}")));
             }
         }
         progress.inc(1);

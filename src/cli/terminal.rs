@@ -3,9 +3,6 @@
 
 use super::printable::{escaped_json, without_controls};
 use std::borrow::Cow;
-use std::io::IsTerminal as _;
-
-use rustix::fs::FileType;
 
 use super::exit::{Exit, fail};
 
@@ -60,45 +57,6 @@ fn write_line(line: &str) {
 pub(super) fn on_one_line(text: &str, chars: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().take(chars).collect()
-}
-
-/// Returns the text of the argument. Without one, or for `-`, it reads standard input.
-pub(super) fn text_of(given: Option<&str>, what: &str) -> Result<String, String> {
-    match given {
-        Some(text) if text != "-" => Ok(text.to_owned()),
-        _ if std::io::stdin().is_terminal() => Err(format!(
-            "no {what}: give it as an argument or on standard input"
-        )),
-        _ => std::io::read_to_string(std::io::stdin())
-            .map_err(|error| format!("standard input: {error}")),
-    }
-}
-
-/// Returns the text of the argument, and behind it that of standard input if `-` follows the
-/// argument. Without the `-` it warns of a pipe that has data. It does not read it: a loop over lines
-/// (`while read`) would lose the rest of them.
-pub(super) fn text_with_input(
-    given: Option<&str>,
-    follows: bool,
-    what: &str,
-) -> Result<String, String> {
-    let text = text_of(given, what)?;
-    if follows {
-        let input = text_of(None, what)?;
-        return Ok(format!("{text}\n\n{input}"));
-    }
-    if given.is_some_and(|given| given != "-") && has_piped_input() {
-        tell!("standard input is not read: add - behind the {what} to send it too");
-    }
-    Ok(text)
-}
-
-/// True if standard input is a pipe with data in it.
-fn has_piped_input() -> bool {
-    let input = std::io::stdin();
-    let is_pipe = rustix::fs::fstat(&input)
-        .is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Fifo);
-    is_pipe && rustix::io::ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{Found, capture, regex};
 use crate::actions::sheet::{Ability, Skill};
 use crate::domain::{CommandName, number_named};
-use conclave_dice::{Place, Written, written};
+use conclave_dice::{MAX_CHARS, Place, Written, written};
 
 /// The most rolls that are listed.
 const MAX_LISTED: usize = 10;
@@ -133,9 +133,11 @@ fn is_misspelt(word: &str, known: &[&str], edits: usize) -> bool {
     known.any(|known| strsim::osa_distance(word, known) <= edits)
 }
 
-/// Returns the arguments of dice in words, or `None` if a word is not understood.
+/// Returns the arguments of dice in words, or `None` if a word is not understood. Dice and label may
+/// have as many characters as dice alone.
 fn in_words(text: &str) -> Option<Value> {
     let mut text = text.trim();
+    text.chars().nth(MAX_CHARS).is_none().then_some(())?;
     while let Some(tail) = regex("roll.tail").find(text) {
         text = text.get(..tail.start())?;
     }

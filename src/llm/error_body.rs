@@ -26,6 +26,8 @@ pub(super) struct Rejection {
     too_long: bool,
     /// True if the account has no money left.
     unpaid: bool,
+    /// True if the model's output does not match the schema, which Groq reports as a rejection.
+    invalid_output: bool,
 }
 
 impl Rejection {
@@ -35,6 +37,9 @@ impl Rejection {
         let detail = clean(&self.detail);
         if self.too_long {
             return Error::Unfit { provider, detail };
+        }
+        if self.invalid_output {
+            return Error::Unreadable { provider, detail };
         }
         let status = self.status;
         if self.unpaid {
@@ -66,6 +71,7 @@ pub(super) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Rejection {
         retry_after: None,
         too_long: status == 413,
         unpaid: status == 402,
+        invalid_output: false,
     };
     Rejection {
         retry_after: retry_after(headers),
@@ -108,6 +114,7 @@ pub(super) fn from_body(status: u16, body: &Value) -> Option<Rejection> {
         retry_after: None,
         too_long,
         unpaid,
+        invalid_output: kind == "json_validate_failed",
     })
 }
 
@@ -224,6 +231,21 @@ mod tests {
                 .into_error("p", str::to_owned);
             assert!(matches!(error, Error::Unfit { .. }), "{error:?}");
         }
+    }
+
+    #[test]
+    fn output_that_the_provider_checked_and_refused_is_worth_another_attempt_and_may_be_billed() {
+        let body = json!({"error": {
+            "message": "Generated JSON does not match the expected schema. Please adjust your prompt.",
+            "type": "invalid_request_error", "code": "json_validate_failed", "failed_generation": "{}",
+        }});
+        let error = read(400, &HeaderMap::new(), body.to_string().as_bytes())
+            .into_error("groq", str::to_owned);
+        assert!(matches!(error, Error::Unreadable { .. }), "{error:?}");
+        assert_eq!(
+            (error.retry(), error.may_be_billed()),
+            (Retry::After(None), true)
+        );
     }
 
     #[test]

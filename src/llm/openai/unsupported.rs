@@ -20,6 +20,16 @@ const NOT_SUPPORTED: [&str; 8] = [
     "instead",
 ];
 
+/// What servers call a schema that they reject, as they said it on 2026-11-29: OpenAI, Groq, vLLM,
+/// llama.cpp. They enforce different subsets of JSON Schema, so the reason does not matter.
+const SCHEMA: [&str; 5] = [
+    "response_format",
+    "json_schema",
+    "json schema",
+    "grammar",
+    "structured output",
+];
+
 /// A part of the usual request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Parameter {
@@ -44,13 +54,11 @@ pub(super) fn unsupported_by(
     explanation: &str,
 ) -> Option<Parameter> {
     let explanation = explanation.to_lowercase();
-    let mut signs = NOT_SUPPORTED.iter();
-    if !signs.any(|words| explanation.contains(words)) {
-        return None;
-    }
+    let says = |words: &[&str]| words.iter().any(|words| explanation.contains(words));
+    let is_unsupported = says(&NOT_SUPPORTED);
     let sent = |name: &str| body.get(name).is_some();
-    let named = |name: &str| sent(name) && explanation.contains(name);
-    let schema = sent("response_format") && explanation.contains("json_schema");
+    let named = |name: &str| is_unsupported && sent(name) && explanation.contains(name);
+    let schema = sent("response_format") && says(&SCHEMA);
     let found = [
         (
             Parameter::LimitName,
@@ -59,10 +67,7 @@ pub(super) fn unsupported_by(
         (Parameter::Temperature, named("temperature")),
         (Parameter::Effort, named("reasoning_effort")),
         (Parameter::StreamUsage, named("stream_options")),
-        (
-            Parameter::Schema,
-            schema || named("response_format") || named("tool_choice"),
-        ),
+        (Parameter::Schema, schema || named("tool_choice")),
     ];
     let mut found = found.into_iter();
     let (parameter, _) = found.find(|(it, is_named)| *is_named && !known.contains(it))?;
@@ -111,6 +116,12 @@ mod tests {
                 Parameter::Schema,
             ),
             (
+                "Invalid schema for response_format 'solution': an object needs properties",
+                Parameter::Schema,
+            ),
+            ("Failed to parse grammar", Parameter::Schema),
+            ("JSON schema conversion failed", Parameter::Schema),
+            (
                 "stream_options: Extra inputs are not permitted",
                 Parameter::StreamUsage,
             ),
@@ -122,7 +133,6 @@ mod tests {
         for other in [
             "Invalid max_tokens value, the valid range is [1, 8192]",
             "max_tokens is too large: 20000",
-            "Invalid schema for response_format 'solution': an object needs properties",
             "Invalid prompt: see the guide on reasoning",
             "reasoning_effort is not supported",
             "the prompt is too long",

@@ -161,6 +161,9 @@ async fn with_local(config: &Config, mut registry: Registry) -> Result<Registry,
         let Some(path) = role.map(|role| PathBuf::from(&role.model)) else {
             continue;
         };
+        if !path.exists() {
+            return Err(config::Problems::weights_missing(&path.to_string_lossy()).into());
+        }
         let (owned, threads, parallel) = (name.clone(), provider.threads, provider.max_concurrent);
         tracing::info!(path = %path.display(), "loading the in-process model");
         let loaded = tokio::task::spawn_blocking(move || {

@@ -134,7 +134,13 @@ async fn here(
             Ok(())
         }
         Ending::Failed { cause, detail } => {
-            Err(fail(cause.into(), format!("run {run} failed: {detail}")))
+            let exit = fail(cause.into(), format!("run {run} failed: {detail}"));
+            if exit == Exit::Provider
+                && let Some(places) = seats::places(&app.config)
+            {
+                tell!("Asked: {places}. \"conclave doctor\" probes every model.");
+            }
+            Err(exit)
         }
         Ending::Cancelled => Err(fail(Exit::Interrupted, format!("run {run} was cancelled"))),
         Ending::Acted { .. } => Err(fail(Exit::Unexpected, format!("run {run} is an action"))),

@@ -10,7 +10,7 @@ use super::terminal::say;
 use crate::clock::Clock;
 use crate::committee::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan, Prompts};
 use crate::config::{self, Config, Env, Limits, OutputForm, Problems, RoleModel};
-use crate::domain::{AgentReport, Price, Usd};
+use crate::domain::{AgentReport, Price, ProviderKind, Usd};
 use crate::http;
 
 #[derive(Debug, Subcommand)]
@@ -76,13 +76,27 @@ fn checked(env: &Env) -> Result<Config, Problems> {
     // That the folder is missing is a problem of the configuration.
     let prompts = env.get("CONCLAVE_PROMPTS_DIR").map(Path::new);
     let prompts = Prompts::load(prompts.filter(|folder| folder.is_dir()), &[]);
-    match (config::load(env), prompts) {
+    let loaded = config::load(env).and_then(|config| match missing_weights(&config) {
+        Some(problems) => Err(problems),
+        None => Ok(config),
+    });
+    match (loaded, prompts) {
         (loaded, Ok(_)) => loaded,
         (Ok(_), Err(problems)) => Err(problems),
         (Err(Problems(of_config)), Err(Problems(of_prompts))) => {
             Err(Problems([of_config, of_prompts].concat()))
         }
     }
+}
+
+/// Returns the problem of weights of the in-process model that are not there.
+fn missing_weights(config: &Config) -> Option<Problems> {
+    let is_missing = |model: &&RoleModel| {
+        model.kind == ProviderKind::Local && !Path::new(&model.model).is_file()
+    };
+    let mut models = config.roles.values().flat_map(RoleModel::with_fallbacks);
+    let missing = models.find(is_missing)?;
+    Some(Problems::weights_missing(&missing.model))
 }
 
 fn print(config: &Config) {

@@ -169,11 +169,19 @@ fn ask_for_provider() -> Result<String, String> {
         ));
     }
     let names = PRESETS.map(|preset| preset.name);
-    let select = dialoguer::Select::new().with_prompt("Whose models?");
-    let picked = select.items(names).default(0).interact();
-    let at = picked.map_err(|error| format!("no provider was chosen: {error}"))?;
-    let name = names.get(at).ok_or("no provider was chosen")?;
-    Ok((*name).to_owned())
+    let known = format!("one of {}", names.join(", "));
+    // A list to move in would take a typed name for keys, and hides the cursor of an interrupted
+    // terminal.
+    let name: String = dialoguer::Input::new()
+        .with_prompt(format!("Whose models? ({})", names.join(", ")))
+        .default(names.first().copied().unwrap_or_default().to_owned())
+        .validate_with(|name: &String| {
+            let is_known = names.contains(&name.trim());
+            is_known.then_some(()).ok_or_else(|| known.clone())
+        })
+        .interact_text()
+        .map_err(|error| format!("no provider was chosen: {error}"))?;
+    Ok(name.trim().to_owned())
 }
 
 fn folder(env: &Env, global: bool) -> Result<PathBuf, String> {

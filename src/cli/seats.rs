@@ -1,9 +1,9 @@
-//! The model of each role, printed at the start of a run or of the service.
+//! The model of each role, and where the models are.
 
 use std::collections::BTreeSet;
 
 use crate::config::Config;
-use crate::domain::{Agent, Role};
+use crate::domain::{Agent, Provider, Role};
 use crate::scoring::family;
 
 /// Returns the models with their roles on one line. It points out a verifier of another family than
@@ -40,4 +40,23 @@ pub(super) fn notices(config: &Config, now: jiff::Timestamp) -> Vec<String> {
     let warnings = config.retirements(now).into_iter();
     notices.extend(warnings.map(|warning| format!("warning: {warning}")));
     notices
+}
+
+/// Returns the address of each provider and the variable of its key, for a user whose run failed.
+/// `None` if all models are in this process.
+pub(super) fn places(config: &Config) -> Option<String> {
+    let place = |provider: &Provider| {
+        let mut url = provider.base_url.clone()?;
+        // Fails only for addresses without a host, which have no user or password.
+        let _ = (url.set_username(""), url.set_password(None));
+        url.set_query(None);
+        let key = provider.key_variable.as_deref();
+        let is_set = provider.api_key.is_some();
+        let key = key.filter(|_| is_set);
+        let key = key.map_or("no key".to_owned(), |name| format!("key in {name}"));
+        let url = url.as_str().trim_end_matches('/');
+        Some(format!("{} at {url} ({key})", provider.name))
+    };
+    let places: Vec<String> = config.providers.values().filter_map(place).collect();
+    (!places.is_empty()).then(|| places.join(", "))
 }

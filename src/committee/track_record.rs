@@ -29,7 +29,8 @@ const FAILED: &str = "failed";
 pub struct Member {
     pub calls: u64,
     pub failed_calls: u64,
-    /// Expected outputs: each agent's part in each round, or the master's plans and syntheses.
+    /// Outputs that a model gave: each agent's part in each round, or the master's plans and
+    /// syntheses.
     pub outputs: u64,
     /// How the typed values of those outputs were obtained: clean, extracted, repaired, text,
     /// failed.
@@ -51,7 +52,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Returns the share of expected outputs that were valid JSON, at once or after repair; `None`
+    /// Returns the share of outputs that were valid JSON, at once or after repair; `None`
     /// without any.
     pub fn valid_json(&self) -> Option<f64> {
         let count = |how: &str| self.obtained.get(how).copied().unwrap_or(0);
@@ -185,11 +186,11 @@ impl TrackRecord {
             };
             self.add_output(master, last_of(run, step), synthesized.obtained.as_str());
         }
-        // A pass that was called and is not among the results counts as failed.
+        // A pass that was answered and is not among the results counts as failed.
         let passes = run.cross_checked.map(|checked| &checked.passes);
         for (passes, reversed) in passes.into_iter().flat_map(|it| [(it, false), (it, true)]) {
             let pass = passes.iter().find(|pass| pass.reversed == reversed);
-            let call = run.last_call(|call| {
+            let call = last_answered(run, |call| {
                 is_cross_check(call) && call.starts_with("cross-check/reversed") == reversed
             });
             let how = pass.map_or(FAILED, |pass| pass.obtained.into_str());
@@ -197,8 +198,8 @@ impl TrackRecord {
         }
     }
 
-    /// Adds the output of a step, given its last call. Without a call there was none to judge: the
-    /// plan was reused, or there was no money.
+    /// Adds the output of a step, given its last answered call. Without one there was no output to
+    /// judge: the plan was reused, there was no money, or the provider failed.
     fn add_output(&mut self, role: &str, call: Option<&CallSent>, how: &str) {
         let Some(call) = call else {
             return;
@@ -296,9 +297,17 @@ fn report_call<'a>(run: &Transcript<'a>, agent: Agent) -> Option<&'a CallSent> {
     run.last_call(|call| is_report(call, agent))
 }
 
-/// Returns the last call of a step.
+/// Returns the last call of a step that a model answered.
 fn last_of<'a>(run: &Transcript<'a>, step: &str) -> Option<&'a CallSent> {
-    run.last_call(|call| is_of_step(call, step))
+    last_answered(run, |call| is_of_step(call, step))
+}
+
+/// Returns the last answered call whose name satisfies `wanted`.
+fn last_answered<'a>(run: &Transcript<'a>, wanted: impl Fn(&str) -> bool) -> Option<&'a CallSent> {
+    let answered = run.calls.iter().rev().filter(|call| call.is_answered());
+    answered
+        .map(|call| call.sent)
+        .find(|sent| wanted(&sent.call))
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {

@@ -82,6 +82,15 @@ impl Problems {
         );
         Self(vec![Problem::new("CONCLAVE_BIND", detail)])
     }
+
+    /// Returns the problem of weights of the in-process model that are not there.
+    pub fn weights_missing(path: &str) -> Self {
+        let detail = format!(
+            "there are no weights at {path}: scripts/fetch-model.sh of a checkout gets them into data/models \
+             (make demo does it too); LOCAL_MODEL_PATH names another place"
+        );
+        Self(vec![Problem::new("LOCAL_MODEL_PATH", detail)])
+    }
 }
 
 fn render(problems: &[Problem]) -> String {

@@ -137,6 +137,7 @@ impl Check<'_> {
             name: name.to_owned(),
             kind,
             api_key,
+            key_variable: (!is_local).then(|| key_variable(name, provider)),
             max_concurrent: provider.max_concurrent.unwrap_or(default_concurrent),
             structured_output: provider.structured_output,
             stream: provider.stream,

@@ -28,6 +28,8 @@ pub struct Provider {
     /// May end in `/v1` or not. `None` for the in-process model.
     pub base_url: Option<Url>,
     pub api_key: Option<SecretString>,
+    /// The environment variable of the key. `None` for the in-process model.
+    pub key_variable: Option<String>,
     /// Maximum number of concurrent calls, at least 1.
     pub max_concurrent: usize,
     pub structured_output: StructuredOutput,

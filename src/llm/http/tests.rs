@@ -24,6 +24,7 @@ fn provider(base: &str) -> Provider {
         name: "upstream".into(),
         kind: ProviderKind::Openai,
         base_url: base.parse().ok(),
+        key_variable: None,
         api_key: None,
         max_concurrent: 2,
         structured_output: StructuredOutput::Auto,

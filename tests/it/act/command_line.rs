@@ -48,7 +48,7 @@ async fn the_command_line_acts_without_a_key_and_agrees_with_http() {
     let (code, _, error) = run(story).await;
     assert_eq!(code, 3, "{error}");
     let why = if cfg!(feature = "local") {
-        "model file missing.gguf does not exist"
+        "there are no weights at missing.gguf"
     } else {
         "no in-process model"
     };

@@ -277,6 +277,11 @@ async fn failures_have_their_exit_codes() {
     cli.provider.on("r1/*", Fault::Status(400));
     let failed = cli.run(&["ask", QUESTION]).await;
     assert_eq!(failed.0, 5, "{}", failed.2);
+    let place = format!(
+        "anthropic at {} (key in ANTHROPIC_API_KEY)",
+        cli.provider.url()
+    );
+    assert!(failed.2.contains(&place), "{} in {}", place, failed.2);
     assert_eq!(cli.run(&["ask", " "]).await.0, 2);
     assert_eq!(cli.run(&["nonsense"]).await.0, 2);
     let long = "x".repeat(32_001);

@@ -104,6 +104,24 @@ async fn the_check_of_the_config_reports_prompts_with_all_else() {
     assert!(error.contains("  - mine/plan.md: "), "{error}");
 }
 
+#[cfg(feature = "local")]
+#[tokio::test]
+async fn weights_that_are_not_there_are_a_problem_of_the_config() {
+    let folder = TempDir::new().unwrap();
+    let variables = [
+        ("CONCLAVE_CONFIG", "local"),
+        ("LOCAL_MODEL_PATH", "none.gguf"),
+    ];
+    for command in [&["config", "check"][..], &["ask", "Why?"]] {
+        let (code, _, error) = run(conclave(folder.path(), command, &variables)).await;
+        assert_eq!(code, 3, "{error}");
+        assert!(
+            error.contains("LOCAL_MODEL_PATH: there are no weights at none.gguf"),
+            "{error}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn an_address_at_which_no_service_answers_is_said_plainly() {
     let folder = TempDir::new().unwrap();

@@ -2,10 +2,14 @@
 //! plan is an ordered list of three or more items, or the text under a heading that names a plan.
 //! Finer rules are not worth it: a missed borderline case costs less than a rule engine.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use regex::{Captures, Regex};
 
 use crate::domain::is_unspaced;
-use crate::text::{self, excerpt};
+use crate::text::{self, excerpt, pattern};
 
 /// Words for "plan" in several languages, one per line.
 const NAMES: &str = include_str!("data/plan_names.txt");
@@ -17,7 +21,7 @@ const MIN_ITEMS: usize = 3;
 /// heading that names a plan, the steps are the items of the lists and the rows of the tables, or
 /// else the paragraphs. A list inside a step is part of that step.
 pub fn plan_steps(markdown: &str) -> Vec<String> {
-    let blocks = blocks(&text::shallow(markdown));
+    let blocks = blocks(&text::shallow(&with_known_markers(markdown)));
     let mut steps: Vec<&String> = vec![];
     let mut rest = blocks.as_slice();
     while let Some((block, after)) = rest.split_first() {
@@ -36,6 +40,24 @@ pub fn plan_steps(markdown: &str) -> Vec<String> {
     }
     let labels = steps.into_iter().map(|step| label(step));
     labels.filter(|step| !step.is_empty()).collect()
+}
+
+/// Writes markers of ordered lists that Markdown does not know as it knows them: digits that are not
+/// ASCII, `①`, `1、`, and `1.` without a space before a text without spaces.
+fn with_known_markers(markdown: &str) -> Cow<'_, str> {
+    static MARKER: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?mx)^(?P<indent>[\ \t]*)
+            (?: (?P<number>[0-9]{1,3}) (?: [、．）][\ \u{3000}]*(?P<text>[^\p{Nd}\s]) | [.)](?P<unspaced>[\p{Han}\p{Hiragana}\p{Katakana}]) )
+              | (?: [\p{Nd}--0-9]{1,3}[.、．)）] | [①-⑳][.、．]? )[\ \u{3000}]*(?P<other>[^\p{Nd}\s]) )",
+        )
+    });
+    MARKER.replace_all(markdown, |marker: &Captures<'_>| {
+        let part = |name| marker.name(name).map_or("", |it| it.as_str());
+        let number = marker.name("number").map_or("1", |it| it.as_str());
+        let text = [part("text"), part("unspaced"), part("other")].concat();
+        format!("{}{number}. {text}", part("indent"))
+    })
 }
 
 /// Returns the items and rows of a section's lists and tables, or else its paragraphs.
@@ -265,6 +287,13 @@ mod tests {
     fn what_makes_a_plan_is_counted_in_any_language() {
         for (text, count) in [
             ("1. サーバーを止める\n2. 移行する\n3. 再開する", 3),
+            ("1、停止\n2、迁移\n3、恢复", 3),
+            ("1.停止\n2.迁移\n3.恢复", 3),
+            ("１．停止\n２．迁移\n３．恢复", 3),
+            ("① 停止\n② 迁移\n③ 恢复", 3),
+            ("١. أوقف الخادم\n٢. انقل البيانات\n٣. شغّله", 3),
+            ("१. रोकें\n२. ले जाएँ\n३. चालू करें", 3),
+            ("1.5 is more.\n1、2 都可以\n３．５倍\n2.75倍", 0),
             ("1. Canary\n2. Everyone\n", 0),
             ("- One\n- Two\n- Three\n", 0),
             ("It costs 3. 4. 5.", 0),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use whatlang::{Lang, Script};
+use whatlang::Lang;
 
 use crate::domain::{FailureCause, UnseenImage};
-use crate::text::read_markdown;
+use crate::text::{language_code, read_markdown};
 
 /// The texts of one language. `{}` stands for the value that a text names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -47,27 +47,6 @@ static TEXTS: LazyLock<BTreeMap<String, RuleTexts>> =
 /// The most characters of each text that a language is detected from.
 const MAX_CHARS: usize = 2000;
 
-/// The least confidence of whatlang in a language that the other detector does not know.
-const MIN_ALONE: f64 = 0.25;
-/// The least confidence in a language of the Latin script on which both agree.
-const MIN_AGREED: f64 = 0.1;
-
-/// Returns the code of a text's language. Two detectors must agree on it, because each of them
-/// misreads many texts of a few words. Of a language that whichlang does not know, such as Polish,
-/// whatlang must be sure.
-fn code_of(text: &str) -> Option<&'static str> {
-    let found = whatlang::detect(text)?;
-    let code = found.lang().code();
-    let mut known = whichlang::LANGUAGES.iter();
-    let is_sure = if known.any(|lang| lang.three_letter_code() == code) {
-        let agreed = whichlang::detect_language(text).three_letter_code() == code;
-        agreed && (found.script() != Script::Latin || found.confidence() >= MIN_AGREED)
-    } else {
-        found.confidence() >= MIN_ALONE
-    };
-    is_sure.then_some(code)
-}
-
 impl RuleTexts {
     /// Returns the texts in the language of a question and of what was answered, without code
     /// blocks. English is taken if the language is not certain, or is not in the data file.
@@ -78,7 +57,7 @@ impl RuleTexts {
             prose.chars().take(MAX_CHARS).collect::<String>()
         });
         let all = heads.collect::<Vec<_>>().join("\n");
-        let texts = code_of(&all).and_then(|code| TEXTS.get(code));
+        let texts = language_code(&all).and_then(|code| TEXTS.get(code));
         let texts = texts.or_else(|| TEXTS.get(Lang::Eng.code()));
         texts.unwrap_or(&NONE)
     }

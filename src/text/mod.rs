@@ -1,6 +1,7 @@
 //! Text processing that all measures share: bounds, words, sentences, Markdown. It uses no word
 //! list of any language. Words and sentences are those of Unicode Standard Annex 29.
 
+mod language;
 mod markdown;
 mod patterns;
 mod word_runs;
@@ -13,6 +14,7 @@ use compact_str::CompactString;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use unicode_segmentation::UnicodeSegmentation;
 
+pub use language::language_code;
 pub use markdown::{Block, Markdown, read as read_markdown, shallow};
 pub use patterns::{any_of, listed, pattern, pattern_of_ascii_words};
 pub use word_runs::WordRuns;

@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use serde_json::Value;
 
+use crate::domain::number_named;
 use crate::text::pattern;
 
 /// The evidence queries, with the words for what they count.
@@ -29,8 +30,17 @@ static FIGURE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// A number word, as in `ninety-nine` or `three`.
+static NUMBER_WORD: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b[a-z]{3,9}(?:-[a-z]{3,5})?\b"));
+
+/// A path or a file name. The abbreviations "e.g." and "i.e." are none.
+static PATH: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"[\w.-]*/[\w./-]*\w|\b[\w-]{2,}\.[A-Za-z]{1,5}\b"));
+
 /// Returns why the citations of a text are rejected; `None` if each query exists and returned what
-/// its sentence says: something or nothing, and every figure. Times and ordinals are not looked up.
+/// its sentence says: something or nothing, every figure and every path. Times and ordinals are not
+/// looked up.
 pub fn objection(text: &str, evidence: &Value) -> Option<String> {
     let sentences = text.split('\n').flat_map(|line| line.split_inclusive(". "));
     for sentence in sentences {
@@ -57,17 +67,33 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
                 "Response states no evidence for {cited}, which returned it"
             ));
         }
-        let known: Vec<&str> = rows.split(|c: char| !c.is_ascii_digit()).collect();
-        let own = QUERY.replace_all(sentence, " ");
-        let mut figures = FIGURE.captures_iter(&own).filter(|it| it.get(2).is_none());
-        let unknown = figures.find(|it| !known.contains(&&it[1]));
-        if let (Some(figure), false) = (unknown, rows.is_empty()) {
-            let (figure, cited) = (&figure[1], cited.join(" and "));
-            let what = format!("Response states '{figure}' with {cited}");
+        if let (Some(unknown), false) = (not_returned(sentence, &rows), rows.is_empty()) {
+            let what = format!("Response states '{unknown}' with {}", cited.join(" and "));
             return Some(what + ", which did not return it");
         }
     }
     None
+}
+
+/// Returns a figure or a path of a sentence that the rows of its queries lack.
+fn not_returned(sentence: &str, rows: &str) -> Option<String> {
+    let own = QUERY.replace_all(sentence, " ");
+    let mut paths = PATH.find_iter(&own).map(|path| path.as_str());
+    let is_path = |text: &&str| text.chars().any(char::is_alphabetic);
+    if let Some(path) = paths.find(|path| is_path(path) && !rows.contains(path)) {
+        return Some(path.to_owned());
+    }
+    let known: Vec<&str> = rows.split(|c: char| !c.is_ascii_digit()).collect();
+    // "One" and "zero" are words of prose.
+    let in_digits = |word: &Captures<'_>| match number_named(&word[0].to_lowercase()) {
+        Some(number) if number > 1 => number.to_string(),
+        _ => word[0].to_owned(),
+    };
+    let own = PATH.replace_all(&own, " ");
+    let own = NUMBER_WORD.replace_all(&own, in_digits);
+    let mut figures = FIGURE.captures_iter(&own).filter(|it| it.get(2).is_none());
+    let unknown = figures.find(|it| !known.contains(&&it[1]))?;
+    Some(unknown[1].to_owned())
 }
 
 /// True if a query returned nothing.
@@ -102,7 +128,10 @@ mod tests {
                 The request is the query: 4 files, in src/q7.rs.
                 Q8 shows 2 prior fix attempts for E0425, 5 minutes and 5.1 s before.
                 Q6 shows src/lib.rs was last executed on 2026-11-26 at 21:47.
-                Q1: This is the 4th execution of file_read.",
+                Q1: This is the 4th execution of file_read.
+                Q1 shows two of three executions, and one row.
+                Q8 shows E0425, five minutes before, e.g. in two attempts.
+                Q6 shows the file src/lib.rs.",
                 "",
             ),
             (
@@ -111,6 +140,19 @@ mod tests {
                 Q 1 shows 99 executions.
                 Query-1 shows 99 executions.",
                 "Response states '99' with Q1, which did not return it",
+            ),
+            (
+                "Q1 shows ninety-nine executions.
+                Q1 shows Ninety-Nine executions of file_read.",
+                "Response states '99' with Q1, which did not return it",
+            ),
+            (
+                "Q6 shows the last outcome on src/other.rs was a failure.",
+                "Response states 'src/other.rs' with Q6, which did not return it",
+            ),
+            (
+                "Q6 shows src/lib.rs and lib2.rs.",
+                "Response states 'lib2.rs' with Q6, which did not return it",
             ),
             (
                 "No evidence found for Q1.",

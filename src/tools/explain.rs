@@ -6,15 +6,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
-use whatlang::{Info, Lang, Script};
 
 use super::citations;
+use super::foreign;
 use super::planner_input::summaries;
 use super::screen;
 use super::view;
 use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently, schema_of};
 use crate::domain::Role;
 use crate::journal::{Event, Explained, ExplanationSource, RunContext, StepFinished};
+use crate::text::excerpt;
 
 /// The prompt of the explanation, and its first step.
 const PROMPT: &str = "tool_explain";
@@ -29,6 +30,9 @@ pub const MAX_OUTPUT_CHARS: usize = 12_000;
 
 /// The longest error that a text of [`MAX_TOKENS`] can repeat, in characters.
 const MAX_ERROR_CHARS: usize = 1200;
+
+/// The most characters of a rejected sentence that are quoted.
+const MAX_QUOTED: usize = 120;
 
 /// The time that an explanation leaves the run to record it.
 const MARGIN: Duration = Duration::from_secs(10);
@@ -133,12 +137,10 @@ pub fn objections(text: &str, asked: &str, errors: &[&str], evidence: &Value) ->
     if let Some(finding) = screen::screen(text, errors, &verbatim) {
         return Some(finding.message());
     }
-    let language = whatlang::detect(text);
-    let is_foreign =
-        |it: &Info| it.script() != Script::Latin || it.is_reliable() && it.lang() != Lang::Eng;
-    if language.as_ref().is_some_and(is_foreign) {
+    let own = screen::own_text(text, &verbatim);
+    if let Some(sentence) = foreign::sentence(&own, &verbatim.join("\n")) {
         let why = "Response is not in English, the only language that can be screened";
-        return Some(why.to_owned());
+        return Some(format!("{why}: '{}'", excerpt(sentence, MAX_QUOTED)));
     }
     citations::objection(text, evidence)
 }

@@ -10,6 +10,7 @@ mod call;
 mod citations;
 mod execute;
 mod explain;
+mod foreign;
 mod in_doubt;
 mod magellan;
 mod output;

@@ -83,9 +83,9 @@ fn one_spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The model's own words: lower-case ASCII with single spaces, without emphasis marks, and with
-/// `percent` for `%`. Code, quotations, names and lines copied from `verbatim` are an `x` each.
-fn own_words(text: &str, verbatim: &[&str]) -> String {
+/// Returns the model's own text, without emphasis marks. Code, quotations, names and lines copied
+/// from `verbatim` are an `x` each.
+pub(super) fn own_text(text: &str, verbatim: &[&str]) -> String {
     static FENCED: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?s)```(.*?)```"));
     static QUOTED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"`[^`\n]+`|\x22[^\x22\n]+\x22|“[^“”\n]+”"));
@@ -123,7 +123,12 @@ fn own_words(text: &str, verbatim: &[&str]) -> String {
     let text = QUOTED.replace_all(&text, |found: &Captures<'_>| hide(&found[0]));
     let text = EMPHASIS.replace_all(&text, "");
     let text = NAME.replace_all(&text, "x");
-    let text = BLOCK.replace_all(&text, ". ").to_lowercase();
+    BLOCK.replace_all(&text, ". ").into_owned()
+}
+
+/// Returns the words of [`own_text`]: lower-case ASCII with single spaces, and `percent` for `%`.
+fn own_words(text: &str, verbatim: &[&str]) -> String {
+    let text = own_text(text, verbatim).to_lowercase();
     let text = text.replace('%', " percent");
     let text = text.replace(['\u{2019}', '\u{2bc}'], "'");
     let text = text.replace(['\u{2013}', '\u{2014}'], " - ");

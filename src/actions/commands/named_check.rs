@@ -1,5 +1,6 @@
 //! The check that a narrated action names, with its difficulty and its advantage.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
@@ -284,6 +285,26 @@ fn difficulty(captures: &Captures<'_>) -> Option<i64> {
         Some(number) => Some(number.as_str().parse().unwrap_or(i64::MAX)),
         None => number_named(&captures.get(2)?.as_str().to_lowercase()).map(i64::from),
     }
+}
+
+// What may stand between two checks.
+static BETWEEN: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"[,;:.!?()*\n_\u{2013}\u{2014}]|\b(?:and|or|then|but)\b"));
+
+/// Returns the beginning of a text, up to the second check that it names. The difficulties and
+/// advantages in it are those of the first check.
+pub(super) fn of_first_check(text: &str) -> Cow<'_, str> {
+    if named_checks(text).len() < 2 {
+        return Cow::Borrowed(text);
+    }
+    let plain = plain(text);
+    let ends: Vec<&str> = BETWEEN
+        .find_iter(&plain)
+        .filter_map(|between| plain.get(..between.start()))
+        .collect();
+    let own = ends.partition_point(|own| named_checks(own).len() < 2);
+    let own = own.checked_sub(1).and_then(|at| ends.get(at));
+    Cow::Owned(own.copied().unwrap_or_default().to_owned())
 }
 
 /// Returns the parts of a text that name a check.

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::check::{self, Throw};
-use super::named_check::{NamedCheck, advantage, difficulties, named_checks, not_counted};
+use super::named_check::{
+    NamedCheck, advantage, difficulties, named_checks, not_counted, of_first_check,
+};
 use super::{Action, CommandOutcome, Inputs, not_run, read, trim_text};
 use crate::actions::sanitize::{quoted, sanitize, sanitize_lines};
 use crate::domain::CommandName;
@@ -58,6 +60,17 @@ fn not_done(text: &str, checks: &[NamedCheck], facts: &Inputs) -> Vec<String> {
         notes.push(format!(
             "One check is rolled, {first}; not rolled: {others}."
         ));
+        let own = of_first_check(text);
+        if advantage(&own) != advantage(text) {
+            notes.push(
+                "An advantage or disadvantage behind the other counts for nothing.".to_owned(),
+            );
+        }
+        let of_others = difficulties(text).into_iter().next();
+        let of_others = of_others.filter(|_| difficulties(&own).is_empty());
+        notes.extend(of_others.map(|dc| {
+            format!("The difficulty {dc} stands behind another check and counts for nothing.")
+        }));
     }
     if let Some(note) = not_run(text, "a narrated action", facts) {
         notes.push(note);
@@ -80,7 +93,8 @@ fn not_done(text: &str, checks: &[NamedCheck], facts: &Inputs) -> Vec<String> {
 pub(super) fn execute(arguments: &DoArguments, facts: &Inputs, seed: u64) -> CommandOutcome {
     let text = &arguments.text;
     let sheet = check::sheet_of(facts, None).ok().flatten();
-    let dc = difficulties(text).first().copied();
+    let own = of_first_check(text);
+    let dc = difficulties(&own).first().copied();
     let checks = named_checks(text);
     let narrated = sanitize_lines(text);
     let mut lines = vec![quoted(&narrated)];
@@ -93,7 +107,7 @@ pub(super) fn execute(arguments: &DoArguments, facts: &Inputs, seed: u64) -> Com
             times,
             dc,
             modifier: 0,
-            advantage: advantage(text),
+            advantage: advantage(&own),
         };
         let thrown = &check::thrown(sheet.as_ref(), throw, seed);
         outcome = named.outcome(thrown["total"].as_i64().unwrap_or(0), dc);
@@ -262,6 +276,45 @@ mod tests {
             "a failure"
         );
         assert_eq!(outcome("stealth"), tier(total));
+    }
+
+    #[test]
+    fn the_difficulty_and_the_advantage_of_another_check_do_not_count() {
+        for (text, dc, how) in [
+            ("sneaks (stealth), attack AC 25", None, "d20 ("),
+            (
+                "hides (stealth check), then climbs (athletics check DC 20)",
+                None,
+                "d20 (",
+            ),
+            ("wisdom save, then con save DC 25", None, "d20 ("),
+            (
+                "a stealth check and a wisdom check with disadvantage DC 22",
+                None,
+                "d20 (",
+            ),
+            (
+                "DC 12 stealth check with advantage, then athletics",
+                Some(12),
+                "with advantage",
+            ),
+            (
+                "stealth, DC 12, with advantage; attack",
+                Some(12),
+                "with advantage",
+            ),
+        ] {
+            let done = done(text);
+            let (said, mechanics) = (&done["text"], &done["mechanics"]);
+            assert_eq!(mechanics["dc"].as_i64(), dc, "{said}");
+            let dice = mechanics["text"].as_str().unwrap();
+            assert!(
+                dice.contains(how) && !dice.contains("disadvantage"),
+                "{dice}"
+            );
+            let noted = said.as_str().unwrap().contains("counts for nothing");
+            assert_eq!(noted, dc.is_none(), "{said}");
+        }
     }
 
     #[test]

@@ -1,0 +1,24 @@
+//! Detects the language of a text.
+
+use whatlang::Script;
+
+/// The least confidence of whatlang in a language that the other detector does not know.
+const MIN_ALONE: f64 = 0.25;
+/// The least confidence in a language of the Latin script on which both agree.
+const MIN_AGREED: f64 = 0.1;
+
+/// Returns the code of a text's language, of ISO 639-3; `None` if it is not certain. Two detectors
+/// must agree on it, because each of them misreads many texts of a few words. Of a language that
+/// whichlang does not know, such as Polish, whatlang must be sure.
+pub fn language_code(text: &str) -> Option<&'static str> {
+    let found = whatlang::detect(text)?;
+    let code = found.lang().code();
+    let mut known = whichlang::LANGUAGES.iter();
+    let is_sure = if known.any(|lang| lang.three_letter_code() == code) {
+        let agreed = whichlang::detect_language(text).three_letter_code() == code;
+        agreed && (found.script() != Script::Latin || found.confidence() >= MIN_AGREED)
+    } else {
+        found.confidence() >= MIN_ALONE
+    };
+    is_sure.then_some(code)
+}

@@ -56,6 +56,9 @@ pub enum AuthorizeOutcome {
     Checked(Vec<StepChanges>),
 }
 
+/// Why a plan takes no authorization while an execution has not ended.
+const UNDER_WAY: &str = "an execution of the plan is under way; after a crash a running service (conclave serve) ends it";
+
 impl App {
     fn tools(&self) -> Result<Toolbox, Rejected> {
         let toolbox = self.toolbox.as_deref().ok_or(Rejected::ToolsOff)?;
@@ -188,6 +191,20 @@ impl App {
         fingerprint(&[parts.to_string().as_bytes()])
     }
 
+    /// Returns why a run has no plan.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn why_unplanned(&self, plan: RunId) -> Result<&'static str, Rejected> {
+        let row = self.store.run(plan).await?;
+        Ok(match row {
+            Some(row) if row.state.is_terminal() => {
+                "there is no plan: its run failed or was cancelled; send the request again"
+            }
+            _ => "the plan is not finished yet",
+        })
+    }
+
     async fn begin_tools(
         &self,
         question: Question,
@@ -209,9 +226,7 @@ impl App {
             .admit(accepted, (Some(key), body_hash), (id, Told::AtOnce), slot)
             .await;
         admitted.map_err(|rejected| match rejected {
-            Rejected::KeyReused { .. } => {
-                Rejected::PlanClosed("an execution of the plan is under way")
-            }
+            Rejected::KeyReused { .. } => Rejected::PlanClosed(UNDER_WAY),
             other => other,
         })
     }
@@ -247,10 +262,10 @@ impl App {
         let question = own_question(&events, (given.source, given.user), given.context)?;
         require_workspace(view::workspace(&events), &workspace)?;
         if executions.iter().any(|(row, _)| !row.state.is_terminal()) {
-            return closed("an execution of the plan is under way");
+            return closed(UNDER_WAY);
         }
         let Some(known) = view::plan_view(plan, &events, &executions) else {
-            return closed("the plan is not finished yet");
+            return closed(self.why_unplanned(plan).await?);
         };
         require_open(known.state)?;
         let next = known.next_step.clone().unwrap_or_default();
@@ -332,7 +347,8 @@ impl App {
         let row = self.store.run(execution).await?;
         if row.is_none_or(|row| !row.state.is_terminal()) {
             return Err(Rejected::PlanClosed(
-                "the execution has not ended; after a crash a running service (conclave serve) ends it",
+                "the execution has not ended: wait for its explanation; after a crash a running service \
+                 (conclave serve) ends it",
             ));
         }
         let restores = tools::restores(&events);
@@ -347,18 +363,16 @@ impl App {
             restores,
             ..undone.clone()
         };
-        let undoes = |run: RunId| {
-            executions.iter().filter(move |(row, events)| {
-                let undone = view::authorized(events).and_then(|it| it.undoes);
-                row.state.is_terminal() && undone == Some(run)
-            })
-        };
+        let undoes = executions.iter().filter(|(row, events)| {
+            let undone = view::authorized(events).and_then(|it| it.undoes);
+            row.state.is_terminal() && undone == Some(execution)
+        });
         let is_complete =
             |events: &[Event]| view::execution_state(events) == ExecutionState::Completed;
-        // An undo that did not complete can be tried again, and so can one that was undone itself.
-        let was_undone = |run: RunId| undoes(run).any(|(_, events)| is_complete(events));
-        let tried =
-            undoes(execution).filter(|(row, events)| !is_complete(events) || was_undone(row.id));
+        // An undo that did not complete can be tried again, and so can one behind which there is another
+        // execution. That may have been the undo of this undo.
+        let last = executions.last().map(|(row, _)| row.id);
+        let tried = undoes.filter(|(row, events)| !is_complete(events) || Some(row.id) != last);
         let key = format!("undo:{execution}#{}", tried.count());
         // It buys nothing.
         self.begin_execution(question, authorized, key, Usd::ZERO)

@@ -123,8 +123,13 @@ pub(super) fn reconstructed(view: &ExecutionView) -> String {
         format!("Plan: {}\nWhat the model read:\n{RULE}", view.plan_id),
         format!("{}\n{RULE}", prompt.input.trim_end()),
         format!("Prompts: {}; model: {model}", prompt.prompts_hash),
-        format!("\nAuthorized Plan:\n{RULE}"),
     ];
+    if let Some(proposed) = &view.proposed {
+        lines.push(format!("\nProposed Plan, which the user changed:\n{RULE}"));
+        lines.extend(steps(proposed, &[]));
+        lines.push(RULE.to_owned());
+    }
+    lines.push(format!("\nAuthorized Plan:\n{RULE}"));
     lines.extend(steps(&view.plan, &[]));
     lines.push(RULE.to_owned());
     lines.extend(evidence(&view.plan, &view.evidence));

@@ -126,10 +126,13 @@ pub(in crate::http) async fn show(
     id: Id,
 ) -> Result<Json<PlanView>, Problem> {
     let id = known(id)?;
-    let why = "the plan is not finished, or its run failed";
-    let unfinished = || Problem::new(Kind::PlanClosed, why).of(id);
-    let plan = app.tool_plan(id).await?;
-    Ok(Json(plan.ok_or_else(unfinished)?))
+    match app.tool_plan(id).await? {
+        Some(plan) => Ok(Json(plan)),
+        None => {
+            let why = app.why_unplanned(id).await?;
+            Err(Problem::new(Kind::PlanClosed, why).of(id))
+        }
+    }
 }
 
 pub(in crate::http) async fn authorize(

@@ -50,6 +50,9 @@ async fn an_execution_is_taken_back_once_and_only_if_nothing_changed_since() {
     let again = bench.undone(&execution).await;
     assert_ne!(again["executionId"], undone["executionId"]);
     assert!(!bench.folder.path().join("src/new.rs").exists());
+    // So can the undo of the first undo, whose stored answer would say what is no longer so.
+    assert_eq!(bench.undone(&undone).await["state"], "completed");
+    assert_eq!(bench.content("src/new.rs"), "new\n");
 }
 
 #[tokio::test]

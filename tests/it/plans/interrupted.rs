@@ -175,8 +175,11 @@ async fn a_cancelled_execution_says_which_step_is_in_doubt_and_can_be_taken_back
     for mode in ["plan", "step"] {
         let path = format!("{plan}/authorize");
         let (status, refused) = running.post(&path, &authorizes(mode)).await;
-        let why = json!("an execution of the plan is under way");
-        assert_eq!((status, &refused["detail"]), (409, &why));
+        let why = refused["detail"].as_str().unwrap();
+        assert!(
+            status == 409 && why.starts_with("an execution of the plan is under way"),
+            "{why}"
+        );
     }
     let request = client().delete(format!("{}/api/runs/{execution}", running.service.url));
     assert_eq!(request.send().await.unwrap().status(), 202);

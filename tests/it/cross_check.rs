@@ -147,6 +147,14 @@ async fn in_deep_a_second_model_sees_everything_in_reverse_order() {
         };
         (of("solver:u4"), of("critic:u4"))
     };
+    // A verdict stands beside the text that it is about, also if the claim was conceded since.
+    let passes = &got.body["audit"]["crossCheck"]["passes"];
+    let mut claims = passes[0]["claims"].as_array().unwrap().iter();
+    let refuted = claims.find(|it| it["claim"] == "critic:u4").unwrap();
+    assert_eq!(
+        (&refuted["text"], &refuted["holds"]),
+        (&json!("60"), &json!("no"))
+    );
     assert_eq!(
         (holds(0), holds(1)),
         ((Holds::Yes, Holds::No), (Holds::Yes, Holds::No))

@@ -28,6 +28,17 @@ async fn run(folder: &TempDir, database: &str, arguments: &[&str]) {
     assert!(output.status.success(), "{arguments:?}: {said}");
 }
 
+/// Removes the texts beside the verdicts of the cross-check. Until 2026-11-29 a conceded claim had the
+/// text that it was conceded to, which is not the one that the verdict is about.
+fn drop_checked_texts(audit: &mut Value) {
+    let passes = audit["crossCheck"]["passes"].as_array_mut();
+    for pass in passes.into_iter().flatten() {
+        for claim in pass["claims"].as_array_mut().into_iter().flatten() {
+            claim["text"] = Value::Null;
+        }
+    }
+}
+
 /// Imports the journals and checks each run: its chain, its audit, its judgement and its gate.
 async fn journals_are_read_alike(database: String, file: &str) {
     let folder = TempDir::new().unwrap();
@@ -58,7 +69,11 @@ async fn journals_are_read_alike(database: String, file: &str) {
         let before = Transcript::of(events.filter(|e| !matches!(e, Event::Finished(_))));
         let mode = whole.accepted.unwrap().question.mode;
         let audit: Option<Value> = audit_view(row.id, &before).filter(|_| mode.has_audit());
-        assert_eq!(audit, reply.audit, "the audit of {}", row.id);
+        let mut both = [audit, reply.audit.clone()];
+        if file == RECORDED {
+            both.iter_mut().flatten().for_each(drop_checked_texts);
+        }
+        assert!(both[0] == both[1], "the audit of {}", row.id);
         let accepted = whole.accepted.unwrap();
         let ancestors = journal::ancestors(&*store, accepted).await.unwrap();
         if let Some(replayed) = replay(&entries, &ancestors, &policy) {

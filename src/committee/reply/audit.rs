@@ -19,7 +19,7 @@ fn cross_check(run: &Transcript<'_>, discarded: &BTreeSet<&str>) -> Value {
     let Some(checked) = run.cross_checked else {
         return Value::Null;
     };
-    let reports = run.reports();
+    let reports = checked_reports(run);
     let passes = checked.passes.iter().map(|pass| {
         let found = &pass.found;
         json!({
@@ -36,6 +36,21 @@ fn cross_check(run: &Transcript<'_>, discarded: &BTreeSet<&str>) -> Value {
         })
     });
     json!({ "passes": passes.collect::<Vec<_>>(), "notes": checked.notes })
+}
+
+/// Returns the reports that the cross-check read, but not of an agent that has reported anew since.
+fn checked_reports<'a>(run: &Transcript<'a>) -> BTreeMap<Agent, &'a AgentReport> {
+    let Some(first) = run.first_round() else {
+        return run.reports();
+    };
+    let report = |(agent, read): (Agent, &'a AgentFinished)| {
+        let mut later = run.outcomes.iter().filter(|it| it.round > read.round);
+        let is_anew =
+            later.any(|it| it.agent == agent && it.resolved.is_none() && it.outcome.is_answered());
+        let report = read.outcome.report().filter(|_| !is_anew)?;
+        Some((agent, report))
+    };
+    first.into_iter().filter_map(report).collect()
 }
 
 /// What the agents decided in a later round, and why. Decisions on claims of discarded outputs are

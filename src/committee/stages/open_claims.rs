@@ -1,6 +1,6 @@
 //! Selects the claims that are contested among the outputs that are not discarded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
     Agent, AgentReport, CrossCheck, Disagreement, Judgement, Obtained, Position, Status, UnitRef,
@@ -91,7 +91,9 @@ pub fn claims(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> 
     let is_kept = |agent: Agent| judgement.status_of(agent) != Some(Status::Discard);
     let kept = latest.iter().filter(|(agent, _)| is_kept(**agent));
     let kept = kept.filter_map(|(agent, outcome)| Some((*agent, outcome.report()?)));
-    let mut visible = visible(&judgement.disagreements, &kept.collect::<Vec<_>>());
+    let kept: Vec<_> = kept.collect();
+    let mut visible = visible(&judgement.disagreements, &kept);
+    only_the_final_claim_holds_answers(&mut visible, &kept);
     visible.retain(|(disagreement, _)| !disagreement.settled);
     let claim = |(at, (disagreement, mut positions)): (usize, (&Disagreement, Vec<Position>))| {
         for position in &mut positions {
@@ -106,6 +108,30 @@ pub fn claims(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> 
     };
     let numbered = visible.into_iter().take(MAX_CLAIMS).enumerate();
     numbered.map(claim).collect()
+}
+
+/// Takes the units that are final answers out of the claims about anything else. So an agent whose
+/// final answer is contested gives it up in that claim only, and for another final answer: the text of
+/// a calculation does not replace it.
+fn only_the_final_claim_holds_answers(
+    visible: &mut [(&Disagreement, Vec<Position>)],
+    reports: &[(Agent, &AgentReport)],
+) {
+    let on_answer = visible.iter().filter(|(it, _)| it.on_final_answer);
+    let holders = on_answer.flat_map(|(_, positions)| positions.iter().flat_map(|it| &it.agents));
+    let holders: BTreeSet<String> = holders.cloned().collect();
+    let is_answer = |id: &UnitRef| {
+        let mut own = reports
+            .iter()
+            .filter(|(agent, _)| agent.into_str() == id.agent);
+        let answers = own.next().map(|(_, report)| report.answers());
+        holders.contains(&id.agent)
+            && answers.is_some_and(|mut it| it.any(|unit| unit.id == id.unit))
+    };
+    let others = visible.iter_mut().filter(|(it, _)| !it.on_final_answer);
+    for position in others.flat_map(|(_, positions)| positions) {
+        position.units.retain(|id| !is_answer(id));
+    }
 }
 
 /// Returns the disagreements that keep two or more positions when only `reports` are considered. A
@@ -144,4 +170,64 @@ pub fn visible<'a>(
             (positions.len() >= 2).then_some((d, positions))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Tag, Unit};
+
+    fn report(answer: &str, sum: &str) -> AgentReport {
+        let unit = |id: &str, text: &str, tag| Unit {
+            id: id.into(),
+            topic: "sum".into(),
+            text: text.into(),
+            tags: vec![tag, Tag::Key],
+        };
+        AgentReport {
+            units: vec![
+                unit("u1", answer, Tag::Answer),
+                unit("u2", sum, Tag::Calculated),
+            ],
+            ..AgentReport::default()
+        }
+    }
+
+    fn position(text: &str, agent: &str, units: &[&str]) -> Position {
+        Position {
+            text: text.into(),
+            agents: vec![agent.into()],
+            units: units.iter().map(|unit| UnitRef::new(agent, unit)).collect(),
+        }
+    }
+
+    #[test]
+    fn a_final_answer_is_given_up_in_the_claim_about_it_only() {
+        let reports = [
+            (Agent::Solver, &report("720", "12 * 60 = 720")),
+            (Agent::Critic, &report("700", "12 * 60 = 700")),
+        ];
+        let disagreement = |on_final_answer, units: &[&str]| Disagreement {
+            topic: "sum".into(),
+            on_final_answer,
+            positions: vec![
+                position("12 * 60 = 720", "solver", units),
+                position("700", "critic", units),
+            ],
+            settled: false,
+            severity: 0.5,
+        };
+        let units = |all: &[Disagreement]| {
+            let mut visible = visible(all, &reports);
+            only_the_final_claim_holds_answers(&mut visible, &reports);
+            let positions = visible.into_iter().flat_map(|(_, positions)| positions);
+            let own = positions.map(|it| own_units(&it, &it.agents[0]));
+            own.collect::<Vec<_>>()
+        };
+        let (both, own) = (["u1", "u2"], ["u2"]);
+        let all = [disagreement(true, &["u1"]), disagreement(false, &both)];
+        assert_eq!(units(&all), [&["u1"][..], &["u1"], &own, &own]);
+        // Without such a claim an answer can be given up in any.
+        assert_eq!(units(&all[1..]), [both, both]);
+    }
 }

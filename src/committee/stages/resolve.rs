@@ -104,7 +104,12 @@ pub fn settle(
             by: decision.by.into(),
             evidence: evidence.clone(),
         };
-        resolved.resolutions.extend(units.iter().map(resolution));
+        // A unit may be in several claims.
+        for resolution in units.iter().map(resolution) {
+            if !resolved.resolutions.contains(&resolution) {
+                resolved.resolutions.push(resolution);
+            }
+        }
         match target {
             Some(_) if evidence.is_empty() => resolved.notes.push(format!(
                 "it concedes \"{}\" without evidence: it stays as it was",

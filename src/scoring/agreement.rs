@@ -96,9 +96,12 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
         panel.group(&here)
     };
     let mut groups: Vec<Group> = components.iter().map(group).collect();
+    // Where no answer has half of the votes, all that the cross-check does not call the same differ.
+    let votes = groups.iter().map(|group| group.members.len());
+    let is_split = 2 * votes.clone().max().unwrap_or_default() < votes.sum();
     let differing = |a: usize, b: usize| {
         let pair = components.get(a).zip(components.get(b));
-        pair.is_some_and(|(a, b)| differ(a, b))
+        a != b && is_split || pair.is_some_and(|(a, b)| differ(a, b))
     };
     without_contradictions(&mut groups, differing);
     // A group without members and voices has no supporter left, because all its agents conceded.
@@ -130,7 +133,7 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
 /// that rests on a check.
 const EQUALLY_STRONG: f64 = 0.25;
 
-/// Takes back the cross-check's verdicts on answers that certainly differ, if it found more than one
+/// Takes back the cross-check's verdicts on answers that differ, if it found more than one
 /// of them true: it contradicts itself. A verdict that is clearly the strongest stands.
 fn without_contradictions(groups: &mut [Group], differing: impl Fn(usize, usize) -> bool) {
     let found: Vec<f64> = groups.iter().map(|group| group.verdict).collect();

@@ -1,15 +1,15 @@
 //! Asks the solver first, and the other agents only if its report is not clearly VALID.
 //!
 //! The report is clearly VALID if it is VALID by its own text, and if another model's cross-check of
-//! it lets c_final reach the threshold. Both are judged by the scoring engine. Otherwise the other
-//! agents are asked as usual, beside the report that exists.
+//! it lets c_final reach the threshold without the bonus, which the master may lower. Both are judged by
+//! the scoring engine. Otherwise the other agents are asked as usual, beside the report that exists.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::committee::failure::Failure;
 use crate::committee::money::trim;
-use crate::committee::stages::confidence::out_of_reach;
+use crate::committee::stages::confidence::is_in_reach_without_bonus;
 use crate::committee::stages::cross_check;
 use crate::committee::stages::judge::judgement;
 use crate::committee::stages::reuse::Split;
@@ -101,7 +101,7 @@ async fn judge(
     let checked = run.compute("scoring the solver", score).await?;
     let why = if checked.status_of(Agent::Solver) != Some(Status::Valid) {
         refused("it is not VALID after its cross-check")
-    } else if out_of_reach(&context.deps.policy, &checked) {
+    } else if !is_in_reach_without_bonus(&context.deps.policy, &checked) {
         refused("c_final stays below the threshold after its cross-check")
     } else {
         None

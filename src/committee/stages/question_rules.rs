@@ -181,15 +181,28 @@ pub fn by_rule(input: &SynthesisInput<'_>) -> Clarification {
     }
 }
 
-/// Returns the question how to continue without enough confidence.
+/// Returns the question how to continue without enough confidence. It names an image that was not
+/// seen, because another answer would need it.
 pub(super) fn unsure(request: &RequestContext) -> Clarification {
     let texts = request.rule_texts();
+    let unseen = request.unseen.first().map(|image| texts.unseen(image));
+    // A question mark in the name of the image would end the question.
+    let unseen = unseen.filter(|note| !note.contains(is_question_mark));
     Clarification {
-        question: texts.unsure.clone(),
+        question: match unseen {
+            Some(note) => format!("{}. {}", capitalized(&note), texts.unsure),
+            None => texts.unsure.clone(),
+        },
         options: [&texts.best_answer, &texts.deeper, &texts.stop].map(String::clone),
         choices: Some([Choice::BestAnswer, Choice::Deeper, Choice::Stop]),
         agreeing: None,
     }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(chars).collect()
 }
 
 /// A contested position, and the agents that hold it.

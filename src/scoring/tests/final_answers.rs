@@ -123,6 +123,10 @@ fn a_cross_check_that_finds_different_answers_true_proves_none() {
     assert!(!ships(&split), "{}", c_final(&split));
     let unchecked = of("How many?", &answers(&["100", "90", "80"]));
     assert!((c_final(&split) - c_final(&unchecked)).abs() < 0.05);
+    // Three names that it does not call the same are three answers.
+    let names = true_all(&["Paris", "Lyon", "Nice"]);
+    assert!(!ships(&names), "{}", c_final(&names));
+    assert!(ships(&true_all(&["Paris", "Paris", "The city of Paris"])));
     // What was checked outweighs what was remembered.
     let by = |agent: &str, by| ClaimVerdict {
         by,

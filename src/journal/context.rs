@@ -438,6 +438,19 @@ impl RunContext {
         self.writes.wait().await;
     }
 
+    /// Settles the calls in flight at their reserved maximum. Nothing may wait for them any more.
+    ///
+    /// # Errors
+    /// [`Stop`] if the run has ended, the database fails or the lease is lost.
+    pub async fn give_up_calls(&self) -> Result<(), Stop> {
+        {
+            let mut state = self.open_state()?;
+            let settled = state.settle_open();
+            settled.into_iter().for_each(|event| state.push(event));
+        }
+        self.flush().await
+    }
+
     /// Closes the context and writes the run's terminal event. Settles calls in flight at their
     /// reserved maximum.
     ///

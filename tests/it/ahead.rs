@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use conclave::domain::{Agent, Usd};
-use conclave::journal::Event;
+use conclave::journal::{CallResult, Event};
 use serde_json::{Value, json};
 
 use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp};
@@ -63,6 +63,39 @@ async fn an_agent_that_the_plan_adds_is_asked_while_the_core_answers() {
         &json!(["solver", "critic", "verifier", "implementer"])
     );
     assert_eq!(provider.calls().len(), 7, "none is asked twice");
+}
+
+#[tokio::test]
+async fn the_question_of_the_plan_does_not_wait_for_an_agent_that_hangs() {
+    let scenario = Scenario::vague().with(|it| it.reports = Scenario::agreeing().reports);
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    provider.on("r1/critic", Fault::Hang(Duration::from_secs(60)));
+    let deadlines = json!({ "connect": 2, "call": 11, "ask": 12, "audit": 12, "deep": 12 });
+    let app = TestApp::with(
+        &provider,
+        Setup::default().set("/policy/deadlines", deadlines),
+    )
+    .await;
+    let got = app.ask("ask", &message).await;
+    assert_eq!(got.outcome, "clarification");
+    let reserved = got.events().find_map(|event| match event {
+        Event::CallSent(sent) if sent.call == "r1/critic" => Some(sent.reserved_amount()),
+        _ => None,
+    });
+    let settled = got.events().find_map(|event| match event {
+        Event::CallSettled(settled) if settled.call == "r1/critic" => Some(settled),
+        _ => None,
+    });
+    let settled = settled.unwrap();
+    assert_eq!(settled.result, CallResult::InDoubt, "it was given up");
+    assert_eq!(Some(settled.cost), reserved, "what it may cost is kept");
+    let told = got.body["meta"]["budget"]["estimatedUsd"].as_f64().unwrap();
+    let spent = got.events().find_map(|event| match event {
+        Event::Finished(finished) => Some(finished.spent.dollars()),
+        _ => None,
+    });
+    assert!((told - spent.unwrap()).abs() < 1e-9, "{told} {spent:?}");
 }
 
 #[tokio::test]

@@ -4,7 +4,11 @@
 //! are used unless the master asks the user first: then they were paid for in vain. Their calls have
 //! the same names as without this stage, so a resumed run buys none of them again.
 
-use futures_util::future::{join, join_all};
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::future::{Either, join_all, select};
+use tokio::time::timeout;
 
 use crate::committee::failure::Failure;
 use crate::committee::money::trim;
@@ -14,6 +18,10 @@ use crate::committee::stages::round_context::RoundContext;
 use crate::domain::{Agent, AskedFirst, CORE_AGENTS, Earmark, ProviderKind, Role};
 use crate::journal::step::PlanStep;
 use crate::journal::{Event, Hinted, Planned, RoundStarted, Transcript, Trimmed};
+
+/// How long the master's question waits for reports in flight, as a share of the deadline, and the most.
+const PATIENCE: f64 = 0.1;
+const MAX_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns the plan of this run. The core agents answer in the meantime, if the policy and the cap
 /// permit it.
@@ -46,9 +54,34 @@ pub async fn plan(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure> 
         }
         Ok(planned)
     };
-    let (planned, answered) = join(planned, turns(&context)).await;
-    answered?;
-    planned
+    let turns = pin!(turns(&context));
+    match select(pin!(planned), turns).await {
+        Either::Left((planned, turns)) => {
+            match &planned {
+                Ok(planned) if planned.asks_user() => ended_soon(stage, turns).await?,
+                _ => turns.await?,
+            }
+            planned
+        }
+        Either::Right((answered, planned)) => {
+            answered?;
+            planned.await
+        }
+    }
+}
+
+/// Waits for the reports that are no longer needed, so that their calls are settled at what they cost.
+/// Calls that take longer are given up, and settled at their reserved maximum.
+async fn ended_soon(
+    stage: Stage<'_>,
+    turns: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let deadline = stage.deps.policy.deadline(stage.request.question.mode);
+    let patience = deadline.mul_f64(PATIENCE).min(MAX_PATIENCE);
+    match timeout(patience, turns).await {
+        Ok(ended) => ended,
+        Err(_) => Ok(stage.run.give_up_calls().await?),
+    }
 }
 
 /// Returns the panel of the core, if its agents are to be asked now.

@@ -29,6 +29,9 @@ use crate::journal::{
 /// at once, each attempt lets at least one through.
 const MAX_ATTEMPTS: u32 = 100;
 
+/// A text of at most this length is read in a few milliseconds.
+const MAX_SHORT_BYTES: usize = 2000;
+
 /// The proposal cache and the rate limit of actions in this process.
 pub(super) struct ActGuards {
     pub plans: ProposalCache,
@@ -118,6 +121,16 @@ impl App {
         self.answer(asked).await
     }
 
+    /// Reads text of users: at once if it is short, so that no action waits behind other pieces of work,
+    /// else off the async workers.
+    pub(super) async fn read_text<T>(&self, bytes: usize, read: impl FnOnce() -> T + Send) -> T {
+        if bytes <= MAX_SHORT_BYTES {
+            read()
+        } else {
+            self.compute(read).await
+        }
+    }
+
     /// Performs, offers or refuses an action, as the parser reads its text.
     async fn answer(self: &Arc<Self>, asked: Asked) -> Result<Acted, Rejected> {
         let message = &asked.question.message;
@@ -128,7 +141,7 @@ impl App {
             let separate = is_wrong_roll.then(|| parser::separate_rolls(message));
             (parsed, separate.flatten())
         };
-        let (parsed, separate) = self.compute(read).await;
+        let (parsed, separate) = self.read_text(message.len(), read).await;
         match parsed {
             ParsedMessage::Clear(action) if action.name().is_deletion() => {
                 self.offer(asked, &action, OfferReason::Deletion).await

@@ -83,7 +83,8 @@ impl App {
             let spoken = lines.iter().filter(|line| spoken(line));
             spoken.map(|line| crate::actions::cut(line, 300)).collect()
         };
-        self.compute(public).await
+        self.read_text(lines.iter().map(String::len).sum(), public)
+            .await
     }
 
     /// Records an action that has ended.

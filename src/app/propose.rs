@@ -46,7 +46,8 @@ impl App {
             let reply = if asks {
                 Reply::declined("unknown_intent", reply::TOO_LONG)
             } else {
-                self.compute(|| asked.unknown()).await
+                let bytes = asked.question.message.len();
+                self.read_text(bytes, || asked.unknown()).await
             };
             return self.finish(asked, vec![], &reply).await;
         }

@@ -64,8 +64,9 @@ pub async fn plan(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure> 
             planned
         }
         Either::Right((answered, planned)) => {
+            let planned = planned.await;
             answered?;
-            planned.await
+            planned
         }
     }
 }

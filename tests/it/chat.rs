@@ -486,24 +486,6 @@ async fn an_image_that_may_not_be_fetched_is_named_in_the_reply() {
 }
 
 #[tokio::test]
-async fn a_question_by_rule_names_an_image_that_was_not_seen() {
-    let provider = MockProvider::playing(Scenario::agreeing().with(|scenario| {
-        scenario.plan["agentsToRun"] = json!(["solver", "critic", "verifier", "visual"]);
-        scenario.plan["taskType"] = json!("VISUAL_ANALYSIS");
-    }))
-    .await;
-    provider.on("question", Fault::Malformed);
-    provider.on("question/repair", Fault::Malformed);
-    let app = TestApp::start(&provider).await;
-    let mut body = chat("ask", "Which colour has the car in this picture?");
-    body["attachments"] = json!([{ "filename": "a.png", "url": "https://internal.example/a.png" }]);
-    let got = app.reply(app.post(&body)).await;
-    assert_eq!(got.outcome, "clarification", "{}", got.text());
-    let first = "The image \"a.png\" was not seen: ";
-    assert!(got.text().starts_with(first), "{}", got.text());
-}
-
-#[tokio::test]
 async fn self_confidence_is_capped_and_never_shown_to_another_model() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;

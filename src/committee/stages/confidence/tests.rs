@@ -125,3 +125,13 @@ fn the_synthesis_is_bought_if_any_answer_may_reach_the_threshold() {
     let asks = settled(&[("10", 0.3)], true, &draft(Some("10"), None));
     assert_eq!(asks.gate(true), Gate::Ask);
 }
+
+#[test]
+fn the_solver_alone_has_to_reach_the_threshold_without_the_bonus() {
+    for (penalty, expected) in [(0.05, true), (0.12, false)] {
+        let judgement = judgement(&[("10", penalty)], true);
+        assert!(!out_of_reach(&policy(), &judgement));
+        let is_reached = is_in_reach_without_bonus(&policy(), &judgement);
+        assert_eq!(is_reached, expected, "{penalty}");
+    }
+}

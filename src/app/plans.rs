@@ -57,7 +57,8 @@ pub enum AuthorizeOutcome {
 }
 
 /// Why a plan takes no authorization while an execution has not ended.
-const UNDER_WAY: &str = "an execution of the plan is under way; after a crash a running service (conclave serve) ends it";
+const UNDER_WAY: &str = "an execution of the plan is under way; after a crash a running service (conclave serve) ends \
+                         it";
 
 impl App {
     fn tools(&self) -> Result<Toolbox, Rejected> {

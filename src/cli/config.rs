@@ -91,9 +91,8 @@ fn checked(env: &Env) -> Result<Config, Problems> {
 
 /// Returns the problem of weights of the in-process model that are not there.
 fn missing_weights(config: &Config) -> Option<Problems> {
-    let is_missing = |model: &&RoleModel| {
-        model.kind == ProviderKind::Local && !Path::new(&model.model).is_file()
-    };
+    let is_missing =
+        |model: &&RoleModel| model.kind == ProviderKind::Local && !Path::new(&model.model).exists();
     let mut models = config.roles.values().flat_map(RoleModel::with_fallbacks);
     let missing = models.find(is_missing)?;
     Some(Problems::weights_missing(&missing.model))

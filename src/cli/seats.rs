@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::config::Config;
 use crate::domain::{Agent, Provider, Role};
+use crate::llm::without_password;
 use crate::scoring::family;
 
 /// Returns the models with their roles on one line. It points out a verifier of another family than
@@ -46,9 +47,7 @@ pub(super) fn notices(config: &Config, now: jiff::Timestamp) -> Vec<String> {
 /// `None` if all models are in this process.
 pub(super) fn places(config: &Config) -> Option<String> {
     let place = |provider: &Provider| {
-        let mut url = provider.base_url.clone()?;
-        // Fails only for addresses without a host, which have no user or password.
-        let _ = (url.set_username(""), url.set_password(None));
+        let mut url = without_password(provider.base_url.clone()?);
         url.set_query(None);
         let key = provider.key_variable.as_deref();
         let is_set = provider.api_key.is_some();

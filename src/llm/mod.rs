@@ -33,6 +33,7 @@ use crate::domain::{BilledTokens, FailureCause, Settings};
 
 pub use crate::domain::CallStop;
 pub use circuit::{BreakerSettings, CircuitPosition};
+pub use http::without_password;
 pub use limit::Load;
 pub use redact::{MIN_SECRET_CHARS, without_secrets};
 pub use registry::Registry;

@@ -64,7 +64,7 @@ mod tests {
         let corpus = include_str!("../../tests/fixtures/explanations.tsv");
         for line in corpus.lines().skip(1) {
             let text = line.rsplit('\t').next().unwrap();
-            let own = super::super::screen::own_text(text, &[]);
+            let own = crate::tools::screen::own_text(text, &[]);
             assert_eq!(sentence(&own, ""), None, "{text}");
         }
     }

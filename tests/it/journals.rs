@@ -28,13 +28,20 @@ async fn run(folder: &TempDir, database: &str, arguments: &[&str]) {
     assert!(output.status.success(), "{arguments:?}: {said}");
 }
 
-/// Removes the texts beside the verdicts of the cross-check. Until 2026-11-29 a conceded claim had the
-/// text that it was conceded to, which is not the one that the verdict is about.
-fn drop_checked_texts(audit: &mut Value) {
+/// Removes the texts beside the verdicts on conceded claims. Until 2026-11-29 they were those that the
+/// claims were conceded to, which the verdicts are not about.
+fn drop_conceded_texts(audit: &mut Value) {
+    let lists = |value: &Value, field: &str| value[field].as_array().cloned().unwrap_or_default();
+    let agents = lists(audit, "rounds").into_iter();
+    let agents = agents.flat_map(|round| lists(&round, "resolutions"));
+    let mut decided: Vec<Value> = agents.flat_map(|it| lists(&it, "resolutions")).collect();
+    decided.retain(|it| it["decision"] == "concede");
     let passes = audit["crossCheck"]["passes"].as_array_mut();
     for pass in passes.into_iter().flatten() {
         for claim in pass["claims"].as_array_mut().into_iter().flatten() {
-            claim["text"] = Value::Null;
+            if decided.iter().any(|it| it["claim"] == claim["claim"]) {
+                claim["text"] = Value::Null;
+            }
         }
     }
 }
@@ -71,7 +78,7 @@ async fn journals_are_read_alike(database: String, file: &str) {
         let audit: Option<Value> = audit_view(row.id, &before).filter(|_| mode.has_audit());
         let mut both = [audit, reply.audit.clone()];
         if file == RECORDED {
-            both.iter_mut().flatten().for_each(drop_checked_texts);
+            both.iter_mut().flatten().for_each(drop_conceded_texts);
         }
         assert!(both[0] == both[1], "the audit of {}", row.id);
         let accepted = whole.accepted.unwrap();

@@ -287,7 +287,7 @@ fn difficulty(captures: &Captures<'_>) -> Option<i64> {
     }
 }
 
-// What may stand between two checks.
+// What may stand between two checks: [`PUNCTUATION`], or a word.
 static BETWEEN: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[,;:.!?()*\n_\u{2013}\u{2014}]|\b(?:and|or|then|but)\b"));
 

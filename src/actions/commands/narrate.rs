@@ -63,7 +63,7 @@ fn not_done(text: &str, checks: &[NamedCheck], facts: &Inputs) -> Vec<String> {
         let own = of_first_check(text);
         if advantage(&own) != advantage(text) {
             notes.push(
-                "An advantage or disadvantage behind the other counts for nothing.".to_owned(),
+                "An advantage or disadvantage behind another check counts for nothing.".to_owned(),
             );
         }
         let of_others = difficulties(text).into_iter().next();

@@ -137,7 +137,9 @@ fn is_misspelt(word: &str, known: &[&str], edits: usize) -> bool {
 /// have as many characters as dice alone.
 fn in_words(text: &str) -> Option<Value> {
     let mut text = text.trim();
-    text.chars().nth(MAX_CHARS).is_none().then_some(())?;
+    if text.chars().count() > MAX_CHARS {
+        return None;
+    }
     while let Some(tail) = regex("roll.tail").find(text) {
         text = text.get(..tail.start())?;
     }

@@ -321,7 +321,8 @@ impl HttpClient {
     }
 }
 
-fn without_password(mut url: Url) -> Url {
+/// Returns an address without its user and password.
+pub fn without_password(mut url: Url) -> Url {
     // Fails only for addresses without a host, which have no user or password.
     let _ = url.set_username("");
     let _ = url.set_password(None);

@@ -161,9 +161,6 @@ async fn with_local(config: &Config, mut registry: Registry) -> Result<Registry,
         let Some(path) = role.map(|role| PathBuf::from(&role.model)) else {
             continue;
         };
-        if !path.exists() {
-            return Err(config::Problems::weights_missing(&path.to_string_lossy()).into());
-        }
         let (owned, threads, parallel) = (name.clone(), provider.threads, provider.max_concurrent);
         tracing::info!(path = %path.display(), "loading the in-process model");
         let loaded = tokio::task::spawn_blocking(move || {
@@ -177,8 +174,10 @@ async fn with_local(config: &Config, mut registry: Registry) -> Result<Registry,
             .await
             .map_err(|error| failed(error.to_string()))?
             .map_err(|error| match error {
-                llm::Error::Unfit { detail, .. } => failed(detail),
-                other => other.into(),
+                llm::local::LoadError::ModelMissing { path } => {
+                    config::Problems::weights_missing(&path.to_string_lossy()).into()
+                }
+                other => failed(other.to_string()),
             })?;
         registry.insert(
             name.clone(),

@@ -7,6 +7,8 @@ use conclave_lenient_json::strict;
 use conclave_local_model as engine;
 use serde_json::Value;
 
+pub use engine::Error as LoadError;
+
 use super::{Author, CallStop, ChatModel, ChatReply, ChatRequest, Error, Message, Part};
 use crate::domain::BilledTokens;
 
@@ -21,22 +23,20 @@ impl Local {
     /// next to the file.
     ///
     /// # Errors
-    /// [`Error::Unfit`] if the file is missing or is not a model that the engine supports.
+    /// [`LoadError`] if the processor lacks an instruction set of the kernels, or the file is
+    /// missing or is not a model that the engine supports.
     pub fn load(
         provider: &str,
         path: &Path,
         threads: Option<usize>,
         parallel: usize,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, LoadError> {
         let options = engine::Options {
             threads,
             max_parallel: parallel,
             ..engine::Options::new(path.to_path_buf())
         };
-        let model = engine::LocalModel::load(options).map_err(|error| Error::Unfit {
-            provider: provider.to_owned(),
-            detail: error.to_string(),
-        })?;
+        let model = engine::LocalModel::load(options)?;
         Ok(Self {
             name: provider.to_owned(),
             model,

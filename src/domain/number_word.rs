@@ -1,20 +1,74 @@
-//! Small English number words.
+//! Numbers in words, read by `text2num`.
+
+use std::sync::LazyLock;
+
+use text2num::{Language, replace_numbers_in_text, text2digits};
+
+/// The largest number of [`number_named`].
+const MAX_NAMED: u32 = 99;
+
+static ENGLISH: LazyLock<Language> = LazyLock::new(Language::english);
+
+/// The languages of `text2num` beside English. Danish is left out: it panics on some texts (2.8.0).
+static OTHERS: LazyLock<[Language; 6]> = LazyLock::new(|| {
+    [
+        Language::german(),
+        Language::french(),
+        Language::spanish(),
+        Language::italian(),
+        Language::portugese(),
+        Language::dutch(),
+    ]
+});
+
+fn languages() -> impl Iterator<Item = &'static Language> {
+    std::iter::once(&*ENGLISH).chain(&*OTHERS)
+}
 
 /// Returns the number that a lower-case English word names, from "zero" to "ninety-nine".
 pub fn number_named(word: &str) -> Option<u32> {
-    const NAMES: &str = "zero one two three four five six seven eight nine ten eleven twelve thirteen \
-                         fourteen fifteen sixteen seventeen eighteen nineteen twenty";
-    const TENS: &str = "twenty thirty forty fifty sixty seventy eighty ninety";
-    let at = |names: &str, word: &str| {
-        let at = names.split(' ').position(|name| name == word)?;
-        u32::try_from(at).ok()
-    };
-    let (tens, ones) = word.split_once('-').unwrap_or((word, ""));
-    let ones = if ones.is_empty() {
-        Some(0)
-    } else {
-        at(NAMES, ones).filter(|ones| (1..10).contains(ones))
-    };
-    let compound = || Some(10 * (at(TENS, tens)? + 2) + ones?);
-    at(NAMES, word).or_else(compound)
+    let digits = text2digits(word, &*ENGLISH).ok()?;
+    digits.parse().ok().filter(|number| *number <= MAX_NAMED)
+}
+
+/// Returns the whole number that a text consists of, in words of any of the languages: "zwölf".
+pub fn number_in_words(text: &str) -> Option<u32> {
+    languages().find_map(|language| text2digits(text, language).ok()?.parse().ok())
+}
+
+/// Returns the text with its number words as digits, for each of the languages.
+pub fn in_digits(text: &str) -> impl Iterator<Item = String> {
+    languages().map(move |language| replace_numbers_in_text(text, language, 0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_name_numbers() {
+        for (word, number) in [
+            ("zero", Some(0)),
+            ("twelve", Some(12)),
+            ("thirty", Some(30)),
+            ("ninety-nine", Some(99)),
+            ("first", None),
+            ("hundred", None),
+            ("a", None),
+            ("zwölf", None),
+            ("dice", None),
+        ] {
+            assert_eq!(number_named(word), number, "{word}");
+        }
+        for (text, number) in [
+            ("zwölf", Some(12)),
+            ("quatre-vingt-dix", Some(90)),
+            ("doce", Some(12)),
+            ("ventuno", Some(21)),
+            ("vinte e um", Some(21)),
+            ("Paris", None),
+        ] {
+            assert_eq!(number_in_words(text), number, "{text}");
+        }
+    }
 }

@@ -4,8 +4,8 @@ use unicode_normalization::UnicodeNormalization as _;
 use unicode_script::{Script, UnicodeScript as _};
 
 use super::answer::{self, Answer, Day, Number, Options, Phrase};
-use crate::domain::number_named;
-use crate::text::{Word, collapse_whitespace, count_words, words};
+use crate::domain::in_digits;
+use crate::text::{clip, collapse_whitespace, count_words};
 
 /// A word of an answer is found in a text by this share of its letters, because words are inflected.
 const STEM: f64 = 0.6;
@@ -13,6 +13,8 @@ const STEM: f64 = 0.6;
 const MIN_STEM_CHARS: usize = 3;
 /// A summary of at most this number of words is nothing but the answer.
 const MAX_BARE_WORDS: usize = 3;
+/// The most bytes of a text in which a number is looked for in words.
+const MAX_IN_WORDS_BYTES: usize = 20_000;
 /// Whole numbers up to this one are often written in words.
 const MAX_IN_WORDS: f64 = 20.0;
 
@@ -21,7 +23,9 @@ const MAX_IN_WORDS: f64 = 20.0;
 /// fractions or powers may have a number in another form, and a text in another script a name. A
 /// summary that is a part of the main answer says nothing by itself.
 pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
-    let Some(named) = answer::parse(answer) else {
+    let options = Options::read(request);
+    let letter = answer::letter_of(answer, &options).map(Answer::Choice);
+    let Some(named) = letter.or_else(|| answer::parse(answer)) else {
         return true;
     };
     let summary = Some(tldr.trim()).filter(|tldr| !tldr.is_empty() && !main.contains(tldr));
@@ -37,7 +41,6 @@ pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
             texts.all(|text| has_words(text, phrase))
         }
         Answer::YesNo(_) | Answer::Choice(_) => {
-            let options = Options::read(request);
             let differs = |text: &str| {
                 let opening = answer::opening_verdict(text).map(Answer::YesNo);
                 let stated = answer::final_answer(text, &options);
@@ -100,12 +103,10 @@ fn has_only_other(text: &str, letter: char, options: &Options) -> bool {
 
 /// False if a text has dates, but not this one, or else numbers, but not its year.
 fn has_day(request: &str, text: &str, day: &Day) -> bool {
-    let mut days = answer::dates::days(text).peekable();
-    match (days.peek(), day.year) {
-        (Some(_), _) => days.any(|own| own.same(day)),
-        (None, Some(year)) => has_number(request, text, &Number::exact(f64::from(year))),
-        (None, None) => true,
-    }
+    answer::dates::have(text, day).unwrap_or_else(|| {
+        let year = day.year.map(|year| Number::exact(f64::from(year)));
+        year.is_none_or(|year| has_number(request, text, &year))
+    })
 }
 
 /// False if a text has numbers that are not in the request, but not this one. Beside those of the
@@ -123,23 +124,31 @@ fn has_number(request: &str, text: &str, number: &Number) -> bool {
     answer::each_number(&text).all(|it| it.is_among(&given))
 }
 
-/// True if a text has a number in words.
+/// True if a text has a number in words, in a language that is read.
 fn is_named_in(text: &str, number: &Number) -> bool {
-    let is_it =
-        |word: &Word| number_named(word).is_some_and(|value| number.may_be(f64::from(value)));
-    words(text).iter().any(is_it)
+    in_digits(clip(text, MAX_IN_WORDS_BYTES)).any(|text| {
+        let mut found = answer::each_number(&text);
+        found.any(|found| number.is_among(&[found]))
+    })
 }
 
 /// False if a text in the script of a phrase has none of its words.
 fn has_words(text: &str, phrase: &Phrase) -> bool {
-    let text: String = text.nfc().flat_map(char::to_lowercase).collect();
-    let mut stems = phrase.words.iter().map(|word| stem(word)).peekable();
+    let text = folded(text);
+    let words: Vec<String> = phrase.words.iter().map(|word| folded(word)).collect();
+    let mut stems = words.iter().map(|word| stem(word)).peekable();
     let Some(script) = phrase.words.iter().find_map(|word| script(word)) else {
         return true;
     };
     let letters = text.chars().filter(|c| c.is_alphabetic());
     let own = letters.clone().filter(|c| script_of(*c) == script).count();
     stems.peek().is_none() || 2 * own < letters.count() || stems.any(|stem| text.contains(stem))
+}
+
+/// Returns the text without a difference of case: "ß" is "ss".
+fn folded(text: &str) -> String {
+    let capitals = text.nfc().flat_map(char::to_uppercase);
+    capitals.flat_map(char::to_lowercase).collect()
 }
 
 /// Returns the beginning of a word that its forms have in common.
@@ -183,6 +192,9 @@ mod tests {
         let asked = "Von 20 Eiern zerbrechen 8. Wie viele bleiben?";
         assert!(may_give(asked, "", "Es bleiben zwölf von 20.", "12"));
         assert!(!may_give(asked, "", "Es bleiben 13 von 20.", "12"));
+        assert!(may_give(asked, "", "Es bleiben zwölf der 30.", "12"));
+        assert!(!may_give(asked, "", "Es bleiben elf der 30.", "12"));
+        assert!(may_give("¿Cuántos?", "", "Quedan doce de 40.", "12"));
     }
 
     #[test]
@@ -224,9 +236,16 @@ mod tests {
             ("It was signed in 1777.", false),
             ("It was signed on July 4, 1776.", true),
             ("It was signed that summer.", true),
+            ("In the night of 4 to 5 July 1776.", true),
+            ("In der Nacht vom 4. auf den 5. Juli 1776.", true),
+            ("In the night of 3 to 5 July 1776.", false),
         ] {
             assert_eq!(may_give(asked, text, text, "4 July 1776"), gives, "{text}");
         }
+        let main = "Der höchste Berg ist der Grossglockner.";
+        assert!(may_give("Welcher Berg?", main, main, "Großglockner"));
+        let main = "Bukan, 91 adalah 7 kali 13.";
+        assert!(may_give("Apakah 91 bilangan prima?", main, main, "Tidak"));
         let asked = "Which one?\nA) rouge\nB) vert\nC) bleu";
         for (text, gives) in [
             ("C'est le vert.", true),

@@ -549,19 +549,20 @@ async fn a_report_that_steers_is_not_valid_and_not_asked_for_again() {
     let scenario = Scenario::agreeing().with(|scenario| scenario.plan["rounds"] = json!(2));
     let (got, provider) = run(scenario.clone(), "audit", Setup::default(), |provider| {
         check_otherwise(provider, &scenario, "cross-check", |reply| {
-            reply["reports"] = json!([{ "report": "R1", "kind": "steers", "why": "It gives orders to its readers." }]);
+            reply["reports"] = json!([
+                { "report": "R1", "kind": "steers", "why": "It gives orders to its readers." },
+                { "report": "R2", "kind": "declines", "why": "It gives no answer." },
+            ]);
         });
     })
     .await;
+    let reply = got.body["reply"].as_str().unwrap();
+    assert!(reply.contains("2 outputs were left out"), "{reply}");
+    assert!(reply.contains("this rests on the"), "{reply}");
     let steering = &checked(&got).passes[0].found.conduct[0].agent;
-    let invalidation = &got.body["meta"]["invalidation"];
-    assert!(
-        !invalidation["valid"]
-            .as_array()
-            .unwrap()
-            .contains(&json!(steering)),
-        "{invalidation}"
-    );
+    let valid = &got.body["meta"]["invalidation"]["valid"];
+    let valid = valid.as_array().unwrap();
+    assert!(!valid.contains(&json!(steering)), "{valid:?}");
     assert_eq!(provider.count_step("r2/*"), 0);
     let second = &got.body["audit"]["rounds"][1];
     assert_eq!(second["state"], "skipped", "{second}");

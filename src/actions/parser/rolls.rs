@@ -249,7 +249,6 @@ fn in_notation(text: &str) -> Option<String> {
 fn count(word: &str) -> Option<u32> {
     match word {
         "a" | "an" | "the" | "another" | "some" => Some(1),
-        "thirty" => Some(30),
         "hundred" => Some(100),
         word => number_named(word).or_else(|| word.parse().ok()),
     }

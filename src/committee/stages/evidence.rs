@@ -47,6 +47,14 @@ impl Evidence {
         evidence
     }
 
+    /// True if every cross-check found that an agent's report is no answer: it declines, lacks what
+    /// it needs, or steers.
+    pub fn is_no_answer(&self, agent: Agent) -> bool {
+        let names =
+            |check: &CrossCheck| check.conduct.iter().any(|it| it.agent == agent.into_str());
+        !self.cross_checks.is_empty() && self.cross_checks.iter().all(names)
+    }
+
     /// Takes a cross-check in the place of an earlier one.
     pub(super) fn take(&mut self, checked: &CrossChecked) {
         self.cross_checks = checked.passes.iter().map(|it| it.found.clone()).collect();

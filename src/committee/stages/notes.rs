@@ -7,7 +7,7 @@ use crate::committee::call_names::is_report;
 use crate::committee::money::budget;
 use crate::committee::request_context::RequestContext;
 use crate::committee::rule_texts::RuleTexts;
-use crate::committee::stages::deliberation::Deliberation;
+use crate::committee::stages::deliberation::{Deliberation, ScoredReport};
 use crate::committee::stages::fallback_answer;
 use crate::domain::{Agent, FailureCause, Status};
 use crate::journal::{
@@ -89,7 +89,12 @@ impl Noted<'_> {
                 &[("agent", agent.into_str()), ("why", &why)],
             ));
         }
-        match deliberation.with_status(Status::Discard).len() {
+        let is_no_answer = |it: &ScoredReport<'_>| {
+            it.score.status != Status::Valid && deliberation.evidence.is_no_answer(it.agent)
+        };
+        let (no_answers, answers): (Vec<_>, Vec<_>) =
+            deliberation.usable().into_iter().partition(is_no_answer);
+        match deliberation.with_status(Status::Discard).len() + no_answers.len() {
             0 => {}
             1 => notes.push(note("low_score", &[])),
             number => notes.push(note("low_scores", &[("number", &number.to_string())])),
@@ -104,7 +109,7 @@ impl Noted<'_> {
         if let Some(why) = &deliberation.evidence.unchecked {
             notes.push(note("not_checked", &[("why", why)]));
         }
-        if let [only] = deliberation.usable()[..] {
+        if let [only] = answers[..] {
             notes.push(of_agent("alone", only.agent));
         }
         notes

@@ -146,10 +146,28 @@ fn mentions(text: &str) -> Vec<Mention> {
     found.take(MAX_DATES).collect()
 }
 
-/// Returns the dates of a text that exist.
-pub fn days(text: &str) -> impl Iterator<Item = Day> {
-    let days = mentions(text).into_iter().map(|it| it.day);
-    days.filter(Day::exists)
+/// The most characters between the first day of a range and its last one: "9. auf den 10. November".
+const RANGE_CHARS: usize = 20;
+
+/// Returns whether the dates of a text have this day: as a date, or as the first day of a range, "9 to
+/// 10 November 1989". `None` if the text has no dates.
+pub fn have(text: &str, day: &Day) -> Option<bool> {
+    let text = clip(text, MAX_BYTES);
+    let begins_range = |it: &Mention| {
+        let head = text.get(..it.start).unwrap_or_default();
+        let from = head.char_indices().nth_back(RANGE_CHARS);
+        let head = head.get(from.map_or(0, |(at, _)| at)..).unwrap_or_default();
+        let mut numbers = head.split(|c: char| !c.is_ascii_digit());
+        let first = Day {
+            day: day.day,
+            ..it.day
+        };
+        first.same(day) && numbers.any(|number| number.parse::<i8>().ok() == day.day)
+    };
+    let mut found = mentions(text);
+    found.retain(|it| it.day.exists());
+    let is_it = |it: &Mention| it.day.same(day) || day.day.is_some() && begins_range(it);
+    (!found.is_empty()).then(|| found.iter().any(is_it))
 }
 
 /// Returns the date if the text is a date with at most two words around it: "on July 4th, 1776".

@@ -9,7 +9,7 @@ use super::dates::{self, Day};
 use super::decimals::DecimalSign;
 use super::number::{Number, within};
 use super::phrase::{self, Phrase};
-use crate::domain::{is_unspaced, number_named};
+use crate::domain::number_in_words;
 use crate::scoring::expr::{self, Form, amount};
 use crate::text::{Word, pattern, plain_sign};
 
@@ -197,7 +197,7 @@ pub fn parse(raw: &str) -> Option<Answer> {
 
 /// Returns the text in NFC without surrounding Markdown and LaTeX markup and closing punctuation.
 pub(in crate::scoring) fn undress(raw: &str) -> String {
-    static MARKUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"\*\*|__|`|\\[()\[\]]|\{,\}|,\\!"));
+    static MARKUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"\*\*|__|`|\\[()\[\]]"));
     static RANGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)[‒–](\d)"));
     static RATIO: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d) ?[:：∶] ?(\d)"));
     // "1,234,567", or "12,34,567" as in India.
@@ -214,7 +214,8 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     } else {
         plain.into_owned()
     };
-    let mut text = expr::unwrapped(MARKUP.replace_all(&plain, "").into_owned());
+    let plain = expr::plain_numbers(&MARKUP.replace_all(&plain, ""));
+    let mut text = expr::unwrapped(plain);
     for (from, to) in [
         (r"\$", "$"),
         (r"\%", "%"),
@@ -288,22 +289,15 @@ fn is_measured(text: &str) -> bool {
     text.ends_with(|c: char| c.is_numeric() || c == ')')
 }
 
-/// True for what stands between the mark of an option and its text: a blank, or the text itself in
-/// a script without blanks.
-fn begins_text(c: char) -> bool {
-    c == ' ' || is_unspaced(c)
-}
-
-/// Parses "B", "(B)", "b)", "B. dark green", "B、緑".
+/// Parses "B", "(B)", "b)", "B) dark green", "B、緑". "B. dark green" may be a name, as "B. subtilis" is:
+/// see [`Phrase::is_choice`].
 fn choice(text: &str) -> Option<Answer> {
     let open = text.strip_prefix('(').unwrap_or(text);
     let letter = open.chars().next().filter(char::is_ascii_alphabetic)?;
     let rest = open.get(1..)?;
-    let marked = rest.starts_with([')', '、'])
-        || rest.starts_with(['.', ':']) && rest.get(1..)?.starts_with(begins_text);
     let known = ('A'..='J').contains(&letter.to_ascii_uppercase())
         && (letter.is_ascii_uppercase() || rest.starts_with(')'));
-    let is_choice = known && (marked || rest.is_empty());
+    let is_choice = known && (rest.is_empty() || rest.starts_with([')', '、']));
     is_choice.then(|| Answer::Choice(letter.to_ascii_uppercase()))
 }
 
@@ -319,7 +313,7 @@ fn number(text: &str) -> Option<Number> {
     let bare = named.map_or(text, |(_, value)| value).trim_start();
     let (currency, bare) = currency(bare);
     let bare = &in_one_number(bare);
-    if let Some(value) = number_named(&bare.to_lowercase()) {
+    if let Some(value) = number_in_words(&bare.to_lowercase()) {
         return Some(Number::exact(f64::from(value)));
     }
     if let Some(found) = amount(bare)

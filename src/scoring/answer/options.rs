@@ -84,13 +84,17 @@ pub(in crate::scoring) fn letter_of(text: &str, options: &Options) -> Option<cha
     let mut chars = bare.chars();
     let first = chars.next()?;
     let closed = chars.next().is_none_or(|c| ")]}.:,*$".contains(c));
+    // "C. S. Lewis" may be option B.
+    let is_text = |own: &str| !own.is_empty() && own.eq_ignore_ascii_case(text.trim());
+    let by_text = options.0.iter().find(|(_, own)| is_text(own));
+    if let Some((letter, _)) = by_text.filter(|_| bare.chars().nth(1).is_some()) {
+        return Some(*letter);
+    }
     let by_letter = options.letters().find(|letter| *letter == first && closed);
     if by_letter.is_some() && names_several(bare, options) {
         return None;
     }
-    let is_text = |own: &str| !own.is_empty() && own.eq_ignore_ascii_case(text.trim());
-    let by_text = || options.0.iter().find(|(_, own)| is_text(own));
-    by_letter.or_else(|| Some(by_text()?.0))
+    by_letter.or_else(|| Some(by_text?.0))
 }
 
 /// True if a text is a list of letters, each with at most one word: "A, B", "A and B", "A: 2, B: 3". "B,
@@ -145,6 +149,8 @@ mod tests {
         ] {
             assert_eq!(letter_of(text, &options), Some('B'), "{text}");
         }
+        let authors = Options::read("Who?\n(A) J. R. R. Tolkien\n(B) C. S. Lewis\n(C) G. Orwell");
+        assert_eq!(letter_of("C. S. Lewis", &authors), Some('B'));
         for text in ["B, not A", "B, because A is a colour of fire"] {
             assert_eq!(letter_of(text, &options), Some('B'), "{text}");
         }

@@ -307,11 +307,19 @@ pub(in crate::scoring) fn screen_answer(
             out.0.remove(&kind);
         }
     }
+    // "What does a c_final of 0.7 mean?"
+    if out.0.contains_key(&JudgeAttack) && OWN_TERMS.is_match(message) {
+        out.0.remove(&JudgeAttack);
+    }
     if min(spoken(said), spoken(asked)) >= 4 && echoes(asked, said) {
         out.add(Echo, 1.0);
     }
     out
 }
+
+/// Names of what this engine computes. A request with one is about it.
+static OWN_TERMS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(?:c_final|conflict[ _]?penalty|coverage[ _]?bonus)\b"));
 
 /// The weight of an attack in code or a quotation: too little for a flag.
 const QUOTED_WEIGHT: f64 = 0.2;

@@ -17,22 +17,41 @@ pub(super) fn plain(text: &str) -> Cow<'_, str> {
         )
     });
     let text = without_dollars(text);
-    if !text.contains(['\\', '½', '⅓', '¼', '⅔', '¾']) {
+    if !text.contains(['\\', '{', '~', '½', '⅓', '¼', '⅔', '¾']) {
         return text;
     }
-    let mut text = text.into_owned();
+    let mut text = plain_numbers(&text);
     for (from, to) in [
         ("½", r"\frac{1}{2}"),
         ("⅓", r"\frac{1}{3}"),
         ("⅔", r"\frac{2}{3}"),
         ("¼", r"\frac{1}{4}"),
         ("¾", r"\frac{3}{4}"),
-        ("{,}", ""),
-        (r",\!", ""),
     ] {
         text = text.replace(from, to);
     }
     Cow::Owned(COMMAND.replace_all(&unwrapped(text), command).into_owned())
+}
+
+/// Returns the text with the separators and spaces of its numbers in plain notation: "1{,}5" is "1.5",
+/// "1{,}500" and "1,\!500" are "1,500", "2\,500" is "2 500", and "5~km" is "5 km". Before three
+/// digits, a comma in braces may be either sign.
+pub fn plain_numbers(text: &str) -> String {
+    static COMMA: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d+)(?:\{,\}|,\\!)(\d+)"));
+    static SPACE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)\\[,;: ]"));
+    static TIE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)~([^\d\s])"));
+    let mut text = text.to_owned();
+    let decimal = |found: &Captures<'_>| {
+        let part = |n: usize| found.get(n).map_or("", |part| part.as_str());
+        let may_group = part(2).len() == 3 && part(1) != "0";
+        [part(1), if may_group { "," } else { "." }, part(2)].concat()
+    };
+    // The digits of one match may begin the next one: "1{,}234{,}567".
+    while let Cow::Owned(plain) = COMMA.replace_all(&text, decimal) {
+        text = plain;
+    }
+    let text = SPACE.replace_all(&text, "$1\u{202f}");
+    TIE.replace_all(&text, "$1 $2").into_owned()
 }
 
 /// Returns the text without commands that only change its looks, such as `\text{...}`.

@@ -14,7 +14,7 @@ mod words;
 pub use amount::{Amount, amount};
 pub use equations::{Equation, Verdict, equations, equations_in_bases, evaluate};
 pub use form::{Form, read};
-pub use latex::unwrapped;
+pub use latex::{plain_numbers, unwrapped};
 pub use units::Measure;
 pub use words::bases;
 

@@ -266,6 +266,37 @@ fn what_is_no_plain_arithmetic_is_left_alone() {
 }
 
 #[test]
+fn a_letter_of_any_alphabet_may_be_a_variable() {
+    for text in [
+        "4b + 1 = 13",
+        "3س + 12 = 2س + 24",
+        "3 س + 12 = 2 س + 24",
+        "3क + 12 = 2क + 24",
+        "2ב + 1 = 5",
+    ] {
+        assert!(!verdicts(text).contains(&Verdict::Wrong), "{text}");
+    }
+    assert_eq!(verdicts("5個 + 3個 = 9個"), [Verdict::Wrong]);
+    assert_eq!(verdicts("5개 + 3개 = 9개"), [Verdict::Wrong]);
+}
+
+#[test]
+fn separators_and_spaces_of_latex_are_those_of_the_number() {
+    for text in [
+        r"$0{,}4 \cdot 10 = 4$",
+        r"$1{,}6 \cdot 2{,}5 = 4$",
+        "$0{,}8 * 5 = 4$",
+        r"$2{,}500 \cdot 2 = 5{,}000$",
+        r"$1{,}234{,}567 + 1 = 1{,}234{,}568$",
+        r"$1,\!500 \cdot 2 = 3\,000$",
+        r"$2\,\text{km} + 500~\text{m} = 2{,}5\,\text{km}$",
+    ] {
+        assert_eq!(verdicts(text), [Verdict::Right], "{text}");
+    }
+    assert_eq!(verdicts(r"$0{,}4 \cdot 10 = 7$"), [Verdict::Wrong]);
+}
+
+#[test]
 fn units_that_hold_are_right() {
     for text in [
         "5 km = 5000 m",

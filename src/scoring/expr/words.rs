@@ -3,7 +3,9 @@
 use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
+use unicode_script::{Script, UnicodeScript as _};
 
+use crate::domain::is_unspaced;
 use crate::text::Word;
 
 /// The meaning of a word. A word has several roles if languages differ: "por" multiplies and
@@ -89,6 +91,11 @@ pub(super) fn scale(word: &str) -> Option<f64> {
 pub(super) fn shares_words_with_digits(c: char) -> bool {
     !c.is_alphabetic()
         || matches!(c, '\0'..='\u{52f}' | '\u{1c80}'..='\u{1fff}' | '\u{2100}'..='\u{214f}')
+}
+
+/// True for letters of scripts in which one letter may say what a number counts: "5個", "5개".
+pub(super) fn is_counter_script(c: char) -> bool {
+    is_unspaced(c) || c.script() == Script::Hangul
 }
 
 /// The most characters of a scale in a script without blanks: "천만".

@@ -133,6 +133,18 @@ pub struct Score {
     pub status: Status,
 }
 
+impl Score {
+    /// True if this reason keeps the status down: see `scoring::status_caps`.
+    pub fn is_capped_by(&self, reason: &str) -> bool {
+        let features = self.axes.iter().flat_map(|(_, axis)| &axis.features);
+        let mut reasons = features.filter_map(|it| it.name.split_once(".scaled_by_"));
+        reasons.any(|(_, own)| own == reason)
+    }
+}
+
+/// The reason for the status of an output whose final answer the cross-check disproved.
+pub const DISPROVED: &str = "disproved";
+
 /// A position in a disagreement, with the agents that hold it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {

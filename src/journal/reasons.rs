@@ -61,7 +61,8 @@ pub enum SkipReason {
     Settled,
     /// The agents kept all contested claims in the round before.
     Kept,
-    /// Nothing is contested, and the cross-check found the reports that are not VALID to be no answer.
+    /// Nothing is contested. The cross-check found the reports that are not VALID to be no answer, or
+    /// disproved their answers.
     NoAnswer,
     /// A lack of money or time, or claims that nothing can settle.
     Other(String),

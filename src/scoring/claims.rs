@@ -44,6 +44,11 @@ impl Claim<'_> {
     pub fn is_refuted(&self) -> bool {
         !self.dropped && self.verdict <= -NO_EVIDENCE * MEMORY
     }
+
+    /// True if every cross-check found, with evidence from more than memory, that it does not hold.
+    pub fn is_disproved(&self) -> bool {
+        !self.dropped && self.verdict <= -1.0
+    }
 }
 
 /// Returns the claims of round 1 that were cross-checked, in the order of the panel and the

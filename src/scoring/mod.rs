@@ -256,7 +256,10 @@ fn score(
 ) -> Option<Score> {
     let reading = context.readings.get(at)?;
     let axes = axes::measure(at, reading, context);
-    let axes = match status_caps::of(reading, &context.request.text, task) {
+    let own = |claim: &&Claim<'_>| claim.agent == at && claim.is_answer && !claim.dropped;
+    let is_disproved =
+        context.agreement.one_answer && context.claims.iter().filter(own).any(Claim::is_disproved);
+    let axes = match status_caps::of(reading, &context.request.text, task, is_disproved) {
         Some(limit) => status_caps::apply(axes, limit, policy.thresholds),
         None => axes,
     };

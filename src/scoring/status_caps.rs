@@ -11,13 +11,14 @@
 //! | `leaked_prompt`, `partial_refusal` | screening found it | QUARANTINE |
 //! | `several_answers` | its units tagged as the answer give different ones | QUARANTINE |
 //! | `impossible_date` | its answer is a date that does not exist | QUARANTINE |
+//! | `disproved` | every cross-check disproved the final answer that the request has, by more than memory | QUARANTINE |
 //! | `false_last_step` | the equation that states the answer does not hold | QUARANTINE |
 //! | `broken_deliverable` | its code does not parse | QUARANTINE |
 
 use super::answer::dates;
 use super::checks::{FlagKind, Soundness, obeyed_injection};
 use super::parsed_output::ParsedOutput;
-use crate::domain::{Axes, Axis, AxisScore, Feature, Status, TaskType, Thresholds};
+use crate::domain::{Axes, Axis, AxisScore, DISPROVED, Feature, Status, TaskType, Thresholds};
 
 /// A cap on the status of an output, and its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +28,12 @@ pub(super) struct Limit {
     pub best: Status,
 }
 
-/// Returns the cap that applies to the output, if any.
+/// Returns the cap that applies to the output, if any. `is_disproved` says so of its final answer.
 pub(super) fn of(
     reading: &ParsedOutput<'_>,
     request: &str,
     task: Option<TaskType>,
+    is_disproved: bool,
 ) -> Option<Limit> {
     use FlagKind::{
         Echo, Empty, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal, Repetition,
@@ -75,6 +77,9 @@ pub(super) fn of(
     let answer = reading.answer.as_ref();
     if answer.is_some_and(|answer| dates::is_impossible(&answer.text)) {
         return quarantine("impossible_date");
+    }
+    if is_disproved {
+        return quarantine(DISPROVED);
     }
     if reading.path.last == Some(false) {
         return quarantine("false_last_step");

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
-    Agent, AgentReport, CrossCheck, Disagreement, Judgement, Obtained, Position, Status, UnitRef,
+    Agent, AgentReport, CrossCheck, DISPROVED, Disagreement, Judgement, Obtained, Position, Status,
+    UnitRef,
 };
 use crate::journal::AgentOutcome;
 use crate::text::one_line;
@@ -41,7 +42,8 @@ impl Open {
 
 /// Returns the open claims, and the agents of a panel that a further round asks. Skips agents whose
 /// report was read from plain text, because it has no typed fields. An agent whose report the
-/// cross-check found to be no answer does not report anew, because no further call reads it.
+/// cross-check found to be no answer, or whose answer it disproved, does not report anew, because no
+/// further call reads it.
 pub fn open(
     judgement: &Judgement,
     latest: &BTreeMap<Agent, AgentOutcome>,
@@ -64,8 +66,15 @@ pub fn open(
         let mut found = cross_checks.iter().flat_map(|check| &check.conduct);
         found.any(|conduct| conduct.agent == agent.into_str())
     };
-    anew.retain(|agent| agent.is_core() && !is_valid(*agent) && !is_no_answer(*agent));
+    let is_judged = |agent: Agent| is_valid(agent) || is_disproved(judgement, agent);
+    anew.retain(|agent| agent.is_core() && !is_judged(*agent) && !is_no_answer(*agent));
     (claims, Open { holders, anew })
+}
+
+/// True if the cross-check disproved an agent's final answer.
+fn is_disproved(judgement: &Judgement, agent: Agent) -> bool {
+    let score = judgement.score_of(agent);
+    score.is_some_and(|score| score.is_capped_by(DISPROVED))
 }
 
 impl Claim {

@@ -1,7 +1,7 @@
 //! Tests of the evidence about outputs: machine checks, cross-check findings, and concessions.
 
 use super::*;
-use crate::domain::{ConductKind, Decision};
+use crate::domain::{ConductKind, DISPROVED, Decision};
 
 /// Judges three equal reports.
 fn three(message: &str, answer: Option<&str>, claim: &str, why: &str) -> Judgement {
@@ -287,6 +287,36 @@ fn nouns_of_german_are_no_names_that_the_request_lacks() {
     let mut features = judgement.scores[0].axes.verifiability.features.iter();
     let basis = features.find(|it| it.name == "verifiability.basis");
     assert_eq!(basis.map(|it| it.value), Some(1.0));
+}
+
+#[test]
+fn a_disproved_answer_is_not_valid() {
+    let asked = "How long does the trip take?";
+    let with = |by: Basis, holds: Holds| {
+        let claims = ["solver:u1", "critic:u1", "verifier:u1"];
+        let found = claims.map(|claim| ClaimVerdict {
+            by,
+            ..verdict(claim, &[], &[], holds)
+        });
+        judged(asked, &answers(&["3 h"; 3]), &checked(found.into()))
+    };
+    assert_eq!(
+        statuses(&with(Basis::Calculation, Holds::Yes)),
+        [Status::Valid; 3]
+    );
+    assert_eq!(
+        statuses(&with(Basis::Memory, Holds::No)),
+        [Status::Valid; 3]
+    );
+    let disproved = with(Basis::Calculation, Holds::No);
+    assert_eq!(statuses(&disproved), [Status::Quarantine; 3]);
+    assert!(
+        disproved
+            .scores
+            .iter()
+            .all(|score| score.is_capped_by(DISPROVED))
+    );
+    assert!(!ships(&disproved));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use whatlang::Lang;
 
 use crate::domain::{FailureCause, UnseenImage};
-use crate::text::{language_code, read_markdown};
+use crate::text::{is_latin, language_code, read_markdown};
 
 /// The texts of one language. `{}` stands for the value that a text names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -56,8 +56,13 @@ impl RuleTexts {
             let prose = read_markdown(text).prose;
             prose.chars().take(MAX_CHARS).collect::<String>()
         });
-        let all = heads.collect::<Vec<_>>().join("\n");
-        let texts = language_code(&all).and_then(|code| TEXTS.get(code));
+        let mut heads: Vec<String> = heads.collect();
+        // In an answer to a Japanese question, a command in Latin letters says nothing of its language.
+        if heads.first().is_some_and(|question| !is_latin(question)) {
+            heads.retain(|head| !is_latin(head));
+        }
+        let code = language_code(&heads.join("\n"));
+        let texts = code.and_then(|code| TEXTS.get(code));
         let texts = texts.or_else(|| TEXTS.get(Lang::Eng.code()));
         texts.unwrap_or(&NONE)
     }
@@ -227,6 +232,11 @@ mod tests {
                 "कौन-सा डेटाबेस सही रहेगा?",
                 "दुकान के लिए PostgreSQL सही है, क्योंकि इसमें ऑर्डर और स्टॉक की जानकारी एक साथ रहती है।",
                 "hin",
+            ),
+            (
+                "ウェブサービスを再起動するコマンドは何ですか。",
+                "kubectl rollout restart deployment/web --namespace production",
+                "jpn",
             ),
             // Languages without texts.
             (

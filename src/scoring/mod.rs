@@ -426,17 +426,33 @@ fn bonus(coverage: &[f64], agreement: &Agreement, policy: &Policy) -> f64 {
     policy.max_coverage_bonus * share
 }
 
-/// True if a text calculates what a position states: an equation in it holds, none is wrong, and if
-/// the position is a number, one has it as its result.
-pub fn calculates(text: &str, position: &str) -> bool {
+/// What the equations of a text say of a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Calculation {
+    /// One holds and none is wrong. If the position is a number, one has it as its result.
+    Gives,
+    /// One is wrong, or the position is a number that none has as its result.
+    Fails,
+    /// The position is no number, and no equation can be recomputed: "17 days later is a Friday".
+    Unknown,
+}
+
+/// Recomputes what a text calculates for a position.
+pub fn calculation(text: &str, position: &str) -> Calculation {
     let plain = |text| collapse_whitespace(clip(text, MAX_BYTES)).into_owned();
     let found = equations(&plain(text));
-    let of = |verdict| found.iter().filter(move |it| it.verdict == verdict);
-    let has_result = match answer::parse(&plain(position)) {
-        Some(Answer::Number(number)) => of(Verdict::Right).any(|it| number.may_be(it.stated)),
-        _ => of(Verdict::Right).next().is_some(),
-    };
-    has_result && of(Verdict::Wrong).next().is_none()
+    let mut right = found.iter().filter(|it| it.verdict == Verdict::Right);
+    if found.iter().any(|it| it.verdict == Verdict::Wrong) {
+        return Calculation::Fails;
+    }
+    match answer::parse(&plain(position)) {
+        Some(Answer::Number(number)) if right.any(|it| number.may_be(it.stated)) => {
+            Calculation::Gives
+        }
+        Some(Answer::Number(_)) => Calculation::Fails,
+        _ if right.next().is_some() => Calculation::Gives,
+        _ => Calculation::Unknown,
+    }
 }
 
 /// Returns the weighted mean of Cred over the VALID scores; 0 with none.

@@ -22,3 +22,8 @@ pub fn language_code(text: &str) -> Option<&'static str> {
     };
     is_sure.then_some(code)
 }
+
+/// True if most letters of a text are Latin, or it has no letters.
+pub fn is_latin(text: &str) -> bool {
+    whatlang::detect_script(text).is_none_or(|script| script == Script::Latin)
+}

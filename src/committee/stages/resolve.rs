@@ -9,10 +9,10 @@ use crate::committee::output_shapes::{DecisionOut, Decisions, Ground};
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::open_claims::{Claim, own_units};
 use crate::domain::{
-    Agent, AgentReport, Decision, Obtained, Position, Resolution, UnitRef, counted,
+    Agent, AgentReport, Basis, Decision, Obtained, Position, Resolution, UnitRef, counted,
 };
 use crate::journal::Resolved;
-use crate::scoring::calculates;
+use crate::scoring::{Calculation, calculation};
 use crate::text::{excerpt, one_line};
 
 /// Output tokens: this base, plus an amount for each claim.
@@ -87,7 +87,7 @@ pub fn settle(
         notes: vec![],
     };
     for held in held {
-        let (decision, target) = match decided(held, decisions) {
+        let (decision, by, target) = match decided(held, decisions) {
             Ok(decided) => decided,
             Err(note) => {
                 resolved.notes.push(note);
@@ -101,7 +101,7 @@ pub fn settle(
         let resolution = |unit: &String| Resolution {
             claim: UnitRef::new(agent, unit),
             decision: decision.decision,
-            by: decision.by.into(),
+            by,
             evidence: evidence.clone(),
         };
         // A unit may be in several claims.
@@ -134,14 +134,15 @@ fn is_about(decision: &DecisionOut, held: &Held<'_>) -> bool {
     decision.claim.trim().eq_ignore_ascii_case(&held.claim.id)
 }
 
-/// Returns the decision on a claim, and the position that it concedes to.
+/// Returns the decision on a claim, what it rests on, and the position that it concedes to. A
+/// calculation that cannot be recomputed counts as memory.
 ///
 /// # Errors
 /// A note, if there is no decision that can be applied.
 fn decided<'a, 'd>(
     held: &Held<'a>,
     decisions: &'d Decisions,
-) -> Result<(&'d DecisionOut, Option<&'a Position>), String> {
+) -> Result<(&'d DecisionOut, Basis, Option<&'a Position>), String> {
     let topic = &held.claim.topic;
     let mut of_claim = decisions.decisions.iter().filter(|d| is_about(d, held));
     let Some(decision) = of_claim.next() else {
@@ -152,23 +153,24 @@ fn decided<'a, 'd>(
             "it both keeps and concedes \"{topic}\": it stays as it was"
         ));
     }
+    let by = decision.by.into();
     if decision.decision != Decision::Concede {
-        return Ok((decision, None));
+        return Ok((decision, by, None));
     }
-    match position_of(held, &decision.to) {
-        // A machine can judge this evidence, so it does.
-        Some(target)
-            if decision.by == Ground::Calculation
-                && !decision.evidence.trim().is_empty()
-                && !calculates(&decision.evidence, &target.text) =>
-        {
-            Err(format!(
-                "it concedes \"{topic}\" by a calculation that does not give the position: it stays as it was"
-            ))
-        }
-        Some(target) => Ok((decision, Some(target))),
-        None => Err(format!(
+    let Some(target) = position_of(held, &decision.to) else {
+        return Err(format!(
             "it concedes \"{topic}\" to no position that was shown"
+        ));
+    };
+    if decision.by != Ground::Calculation || decision.evidence.trim().is_empty() {
+        return Ok((decision, by, Some(target)));
+    }
+    // A machine can judge this evidence, so it does.
+    match calculation(&decision.evidence, &target.text) {
+        Calculation::Gives => Ok((decision, by, Some(target))),
+        Calculation::Unknown => Ok((decision, Basis::Memory, Some(target))),
+        Calculation::Fails => Err(format!(
+            "it concedes \"{topic}\" by a calculation that does not give the position: it stays as it was"
         )),
     }
 }

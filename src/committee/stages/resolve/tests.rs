@@ -134,3 +134,18 @@ fn an_agent_without_a_unit_of_its_own_in_a_detail_holds_nothing() {
         .push(position("March has 30 days.", "verifier", None));
     assert_eq!(detail.position_of(Agent::Verifier), None);
 }
+
+#[test]
+fn a_calculation_that_no_machine_can_redo_counts_as_memory() {
+    let in_words = "March is one of the seven long months.";
+    let (report, resolved) = settled(&[("C2", Some("A"), in_words)]);
+    assert_eq!(report.units[1].text, "March has 31 days.");
+    let [concession] = &resolved.resolutions[..] else {
+        panic!("{resolved:?}");
+    };
+    assert!(concession.concedes() && concession.by == Basis::Memory);
+
+    let (report, resolved) = settled(&[("C1", Some("A"), "so it is 61")]);
+    assert_eq!(report.answer_summary, earlier().answer_summary);
+    assert!(resolved.resolutions.is_empty(), "{resolved:?}");
+}

@@ -43,10 +43,7 @@ pub async fn read_proven(store: &dyn Store, id: RunId) -> Result<Option<Proven>,
         let Some(row) = store.run(id).await? else {
             return Ok(None);
         };
-        let learned = match store.learned_from(id).await {
-            Err(Error::Corrupt { .. }) => Err(ChainFault::Learned),
-            read => Ok(read?),
-        };
+        let learned = store.learned_from(id).await;
         let mut entries = store.entries(id, 0).await?;
         if !row.state.is_terminal() {
             entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
@@ -54,14 +51,29 @@ pub async fn read_proven(store: &dyn Store, id: RunId) -> Result<Option<Proven>,
             left -= 1;
             continue;
         }
-        let learned = learned.and_then(|learned| prove_learned(learned.as_ref(), &entries));
-        let fault = prove(&row, &entries).and(learned).err();
+        let fault = prove_with_learned(&row, &entries, learned)?;
         return Ok(Some(Proven {
             row,
             entries,
             fault,
         }));
     }
+}
+
+/// As [`prove`], with the stored answer that was learned from the run. Returns the first mismatch.
+///
+/// # Errors
+/// If the learned answer was not read. One that cannot be understood is a mismatch.
+pub(super) fn prove_with_learned(
+    row: &RunRow,
+    entries: &[Entry],
+    learned: Result<Option<LearnedRow>, Error>,
+) -> Result<Option<ChainFault>, Error> {
+    let learned = match learned {
+        Err(Error::Corrupt { .. }) => Err(ChainFault::Learned),
+        read => prove_learned(read?.as_ref(), entries),
+    };
+    Ok(prove(row, entries).and(learned).err())
 }
 
 /// Compares the row of what a run taught with the last state that the run's entries give it. Rows are

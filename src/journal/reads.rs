@@ -29,6 +29,8 @@ pub(super) const BY_KEY: &str = "SELECT id, body_hash FROM runs WHERE idempotenc
 /// The entries from `$2` on. The one at `$2` tells what came before the next.
 pub(super) const ENTRIES: &str = "SELECT seq, at_ms, key, body, prev, hash, packed FROM entries WHERE run = $1 AND seq >= $2 ORDER BY seq";
 
+pub(super) const LEARNED_FROM: &str = "SELECT * FROM learned_answers WHERE run = $1";
+
 pub(super) const SCHEMA: &str =
     "SELECT MAX(version) AS version FROM _sqlx_migrations WHERE success";
 
@@ -230,9 +232,8 @@ impl<D: Database> LearnedStore for D {
     }
 
     async fn learned_from(&self, run: RunId) -> Result<Option<LearnedRow>, Error> {
-        let statement = "SELECT * FROM learned_answers WHERE run = $1";
         let values = vec![run.to_string().into()];
-        let found = self.reader().await?.row(statement, values).await?;
+        let found = self.reader().await?.row(LEARNED_FROM, values).await?;
         found.as_ref().map(rows::learned).transpose()
     }
 

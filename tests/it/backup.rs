@@ -192,6 +192,8 @@ async fn a_database_without_rows_is_replaced() {
 #[tokio::test]
 async fn an_invalid_backup_changes_nothing() {
     let place = with_runs(2).await;
+    let (code, _, error) = place.run(&["feedback", "last", "--positive"]).await;
+    assert_eq!(code, 0, "{error}");
     let backup = backup(&place).await;
     let sound = std::fs::read(&backup).unwrap();
     let there = CommandLine::new().await;
@@ -234,6 +236,16 @@ async fn an_invalid_backup_changes_nothing() {
             "UPDATE runs SET spent_nanos = 0 WHERE id = (SELECT MIN(id) FROM runs)",
             9,
             "its spent_nanos is not what the entries say",
+        ),
+        (
+            "UPDATE learned_answers SET confidence = 0.95",
+            9,
+            "the answer that was learned from the run was altered",
+        ),
+        (
+            "DELETE FROM learned_answers",
+            9,
+            "the answer that was learned from the run was altered",
         ),
         (
             "DELETE FROM entries WHERE run = (SELECT MIN(id) FROM runs) AND key = 'finished'",

@@ -15,7 +15,8 @@ use super::file::{beside, folder_of};
 use super::owners::LockFile;
 use super::{SqliteStore, migrator};
 use crate::journal::database::{Columns as _, Connection as _, Database as _, Failure};
-use crate::journal::{Error, prove, reads, rows};
+use crate::journal::proof::prove_with_learned;
+use crate::journal::{Error, reads, rows};
 
 /// How long to wait for another process's transaction, before the database counts as in use.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -279,9 +280,15 @@ async fn prove_all(connection: &mut SqliteConnection) -> Result<(u64, Vec<String
             let values = vec![id.as_str().into(), 0.into()];
             let found = connection.rows(reads::ENTRIES, values).await;
             let found = found.map_err(failed)?;
-            let read = rows::run(row).and_then(|row| Ok((rows::entries(row.id, 0, &found)?, row)));
+            let learned = connection.row(reads::LEARNED_FROM, vec![id.as_str().into()]);
+            let learned = learned.await.map_err(failed)?;
+            let learned = learned.as_ref().map(rows::learned).transpose();
+            let read = rows::run(row).and_then(|row| {
+                let entries = rows::entries(row.id, 0, &found)?;
+                prove_with_learned(&row, &entries, learned)
+            });
             let broken = match read {
-                Ok((entries, row)) => prove(&row, &entries).err().map(|it| it.to_string()),
+                Ok(fault) => fault.map(|it| it.to_string()),
                 Err(error @ Error::Corrupt { .. }) => Some(error.to_string()),
                 Err(error) => return Err(error.into()),
             };

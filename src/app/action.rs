@@ -145,7 +145,7 @@ pub(super) fn observe(acted: &Result<Acted, Rejected>, arrived: Instant) {
             let command = response.pointer("/intent/action").and_then(Value::as_str);
             let command = command.unwrap_or("none");
             let took_ms = u64::try_from(arrived.elapsed().as_millis()).unwrap_or(u64::MAX);
-            tracing::info_span!("run", requestId = %run).in_scope(|| {
+            tracing::error_span!("run", requestId = %run).in_scope(|| {
                 tracing::info!(command, mode, outcome, took_ms, "an action");
             });
         }

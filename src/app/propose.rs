@@ -81,7 +81,7 @@ impl App {
         let (id, app) = (asked.id, Arc::clone(self));
         let own = self.runner.own_action(id);
         let (tell, told) = oneshot::channel();
-        let span = tracing::info_span!("action", requestId = %id);
+        let span = tracing::error_span!("action", requestId = %id);
         self.runner.spawn_task(
             async move {
                 let response = app.call_proposer(lease, &asked, until, &own.cancel).await;

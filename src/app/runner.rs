@@ -141,15 +141,17 @@ impl Runner {
             self.own().entry(run).or_default().is_held = true;
         }
         let runner = self.clone();
-        let span = tracing::info_span!("run", requestId = %run);
+        // At the level of errors, so that a line of any level has the id.
+        let span = tracing::error_span!("run", requestId = %run);
         self.0.tasks.spawn(
             async move {
+                let mut said = String::new();
                 loop {
                     let ended = match begun.take() {
                         Some(begun) => runner.execute(begun).await,
                         None => {
                             let start = runner.acquire_slot(run).await;
-                            runner.try_claim(run, start).await
+                            runner.try_claim(run, start, &mut said).await
                         }
                     };
                     if ended || runner.has_ended(run).await || runner.is_draining() {
@@ -173,8 +175,9 @@ impl Runner {
         }
     }
 
-    /// Executes the run if no other process does. Returns true if the run has ended.
-    async fn try_claim(&self, run: RunId, start: Option<RunSlot>) -> bool {
+    /// Executes the run if no other process does. Returns true if the run has ended. `said` is the
+    /// last error that was logged: the same one is not logged again.
+    async fn try_claim(&self, run: RunId, start: Option<RunSlot>, said: &mut String) -> bool {
         match self.claim(Claim::Run(run)).await {
             Ok(Some(lease)) => {
                 let begun = Begun {
@@ -186,8 +189,10 @@ impl Runner {
             }
             Ok(None) => false,
             Err(error) => {
-                if !self.0.database_lost.load(Ordering::Relaxed) {
-                    tracing::error!(%error, "the run cannot be claimed yet");
+                let error = error.to_string();
+                if error != *said && !self.0.database_lost.load(Ordering::Relaxed) {
+                    tracing::error!(error, "the run cannot be claimed yet");
+                    *said = error;
                 }
                 false
             }
@@ -291,7 +296,7 @@ impl Runner {
                 Ok(Some(lease)) => {
                     tracing::info!(requestId = %lease.run, epoch = lease.epoch, "a run is taken over");
                     let runner = self.clone();
-                    let span = tracing::info_span!("run", requestId = %lease.run);
+                    let span = tracing::error_span!("run", requestId = %lease.run);
                     self.0.tasks.spawn(
                         async move {
                             let begun = Begun {

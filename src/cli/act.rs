@@ -46,7 +46,7 @@ pub(super) struct ActArguments {
     #[arg(long)]
     json: bool,
     /// Ask a running service instead of working in this process; CONCLAVE_TOKEN is its token.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = remote::server_address)]
     server: Option<String>,
     /// Who acts: sheets, memories and proposals belong to one user in one guild. Default: $USER.
     #[arg(long, value_name = "ID")]
@@ -90,7 +90,9 @@ fn input(env: &Env, arguments: &ActArguments) -> Result<ActionInput, String> {
     let given = arguments.message.as_deref();
     let message = match given.or(arguments.message_option.as_deref()) {
         _ if arguments.confirm.is_some() => String::new(),
-        given => text_of(given, "text")?,
+        given => Some(text_of(given, "text")?)
+            .filter(|text| !text.trim().is_empty())
+            .ok_or("the text is empty")?,
     };
     let context = Context {
         channel_id: Some(arguments.channel.clone()),

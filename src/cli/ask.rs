@@ -26,6 +26,11 @@ use crate::journal::{Ending, Event, Told};
 /// How long an interrupted command waits for its run to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a run may take beyond its deadline: it ends itself then, unless its end cannot be written.
+const BEYOND_DEADLINE: Duration = Duration::from_secs(30);
+/// What becomes of a run whose end is not known.
+const GOES_ON: &str = "It stays open: the next \"conclave serve\" on this database goes on with it";
+
 const CHANNEL: &str = "terminal";
 
 #[derive(Debug, Args)]
@@ -55,7 +60,7 @@ pub(super) struct AskArguments {
     #[arg(long, short)]
     quiet: bool,
     /// Ask a running service instead of working in this process; CONCLAVE_TOKEN is its token.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = remote::server_address)]
     server: Option<String>,
     /// Who asks: a pending question belongs to one user in one channel. Default: $USER.
     #[arg(long, value_name = "ID")]
@@ -123,7 +128,16 @@ async fn here(
     let chat = app.chat_request(question).map_err(|why| refused(&why))?;
     let submitted = app.submit(chat, RequestIds::default(), Told::AtOnce).await;
     let run = submitted.map_err(|why| refused(&why))?.run;
-    match followed(&app, run, &mut progress).await? {
+    let most = app.config.policy.deadline(mode) + BEYOND_DEADLINE;
+    let followed = tokio::time::timeout(most, followed(&app, run, &mut progress)).await;
+    let ending = followed.unwrap_or_else(|_| {
+        let why = "did not end by its deadline: its journal could not be written (see the log)";
+        Err(fail(
+            Exit::Unexpected,
+            format!("run {run} {why}. {GOES_ON}"),
+        ))
+    })?;
+    match ending {
         Ending::Replied { reply } => {
             print_reply(&reply_body(&reply), &reply.text, arguments.json);
             if !arguments.json {
@@ -177,8 +191,8 @@ async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result
 /// another one if the run ended before the cancellation.
 async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     if let Err(error) = app.cancel(run).await {
-        let why = format!("run {run} could not be cancelled: {error}");
-        return Err(fail(Exit::Unexpected, why));
+        let why = format!("run {run} could not be cancelled: {error}. {GOES_ON}");
+        return Err(fail(Exit::Interrupted, why));
     }
     let finished = tokio::select! {
         finished = app.finished(run) => finished,

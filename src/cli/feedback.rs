@@ -27,7 +27,7 @@ pub(super) struct FeedbackArguments {
     #[arg(long)]
     comment: Option<String>,
     /// Send it to a running service instead of the journal on this machine.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = remote::server_address)]
     server: Option<String>,
 }
 

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::exit::{Done, Exit, fail, failing};
 use super::local::check_files;
-use super::remote::{client, why};
+use super::remote::{client, server_address, why};
 use super::terminal::say;
 use crate::config::Env;
 
 #[derive(Debug, Args)]
 pub(super) struct HealthArguments {
     /// The service's address; default: CONCLAVE_BIND on this machine.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = server_address)]
     server: Option<String>,
     /// Ask whether it accepts runs: the database answers, every role has a model, and it is not
     /// shutting down.

@@ -55,7 +55,7 @@ pub(super) struct PlanArguments {
     #[arg(long)]
     json: bool,
     /// Ask a running service instead of working in this process; CONCLAVE_TOKEN is its token.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = remote::server_address)]
     server: Option<String>,
     /// Who asks. Default: $USER.
     #[arg(long, value_name = "ID")]

@@ -36,6 +36,9 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
     let (given, follows) = (arguments.question.as_deref(), arguments.input.is_some());
     let message = text_with_input(given, follows, "question");
     let message = message.map_err(failing(Exit::Usage))?;
+    if message.trim().is_empty() {
+        return Err(fail(Exit::Usage, "the question is empty"));
+    }
     let app = local::start(local::load(env)?).await?;
     let quote = quote(&app, arguments.mode, message).map_err(|rejected| {
         refused(&rejected);

@@ -33,7 +33,7 @@ pub(super) struct RunArgument {
     run: String,
     /// Read it from a running service instead of the journal on this machine; CONCLAVE_TOKEN is the
     /// service's token.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = remote::server_address)]
     server: Option<String>,
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::Value;
+use url::Url;
 
 use super::exit::{Done, Exit, fail, failing};
 use super::local::check_files;
@@ -16,6 +17,18 @@ use crate::app::ChatInput;
 use crate::config::Env;
 use crate::domain::RunId;
 use crate::llm::StreamReader;
+
+/// Reads the address of a running service.
+///
+/// # Errors
+/// A text without a scheme and a host, or with another scheme than HTTP.
+pub(super) fn server_address(given: &str) -> Result<String, String> {
+    let url = Url::parse(given).ok();
+    let is_http = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    let found = url.filter(is_http).map(|_| given.to_owned());
+    found
+        .ok_or_else(|| "an address such as http://127.0.0.1:8080 or https://example.org".to_owned())
+}
 
 /// Returns the HTTP client for a running service.
 ///
@@ -270,4 +283,23 @@ fn refused(status: u16, problem: &Value) -> Exit {
         _ => "",
     };
     fail(exit, format!("{title} ({status}): {detail}{hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_http_are_taken() {
+        for (given, is_taken) in [
+            ("http://127.0.0.1:8080", true),
+            ("https://conclave.example.org/", true),
+            ("127.0.0.1:8080", false),
+            ("ftp://example.org", false),
+            ("http://", false),
+            ("not an address", false),
+        ] {
+            assert_eq!(server_address(given).is_ok(), is_taken, "{given}");
+        }
+    }
 }

@@ -162,8 +162,13 @@ fn print_strategies(report: &StrategyReport) {
     row("strategy", ["runs", "failed", "from memory"], estimated);
     let shown = |figure: Option<Estimated>, digits: usize| {
         figure.map_or("none".to_owned(), |it| {
-            let (value, low, high) = (it.value, it.low, it.high);
-            format!("{value:.digits$} ({low:.digits$} to {high:.digits$})")
+            let value = it.value;
+            match it.low.zip(it.high) {
+                Some((low, high)) => {
+                    format!("{value:.digits$} ({low:.digits$} to {high:.digits$})")
+                }
+                None => format!("{value:.digits$} (one run)"),
+            }
         })
     };
     for (name, arm) in &report.arms {

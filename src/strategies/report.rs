@@ -26,12 +26,12 @@ pub struct Arm {
     pub negative: u64,
 }
 
-/// A mean or a share with its interval of 95 %.
+/// A mean or a share with its interval of 95 %. One value has none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimated {
     pub value: f64,
-    pub low: f64,
-    pub high: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
 }
 
 impl Arm {
@@ -57,8 +57,8 @@ impl Arm {
         let half = Z / shrunk * (share * (1.0 - share) / all + Z * Z / (4.0 * all * all)).sqrt();
         Some(Estimated {
             value: share,
-            low: (centre - half).max(0.0),
-            high: (centre + half).min(1.0),
+            low: Some((centre - half).max(0.0)),
+            high: Some((centre + half).min(1.0)),
         })
     }
 }
@@ -70,11 +70,11 @@ fn mean(values: &[f64]) -> Option<Estimated> {
     }
     let value = values.iter().sum::<f64>() / count;
     let squares = values.iter().map(|it| (it - value).powi(2)).sum::<f64>();
-    let half = Z * (squares / (count - 1.0).max(1.0) / count).sqrt();
+    let half = (count > 1.0).then(|| Z * (squares / (count - 1.0) / count).sqrt());
     Some(Estimated {
         value,
-        low: value - half,
-        high: value + half,
+        low: half.map(|half| value - half),
+        high: half.map(|half| value + half),
     })
 }
 
@@ -132,11 +132,16 @@ mod tests {
         let near = |a: f64, b: f64| (a - b).abs() < 0.0005;
         assert!(near(approval.value, 0.8), "{approval:?}");
         assert!(
-            near(approval.low, 0.4902) && near(approval.high, 0.9433),
+            near(approval.low.unwrap(), 0.4902) && near(approval.high.unwrap(), 0.9433),
             "{approval:?}"
         );
-        let mean = mean(&[1.0, 2.0, 3.0]).unwrap();
-        assert!(near(mean.value, 2.0) && near(mean.high, 2.0 + 1.96 / 3.0_f64.sqrt()));
+        let three = mean(&[1.0, 2.0, 3.0]).unwrap();
+        assert!(near(three.value, 2.0) && near(three.high.unwrap(), 2.0 + 1.96 / 3.0_f64.sqrt()));
+        assert_eq!(
+            mean(&[2.0]).unwrap().high,
+            None,
+            "one value has no interval"
+        );
         assert_eq!(Arm::default().cost(), None);
     }
 }

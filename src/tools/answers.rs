@@ -98,6 +98,17 @@ pub struct ExecutionView {
     pub budget: BudgetView,
 }
 
+/// The end of the run of an execution. `GET /api/executions/{id}` has the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionEnd {
+    pub execution_id: String,
+    /// True if no step failed.
+    pub completed: bool,
+    /// The ids of the steps that ended.
+    pub steps: Vec<String>,
+}
+
 /// The cap of a run, and its calls of models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

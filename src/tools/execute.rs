@@ -47,7 +47,7 @@ pub async fn execute(
     } else {
         ActionOutcome::Declined
     };
-    let response = view::execution(run.id(), &run.events().to_vec());
+    let response = serde_json::json!(view::execution_end(run.id(), &run.events().to_vec()));
     Ok(Ending::Acted { outcome, response })
 }
 

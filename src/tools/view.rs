@@ -1,10 +1,10 @@
 //! Builds what clients see of plans and executions from the journals of their runs.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::answers::{
-    AuthorizationView, BudgetView, CallLine, ExecutionBrief, ExecutionState, ExecutionView,
-    ModifiedPlan, PlanState, PlanView, PromptView,
+    AuthorizationView, BudgetView, CallLine, ExecutionBrief, ExecutionEnd, ExecutionState,
+    ExecutionView, ModifiedPlan, PlanState, PlanView, PromptView,
 };
 use super::planner_input;
 use crate::domain::{RunId, Usd, User};
@@ -182,12 +182,14 @@ pub fn execution_state(events: &[Event]) -> ExecutionState {
     }
 }
 
-/// Returns the end of an execution as JSON; [`execution_view`] has the rest.
-pub fn execution(run: RunId, events: &[Event]) -> Value {
+/// Returns what the end of an execution's run holds.
+pub fn execution_end(run: RunId, events: &[Event]) -> ExecutionEnd {
     let steps = finished_steps(events);
-    let ids: Vec<&str> = steps.iter().map(|step| step.step_id.as_str()).collect();
-    let ok = steps.iter().all(|step| step.ok);
-    json!({ "executionId": run.to_string(), "completed": ok, "steps": ids })
+    ExecutionEnd {
+        execution_id: run.to_string(),
+        completed: steps.iter().all(|step| step.ok),
+        steps: steps.iter().map(|step| step.step_id.clone()).collect(),
+    }
 }
 
 /// Returns an execution with its plan, from the journals of both. `None` if one of them is no such

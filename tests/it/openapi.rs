@@ -26,7 +26,8 @@ fn held(schema: &Value) -> Validator {
 }
 
 /// Checks a value against the schema of this name.
-fn hold(name: &str, value: &Value) {
+/// Fails unless a value has the documented shape of this name.
+pub fn hold(name: &str, value: &Value) {
     let schema = json!({ "$ref": format!("#/components/schemas/{name}") });
     hold_by(&schema, value);
 }

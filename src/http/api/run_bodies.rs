@@ -1,6 +1,8 @@
 //! The response bodies of `/api/runs`.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -8,6 +10,7 @@ use super::reply_body::MetaBody;
 use crate::actions::reply::Reply;
 use crate::domain::{Mode, RunKind, Source};
 use crate::journal::{Continues, RunState};
+use crate::tools::answers::{ExecutionEnd, PlanView};
 
 /// Runs, newest first.
 #[derive(Serialize, JsonSchema)]
@@ -89,10 +92,31 @@ pub(in crate::http) struct RunBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::shapes::audit")]
     pub audit: Option<Value>,
-    /// For an action: the response that the client was given.
+    /// Of an action: the response that the client was given. Of a tool plan: the plan as it was
+    /// proposed. Of an execution: which steps ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Reply")]
+    #[schemars(with = "RunAction")]
     pub action: Option<Value>,
+}
+
+/// The schema of [`RunBody::action`].
+struct RunAction;
+
+impl JsonSchema for RunAction {
+    fn schema_name() -> Cow<'static, str> {
+        "RunAction".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "The end of an action, a tool plan or an execution.",
+            "anyOf": [
+                generator.subschema_for::<Reply>(),
+                generator.subschema_for::<PlanView>(),
+                generator.subschema_for::<ExecutionEnd>(),
+            ],
+        })
+    }
 }
 
 #[derive(Serialize, JsonSchema)]

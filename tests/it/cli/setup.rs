@@ -130,14 +130,19 @@ async fn an_address_at_which_no_service_answers_is_said_plainly() {
     let router = Router::new().route("/health", get(async || "hello"));
     let mut server = JoinSet::new();
     server.spawn(async { axum::serve(listener, router).await });
-    for (server, expected) in [
-        ("foo", "foo/health: this is not an http or https address"),
-        ("http://127.0.0.1:1", "/health: no service listens there"),
-        (&other, "another program than conclave answers there"),
+    for (server, expected_code, expected) in [
+        ("foo", 2, "an address such as http://127.0.0.1:8080"),
+        (
+            "ftp://127.0.0.1:1",
+            2,
+            "an address such as http://127.0.0.1:8080",
+        ),
+        ("http://127.0.0.1:1", 8, "/health: no service listens there"),
+        (&other, 8, "another program than conclave answers there"),
     ] {
         let health = conclave(folder.path(), &["health", "--server", server], &[]);
         let (code, _, error) = run(health).await;
-        assert_eq!(code, 8);
+        assert_eq!(code, expected_code, "{error}");
         assert!(error.contains(expected), "{error}");
     }
 }

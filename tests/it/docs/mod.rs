@@ -55,6 +55,29 @@ fn the_command_line_reference_matches_the_program() {
     held("docs/cli.md", &text);
 }
 
+#[test]
+fn the_price_in_the_readme_is_the_one_that_is_quoted() {
+    let text = read("README.md");
+    let (head, rest) = text.split_once("$ conclave quote \"").unwrap();
+    let (question, rest) = rest.split_once("\"\n").unwrap();
+    let (_, behind) = rest.split_once("```").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let quoted = std::process::Command::new(env!("CARGO_BIN_EXE_conclave"))
+        .args(["quote", question])
+        .current_dir(folder.path())
+        .env_clear()
+        .envs([
+            ("CONCLAVE_CONFIG", "anthropic"),
+            ("ANTHROPIC_API_KEY", "unused"),
+        ])
+        .env("DATABASE_URL", "sqlite://conclave.db")
+        .output()
+        .unwrap();
+    let quoted = String::from_utf8(quoted.stdout).unwrap();
+    let written = format!("{head}$ conclave quote \"{question}\"\n{quoted}```{behind}");
+    held("README.md", &written);
+}
+
 /// Appends the help of a command and of its subcommands.
 fn describe(command: &mut clap::Command, text: &mut String) {
     let name = command

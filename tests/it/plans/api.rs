@@ -8,6 +8,7 @@ use conclave::journal::{Event, Explained, StepChanges, StepFinished};
 use serde_json::{Value, json};
 
 use crate::access::token;
+use crate::openapi;
 use crate::support::{Fault, Setup, TestApp, app, until};
 
 use super::{Bench, LIB, ada, asks, authorizes, create, folder, hold, read, step};
@@ -24,6 +25,10 @@ async fn an_execution_is_taken_back_once_and_only_if_nothing_changed_since() {
     assert_eq!(bench.content("src/lib.rs"), "// a\n");
     assert_eq!(bench.content("src/new.rs"), "new\n");
     let run = execution["executionId"].as_str().unwrap().parse().unwrap();
+    for id in [&plan["planId"], &execution["executionId"]] {
+        let path = format!("/api/runs/{}", id.as_str().unwrap());
+        openapi::hold("Run", &bench.app.get(&path).await.1);
+    }
     let entries = bench.app.app.entries(run).await.unwrap();
     let keeps = |event: &Event| matches!(event, Event::StepStarted(s) if !s.before.is_empty());
     assert!(entries.iter().any(|entry| keeps(&entry.event)));

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use unicode_normalization::UnicodeNormalization;
 
 use super::dates::{self, Day};
@@ -198,6 +198,8 @@ pub fn parse(raw: &str) -> Option<Answer> {
 /// Returns the text in NFC without surrounding Markdown and LaTeX markup and closing punctuation.
 pub(in crate::scoring) fn undress(raw: &str) -> String {
     static MARKUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"\*\*|__|`|\\[()\[\]]"));
+    // "H₂O" has the index of "H2O", and "1010₂" has a base.
+    static INDEX: LazyLock<Regex> = LazyLock::new(|| pattern(r"[\p{L})\]][₀-₉]+"));
     static RANGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)[‒–](\d)"));
     static RATIO: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d) ?[:：∶] ?(\d)"));
     // "1,234,567", or "12,34,567" as in India.
@@ -207,6 +209,9 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     static EMPHASIS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(^|\s)\*(\w(?:[^*\n]*\w)?)\*"));
     let plain: String = raw.nfc().flat_map(in_letters).map(plain_sign).collect();
     let plain = EMPHASIS.replace_all(&plain, "$1$2");
+    let plain = INDEX.replace_all(&plain, |found: &Captures<'_>| {
+        found[0].nfkc().collect::<String>()
+    });
     let plain = RANGE.replace_all(&plain, "$1-$2");
     let plain = RATIO.replace_all(&plain, "$1:$2");
     let plain = if LIST.is_match(plain.trim()) && !GROUPED.is_match(plain.trim()) {

@@ -27,12 +27,19 @@ fn languages() -> impl Iterator<Item = &'static Language> {
 
 /// Returns the number that a lower-case English word names, from "zero" to "ninety-nine".
 pub fn number_named(word: &str) -> Option<u32> {
+    // "o" is the letter of a code.
+    let word = Some(word).filter(|word| word.len() > 1)?;
     let digits = text2digits(word, &*ENGLISH).ok()?;
     digits.parse().ok().filter(|number| *number <= MAX_NAMED)
 }
 
-/// Returns the whole number that a text consists of, in words of any of the languages: "zwölf".
+/// Returns the whole number that a text consists of, in words of any of the languages: "zwölf". One in
+/// capitals is an abbreviation: "UN".
 pub fn number_in_words(text: &str) -> Option<u32> {
+    if !text.contains(char::is_lowercase) {
+        return None;
+    }
+    let text = &text.to_lowercase();
     languages().find_map(|language| text2digits(text, language).ok()?.parse().ok())
 }
 
@@ -55,6 +62,7 @@ mod tests {
             ("first", None),
             ("hundred", None),
             ("a", None),
+            ("o", None),
             ("zwölf", None),
             ("dice", None),
         ] {
@@ -67,6 +75,7 @@ mod tests {
             ("ventuno", Some(21)),
             ("vinte e um", Some(21)),
             ("Paris", None),
+            ("UN", None),
         ] {
             assert_eq!(number_in_words(text), number, "{text}");
         }

@@ -318,7 +318,7 @@ fn number(text: &str) -> Option<Number> {
     let bare = named.map_or(text, |(_, value)| value).trim_start();
     let (currency, bare) = currency(bare);
     let bare = &in_one_number(bare);
-    if let Some(value) = number_in_words(&bare.to_lowercase()) {
+    if let Some(value) = number_in_words(bare) {
         return Some(Number::exact(f64::from(value)));
     }
     if let Some(found) = amount(bare)

@@ -219,8 +219,8 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     } else {
         plain.into_owned()
     };
-    let plain = expr::plain_numbers(&MARKUP.replace_all(&plain, ""));
-    let mut text = expr::unwrapped(plain);
+    let plain = MARKUP.replace_all(&plain, "");
+    let mut text = expr::unwrapped(expr::plain_numbers(&plain).into_owned());
     for (from, to) in [
         (r"\$", "$"),
         (r"\%", "%"),
@@ -318,7 +318,9 @@ fn number(text: &str) -> Option<Number> {
     let bare = named.map_or(text, |(_, value)| value).trim_start();
     let (currency, bare) = currency(bare);
     let bare = &in_one_number(bare);
-    if let Some(value) = number_in_words(bare) {
+    if bare.starts_with(char::is_alphabetic)
+        && let Some(value) = number_in_words(bare)
+    {
         return Some(Number::exact(f64::from(value)));
     }
     if let Some(found) = amount(bare)

@@ -20,7 +20,7 @@ pub(super) fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(['\\', '{', '~', '½', '⅓', '¼', '⅔', '¾']) {
         return text;
     }
-    let mut text = plain_numbers(&text);
+    let mut text = plain_numbers(&text).into_owned();
     for (from, to) in [
         ("½", r"\frac{1}{2}"),
         ("⅓", r"\frac{1}{3}"),
@@ -36,10 +36,13 @@ pub(super) fn plain(text: &str) -> Cow<'_, str> {
 /// Returns the text with the separators and spaces of its numbers in plain notation: "1{,}5" is "1.5",
 /// "1{,}500" and "1,\!500" are "1,500", "2\,500" is "2 500", and "5~km" is "5 km". Before three
 /// digits, a comma in braces may be either sign.
-pub fn plain_numbers(text: &str) -> String {
+pub fn plain_numbers(text: &str) -> Cow<'_, str> {
     static COMMA: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d+)(?:\{,\}|,\\!)(\d+)"));
     static SPACE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)\\[,;: ]"));
     static TIE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)~([^\d\s])"));
+    if !text.contains(['\\', '{', '~']) {
+        return Cow::Borrowed(text);
+    }
     let mut text = text.to_owned();
     let decimal = |found: &Captures<'_>| {
         let part = |n: usize| found.get(n).map_or("", |part| part.as_str());
@@ -51,7 +54,7 @@ pub fn plain_numbers(text: &str) -> String {
         text = plain;
     }
     let text = SPACE.replace_all(&text, "$1\u{202f}");
-    TIE.replace_all(&text, "$1 $2").into_owned()
+    Cow::Owned(TIE.replace_all(&text, "$1 $2").into_owned())
 }
 
 /// Returns the text without commands that only change its looks, such as `\text{...}`.

@@ -520,6 +520,20 @@ impl App {
         quote(&self.committee, chat.question())
     }
 
+    /// As [`App::quote`], without a journal.
+    ///
+    /// # Errors
+    /// [`StartError`] if a model or the prompts cannot be opened.
+    pub async fn quote_only(
+        config: &Config,
+        input: ChatInput,
+    ) -> Result<Result<Quote, Rejected>, StartError> {
+        let committee = committee_of(config, models(config).await?)?;
+        let parsed = ChatRequest::parse(input, &config.policy.limits, &committee.secrets);
+        let priced = parsed.map(|chat| quote(&committee, chat.question()));
+        Ok(priced.map_err(Rejected::Invalid))
+    }
+
     /// Returns the metrics of the process in Prometheus text format.
     pub fn metrics(&self) -> String {
         let (in_flight, most) = self.runner.load();

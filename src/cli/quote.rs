@@ -8,8 +8,7 @@ use super::exit::{Done, Exit, fail, failing};
 use super::input::text_with_input;
 use super::local::{self, refused};
 use super::terminal::say;
-use crate::app::{App, ChatInput, Rejected};
-use crate::committee::Quote;
+use crate::app::{App, ChatInput};
 use crate::config::Env;
 use crate::domain::{Context, Mode, Salience, Source, Usd, User, counted};
 
@@ -39,8 +38,11 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
     if message.trim().is_empty() {
         return Err(fail(Exit::Usage, "the question is empty"));
     }
-    let app = local::start(local::load(env)?).await?;
-    let quote = quote(&app, arguments.mode, message).map_err(|rejected| {
+    let config = local::load(env)?;
+    // Needs no journal, so that a price can be asked where no file can be written.
+    let priced = App::quote_only(&config, question(arguments.mode, message)).await;
+    let priced = priced.map_err(|error| fail(Exit::from(&error), error))?;
+    let quote = priced.map_err(|rejected| {
         refused(&rejected);
         Exit::Refused
     })?;
@@ -53,8 +55,8 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
     Ok(())
 }
 
-fn quote(app: &App, mode: Mode, message: String) -> Result<Quote, Rejected> {
-    let input = ChatInput {
+fn question(mode: Mode, message: String) -> ChatInput {
+    ChatInput {
         source: Source::Cli,
         mode,
         user: User {
@@ -65,15 +67,15 @@ fn quote(app: &App, mode: Mode, message: String) -> Result<Quote, Rejected> {
         message,
         attachments: vec![],
         salience: Salience::default(),
-    };
-    Ok(app.quote(&app.chat_request(input)?))
+    }
 }
 
 /// Returns a warning for each mode whose cap has no room for the shortest question.
 pub(super) fn warnings(app: &App) -> Vec<String> {
     let modes = [Mode::Ask, Mode::Audit, Mode::Deep].into_iter();
     let warning = |mode: Mode| {
-        let why = quote(app, mode, "?".to_owned()).ok()?.no_room()?;
+        let chat = app.chat_request(question(mode, "?".to_owned())).ok()?;
+        let why = app.quote(&chat).no_room()?;
         Some(format!(
             "no question can be asked in {}: {why}",
             mode.into_str()

@@ -70,12 +70,14 @@ fn the_price_in_the_readme_is_the_one_that_is_quoted() {
             ("CONCLAVE_CONFIG", "anthropic"),
             ("ANTHROPIC_API_KEY", "unused"),
         ])
-        .env("DATABASE_URL", "sqlite://conclave.db")
+        .env("DATABASE_URL", "sqlite://no/such/folder/conclave.db")
         .output()
         .unwrap();
     let quoted = String::from_utf8(quoted.stdout).unwrap();
     let written = format!("{head}$ conclave quote \"{question}\"\n{quoted}```{behind}");
     held("README.md", &written);
+    let left = fs::read_dir(folder.path()).unwrap();
+    assert_eq!(left.count(), 0, "a price needs no file");
 }
 
 /// Appends the help of a command and of its subcommands.

@@ -59,7 +59,7 @@ impl RuleTexts {
         let mut heads: Vec<String> = heads.collect();
         // In an answer to a Japanese question, a command in Latin letters says nothing of its language.
         if heads.first().is_some_and(|question| !is_latin(question)) {
-            heads.retain(|head| !is_latin(head));
+            heads.retain(|head| !is_latin(head) || language_code(head).is_some());
         }
         let code = language_code(&heads.join("\n"));
         let texts = code.and_then(|code| TEXTS.get(code));
@@ -238,6 +238,7 @@ mod tests {
                 "kubectl rollout restart deployment/web --namespace production",
                 "jpn",
             ),
+            ("Meaning of 一期一会、温故知新、花鳥風月?", english, "eng"),
             // Languages without texts.
             (
                 "Vilken databas?",

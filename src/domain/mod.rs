@@ -50,7 +50,7 @@ pub use model::{
     Traits, is_same_model, undated,
 };
 pub use money::Usd;
-pub use number_word::{in_digits, number_in_words, number_named};
+pub use number_word::{in_digits, number_named};
 pub use panel::{Agent, CORE_AGENTS, Role};
 pub use plan::{Plan, TaskType};
 pub use plural::counted;

@@ -9,43 +9,34 @@ const MAX_NAMED: u32 = 99;
 
 static ENGLISH: LazyLock<Language> = LazyLock::new(Language::english);
 
-/// The languages of `text2num` beside English. Danish is left out: it panics on some texts (2.8.0).
-static OTHERS: LazyLock<[Language; 6]> = LazyLock::new(|| {
+/// The languages of `text2num` with their codes of ISO 639-3. Danish is left out: it panics on some
+/// texts (2.8.0).
+static LANGUAGES: LazyLock<[(&str, Language); 7]> = LazyLock::new(|| {
     [
-        Language::german(),
-        Language::french(),
-        Language::spanish(),
-        Language::italian(),
-        Language::portugese(),
-        Language::dutch(),
+        ("eng", Language::english()),
+        ("deu", Language::german()),
+        ("fra", Language::french()),
+        ("spa", Language::spanish()),
+        ("ita", Language::italian()),
+        ("por", Language::portugese()),
+        ("nld", Language::dutch()),
     ]
 });
 
-fn languages() -> impl Iterator<Item = &'static Language> {
-    std::iter::once(&*ENGLISH).chain(&*OTHERS)
-}
-
 /// Returns the number that a lower-case English word names, from "zero" to "ninety-nine".
 pub fn number_named(word: &str) -> Option<u32> {
-    // "o" is the letter of a code.
-    let word = Some(word).filter(|word| word.len() > 1)?;
+    // "o" is the letter of a code, and "zero one" has two words.
+    let word = Some(word).filter(|word| word.len() > 1 && !word.contains(char::is_whitespace))?;
     let digits = text2digits(word, &*ENGLISH).ok()?;
     digits.parse().ok().filter(|number| *number <= MAX_NAMED)
 }
 
-/// Returns the whole number that a text consists of, in words of any of the languages: "zwölf". One in
-/// capitals is an abbreviation: "UN".
-pub fn number_in_words(text: &str) -> Option<u32> {
-    if !text.contains(char::is_lowercase) {
-        return None;
-    }
-    let text = &text.to_lowercase();
-    languages().find_map(|language| text2digits(text, language).ok()?.parse().ok())
-}
-
-/// Returns the text with its number words as digits, for each of the languages.
-pub fn in_digits(text: &str) -> impl Iterator<Item = String> {
-    languages().map(move |language| replace_numbers_in_text(text, language, 0.0))
+/// Returns the text with its number words as digits. `code` is the language by ISO 639-3; if it is not
+/// known, once for each language that is read.
+pub fn in_digits(text: &str, code: Option<&str>) -> impl Iterator<Item = String> {
+    let is_it = move |own: &str| code.is_none_or(|code| code == own);
+    let languages = LANGUAGES.iter().filter(move |(own, _)| is_it(own));
+    languages.map(move |(_, language)| replace_numbers_in_text(text, language, 0.0))
 }
 
 #[cfg(test)]
@@ -64,20 +55,18 @@ mod tests {
             ("a", None),
             ("o", None),
             ("zwölf", None),
+            ("once", None),
+            ("null", None),
+            ("second", None),
+            ("zero one", None),
             ("dice", None),
         ] {
             assert_eq!(number_named(word), number, "{word}");
         }
-        for (text, number) in [
-            ("zwölf", Some(12)),
-            ("quatre-vingt-dix", Some(90)),
-            ("doce", Some(12)),
-            ("ventuno", Some(21)),
-            ("vinte e um", Some(21)),
-            ("Paris", None),
-            ("UN", None),
-        ] {
-            assert_eq!(number_in_words(text), number, "{text}");
-        }
+        let all = |text, code| in_digits(text, code).collect::<Vec<_>>();
+        assert_eq!(all("sechs Tage", Some("deu")), ["6 Tage"]);
+        assert_eq!(all("a cent each", Some("eng")), ["a cent each"]);
+        assert_eq!(all("sześć dni", Some("pol")), [""; 0]);
+        assert!(all("Quedan doce.", None).contains(&"Quedan 12.".to_owned()));
     }
 }

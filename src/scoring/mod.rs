@@ -51,7 +51,7 @@ use agreement::{Agreement, Compared};
 use answer::Answer;
 use axes::Context;
 use claims::Claim;
-use expr::{Verdict, equations};
+use expr::{Equation, Verdict, equations};
 use parsed_output::{Found, MAX_UNITS, ParsedOutput, Reading, Request};
 
 use crate::text::{MAX_BYTES, clip, collapse_whitespace};
@@ -429,11 +429,13 @@ fn bonus(coverage: &[f64], agreement: &Agreement, policy: &Policy) -> f64 {
 /// What the equations of a text say of a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calculation {
-    /// One holds and none is wrong. If the position is a number, one has it as its result.
+    /// One holds and none is wrong. If the position is a number, one has it as its result, else it
+    /// has a figure of the position.
     Gives,
     /// One is wrong, or the position is a number that none has as its result.
     Fails,
-    /// The position is no number, and no equation can be recomputed: "17 days later is a Friday".
+    /// The position is no number, and no equation that can be recomputed has a figure of it: "17 days
+    /// later is a Friday".
     Unknown,
 }
 
@@ -450,8 +452,16 @@ pub fn calculation(text: &str, position: &str) -> Calculation {
             Calculation::Gives
         }
         Some(Answer::Number(_)) => Calculation::Fails,
-        _ if right.next().is_some() => Calculation::Gives,
-        _ => Calculation::Unknown,
+        _ => {
+            let figures = answer::numbers(&plain(position), None);
+            let has = |value: f64| figures.iter().any(|figure| figure.may_be(value));
+            let is_about = |it: &Equation| has(it.stated) || it.operands.iter().copied().any(has);
+            if right.any(is_about) {
+                Calculation::Gives
+            } else {
+                Calculation::Unknown
+            }
+        }
     }
 }
 

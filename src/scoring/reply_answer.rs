@@ -5,7 +5,7 @@ use unicode_script::{Script, UnicodeScript as _};
 
 use super::answer::{self, Answer, Day, Number, Options, Phrase};
 use crate::domain::in_digits;
-use crate::text::{clip, collapse_whitespace, count_words};
+use crate::text::{clip, collapse_whitespace, count_words, language_code};
 
 /// A word of an answer is found in a text by this share of its letters, because words are inflected.
 const STEM: f64 = 0.6;
@@ -116,7 +116,7 @@ fn has_number(request: &str, text: &str, number: &Number) -> bool {
     let is_it = |found: Number| number.is_among(&[found]);
     if text.contains(['/', '^', '\\', '⁄', '½', '¼', '¾'])
         || answer::each_number(&text).any(is_it)
-        || is_named_in(&text, number)
+        || is_named_in(request, &text, number)
     {
         return true;
     }
@@ -124,9 +124,11 @@ fn has_number(request: &str, text: &str, number: &Number) -> bool {
     answer::each_number(&text).all(|it| it.is_among(&given))
 }
 
-/// True if a text has a number in words, in a language that is read.
-fn is_named_in(text: &str, number: &Number) -> bool {
-    in_digits(clip(text, MAX_IN_WORDS_BYTES)).any(|text| {
+/// True if a text has a number in words of its language, if that is one that is read.
+fn is_named_in(request: &str, text: &str, number: &Number) -> bool {
+    let text = clip(text, MAX_IN_WORDS_BYTES);
+    let code = language_code(text).or_else(|| language_code(&format!("{request}\n{text}")));
+    in_digits(text, code).any(|text| {
         let mut found = answer::each_number(&text);
         found.any(|found| number.is_among(&[found]))
     })
@@ -195,6 +197,8 @@ mod tests {
         assert!(may_give(asked, "", "Es bleiben zwölf der 30.", "12"));
         assert!(!may_give(asked, "", "Es bleiben elf der 30.", "12"));
         assert!(may_give("¿Cuántos?", "", "Quedan doce de 40.", "12"));
+        let coins = "There are 50 coins, and each of them is worth a cent.";
+        assert!(!may_give("How many?", "", coins, "100"));
     }
 
     #[test]
@@ -239,6 +243,12 @@ mod tests {
             ("In the night of 4 to 5 July 1776.", true),
             ("In der Nacht vom 4. auf den 5. Juli 1776.", true),
             ("In the night of 3 to 5 July 1776.", false),
+            ("Le 4 et le 5 juillet 1776.", true),
+            ("4–5 July 1776", true),
+            ("By article 4, on 5 July 1776.", false),
+            ("It began at 4:30 on 5 July 1776.", false),
+            ("After 4 years, on 5 July 1776.", false),
+            ("In 4 stages until 5 July 1776.", false),
         ] {
             assert_eq!(may_give(asked, text, text, "4 July 1776"), gives, "{text}");
         }

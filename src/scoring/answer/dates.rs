@@ -146,8 +146,14 @@ fn mentions(text: &str) -> Vec<Mention> {
     found.take(MAX_DATES).collect()
 }
 
-/// The most characters between the first day of a range and its last one: "9. auf den 10. November".
-const RANGE_CHARS: usize = 20;
+/// The first day of a range in front of its last one: "9–", "9 to ", "9. auf den ".
+static RANGE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?:^|[^\d:.,/])(\d{1,2})(?:st|nd|rd|th|er|\.|º)?(?:\s*[-–—/~]\s*|\s+(?:\p{L}{1,3}\s+){1,2})$",
+    )
+});
+/// The most bytes in front of a date that the beginning of a range takes.
+const RANGE_BYTES: usize = 40;
 
 /// Returns whether the dates of a text have this day: as a date, or as the first day of a range, "9 to
 /// 10 November 1989". `None` if the text has no dates.
@@ -155,18 +161,18 @@ pub fn have(text: &str, day: &Day) -> Option<bool> {
     let text = clip(text, MAX_BYTES);
     let begins_range = |it: &Mention| {
         let head = text.get(..it.start).unwrap_or_default();
-        let from = head.char_indices().nth_back(RANGE_CHARS);
-        let head = head.get(from.map_or(0, |(at, _)| at)..).unwrap_or_default();
-        let mut numbers = head.split(|c: char| !c.is_ascii_digit());
+        let from = head.ceil_char_boundary(head.len().saturating_sub(RANGE_BYTES));
+        let found = RANGE.captures(head.get(from..).unwrap_or_default());
+        let number = found.and_then(|found| found.get(1)?.as_str().parse::<i8>().ok());
         let first = Day {
-            day: day.day,
+            day: number,
             ..it.day
         };
-        first.same(day) && numbers.any(|number| number.parse::<i8>().ok() == day.day)
+        number.is_some() && number < it.day.day && first.same(day)
     };
     let mut found = mentions(text);
     found.retain(|it| it.day.exists());
-    let is_it = |it: &Mention| it.day.same(day) || day.day.is_some() && begins_range(it);
+    let is_it = |it: &Mention| it.day.same(day) || begins_range(it);
     (!found.is_empty()).then(|| found.iter().any(is_it))
 }
 

@@ -2,14 +2,14 @@
 
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
+use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 
 use super::dates::{self, Day};
 use super::decimals::DecimalSign;
 use super::number::{Number, within};
 use super::phrase::{self, Phrase};
-use crate::domain::number_in_words;
+use crate::domain::number_named;
 use crate::scoring::expr::{self, Form, amount};
 use crate::text::{Word, pattern, plain_sign};
 
@@ -198,8 +198,6 @@ pub fn parse(raw: &str) -> Option<Answer> {
 /// Returns the text in NFC without surrounding Markdown and LaTeX markup and closing punctuation.
 pub(in crate::scoring) fn undress(raw: &str) -> String {
     static MARKUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"\*\*|__|`|\\[()\[\]]"));
-    // "H₂O" has the index of "H2O", and "1010₂" has a base.
-    static INDEX: LazyLock<Regex> = LazyLock::new(|| pattern(r"[\p{L})\]][₀-₉]+"));
     static RANGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)[‒–](\d)"));
     static RATIO: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d) ?[:：∶] ?(\d)"));
     // "1,234,567", or "12,34,567" as in India.
@@ -209,9 +207,6 @@ pub(in crate::scoring) fn undress(raw: &str) -> String {
     static EMPHASIS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(^|\s)\*(\w(?:[^*\n]*\w)?)\*"));
     let plain: String = raw.nfc().flat_map(in_letters).map(plain_sign).collect();
     let plain = EMPHASIS.replace_all(&plain, "$1$2");
-    let plain = INDEX.replace_all(&plain, |found: &Captures<'_>| {
-        found[0].nfkc().collect::<String>()
-    });
     let plain = RANGE.replace_all(&plain, "$1-$2");
     let plain = RATIO.replace_all(&plain, "$1:$2");
     let plain = if LIST.is_match(plain.trim()) && !GROUPED.is_match(plain.trim()) {
@@ -318,9 +313,7 @@ fn number(text: &str) -> Option<Number> {
     let bare = named.map_or(text, |(_, value)| value).trim_start();
     let (currency, bare) = currency(bare);
     let bare = &in_one_number(bare);
-    if bare.starts_with(char::is_alphabetic)
-        && let Some(value) = number_in_words(bare)
-    {
+    if let Some(value) = number_named(&bare.to_lowercase()) {
         return Some(Number::exact(f64::from(value)));
     }
     if let Some(found) = amount(bare)

@@ -275,6 +275,13 @@ pub(in crate::scoring) fn screen_answer(
 ) -> Screening {
     use FlagKind::{Echo, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal};
     let mut out = screen(text, said);
+    // "What does conflictPenalty mean?"
+    if !OWN_TERMS.is_match(message) {
+        let own = without_quotations(text);
+        if let Some(weight) = strongest(&possible(&own), "own_terms", &own) {
+            out.add(JudgeAttack, weight);
+        }
+    }
     // The request quotes a refusal.
     let is_about_refusals = || {
         let found = QUOTED
@@ -307,19 +314,15 @@ pub(in crate::scoring) fn screen_answer(
             out.0.remove(&kind);
         }
     }
-    // "What does a c_final of 0.7 mean?"
-    if out.0.contains_key(&JudgeAttack) && OWN_TERMS.is_match(message) {
-        out.0.remove(&JudgeAttack);
-    }
     if min(spoken(said), spoken(asked)) >= 4 && echoes(asked, said) {
         out.add(Echo, 1.0);
     }
     out
 }
 
-/// Names of what this engine computes. A request with one is about it.
+/// Names of what this engine computes. In answers to a request with one they are no attack.
 static OWN_TERMS: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(?:c_final|conflict[ _]?penalty|coverage[ _]?bonus)\b"));
+    LazyLock::new(|| pattern(r"(?i)\b(?:c_final|conflictPenalty|coverageBonus)\b|\bCred\b"));
 
 /// The weight of an attack in code or a quotation: too little for a flag.
 const QUOTED_WEIGHT: f64 = 0.2;

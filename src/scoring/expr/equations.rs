@@ -18,7 +18,7 @@ use super::lexer::{Kind, Notation, Relation, Sign, Token, lex};
 use super::parser::{Parser, Parts};
 use super::units::{NONE, Unit};
 use super::value::{Figure, Quantity, Reading};
-use super::words::{self, Role, is_counter_script, shares_words_with_digits};
+use super::words::{self, Role, is_counter_script};
 use crate::text::{clip, pattern};
 
 /// The most equations of a text that are recomputed.
@@ -160,13 +160,11 @@ impl Side {
     ) -> Self {
         // The "b" of "4b" may be a variable, and so may the "س" of "3س".
         let is_number = |kind| matches!(kind, Kind::Number { .. });
-        let is_other_alphabet = |c| !shares_words_with_digits(c) && !is_counter_script(c);
-        let may_vary = |token: &Token<'_>| {
-            matches!(token.kind, Kind::Word(word) if word.chars().count() == 1
-                && (!token.spaced || word.starts_with(is_other_alphabet)))
-        };
+        let may_vary = |kind| matches!(kind, Kind::Word(word) if word.chars().count() == 1 && !word.starts_with(is_counter_script));
         let mut pairs = own.array_windows();
-        let has_letter = pairs.any(|[number, word]| is_number(number.kind) && may_vary(word));
+        let has_letter = pairs.any(|[number, word]| {
+            is_number(number.kind) && may_vary(word.kind) && number.end == word.start
+        });
         Self {
             value,
             parts: parser.parts,

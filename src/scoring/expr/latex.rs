@@ -38,7 +38,8 @@ pub(super) fn plain(text: &str) -> Cow<'_, str> {
 /// digits, a comma in braces may be either sign.
 pub fn plain_numbers(text: &str) -> Cow<'_, str> {
     static COMMA: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d+)(?:\{,\}|,\\!)(\d+)"));
-    static SPACE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)\\[,;: ]"));
+    static SPACE: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(\d)\\[,;: ](\d|\\(?:text|mathrm)\b|[%€£$¥°]|\p{L}{2})"));
     static TIE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d)~([^\d\s])"));
     if !text.contains(['\\', '{', '~']) {
         return Cow::Borrowed(text);
@@ -53,7 +54,7 @@ pub fn plain_numbers(text: &str) -> Cow<'_, str> {
     while let Cow::Owned(plain) = COMMA.replace_all(&text, decimal) {
         text = plain;
     }
-    let text = SPACE.replace_all(&text, "$1\u{202f}");
+    let text = SPACE.replace_all(&text, "$1\u{202f}$2");
     Cow::Owned(TIE.replace_all(&text, "$1 $2").into_owned())
 }
 

@@ -276,7 +276,7 @@ pub(in crate::scoring) fn screen_answer(
     use FlagKind::{Echo, Injection, JudgeAttack, LeakedPrompt, PartialRefusal, Refusal};
     let mut out = screen(text, said);
     // "What does conflictPenalty mean?"
-    if !OWN_TERMS.is_match(message) {
+    if OWN_TERMS.is_match(text) && !OWN_TERMS.is_match(message) {
         let own = without_quotations(text);
         if let Some(weight) = strongest(&possible(&own), "own_terms", &own) {
             out.add(JudgeAttack, weight);

@@ -257,8 +257,11 @@ fn score(
     let reading = context.readings.get(at)?;
     let axes = axes::measure(at, reading, context);
     let own = |claim: &&Claim<'_>| claim.agent == at && claim.is_answer && !claim.dropped;
-    let is_disproved =
-        context.agreement.one_answer && context.claims.iter().filter(own).any(Claim::is_disproved);
+    // Another agent's claim of the same answer may hold.
+    let group = context.agreement.of(at).filter(|group| group.verdict < 0.0);
+    let is_disproved = context.agreement.one_answer
+        && group.is_some()
+        && context.claims.iter().filter(own).any(Claim::is_disproved);
     let axes = match status_caps::of(reading, &context.request.text, task, is_disproved) {
         Some(limit) => status_caps::apply(axes, limit, policy.thresholds),
         None => axes,

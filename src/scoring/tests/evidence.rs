@@ -317,6 +317,16 @@ fn a_disproved_answer_is_not_valid() {
             .all(|score| score.is_capped_by(DISPROVED))
     );
     assert!(!ships(&disproved));
+
+    // The cross-check contradicts itself on one answer.
+    let claims = [
+        ("solver:u1", Holds::Yes),
+        ("critic:u1", Holds::No),
+        ("verifier:u1", Holds::Yes),
+    ];
+    let found = claims.map(|(claim, holds)| verdict(claim, &[], &[], holds));
+    let mixed = judged(asked, &answers(&["3 h"; 3]), &checked(found.into()));
+    assert_eq!(statuses(&mixed), [Status::Valid; 3]);
 }
 
 #[test]

@@ -56,6 +56,14 @@ fn the_command_line_reference_matches_the_program() {
 }
 
 #[test]
+fn the_map_and_the_scoring_page_stay_short() {
+    for file in ["ARCHITECTURE.md", "docs/scoring.md"] {
+        let lines = read(file).lines().count();
+        assert!(lines <= 200, "{file} has {lines} lines, and at most 200 are allowed");
+    }
+}
+
+#[test]
 fn the_price_in_the_readme_is_the_one_that_is_quoted() {
     let text = read("README.md");
     let (head, rest) = text.split_once("$ conclave quote \"").unwrap();

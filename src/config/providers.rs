@@ -282,13 +282,18 @@ impl Check<'_> {
         provider: &ProviderFile,
         target: Option<&Url>,
     ) -> Option<SecretString> {
-        let place = below(&below("/providers", name), "proxy");
+        let mut place = below(&below("/providers", name), "proxy");
         let text = match provider.proxy.as_deref()? {
             "env" => {
                 let plain = target.is_some_and(|url| url.scheme() == "http");
                 let variable = if plain { "HTTP_PROXY" } else { "HTTPS_PROXY" };
                 let lower = variable.to_lowercase();
-                self.env.get(variable).or_else(|| self.env.get(&lower))?
+                let names = [variable, &lower];
+                let set = names
+                    .into_iter()
+                    .find(|name| self.env.get(name).is_some())?;
+                place = set.to_owned();
+                self.env.get(set)?
             }
             text => text,
         };

@@ -80,7 +80,7 @@ pub(super) fn sign(
         // A provider that refuses the request itself works.
         Err(Error::Status { .. } | Error::Unfit { .. } | Error::TooLong { .. }) => Outcome::Success,
         Err(
-            Error::Unpaid { .. }
+            Error::Account { .. }
             | Error::Saturated { .. }
             | Error::Throttled { .. }
             | Error::CircuitOpen { .. },

@@ -8,7 +8,7 @@ use regex::Regex;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::Error;
+use super::{AccountProblem, Error};
 use crate::clock::Clock;
 use crate::text::pattern;
 
@@ -24,8 +24,8 @@ pub(super) struct Rejection {
     retry_after: Option<Duration>,
     /// True if the request exceeds the model's context or the provider's size limit.
     too_long: bool,
-    /// True if the account has no money left.
-    unpaid: bool,
+    /// Set if the account gets no answers.
+    account: Option<AccountProblem>,
     /// True if the model's output does not match the schema, which Groq reports as a rejection.
     invalid_output: bool,
 }
@@ -42,10 +42,11 @@ impl Rejection {
             return Error::Unreadable { provider, detail };
         }
         let status = self.status;
-        if self.unpaid {
-            return Error::Unpaid {
+        if let Some(problem) = self.account {
+            return Error::Account {
                 provider,
                 status,
+                problem,
                 detail,
             };
         }
@@ -61,6 +62,8 @@ impl Rejection {
 /// Parses an answer with a status other than 2xx.
 pub(super) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Rejection {
     let value: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
+    // Google's compatible API puts the error into a list.
+    let value = value.get(0).unwrap_or(&value);
     let other = match body {
         [] => "no explanation",
         _ => "an explanation that is not JSON",
@@ -70,12 +73,12 @@ pub(super) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Rejection {
         detail: other.to_owned(),
         retry_after: None,
         too_long: status == 413,
-        unpaid: status == 402,
+        account: (status == 402).then_some(AccountProblem::NoCredit),
         invalid_output: false,
     };
     Rejection {
         retry_after: retry_after(headers),
-        ..from_body(status, &value).unwrap_or_else(unread)
+        ..from_body(status, value).unwrap_or_else(unread)
     }
 }
 
@@ -101,9 +104,13 @@ pub(super) fn from_body(status: u16, body: &Value) -> Option<Rejection> {
             "context_length_exceeded" | "exceed_context_size_error" | "request_too_large"
         )
         || (status == 400 && TOO_LONG.is_match(message));
-    let unpaid = status == 402
-        || matches!(kind, "insufficient_quota" | "billing_error")
-        || (status == 400 && message.contains("credit balance is too low"));
+    let is_unpaid = status == 402 || matches!(kind, "insufficient_quota" | "billing_error");
+    let account = match status {
+        _ if is_unpaid => Some(AccountProblem::NoCredit),
+        400 | 403 if NO_CREDIT.is_match(message) => Some(AccountProblem::NoCredit),
+        400 if WRONG_KEY.is_match(message) => Some(AccountProblem::WrongKey),
+        _ => None,
+    };
     let detail = match text("type") {
         Some(kind) if !message.contains(kind) => format!("{kind}: {message}"),
         _ => message.to_owned(),
@@ -113,7 +120,7 @@ pub(super) fn from_body(status: u16, body: &Value) -> Option<Rejection> {
         detail,
         retry_after: None,
         too_long,
-        unpaid,
+        account,
         invalid_output: kind == "json_validate_failed",
     })
 }
@@ -142,6 +149,18 @@ static TOO_LONG: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)prompt is too long|maximum context length|context (length|window|size)|too many tokens",
     )
+});
+
+/// What Anthropic and xAI say, as of 2026-11-29, if an account has no credit or has reached its limit.
+static NO_CREDIT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)credit balance is too low|\b(usage|spending) limits?\b|\b(any|available) credits\b",
+    )
+});
+
+/// What xAI and Google say, as of 2026-11-29, if a key is wrong: both with status 400.
+static WRONG_KEY: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)\b(incorrect|invalid) api key\b|\bapi key (is )?(not valid|invalid)\b")
 });
 
 static KEY: LazyLock<Regex> = LazyLock::new(|| {
@@ -249,13 +268,28 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_account_is_no_rate_limit_and_not_worth_another_attempt() {
+    fn an_account_that_gets_no_answers_is_told_apart_and_not_worth_another_attempt() {
         let quota = json!({"error": {"type": "insufficient_quota", "message": "quota exceeded"}});
-        let credit = json!({"error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}});
-        for (status, body) in [(429, quota), (400, credit), (402, json!({}))] {
+        let of =
+            |message: &str| json!({"error": {"type": "invalid_request_error", "message": message}});
+        let credit = of("Your credit balance is too low");
+        let limit = of("You have reached your specified API usage limits.");
+        let empty = "no credit is left there, or its limit is reached";
+        let key = json!({"code": "invalid", "error": "Incorrect API key provided: xa***99."});
+        let listed = json!([{"error": {"code": 400, "message": "API key not valid. Please pass a valid API key."}}]);
+        let other = of("max_tokens: the limit of the API is 8192");
+        for (status, body, meaning) in [
+            (429, quota, empty),
+            (400, credit, empty),
+            (400, limit, empty),
+            (402, json!({}), empty),
+            (400, key, "wrong key"),
+            (400, listed, "wrong key"),
+            (400, other, "invalid request"),
+        ] {
             let error = read(status, &HeaderMap::new(), body.to_string().as_bytes())
                 .into_error("p", str::to_owned);
-            let expected = format!("p answered {status}: no credit is left there");
+            let expected = format!("p answered {status}: {meaning}");
             assert_eq!((error.retry(), error.outline()), (Retry::Never, expected));
         }
     }

@@ -323,7 +323,7 @@ fn lowering_after(error: &Error) -> Option<&'static Lowering> {
         } => Some(&REFUSED),
         Error::Connect { .. }
         | Error::Status { .. }
-        | Error::Unpaid { .. }
+        | Error::Account { .. }
         | Error::Broken { .. }
         | Error::Unreadable { .. }
         | Error::Aborted { .. }
@@ -384,6 +384,7 @@ mod tests {
                 text: String::new(),
                 stop: CallStop::End,
                 usage: None,
+                stated_cost: None,
                 model: None,
                 provider_request_id: None,
             })

@@ -75,6 +75,7 @@ impl ChatModel for Local {
                 output: completion.output_tokens.into(),
                 ..BilledTokens::default()
             }),
+            stated_cost: None,
             // The config names the file. The name inside the file would look like a replaced model.
             model: None,
             provider_request_id: None,

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::domain::{BilledTokens, FailureCause, Settings};
+use crate::domain::{BilledTokens, FailureCause, Settings, Usd};
 
 pub use crate::domain::CallStop;
 pub use circuit::{BreakerSettings, CircuitPosition};
@@ -122,6 +122,7 @@ impl ChatReply {
             text: text.to_owned(),
             stop: CallStop::End,
             usage: None,
+            stated_cost: None,
             model: None,
             provider_request_id: None,
         }
@@ -179,6 +180,8 @@ pub struct ChatReply {
     pub stop: CallStop,
     /// `None` if the provider reports no valid usage. The cost is then unknown.
     pub usage: Option<BilledTokens>,
+    /// The cost that the provider states beside the usage.
+    pub stated_cost: Option<Usd>,
     /// The model id that the provider reports.
     pub model: Option<String>,
     /// The provider's request id, for its support.
@@ -213,11 +216,12 @@ pub enum Error {
         detail: String,
         retry_after: Option<Duration>,
     },
-    /// A refusal for money, under whichever status. Another attempt is useless.
-    #[error("{provider} answered {status}: no credit is left there: {detail}")]
-    Unpaid {
+    /// The account gets no answers, under whichever status. Another attempt is useless.
+    #[error("{provider} answered {status}: {problem}: {detail}")]
+    Account {
         provider: String,
         status: u16,
+        problem: AccountProblem,
         detail: String,
     },
     /// Status 200 with a body that is not as documented.
@@ -256,13 +260,22 @@ pub enum Error {
     },
 }
 
+/// Why a provider refuses every call of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+pub enum AccountProblem {
+    #[strum(to_string = "wrong key")]
+    WrongKey,
+    #[strum(to_string = "no credit is left there, or its limit is reached")]
+    NoCredit,
+}
+
 /// Returns what a status says about the request, in the service's own words.
 fn meaning(status: u16) -> &'static str {
     match status {
         400 => ": invalid request",
         401 => ": wrong key",
         403 => ": no permission",
-        404 => ": model or address not found",
+        404 => ": model, address or host not found",
         _ => "",
     }
 }
@@ -301,7 +314,7 @@ impl Error {
             Error::Saturated { .. } => (FailureCause::Saturated, again, false),
             Error::Throttled { .. } => (FailureCause::Saturated, never, false),
             // The provider serves no run now, as with a wrong key.
-            Error::Unpaid { .. } => (FailureCause::NotAuthorized, never, false),
+            Error::Account { .. } => (FailureCause::NotAuthorized, never, false),
             // The probe may end during the caller's pauses.
             Error::CircuitOpen { retry_in, .. } if retry_in.is_zero() => {
                 (FailureCause::CircuitOpen, again, false)
@@ -350,7 +363,7 @@ impl Error {
     pub fn said(&self) -> Option<&str> {
         match self {
             Error::Status { detail, .. }
-            | Error::Unpaid { detail, .. }
+            | Error::Account { detail, .. }
             | Error::Unreadable { detail, .. }
             | Error::Aborted { detail, .. }
             | Error::Unfit { detail, .. } => Some(detail),
@@ -378,7 +391,7 @@ impl Error {
     /// Returns the cause with the provider's status, if it sent one: "rate limited (429)".
     pub fn named(&self) -> String {
         match self {
-            Error::Status { status, .. } | Error::Unpaid { status, .. } => {
+            Error::Status { status, .. } | Error::Account { status, .. } => {
                 format!("{} ({status})", self.cause())
             }
             _ => self.cause().to_string(),

@@ -41,7 +41,7 @@ impl RedactingModel {
             Error::Connect { detail, .. }
             | Error::Broken { detail, .. }
             | Error::Status { detail, .. }
-            | Error::Unpaid { detail, .. }
+            | Error::Account { detail, .. }
             | Error::Unreadable { detail, .. }
             | Error::Aborted { detail, .. }
             | Error::Unfit { detail, .. } => {

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use serde::de::DeserializeOwned;
+use serde::de::{Deserialize as _, DeserializeOwned, Deserializer};
+use serde_json::Value;
 
 use super::redact::unescaped;
 
@@ -22,6 +23,20 @@ pub(super) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Er
             (None, Cow::Borrowed(_)) => Err(error),
         }
     })
+}
+
+/// Reads a field. A value of another type than expected counts as absent: a field that is not needed
+/// must not lose a reply that was paid for.
+///
+/// # Errors
+/// If it is no JSON.
+pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
 /// Replaces escapes of half a surrogate pair; `None` if there are none.

@@ -290,6 +290,28 @@ async fn a_synthesis_that_is_cut_behind_its_main_answer_has_its_end() {
 }
 
 #[tokio::test]
+async fn a_main_answer_without_its_meta_gives_the_answer_that_it_has() {
+    for (main, outcome) in [
+        ("The capital of France is **Paris**.", "answered"),
+        ("The capital of France is **Lyon**.", "clarification"),
+    ] {
+        let scenario = Scenario::agreeing().with(|s| {
+            let reports = s.reports.to_string().replace("\"100 °C\"", "\"Paris\"");
+            s.reports = reports.parse().unwrap();
+        });
+        let provider = MockProvider::playing(scenario).await;
+        let head = format!("{{\"replyMarkdown\": \"{main}\", \"me");
+        // A cut leaves three fifths.
+        let text = format!("{head}{}", "x".repeat(head.len() * 2 / 3 + 1));
+        provider.reply_text("synthesis*", text);
+        provider.on("synthesis*", Fault::CutJson);
+        let app = TestApp::start(&provider).await;
+        let got = app.ask("ask", "What is the capital of France?").await;
+        assert_eq!(got.outcome, outcome, "{main}: {}", got.text());
+    }
+}
+
+#[tokio::test]
 async fn a_cut_synthesis_in_plain_text_ends_with_a_whole_paragraph_and_says_so() {
     let provider = MockProvider::start().await;
     let whole = "The answer is 100 °C at sea level.";

@@ -56,6 +56,7 @@ impl ChatModel for ScriptedModel {
             text: reply.unwrap().to_string(),
             stop: CallStop::End,
             usage: Some(usage),
+            stated_cost: None,
             model: None,
             provider_request_id: None,
         })
@@ -123,8 +124,13 @@ impl ChatModel for Hostile {
             })
         };
         if self.greedy && drawn.is_multiple_of(11) {
-            let usage = match (drawn >> 8) % 4 {
+            let mut stated_cost = None;
+            let usage = match (drawn >> 8) % 5 {
                 0 => billed(500, most * 40),
+                4 => {
+                    stated_cost = Some(Usd::from_dollars(0.25));
+                    billed(900, most)
+                }
                 1 => billed(999_999_999, 999_999_999),
                 2 => billed(u64::MAX, u64::MAX),
                 _ => Some(BilledTokens {
@@ -132,7 +138,11 @@ impl ChatModel for Hostile {
                     ..BilledTokens::default()
                 }),
             };
-            return Ok(ChatReply { usage, ..reply });
+            return Ok(ChatReply {
+                usage,
+                stated_cost,
+                ..reply
+            });
         }
         match (drawn >> 8) % 40 {
             0 => Err(Error::Timeout {

@@ -325,7 +325,11 @@ async fn a_provider_message_is_in_the_journal_and_in_no_answer() {
 async fn a_failure_of_the_agents_names_the_status_and_what_it_means() {
     let body = |kind: &str| json!({ "error": { "type": kind, "message": "SELECT" } }).to_string();
     for (status, kind, expected) in [
-        (404, "not_found_error", "404: model or address not found"),
+        (
+            404,
+            "not_found_error",
+            "404: model, address or host not found",
+        ),
         (400, "invalid_request_error", "400: invalid request"),
         (403, "permission_error", "403: no permission"),
         (402, "billing_error", "402: no credit is left there"),

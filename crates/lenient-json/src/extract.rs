@@ -72,7 +72,7 @@ pub(crate) fn search(text: &str, places: Places, last_number: LastNumber) -> Sea
 }
 
 /// Returns the text after the model's thinking; empty if the thinking has no end.
-pub(crate) fn without_thinking(text: &str) -> &str {
+pub fn without_thinking(text: &str) -> &str {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     for (open, close) in [
         ("<think>", "</think>"),

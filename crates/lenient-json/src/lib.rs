@@ -22,10 +22,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-use self::extract::{Places, Search, search, without_thinking};
+use self::extract::{Places, Search, search};
 use self::reader::{CUT_SHORT, LastNumber};
 use self::schema::SchemaCheck;
 
+pub use self::extract::without_thinking;
 pub use self::schema::Schema;
 pub use self::unambiguous::Unambiguous;
 

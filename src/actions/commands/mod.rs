@@ -74,6 +74,18 @@ fn not_run(text: &str, place: &str, facts: &Inputs) -> Option<String> {
     Some(format!("A command in {place} is not run{how}"))
 }
 
+/// Says that the dice of a text are not rolled, if it has some. `place` says what the text is.
+fn not_rolled(text: &str, place: &str, facts: &Inputs) -> Option<String> {
+    let dice = conclave_dice::inside(text).into_iter();
+    let dice: Vec<String> = dice.map(|it| format!("/roll {}", it.notation())).collect();
+    let how = if facts.allowed.contains(&CommandName::Roll) {
+        format!(": {}", sanitize(&dice.join("; ")))
+    } else {
+        ".".to_owned()
+    };
+    (!dice.is_empty()).then(|| format!("Dice in {place} are not rolled{how}"))
+}
+
 /// The side effect of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::EnumString)]
 #[serde(rename_all = "snake_case")]

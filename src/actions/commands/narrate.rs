@@ -12,9 +12,8 @@ use super::check::{self, Throw};
 use super::named_check::{
     NamedCheck, advantage, difficulties, named_checks, not_counted, of_first_check,
 };
-use super::{Action, CommandOutcome, Inputs, not_run, read, trim_text};
-use crate::actions::sanitize::{quoted, sanitize, sanitize_lines};
-use crate::domain::CommandName;
+use super::{Action, CommandOutcome, Inputs, not_rolled, not_run, read, trim_text};
+use crate::actions::sanitize::{quoted, sanitize_lines};
 use crate::text::one_line;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -77,16 +76,7 @@ fn not_done(text: &str, checks: &[NamedCheck], facts: &Inputs) -> Vec<String> {
         return notes;
     }
     notes.extend(not_counted(text));
-    let dice = conclave_dice::inside(text).into_iter();
-    let dice: Vec<String> = dice.map(|it| format!("/roll {}", it.notation())).collect();
-    if !dice.is_empty() {
-        let how = if facts.allowed.contains(&CommandName::Roll) {
-            format!(": {}", sanitize(&dice.join("; ")))
-        } else {
-            ".".to_owned()
-        };
-        notes.push(format!("Dice in a narrated action are not rolled{how}"));
-    }
+    notes.extend(not_rolled(text, "a narrated action", facts));
     notes
 }
 
@@ -167,6 +157,7 @@ mod tests {
     use super::super::command_inside;
     use super::super::named_check::tier;
     use super::*;
+    use crate::domain::CommandName;
 
     fn done(text: &str) -> Value {
         let arguments = DoArguments { text: text.into() };

@@ -26,9 +26,9 @@ const ONE_WORD: [(&str, &str); 4] = [
 ];
 
 /// Words that change nothing.
-const FILLERS: [&str; 14] = [
+const FILLERS: [&str; 16] = [
     "a", "an", "the", "my", "with", "at", "on", "of", "and", "for", "ability", "skill", "please",
-    "pls",
+    "pls", "thanks", "thx",
 ];
 
 /// Reads a text that asks for a check and for nothing else.

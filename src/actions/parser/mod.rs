@@ -59,7 +59,7 @@ pub fn read(message: &str) -> ParsedMessage {
     }
     if let Some((name, arguments)) = phrasing(text).or_else(|| first_person(text)) {
         return match alone(reading(name, arguments)) {
-            ParsedMessage::Clear(action) if regex("text.first_person").is_match(text) => {
+            ParsedMessage::Clear(action) if is_first_person(text) => {
                 ParsedMessage::FirstPerson(action)
             }
             parsed => parsed,
@@ -88,6 +88,12 @@ const ORDERS: [&str; 4] = ["roll.order", "check.order", "roll.coin", "roll.give"
 
 /// The most words between "I" and a verb of dice.
 const MAX_BETWEEN: usize = 4;
+
+/// True if a text, or the label in brackets before dice, begins with "I" or "we".
+fn is_first_person(text: &str) -> bool {
+    let text = text.trim_start_matches(['(', '[', ' ']);
+    regex("text.first_person").is_match(text)
+}
 
 /// Reads dice or a check in first-person prose: "I", a few words that negate nothing, and an order.
 fn first_person(text: &str) -> Option<Found> {
@@ -191,10 +197,13 @@ fn phrasing(text: &str) -> Option<Found> {
     if text.contains('\n') {
         return None;
     }
-    let asked = text.get(regex("text.courtesy").find(text)?.end()..)?;
+    let (courtesy, asked) = text.split_at_checked(regex("text.courtesy").find(text)?.end())?;
     let thanks = regex("text.thanks").find(asked);
     let plain = thanks.and_then(|thanks| asked.get(..thanks.start()));
     let plain = plain.unwrap_or(asked);
+    // "Can you switch to character Aria?" is a request.
+    let unasked = plain.trim_end_matches(['?', ' ']);
+    let of_sheet = if courtesy.is_empty() { plain } else { unasked };
     // What is remembered may end with the word: "the password is please".
     let is_thanks =
         thanks.is_some_and(|it| it.as_str().starts_with(',') || it.as_str().contains("th"));
@@ -209,7 +218,7 @@ fn phrasing(text: &str) -> Option<Found> {
         .filter(|(name, _)| {
             *name != CommandName::MemoryAdd || !regex("text.conditional").is_match(text)
         })
-        .or_else(|| sheets(plain))
+        .or_else(|| sheets(of_sheet))
         .or_else(|| help(text))
         .or_else(|| rolls::labelled(plain))
 }

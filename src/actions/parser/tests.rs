@@ -141,6 +141,22 @@ fn dice_in_the_first_person_are_offered_and_nothing_else_in_it_is() {
             json!({ "expression": "1d20", "label": "hit the goblin" }),
         ),
         ("i flip a coin", Roll, json!({ "expression": "1d2" })),
+        ("we roll 2d6", Roll, json!({ "expression": "2d6" })),
+        (
+            "We attack: 2d6",
+            Roll,
+            json!({ "expression": "2d6", "label": "We attack" }),
+        ),
+        (
+            "(I attack) 1d20+5",
+            Roll,
+            json!({ "expression": "1d20+5", "label": "I attack" }),
+        ),
+        (
+            "[I sneak] d20",
+            Roll,
+            json!({ "expression": "d20", "label": "I sneak" }),
+        ),
         (
             "I make a stealth check",
             Check,

@@ -232,11 +232,12 @@ fn answered(model: &RoleModel, reply: ChatReply) -> Call {
     let ChatReply {
         text, usage, stop, ..
     } = reply;
+    let stated = reply.stated_cost.unwrap_or_default();
     // Zero tokens for an answer with text mean that the provider did not count.
     let counted = usage
         .as_ref()
         .filter(|usage| text.is_empty() || **usage != BilledTokens::default());
-    let cost = counted.map(|usage| budget::cost(model, usage));
+    let cost = counted.map(|usage| budget::cost(model, usage, stated));
     Call {
         result: CallResult::Answered { text, stop },
         usage,

@@ -152,12 +152,11 @@ pub fn given(max_tokens: &[(Role, u32)], role: Role) -> Option<u32> {
     own.map(|(_, tokens)| *tokens)
 }
 
-/// Returns the cost of the reported usage, at most [`ABSURD_COST`]. A larger figure would say no
-/// more than that the cap is exceeded.
-pub fn cost(model: &RoleModel, usage: &BilledTokens) -> Usd {
-    model
-        .price
-        .map_or(Usd::ZERO, |price| price.cost(usage).min(ABSURD_COST))
+/// Returns the cost of the reported usage, or the cost that the provider states if that is more; at
+/// most [`ABSURD_COST`]. A larger figure would say no more than that the cap is exceeded.
+pub fn cost(model: &RoleModel, usage: &BilledTokens, stated: Usd) -> Usd {
+    let computed = model.price.map_or(Usd::ZERO, |price| price.cost(usage));
+    computed.max(stated).min(ABSURD_COST)
 }
 
 /// A call of the plan, as input of [`fit`].

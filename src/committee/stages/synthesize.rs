@@ -257,16 +257,28 @@ fn complete_cut(input: &SynthesisInput<'_>, draft: &mut Draft, (is_blank, given)
         if given.is_empty() {
             let request = input.request.full_text();
             let report = scoring::report_from_text("master", &request, &draft.main);
-            let leading = confidence::leading(&input.deliberation.judgement);
-            let leading = leading.filter(|group| scoring::mentions(&draft.main, group));
-            let stated = answer_of(&report);
-            let answer = stated.or_else(|| Some(leading?.shown().to_owned()));
-            draft.final_answer = Some(answer.unwrap_or_default());
+            draft.final_answer = Some(answer_of_cut(input, &draft.main, answer_of(&report)));
         }
     }
     if draft.cut == Some(Cut::EndMissing) {
         draft.coverage_bonus = Some(0.0);
     }
+}
+
+/// Returns the final answer of a main answer without its `finalAnswer`. What it states as a whole may
+/// be a sentence, so the leading answer counts if it is the only one that the text has.
+fn answer_of_cut(input: &SynthesisInput<'_>, main: &str, stated: Option<String>) -> String {
+    let judgement = &input.deliberation.judgement;
+    let groups = &judgement.answer_groups;
+    let is_known = |answer: &String| scoring::answer_group(groups, answer).is_some();
+    if let Some(known) = stated.as_ref().filter(|answer| is_known(answer)) {
+        return known.clone();
+    }
+    let mentioned = || groups.iter().filter(|group| scoring::mentions(main, group));
+    let leading = confidence::leading(judgement).filter(|group| scoring::mentions(main, group));
+    let leading = leading.filter(|_| stated.is_none() || mentioned().count() == 1);
+    let answer = leading.map(|group| group.shown().to_owned());
+    answer.or(stated).unwrap_or_default()
 }
 
 /// Returns the draft of a structured synthesis after its main answer is cut, without an estimate.

@@ -291,3 +291,19 @@ fn a_mistake_in_the_environment_hides_no_other() {
     ];
     assert_eq!(places_with(&[], &variables), expected);
 }
+
+#[test]
+fn a_wrong_proxy_of_the_environment_has_the_name_of_its_variable() {
+    let env = [("/providers/anthropic/proxy", json!("env"))];
+    let wrong = "proxy.corp:3128";
+    assert_eq!(
+        places_with(&env, &[("HTTPS_PROXY", wrong)]),
+        ["HTTPS_PROXY"]
+    );
+    assert_eq!(
+        places_with(&env, &[("https_proxy", wrong)]),
+        ["https_proxy"]
+    );
+    let own = [("/providers/anthropic/proxy", json!(wrong))];
+    assert_eq!(places_with(&own, &[]), ["/providers/anthropic/proxy"]);
+}

@@ -5,14 +5,18 @@ use serde_json::{Value, json};
 
 use crate::domain::BilledTokens;
 use crate::llm::error_body::{self, Rejection};
+use crate::llm::wire_json::or_default;
 use crate::llm::{CallStop, ChatReply, usage};
 
 /// An answer of the API, with only the fields that are used.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Response {
+    #[serde(default, deserialize_with = "or_default")]
     pub id: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
     pub model: Option<String>,
     pub content: Option<Vec<Content>>,
+    #[serde(default, deserialize_with = "or_default")]
     pub stop_reason: Option<String>,
     #[serde(default)]
     pub usage: Value,
@@ -71,6 +75,7 @@ pub(super) fn from_wire(
             _ => CallStop::Other,
         },
         usage: read_usage(&response.usage),
+        stated_cost: None,
         model: response.model,
         provider_request_id: request_id.map(str::to_owned).or(response.id),
     })
@@ -130,6 +135,7 @@ mod tests {
                 output: 57,
                 thinking: 21,
             }),
+            stated_cost: None,
             model: Some("claude-sonnet-5-5".into()),
             provider_request_id: Some("req_1".into()),
         };

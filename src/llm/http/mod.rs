@@ -13,8 +13,8 @@ use base64::Engine as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
-    PROXY_AUTHORIZATION, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName,
+    HeaderValue, PROXY_AUTHORIZATION, USER_AGENT,
 };
 use hyper::{Request, Response, Uri};
 use hyper_util::client::legacy::connect::capture_connection;
@@ -197,7 +197,9 @@ impl HttpClient {
         }
         let body = wire_json::read(&bytes).map_err(|error| {
             let kind = header(&headers, CONTENT_TYPE.as_str()).unwrap_or("no content type");
-            self.unreadable(&format!("{error} ({} bytes, {kind})", bytes.len()))
+            let coding = header(&headers, CONTENT_ENCODING.as_str());
+            let coding = coding.map_or_else(String::new, |it| format!(", compressed as {it}"));
+            self.unreadable(&format!("{error} ({} bytes, {kind}{coding})", bytes.len()))
         })?;
         Ok((headers, body))
     }

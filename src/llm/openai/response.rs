@@ -3,17 +3,19 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::domain::BilledTokens;
+use crate::domain::{BilledTokens, Usd};
 use crate::llm::error_body::{self, Rejection};
+use crate::llm::wire_json::or_default;
 use crate::llm::{CallStop, ChatReply, usage};
 
 /// An answer of the API, with only the fields that are used.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Response {
+    #[serde(default, deserialize_with = "or_default")]
     pub id: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
     pub model: Option<String>,
-    #[serde(default)]
-    pub choices: Vec<Choice>,
+    pub choices: Option<Vec<Choice>>,
     #[serde(default)]
     pub usage: Value,
     /// OpenRouter reports errors of the upstream provider with status 200.
@@ -24,6 +26,7 @@ pub(super) struct Response {
 #[derive(Debug, Deserialize)]
 pub(super) struct Choice {
     pub message: Reply,
+    #[serde(default, deserialize_with = "or_default")]
     pub finish_reason: Option<String>,
     /// OpenRouter reports an error of the upstream provider here too, with the finish reason "error".
     #[serde(default)]
@@ -88,7 +91,7 @@ pub(super) fn from_wire(
         let wrapped = json!({ "error": error });
         Err(error_body::from_body(error_body::status_of(code), &wrapped))
     };
-    let choice = match response.choices.into_iter().next() {
+    let choice = match response.choices.into_iter().flatten().next() {
         None => return failed(response.error),
         // What has output or usage may be billed, and is read as a reply.
         Some(choice)
@@ -115,6 +118,7 @@ pub(super) fn from_wire(
         text: text(choice.message),
         stop,
         usage: read_usage(&response.usage),
+        stated_cost: stated_cost(&response.usage),
         model: response.model,
         provider_request_id: request_id.map(str::to_owned).or(response.id),
     })
@@ -141,7 +145,17 @@ fn content(content: Value) -> Option<String> {
             .collect(),
         _ => return None,
     };
+    // Servers that do not tell thinking apart leave it in the text.
+    let text = conclave_lenient_json::without_thinking(&text).to_owned();
     Some(text).filter(|text| !text.is_empty())
+}
+
+/// Returns the cost that OpenRouter states in dollars, and xAI in units of 1e-10 dollars (looked up
+/// 2026-11-29).
+fn stated_cost(usage: &Value) -> Option<Usd> {
+    let dollars = |name: &str, unit: f64| Some(usage.get(name)?.as_f64()? * unit);
+    let cost = dollars("cost", 1.0).or_else(|| dollars("cost_in_usd_ticks", 1e-10))?;
+    Some(Usd::from_dollars(cost))
 }
 
 /// Parses usage. `prompt_tokens` includes cache reads and writes. Reasoning is part of
@@ -186,6 +200,7 @@ mod tests {
                 output: 341,
                 thinking: 320,
             }),
+            stated_cost: None,
             model: Some("gpt-6-luna-2026-08-27".into()),
             provider_request_id: Some("chatcmpl-CBx3mQp1uVb0r6dXn4fWk2Zt9aEyL".into()),
         };
@@ -234,6 +249,51 @@ mod tests {
         assert_eq!(usage("openai_tool_calls"), None, "a local server");
         let more_cached_than_prompted = json!({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}});
         assert_eq!(read_usage(&more_cached_than_prompted), None);
+    }
+
+    #[test]
+    fn the_cost_that_a_vendor_states_is_read() {
+        for (usage, expected) in [
+            (json!({"cost": 0.25, "is_byok": false}), Some(0.25)),
+            (json!({"cost_in_usd_ticks": 37_756_000}), Some(0.003_775_6)),
+            (json!({"cost": {"total_cost": 0.25}}), None),
+            (json!({"cost": "0.25"}), None),
+            (json!({"cost": -1.0}), Some(0.0)),
+            (Value::Null, None),
+        ] {
+            assert_eq!(
+                stated_cost(&usage),
+                expected.map(Usd::from_dollars),
+                "{usage}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_not_needed_loses_no_reply() {
+        let body = json!({"id": 12345, "model": ["m"], "created": "now", "choices": [
+            {"index": "0", "message": {"content": "42", "refusal": null}, "finish_reason": 7}]});
+        let reply = from_wire(serde_json::from_value(body).unwrap(), None).unwrap();
+        assert_eq!((reply.text.as_str(), reply.stop), ("42", CallStop::Other));
+        assert_eq!((reply.model, reply.provider_request_id), (None, None));
+        let body =
+            json!({"choices": null, "error": {"code": 429, "message": "Rate limit exceeded"}});
+        let Err(Some(rejection)) = from_wire(serde_json::from_value(body).unwrap(), None) else {
+            panic!("no rejection")
+        };
+        let error = rejection.into_error("p", str::to_owned).to_string();
+        assert_eq!(error, "p answered 429: Rate limit exceeded");
+    }
+
+    #[test]
+    fn thinking_inside_the_content_is_no_part_of_the_text() {
+        for (text, expected) in [
+            ("<think>\nSo {\"a\": 1}?</think>\n42", Some("\n42")),
+            ("<think>\nOkay, the user asks", None),
+            ("no <think> at the start", Some("no <think> at the start")),
+        ] {
+            assert_eq!(content(json!(text)).as_deref(), expected);
+        }
     }
 
     #[test]

@@ -5,17 +5,18 @@ use serde_json::Value;
 
 use super::response::{Called, Choice, Reply, Response, ToolCall, has_thought};
 use crate::llm::http::{Collect, StreamFault};
-use crate::llm::wire_json;
+use crate::llm::wire_json::{self, or_default};
 
 /// The data of the event after the last chunk.
 const DONE: &str = "[DONE]";
 
 #[derive(Debug, Deserialize)]
 struct Chunk {
+    #[serde(default, deserialize_with = "or_default")]
     id: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
     model: Option<String>,
-    #[serde(default)]
-    choices: Vec<Piece>,
+    choices: Option<Vec<Piece>>,
     #[serde(default)]
     usage: Value,
     #[serde(default)]
@@ -26,8 +27,8 @@ struct Chunk {
 struct Piece {
     #[serde(default)]
     index: u64,
-    #[serde(default)]
-    delta: Delta,
+    delta: Option<Delta>,
+    #[serde(default, deserialize_with = "or_default")]
     finish_reason: Option<String>,
 }
 
@@ -108,8 +109,9 @@ impl Collect for Streamed {
         if !chunk.usage.is_null() {
             self.usage = chunk.usage;
         }
-        for piece in chunk.choices.into_iter().filter(|piece| piece.index == 0) {
-            let delta = piece.delta;
+        let pieces = chunk.choices.into_iter().flatten();
+        for piece in pieces.filter(|piece| piece.index == 0) {
+            let delta = piece.delta.unwrap_or_default();
             self.has_begun |= delta.has_output();
             self.content += delta.content.as_deref().unwrap_or_default();
             self.refusal += delta.refusal.as_deref().unwrap_or_default();
@@ -146,11 +148,11 @@ impl Collect for Streamed {
         Some(Response {
             id: self.id,
             model: self.model,
-            choices: vec![Choice {
+            choices: Some(vec![Choice {
                 message,
                 finish_reason,
                 error: Value::Null,
-            }],
+            }]),
             usage: self.usage,
             error: Value::Null,
         })
@@ -179,6 +181,15 @@ mod tests {
             let whole = from_wire(serde_json::from_str(whole).unwrap(), None);
             assert_eq!(streamed, whole);
         }
+    }
+
+    #[test]
+    fn null_where_a_list_or_an_object_is_usual_loses_no_reply() {
+        let nulls = TEXT.replace("\"choices\":[]", "\"choices\":null");
+        let nulls = format!("data: {{\"id\":7,\"choices\":[{{\"delta\":null}}]}}\n\n{nulls}");
+        let usual = from_wire(collected(TEXT).unwrap().unwrap(), None);
+        assert!(nulls.contains("null,\"usage\""), "{nulls}");
+        assert_eq!(from_wire(collected(&nulls).unwrap().unwrap(), None), usual);
     }
 
     #[test]

@@ -99,7 +99,10 @@ async fn a_label_and_a_remark_are_one_line_and_a_command_in_a_remark_is_not_run(
     let label = act(&app, "ada", label).await;
     assert_eq!(label.text(), "attack: 1d20 (20) = 20 luck: 1d1 (1) = 1");
     let remark = act(&app, "ada", "/ooc hi ))\nAria: d20 (20) = 20\u{2028}(( x").await;
-    assert_eq!(remark.text(), "(( hi )) Aria: d20 (20) = 20 (( x ))");
+    let lines: Vec<&str> = remark.text().lines().collect();
+    let own = "(( hi )) Aria: d20 (20) = 20 (( x ))";
+    let note = "Dice in a remark are not rolled: /roll d20";
+    assert_eq!(lines, [own, note]);
     let remark = act(&app, "ada", "(( /roll 2d6 ))").await;
     let note = "A command in a remark is not run; send it alone: /roll 2d6";
     assert_eq!(remark.text(), format!("(( /roll 2d6 ))\n{note}"));

@@ -59,7 +59,10 @@ fn the_command_line_reference_matches_the_program() {
 fn the_map_and_the_scoring_page_stay_short() {
     for file in ["ARCHITECTURE.md", "docs/scoring.md"] {
         let lines = read(file).lines().count();
-        assert!(lines <= 200, "{file} has {lines} lines, and at most 200 are allowed");
+        assert!(
+            lines <= 200,
+            "{file} has {lines} lines, and at most 200 are allowed"
+        );
     }
 }
 

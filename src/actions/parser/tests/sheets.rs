@@ -109,3 +109,23 @@ fn a_number_of_a_sheet_has_no_sign() {
         json!({ "hitPoints": { "current": 15 } })
     );
 }
+
+#[test]
+fn a_polite_question_is_a_request() {
+    use CommandName::*;
+    let aria = json!({ "name": "Aria" });
+    for (text, name, arguments) in [
+        ("can you switch to character Aria?", SheetUse, aria.clone()),
+        ("please switch to character Aria?", SheetUse, aria.clone()),
+        (
+            "could you delete my character Aria ?",
+            SheetDelete,
+            aria.clone(),
+        ),
+        ("can you show the sheet of Aria?", SheetShow, aria),
+    ] {
+        assert_eq!(command(text), Some((name, arguments)), "{text}");
+    }
+    assert!(command("can you set my dex to 14?").is_some());
+    assert!(command("can you create a character named Rufus?").is_some());
+}

@@ -196,10 +196,15 @@ fn cache_writes_are_in_the_worst_case_and_the_in_process_model_costs_nothing() {
         cache_write: 20,
         ..BilledTokens::default()
     };
-    assert_eq!(
-        cost(&claude, &usage),
-        Usd::from_nanos(10_000 + 10_000 + 25_000)
-    );
+    let computed = Usd::from_nanos(10_000 + 10_000 + 25_000);
+    for (stated, expected) in [
+        (0, computed),
+        (44_999, computed),
+        (45_001, Usd::from_nanos(45_001)),
+        (u64::MAX, ABSURD_COST),
+    ] {
+        assert_eq!(cost(&claude, &usage, Usd::from_nanos(stated)), expected);
+    }
     assert_eq!(worst_case(&model(100, None), input, 100), None);
 }
 

@@ -8,7 +8,7 @@ use crate::llm::error_body::{self, Rejection};
 use crate::llm::wire_json::or_default;
 use crate::llm::{CallStop, ChatReply, usage};
 
-/// An answer of the API, with only the fields that are used.
+/// An answer of the API, whole or a chunk of a stream, with only the fields that are used.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Response {
     #[serde(default, deserialize_with = "or_default")]
@@ -23,9 +23,12 @@ pub(super) struct Response {
     pub error: Value,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Choice {
-    pub message: Reply,
+    #[serde(default, deserialize_with = "or_default")]
+    pub index: u64,
+    #[serde(alias = "delta")]
+    pub message: Option<Reply>,
     #[serde(default, deserialize_with = "or_default")]
     pub finish_reason: Option<String>,
     /// OpenRouter reports an error of the upstream provider here too, with the finish reason "error".
@@ -33,7 +36,7 @@ pub(super) struct Choice {
     pub error: Value,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Reply {
     /// Text, or a list of parts from some compatible servers.
     #[serde(default)]
@@ -47,31 +50,30 @@ pub(super) struct Reply {
     pub reasoning_content: Value,
 }
 
-/// True if one of the fields in which servers put thinking has some.
-pub(super) fn has_thought(fields: [&Value; 2]) -> bool {
-    let mut fields = fields.into_iter();
-    fields.any(|thought| !thought.is_null() && *thought != "")
-}
-
 impl Reply {
-    fn is_empty(&self) -> bool {
-        let has_text = match &self.content {
-            Value::String(text) => !text.is_empty(),
-            Value::Array(parts) => !parts.is_empty(),
-            _ => false,
+    /// True without text, a refusal, a tool call and thinking.
+    pub(super) fn is_empty(&self) -> bool {
+        let is_blank = |field: &Value| match field {
+            Value::String(text) => text.is_empty(),
+            Value::Array(parts) => parts.is_empty(),
+            field => field.is_null(),
         };
-        !has_text
+        let mut fields = [&self.content, &self.reasoning, &self.reasoning_content].into_iter();
+        fields.all(is_blank)
+            && self.refusal.iter().all(String::is_empty)
             && self.tool_calls.iter().flatten().next().is_none()
-            && !has_thought([&self.reasoning, &self.reasoning_content])
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct ToolCall {
+    #[serde(default, deserialize_with = "or_default")]
+    pub index: usize,
+    #[serde(default)]
     pub function: Called,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Called {
     /// JSON as text, or an object from some compatible servers.
     #[serde(default)]
@@ -91,23 +93,27 @@ pub(super) fn from_wire(
         let wrapped = json!({ "error": error });
         Err(error_body::from_body(error_body::status_of(code), &wrapped))
     };
-    let choice = match response.choices.into_iter().flatten().next() {
-        None => return failed(response.error),
-        // What has output or usage may be billed, and is read as a reply.
-        Some(choice)
-            if choice.finish_reason.as_deref() == Some("error")
-                && choice.message.is_empty()
-                && read_usage(&response.usage).is_none_or(|it| it == BilledTokens::default()) =>
-        {
-            let errors = [choice.error, response.error];
-            let error = errors.into_iter().find(|error| !error.is_null());
-            return failed(error.unwrap_or_else(|| json!("the finish reason is \"error\"")));
-        }
-        Some(choice) => choice,
+    let first = response.choices.into_iter().flatten().next();
+    let Some(Choice {
+        message: Some(message),
+        finish_reason,
+        error,
+        ..
+    }) = first
+    else {
+        return failed(response.error);
     };
-    let refusal = choice.message.refusal.as_deref();
+    // What has output or usage may be billed, and is read as a reply.
+    if finish_reason.as_deref() == Some("error")
+        && message.is_empty()
+        && read_usage(&response.usage).is_none_or(|it| it == BilledTokens::default())
+    {
+        let error = [error, response.error].into_iter().find(|it| !it.is_null());
+        return failed(error.unwrap_or_else(|| json!("the finish reason is \"error\"")));
+    }
+    let refusal = message.refusal.as_deref();
     let refused = refusal.is_some_and(|refusal| !refusal.is_empty());
-    let stop = match choice.finish_reason.as_deref() {
+    let stop = match finish_reason.as_deref() {
         _ if refused => CallStop::Refusal,
         Some("stop" | "tool_calls" | "function_call") => CallStop::End,
         Some("length") => CallStop::MaxTokens,
@@ -115,7 +121,7 @@ pub(super) fn from_wire(
         _ => CallStop::Other,
     };
     Ok(ChatReply {
-        text: text(choice.message),
+        text: text(message),
         stop,
         usage: read_usage(&response.usage),
         stated_cost: stated_cost(&response.usage),
@@ -136,15 +142,20 @@ fn text(message: Reply) -> String {
         .unwrap_or_default()
 }
 
-fn content(content: Value) -> Option<String> {
-    let text = match content {
+/// Returns the text of a content: a text, or a list of parts.
+pub(super) fn text_of(content: Value) -> String {
+    match content {
         Value::String(text) => text,
         Value::Array(parts) => parts
             .iter()
             .filter_map(|part| part.get("text")?.as_str())
             .collect(),
-        _ => return None,
-    };
+        _ => String::new(),
+    }
+}
+
+fn content(content: Value) -> Option<String> {
+    let text = text_of(content);
     // Servers that do not tell thinking apart leave it in the text.
     let text = conclave_lenient_json::without_thinking(&text).to_owned();
     Some(text).filter(|text| !text.is_empty())

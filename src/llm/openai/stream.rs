@@ -1,70 +1,13 @@
 //! Assembles an answer of Chat Completions from the chunks of a stream.
 
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::response::{Called, Choice, Reply, Response, ToolCall, has_thought};
+use super::response::{Called, Choice, Reply, Response, ToolCall, text_of};
 use crate::llm::http::{Collect, StreamFault};
-use crate::llm::wire_json::{self, or_default};
+use crate::llm::wire_json;
 
 /// The data of the event after the last chunk.
 const DONE: &str = "[DONE]";
-
-#[derive(Debug, Deserialize)]
-struct Chunk {
-    #[serde(default, deserialize_with = "or_default")]
-    id: Option<String>,
-    #[serde(default, deserialize_with = "or_default")]
-    model: Option<String>,
-    choices: Option<Vec<Piece>>,
-    #[serde(default)]
-    usage: Value,
-    #[serde(default)]
-    error: Value,
-}
-
-#[derive(Debug, Deserialize)]
-struct Piece {
-    #[serde(default)]
-    index: u64,
-    delta: Option<Delta>,
-    #[serde(default, deserialize_with = "or_default")]
-    finish_reason: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct Delta {
-    content: Option<String>,
-    refusal: Option<String>,
-    tool_calls: Option<Vec<CallDelta>>,
-    /// Thinking, as servers name it: it is not used, but it may be billed.
-    #[serde(default)]
-    reasoning: Value,
-    #[serde(default)]
-    reasoning_content: Value,
-}
-
-impl Delta {
-    fn has_output(&self) -> bool {
-        let mut texts = [&self.content, &self.refusal].into_iter().flatten();
-        texts.any(|text| !text.is_empty())
-            || self.tool_calls.is_some()
-            || has_thought([&self.reasoning, &self.reasoning_content])
-    }
-}
-
-#[derive(Debug, Deserialize)]
-struct CallDelta {
-    #[serde(default)]
-    index: usize,
-    #[serde(default)]
-    function: FunctionDelta,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct FunctionDelta {
-    arguments: Option<String>,
-}
 
 /// The first choice so far.
 #[derive(Debug, Default)]
@@ -90,7 +33,7 @@ impl Collect for Streamed {
         if data.trim() == DONE {
             return Ok(true);
         }
-        let chunk: Chunk = wire_json::read(data.as_bytes()).map_err(|error| {
+        let chunk: Response = wire_json::read(data.as_bytes()).map_err(|error| {
             StreamFault::Unreadable(format!("a chunk of the stream cannot be read: {error}"))
         })?;
         if !chunk.error.is_null() && !self.has_begun {
@@ -111,14 +54,14 @@ impl Collect for Streamed {
         }
         let pieces = chunk.choices.into_iter().flatten();
         for piece in pieces.filter(|piece| piece.index == 0) {
-            let delta = piece.delta.unwrap_or_default();
-            self.has_begun |= delta.has_output();
-            self.content += delta.content.as_deref().unwrap_or_default();
+            let delta = piece.message.unwrap_or_default();
+            self.has_begun |= !delta.is_empty();
+            self.content += &text_of(delta.content);
             self.refusal += delta.refusal.as_deref().unwrap_or_default();
             let calls = delta.tool_calls.into_iter().flatten();
             for call in calls.filter(|call| call.index == 0) {
-                let more = call.function.arguments.unwrap_or_default();
-                self.arguments.get_or_insert_default().push_str(&more);
+                let more = call.function.arguments.as_str().unwrap_or_default();
+                self.arguments.get_or_insert_default().push_str(more);
             }
             self.finish_reason = piece.finish_reason.or(self.finish_reason.take());
         }
@@ -138,20 +81,20 @@ impl Collect for Streamed {
             arguments: Value::String(text),
         };
         let call = self.arguments.map(called);
+        let one = |function| vec![ToolCall { index: 0, function }];
         let message = Reply {
             content: Value::String(self.content),
             refusal: Some(self.refusal).filter(|text| !text.is_empty()),
-            tool_calls: call.map(|function| vec![ToolCall { function }]),
-            reasoning: Value::Null,
-            reasoning_content: Value::Null,
+            tool_calls: call.map(one),
+            ..Reply::default()
         };
         Some(Response {
             id: self.id,
             model: self.model,
             choices: Some(vec![Choice {
-                message,
+                message: Some(message),
                 finish_reason,
-                error: Value::Null,
+                ..Choice::default()
             }]),
             usage: self.usage,
             error: Value::Null,
@@ -186,7 +129,9 @@ mod tests {
     #[test]
     fn null_where_a_list_or_an_object_is_usual_loses_no_reply() {
         let nulls = TEXT.replace("\"choices\":[]", "\"choices\":null");
-        let nulls = format!("data: {{\"id\":7,\"choices\":[{{\"delta\":null}}]}}\n\n{nulls}");
+        let parts = r#"{"delta":{"content":[{"type":"thinking","thinking":[]}]}}"#;
+        let first = format!(r#"data: {{"id":7,"choices":[{{"delta":null}},{parts}]}}"#);
+        let nulls = format!("{first}\n\n{nulls}");
         let usual = from_wire(collected(TEXT).unwrap().unwrap(), None);
         assert!(nulls.contains("null,\"usage\""), "{nulls}");
         assert_eq!(from_wire(collected(&nulls).unwrap().unwrap(), None), usual);

@@ -167,39 +167,14 @@ mod tests {
             ("17 * 24", "408, because 17 * 24 = 408.", "eng"),
             ("vim or emacs?", "", "eng"),
             (
-                "Postgres?",
-                "Für den Laden passt PostgreSQL, weil Bestellungen und Lager zusammen bleiben.",
-                "deu",
-            ),
-            (
-                "¿Postgres?",
-                "Para la tienda conviene PostgreSQL, porque los pedidos y el inventario van juntos.",
-                "spa",
-            ),
-            (
                 "Postgres ?",
                 "Pour la boutique, PostgreSQL convient, car les commandes et le stock vont ensemble.",
                 "fra",
             ),
             (
                 "Postgres?",
-                "Per il negozio conviene PostgreSQL, perché ordini e magazzino restano insieme.",
-                "ita",
-            ),
-            (
-                "Postgres?",
-                "Para a loja convém o PostgreSQL, porque os pedidos e o estoque ficam juntos.",
-                "por",
-            ),
-            (
-                "Postgres?",
                 "Voor de winkel past PostgreSQL, omdat bestellingen en voorraad bij elkaar blijven.",
                 "nld",
-            ),
-            (
-                "Postgres?",
-                "Do sklepu pasuje PostgreSQL, ponieważ zamówienia i zapasy pozostają razem.",
-                "pol",
             ),
             (
                 "Который час?",
@@ -217,21 +192,6 @@ mod tests {
                 "كم الساعة الآن في طوكيو؟",
                 "الساعة الآن في طوكيو هي الثالثة بعد الظهر.",
                 "ara",
-            ),
-            (
-                "Tokyo'da saat kaç?",
-                "Tokyo'da saat öğleden sonra üç, çünkü saat farkı altı saattir.",
-                "tur",
-            ),
-            (
-                "Котра година в Токіо?",
-                "У Токіо зараз третя година дня, бо різниця становить сім годин.",
-                "ukr",
-            ),
-            (
-                "कौन-सा डेटाबेस सही रहेगा?",
-                "दुकान के लिए PostgreSQL सही है, क्योंकि इसमें ऑर्डर और स्टॉक की जानकारी एक साथ रहती है।",
-                "hin",
             ),
             (
                 "ウェブサービスを再起動するコマンドは何ですか。",

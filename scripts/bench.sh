@@ -49,15 +49,8 @@ peers() {
     local binary result=0
     binary=$(scripts/pgo.sh)
     scripts/peers.py "$binary" --many 10000 || result=1
-    printf '\nSize of the stripped program: %s MB\n' "$(size_of "$binary")"
+    printf '\nSize of the program, without symbols: %s MB\n' "$(du -m "$binary" | cut -f 1)"
     return "$result"
-}
-
-size_of() {
-    local stripped
-    stripped=$(mktemp)
-    strip -o "$stripped" "$1" && du -m "$stripped" | cut -f 1
-    rm -f "$stripped"
 }
 
 # Measures the scoring engine on recorded outputs. docs/scoring.md quotes the figures.

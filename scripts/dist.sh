@@ -86,7 +86,6 @@ make_package() {
     local doc=$root/usr/share/doc/conclave depends file
     depends=$(dependencies)
     install -D -m 0755 "$binary" "$root/usr/bin/conclave"
-    strip --strip-unneeded "$root/usr/bin/conclave"
     install -D -m 0644 packaging/conclave.service -t "$root/usr/lib/systemd/system"
     install -D -m 0644 packaging/sysusers.conf "$root/usr/lib/sysusers.d/conclave.conf"
     install -D -m 0644 docs/llm.config.schema.json -t "$root/usr/share/conclave"

@@ -5,9 +5,9 @@
 #           python3 with pip
 #   test    demo, and PostgreSQL, qemu-user, npm and shellcheck for the checks
 #   cluster PostgreSQL, Patroni, etcd and HAProxy for scripts/cluster.sh
-#   peers   build, and for scripts/peers.py: the load generator hey, and python3 with venv
-#   dist    build, and the tools that make and test the Debian package: dpkg-deb, python3,
-#           systemd-analyze, mmdebstrap
+#   peers   build, and for scripts/peers.py: the load generator hey, python3 with venv, and llvm-bolt
+#   dist    build, and the tools that make and test the packages: dpkg-deb, python3,
+#           systemd-analyze, mmdebstrap, llvm-bolt
 set -euo pipefail
 
 fail() {
@@ -80,6 +80,12 @@ needs_of_peers() {
     has hey || missing+=(hey)
 }
 
+# What lays the packages' code out. Not every system has it, and they are built without it too.
+needs_of_layout() {
+    compgen -G '/usr/lib/llvm-*/bin/llvm-bolt' >/dev/null && return 0
+    if has apt-cache && apt-cache show bolt-19 >/dev/null 2>&1; then missing+=(bolt-19); fi
+}
+
 needs_of_dist() {
     has dpkg-deb || missing+=(dpkg)
     has objdump || missing+=(binutils)
@@ -101,8 +107,8 @@ build) ;;
 demo) needs_of_model && needs_of_python ;;
 test) needs_of_model && needs_of_python && needs_of_checks ;;
 cluster) needs_of_cluster ;;
-peers) needs_of_python && needs_of_peers ;;
-dist) needs_of_dist ;;
+peers) needs_of_python && needs_of_peers && needs_of_layout ;;
+dist) needs_of_dist && needs_of_layout ;;
 esac
 if [ "${#missing[@]}" -eq 0 ]; then
     echo "setup: nothing is missing for $target"

@@ -339,7 +339,8 @@ impl App {
         source: Source,
         user: User,
     ) -> Result<Submitted, Rejected> {
-        let workspace = self.tools()?.workspace_path();
+        let toolbox = self.tools()?;
+        let workspace = toolbox.workspace_path();
         let events = self.events_of(execution).await?;
         let undone = view::authorized(&events).ok_or(Rejected::NoSuchPlan)?;
         let (of_plan, executions) = self.plan_events(undone.plan).await?;
@@ -370,10 +371,14 @@ impl App {
         });
         let is_complete =
             |events: &[Event]| view::execution_state(events) == ExecutionState::Completed;
-        // An undo that did not complete can be tried again, and so can one behind which there is another
-        // execution. That may have been the undo of this undo.
+        // An undo that did not complete can be tried again. So can one behind which there is another
+        // execution, which may have been the undo of this undo, and one whose files were changed since.
         let last = executions.last().map(|(row, _)| row.id);
-        let tried = undoes.filter(|(row, events)| !is_complete(events) || Some(row.id) != last);
+        let is_back = tools::is_put_back(&toolbox, authorized.restores.clone()).await;
+        let is_over = |row: &RunRow, events: &[Event]| {
+            !is_complete(events) || Some(row.id) != last || !is_back
+        };
+        let tried = undoes.filter(|(row, events)| is_over(row, events));
         let key = format!("undo:{execution}#{}", tried.count());
         // It buys nothing.
         self.begin_execution(question, authorized, key, Usd::ZERO)

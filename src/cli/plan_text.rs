@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::domain::{PlanStep, ToolPlan, changes_direction};
+use crate::domain::{PlanStep, ToolPlan, is_invisible};
 use crate::journal::{Rejection, StepChanges, StepFinished};
 use crate::text::one_line;
 use crate::tools::answers::{ExecutionState, ExecutionView, PlanState, PlanView};
@@ -11,7 +11,7 @@ use crate::tools::{QUERIES, is_empty};
 const RULE: &str = "─────────────────────────────────────────";
 
 /// The most lines of a new file's content that a step shows.
-const MAX_LINES: usize = 40;
+const MAX_LINES: usize = 400;
 
 /// Draws a plan.
 pub(super) fn plan(view: &PlanView) -> String {
@@ -180,7 +180,7 @@ fn changes(step: &PlanStep, all: &[StepChanges]) -> Option<String> {
 
 /// Returns a text in which what a terminal does not show is escaped: all of it is authorized.
 fn escaped(text: &str) -> String {
-    let is_hidden = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || changes_direction(c);
+    let is_hidden = |c: char| !matches!(c, '\n' | '\t') && is_invisible(c);
     let shown = |c: char| {
         if is_hidden(c) {
             c.escape_unicode().to_string()
@@ -221,7 +221,9 @@ fn arguments(step: &PlanStep) -> Vec<String> {
         let more = text.lines().count().saturating_sub(MAX_LINES);
         if more > 0 {
             let bytes = text.len();
-            lines.push(format!("    and {more} more lines ({bytes} bytes in all)"));
+            lines.push(format!(
+                "    and {more} more lines ({bytes} bytes in all): \"m\" shows all of it"
+            ));
         }
     }
     lines

@@ -9,6 +9,13 @@ pub fn changes_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// True for a character that a text shows nothing of: controls, and those that format it.
+pub fn is_invisible(c: char) -> bool {
+    let formats = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}');
+    c.is_control() || formats || changes_direction(c)
+}
+
 /// Returns the text without control characters, except newline and tab, and without characters that
 /// reverse the writing direction.
 pub fn without_controls(text: &str) -> Cow<'_, str> {

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use serde_json::Value;
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::domain::number_named;
 use crate::text::pattern;
@@ -42,6 +43,7 @@ static PATH: LazyLock<Regex> =
 /// its sentence says: something or nothing, every figure and every path. Times and ordinals are not
 /// looked up.
 pub fn objection(text: &str, evidence: &Value) -> Option<String> {
+    let text: String = text.nfkc().collect();
     let sentences = text.split('\n').flat_map(|line| line.split_inclusive(". "));
     for sentence in sentences {
         let cited = queries_of(sentence);

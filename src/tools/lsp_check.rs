@@ -73,10 +73,16 @@ async fn run(call: Call) -> Result<Output, ToolError> {
     let path = call.argument("path").to_owned();
     let (manifest, inside) = cargo_workspace(&call, path).await?;
     let project = call.workspace().root.join(&inside);
-    let lock = join(&inside, "Cargo.lock");
+    let (lock, built) = (
+        join(&inside, "Cargo.lock"),
+        join(&inside, "target/conclave-check"),
+    );
     // Cargo would write through a link that leads out.
-    call.blocking(move |call| call.workspace().kind(&lock))
-        .await?;
+    call.blocking(move |call| {
+        call.workspace().kind(&lock)?;
+        call.workspace().refuse_links(&built)
+    })
+    .await?;
     let check = ["check", "--message-format=json", "--quiet"];
     let target = project.join("target").join("conclave-check");
     let finished = cargo(&call, &check, &manifest, Some(target)).await?;

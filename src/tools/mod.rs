@@ -53,7 +53,7 @@ pub use magellan::no_index;
 pub use price::quote;
 pub use propose::{completed, propose};
 pub use tool::Tool;
-pub use undo::restores;
+pub use undo::{is_put_back, restores};
 
 /// The time that an execution has, with its explanation.
 pub const EXECUTION_DEADLINE: Duration = Duration::from_mins(5);

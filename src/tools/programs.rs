@@ -84,6 +84,13 @@ impl Programs {
         }
     }
 
+    /// Returns the programs with one more variable in their environment.
+    pub fn with(&self, name: &str, value: PathBuf) -> Self {
+        let mut programs = self.clone();
+        programs.environment.push((name.into(), value.into()));
+        programs
+    }
+
     /// Returns where a program is.
     ///
     /// # Errors

@@ -133,7 +133,13 @@ fn own_words(text: &str, verbatim: &[&str]) -> String {
     let text = text.replace(['\u{2019}', '\u{2bc}'], "'");
     let text = text.replace(['\u{2013}', '\u{2014}'], " - ");
     let plain = text.nfkc().filter_map(|c| match c {
-        '*' | '_' | '`' | '\u{200b}'..='\u{200d}' | '\u{feff}' => None,
+        '*'
+        | '_'
+        | '`'
+        | '\u{ad}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2060}'..='\u{2064}'
+        | '\u{feff}' => None,
         _ if c.is_ascii() => Some(c),
         _ if c.is_alphabetic() => Some('x'),
         _ => Some(' '),

@@ -7,6 +7,7 @@
 //! `.splice` in the workspace.
 
 use std::ffi::OsString;
+use std::io::Read as _;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,12 +17,12 @@ use super::lsp_check::cargo_workspace;
 use super::output::{MAX_TEXT_BYTES, Output, ToolError, bounded, quoted};
 use super::path::{changeable, join, normalise, split};
 
-/// Splice opens this beside each source file. Symbols of an earlier run in it have old positions.
-const GRAPH_FILES: [&str; 3] = [
-    ".splice_graph.db",
-    ".splice_graph.db-shm",
-    ".splice_graph.db-wal",
-];
+/// Splice opens this database beside each source file. Symbols of an earlier run in it have old
+/// positions.
+const GRAPH: &str = ".splice_graph.db";
+
+/// What follows the name of a file of that database, and what the file begins with.
+const GRAPH_FILES: [(&str, &[u8]); 3] = [("", b"SQLite format 3\0"), ("-shm", b""), ("-wal", b"")];
 
 /// The most files that one plan changes. Their old contents are kept in one entry of the journal.
 const MAX_FILES: usize = 20;
@@ -86,10 +87,15 @@ pub async fn run(
     paths: &'static [&'static str],
     files: Vec<String>,
 ) -> Result<Output, ToolError> {
-    // Splice runs cargo, where that is installed.
+    let mut programs = call.programs().clone();
+    // Splice runs cargo, where that is installed. A config of the project may name another folder for
+    // what cargo builds.
     if call.programs().installed("cargo").is_ok() {
         for file in &files {
-            cargo_workspace(call, file.clone()).await?;
+            let (_, project) = cargo_workspace(call, file.clone()).await?;
+            let target = join(&project, "target");
+            call.workspace().refuse_links(&target)?;
+            programs = programs.with("CARGO_TARGET_DIR", call.workspace().root.join(target));
         }
     }
     let watched = files.clone();
@@ -99,15 +105,15 @@ pub async fn run(
             options.extend([format!("--{name}").into(), path.into()]);
         }
         // Splice keeps a log in this folder.
-        call.workspace().refuse_links(".splice")?;
+        call.workspace().refuse_links_in(".splice")?;
         files.iter().try_for_each(|path| prepare(call, path))?;
         Ok(options)
     });
     let (options, root) = (prepared.await?, &call.workspace().root);
-    let ended = call.programs().run("splice", options, root).await;
+    let ended = programs.run("splice", options, root).await;
     let cleared = call.blocking(move |call| {
         for path in &watched {
-            call.workspace().remove_siblings(path, &GRAPH_FILES);
+            remove_graph(call, path)?;
         }
         Ok(())
     });
@@ -134,8 +140,30 @@ fn prepare(call: &Call, path: &str) -> Result<(), ToolError> {
         let temporary = quoted(&temporary);
         return Err(format!("{temporary} exists: splice would write through it").into());
     }
-    workspace.remove_siblings(path, &GRAPH_FILES);
+    remove_graph(call, path)?;
     workspace.content_before(path).map(drop)
+}
+
+/// Removes the database that splice keeps beside a source file.
+///
+/// # Errors
+/// If a file of its name is something else.
+fn remove_graph(call: &Call, path: &str) -> Result<(), ToolError> {
+    let workspace = call.workspace();
+    for (end, begin) in GRAPH_FILES {
+        let graph = join(split(path).0, &format!("{GRAPH}{end}"));
+        let mut found = vec![];
+        if let Ok(file) = workspace.open_file(&graph) {
+            let _ = file.take(begin.len() as u64).read_to_end(&mut found);
+        }
+        // An empty one is a database too.
+        if !found.is_empty() && found != begin {
+            let graph = quoted(&graph);
+            return Err(format!("{graph} exists and is no graph of splice: rename it").into());
+        }
+        let _ = workspace.dir.remove_file(&graph);
+    }
+    Ok(())
 }
 
 /// Splice's own words: each line as it is, but of a line of JSON the texts in it.

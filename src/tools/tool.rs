@@ -15,7 +15,7 @@ use super::{
     references_from_file_to_symbol_name, references_to_symbol_name, splice, splice_patch,
     splice_plan, symbols_in_file,
 };
-use crate::domain::changes_direction;
+use crate::domain::is_invisible;
 use crate::journal::StepFinished;
 
 /// Upper bound of an argument other than file contents, in bytes.
@@ -174,8 +174,8 @@ fn check<'a>(parameter: &Parameter, given: Option<&'a Value>) -> Result<Option<&
     }
     // A user would authorize another name than the one that is seen.
     let is_path = matches!(role, Role::File | Role::Changed | Role::Path);
-    if is_path && text.contains(|c: char| c.is_control() || changes_direction(c)) {
-        return Err(format!("'{name}' must not contain control characters"));
+    if is_path && text.contains(|c: char| is_invisible(c)) {
+        return Err(format!("'{name}' must not contain invisible characters"));
     }
     if matches!(role, Role::File | Role::Changed) && text.ends_with('/') {
         return Err(format!("'{name}' must not end with a slash"));

@@ -1,6 +1,6 @@
 //! Puts the files of an execution back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::call::Toolbox;
 use super::output::ToolError;
@@ -39,6 +39,21 @@ pub fn restores(events: &[Event]) -> Vec<Restore> {
         }
     }
     restores
+}
+
+/// True if every file is as an undo left it.
+pub async fn is_put_back(toolbox: &Toolbox, restores: Vec<Restore>) -> bool {
+    let call = toolbox.without_arguments();
+    let is_back = call.blocking(move |call| {
+        // Of the changes of one file, the first one comes last.
+        let first: BTreeMap<&String, &Restore> = restores.iter().map(|it| (&it.path, it)).collect();
+        let is_old = |it: &&Restore| {
+            let now = call.workspace().content_before(&it.path);
+            now.is_ok_and(|now| now == it.old)
+        };
+        Ok(first.values().all(is_old))
+    });
+    is_back.await.unwrap_or(false)
 }
 
 /// Puts files back, the last change first. Nothing is put back if a file was changed since. Returns

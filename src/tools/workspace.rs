@@ -93,6 +93,14 @@ impl Workspace {
         Ok(())
     }
 
+    /// As [`Self::refuse_links`], for a folder and what is in it.
+    pub fn refuse_links_in(&self, folder: &str) -> Result<(), ToolError> {
+        self.refuse_links(folder)?;
+        let entries = self.dir.read_dir(folder).into_iter().flatten().flatten();
+        let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.try_for_each(|name| self.refuse_links(&join(folder, &name)))
+    }
+
     /// What the path names after following links inside the workspace; `None`: nothing.
     pub fn kind(&self, path: &str) -> Result<Option<FileType>, ToolError> {
         let path = normalise(path)?;
@@ -253,13 +261,6 @@ impl Workspace {
         let names = names.filter_map(|entry| entry.file_name().into_string().ok());
         for name in names.filter(|name| is_unfinished(name)) {
             let _ = self.dir.remove_file(join(folder, &name));
-        }
-    }
-
-    /// Removes files beside `path` that a program left there; what is not there is no error.
-    pub fn remove_siblings(&self, path: &str, names: &[&str]) {
-        for name in names {
-            let _ = self.dir.remove_file(join(split(path).0, name));
         }
     }
 }

@@ -208,7 +208,7 @@ fn odd_names_work_or_fail_with_one_line() {
     }
     place.put("a\nb", "");
     for name in ["a\nb", "a\u{202e}b"] {
-        let refused = "file_create failed: Invalid arguments for 'file_create': 'path' must not contain control characters";
+        let refused = "file_create failed: Invalid arguments for 'file_create': 'path' must not contain invisible characters";
         assert_eq!(place.text(FileCreate, &[name, ""]), refused);
     }
     assert_eq!(place.text(FileGlob, &["a*", "."]), "a\\nb\na\\b");

@@ -300,6 +300,43 @@ fn no_program_builds_in_a_cargo_workspace_outside() {
 }
 
 #[test]
+fn no_program_writes_through_what_the_project_has_to_lead_out() {
+    let add = "pub fn add(a: i32, b: i32) -> i32 {\n    b + a\n}\n";
+    let project = project(&[
+        ("Cargo.toml", MANIFEST),
+        ("src/lib.rs", LIBRARY),
+        ("add.rs", add),
+        ("src/.splice_graph.db", "mine"),
+        (
+            ".cargo/config.toml",
+            "[build]\ntarget-dir = \"../outside/t\"\n",
+        ),
+    ]);
+    let link = |name: &str| {
+        let place = project.inside(name);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(project.outside("gone"), &place).unwrap();
+        place
+    };
+    let target = link("target");
+    project.hold(
+        "lsp_check . -> ! 'target/conclave-check' goes through the symbolic link 'target'
+        splice_patch src/lib.rs add fn add.rs -> ! 'target' goes through the symbolic link 'target'",
+    );
+    fs::remove_file(target).unwrap();
+    let log = link(".splice/operations.db");
+    project.hold("splice_patch src/lib.rs add fn add.rs -> ! '.splice/operations.db' goes through the symbolic link '.splice/operations.db'");
+    fs::remove_file(log).unwrap();
+    project.hold("splice_patch src/lib.rs add fn add.rs -> ! 'src/.splice_graph.db' exists and is no graph of splice: rename it");
+    assert_eq!(project.content("src/.splice_graph.db"), "mine");
+    fs::remove_file(project.inside("src/.splice_graph.db")).unwrap();
+    let patch = ["src/lib.rs", "add", "fn", "add.rs"];
+    project.run(SplicePatch, &patch).unwrap();
+    assert!(project.content("src/lib.rs").contains("b + a"));
+    project.assert_clean();
+}
+
+#[test]
 fn splice_replaces_a_symbol_and_follows_no_planted_link() {
     let step = |file: &str| {
         let step =

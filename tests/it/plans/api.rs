@@ -48,6 +48,14 @@ async fn an_execution_is_taken_back_once_and_only_if_nothing_changed_since() {
     assert!(!bench.folder.path().join("src/new.rs").exists());
     let again = bench.undone(&execution).await;
     assert_eq!(again["executionId"], undone["executionId"]);
+    // A file that was changed since is not said to be put back.
+    std::fs::write(&file, "// mine\n").unwrap();
+    assert_eq!(bench.undone(&execution).await["state"], "halted");
+    std::fs::write(&file, "// a\n").unwrap();
+    std::fs::write(bench.folder.path().join("src/new.rs"), "new\n").unwrap();
+    let undone = bench.undone(&execution).await;
+    assert_eq!(undone["state"], "completed", "{undone}");
+    assert_eq!(bench.content("src/lib.rs"), LIB);
 
     // An undo that was undone can be made again.
     assert_eq!(bench.undone(&undone).await["state"], "completed");

@@ -36,7 +36,7 @@ impl Database {
     pub fn at(address: &str) -> Result<Self, String> {
         match address.split_once(':') {
             _ if address.contains('\u{fffd}') => Err("is not UTF-8".into()),
-            Some(("sqlite", ":memory:")) => Err(
+            Some(("sqlite", ":memory:" | "//:memory:")) => Err(
                 "is a database in memory, which would be lost: sqlite://data/conclave.db".into(),
             ),
             Some(("sqlite", rest)) => {

@@ -21,6 +21,9 @@ pub struct Env {
     is_config_option: bool,
 }
 
+/// The one variable of which an empty value means something.
+const MAY_BE_EMPTY: &str = "ATTACHMENT_HOSTS";
+
 impl Env {
     /// Reads the process environment, and the `.env` files for what it does not set.
     #[allow(
@@ -46,7 +49,11 @@ impl Env {
             let contents = dotenv::read(&file);
             // If a file sets a variable twice, the last value counts, as in a shell.
             for (name, value) in BTreeMap::from_iter(contents.variables) {
-                env.variables.entry(name).or_insert(value);
+                // An empty variable counts as unset.
+                let known = env.variables.get(&name);
+                if known.is_none_or(|known| known.trim().is_empty() && name != MAY_BE_EMPTY) {
+                    env.variables.insert(name, value);
+                }
             }
             env.problems.extend(contents.problems);
             env.unread.extend(contents.unread);

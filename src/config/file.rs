@@ -176,10 +176,10 @@ pub(super) struct RoleFile {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct PriceFile {
     /// Needed.
-    #[schemars(range(min = 0.0))]
+    #[schemars(required, range(min = 0.0))]
     pub input: Option<f64>,
     /// Needed.
-    #[schemars(range(min = 0.0))]
+    #[schemars(required, range(min = 0.0))]
     pub output: Option<f64>,
     /// At most `input`; default: as input.
     #[schemars(range(min = 0.0))]

@@ -62,25 +62,32 @@ pub struct ModelData {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LongContextData {
     pub above: u64,
+    #[schemars(range(min = 0.0))]
     pub input: f64,
+    #[schemars(range(min = 0.0))]
     pub output: f64,
+    #[schemars(range(min = 0.0))]
     pub cache_read: Option<f64>,
+    #[schemars(range(min = 0.0))]
     pub cache_write: Option<f64>,
 }
 
 impl ModelData {
     /// Returns these figures, with those of `base` where this has none.
     fn over(&self, base: &ModelData) -> ModelData {
-        let priced = self.input.is_some() || self.output.is_some();
         ModelData {
             input: self.input.or(base.input),
             output: self.output.or(base.output),
             cache_read: self.cache_read.or(base.cache_read),
             cache_write: self.cache_write.or(base.cache_write),
-            // A price in the config applies to every length.
             long_context: self.long_context.clone().or_else(|| {
-                let base = base.long_context.as_ref();
-                base.filter(|_| !priced).cloned()
+                let base = base.long_context.clone()?;
+                // A long request costs no less than a short one.
+                Some(LongContextData {
+                    input: base.input.max(self.input.unwrap_or_default()),
+                    output: base.output.max(self.output.unwrap_or_default()),
+                    ..base
+                })
             }),
             effort: self.effort.clone().or_else(|| base.effort.clone()),
             temperature: self.temperature.or(base.temperature),
@@ -169,10 +176,8 @@ mod tests {
         let overrides = BTreeMap::from([("claude-haiku-5-5".to_owned(), own)]);
         let known = known("claude-haiku-5-5", &overrides).unwrap();
         assert_eq!((known.input, known.output), (Some(7.0), Some(0.5)));
-        assert!(
-            known.long_context.is_none(),
-            "the price counts for every length"
-        );
+        let long = known.long_context.unwrap();
+        assert_eq!((long.input, long.output), (7.0, 2.5), "none costs less");
         assert_eq!(known.effort.map(|efforts| efforts.len()), Some(4));
     }
 }

@@ -445,3 +445,48 @@ async fn a_question_by_rule_names_an_image_that_was_not_seen() {
     let first = "The image \"a.png\" was not seen: ";
     assert!(got.text().starts_with(first), "{}", got.text());
 }
+
+#[tokio::test]
+async fn a_question_is_asked_as_written_only_if_it_is_about_the_request() {
+    let database = "Should the shop use Postgres or MySQL?";
+    for (options, is_asked) in [
+        (
+            [
+                "A the short version: the reply is short",
+                "B the long version: the reply is long",
+                "C another angle: the reply takes another angle",
+            ],
+            false,
+        ),
+        (
+            [
+                "A Postgres: the answer keeps it and adds an index plan",
+                "B MySQL: the answer adds a migration path",
+                "C neither: the answer compares hosting offers first",
+            ],
+            true,
+        ),
+    ] {
+        let scenario = Scenario::agreeing().with(|s| {
+            let reports = s
+                .reports
+                .to_string()
+                .replace("100 °C", "Postgres, not MySQL,");
+            let reports = reports.replace("\"Postgres, not MySQL,\"", "\"Postgres\"");
+            s.reports = reports.parse().unwrap();
+            let units = s.reports["r1/critic"]["units"].as_array_mut().unwrap();
+            units.last_mut().unwrap()["text"] = json!("MySQL");
+        });
+        let mut synthesis = scenario.synthesis.clone();
+        let question = json!({ "question": "What should the plan rest on?", "options": options });
+        synthesis["audit"]["fallbackQuestion"] = question.clone();
+        let provider = MockProvider::playing(scenario).await;
+        provider.reply_with("synthesis*", synthesis);
+        provider.reply_with("question*", question.clone());
+        let app = TestApp::start(&provider).await;
+        let got = app.ask("audit", database).await;
+        assert_eq!(got.outcome, "clarification", "{}", got.text());
+        let is_written = got.text().contains("What should the plan rest on?");
+        assert_eq!(is_written, is_asked, "{}", got.text());
+    }
+}

@@ -27,6 +27,7 @@ mod cut_answer;
 mod figures;
 mod fallback_answer;
 pub(super) mod question;
+mod option_parts;
 mod question_rules;
 pub(super) mod confidence;
 mod notes;

@@ -14,6 +14,7 @@ use crate::committee::money::trim;
 use crate::committee::output_shapes::OrchestrationPlan;
 use crate::committee::request_context::{RequestContext, Stage, for_planning};
 use crate::committee::stages::hints::task_type_of;
+use crate::committee::stages::option_parts::only_restate;
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{
     Agent, CORE_AGENTS, Choice, Clarification, FailureCause, MAX_DEMANDS, Mode, Plan, Role,
@@ -297,12 +298,12 @@ fn bound(raw: &OrchestrationPlan, stage: Stage<'_>) -> (Plan, Vec<String>) {
         .clarification_question
         .as_ref()
         .and_then(|q| Clarification::new(&q.question, &q.options))
+        .filter(|q| !only_restate(&q.options))
         .filter(|_| raw.needs_clarification && !request.is_narration);
     if raw.needs_clarification && request.is_narration {
         corrections.push("needsClarification was dropped: a narration asks nothing".into());
     } else if raw.needs_clarification && question.is_none() {
-        let why =
-            "its question is not one with three options that differ in more than their letters";
+        let why = "its question is not one with three options that each say something else";
         corrections.push(format!("needsClarification was dropped: {why}"));
     }
     let mut demands = raw.demands.clone();

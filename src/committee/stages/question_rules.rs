@@ -1,39 +1,38 @@
 //! Checks a model's question to the user, and makes a question by fixed rules if no model gave one.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use crate::committee::output_shapes::FallbackQuestionOut;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::deliberation::ScoredReport;
+use crate::committee::stages::option_parts::say_what_changes;
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::domain::{
     Agent, AgentReport, AnswerGroup, Choice, Clarification, is_question_mark, is_unspaced,
     search_terms,
 };
-use crate::text::{MAX_BYTES, clip, excerpt, pattern};
+use crate::text::{MAX_BYTES, clip, excerpt};
 
 /// Returns the model's question without references to discarded outputs, or why it cannot be asked:
 /// it is malformed, or its options would fit any request (SPEC 2). If positions are contested, the
-/// options must name them; else it is enough that each option says what it changes.
+/// options must name them, or say what each changes in words of the request or the reports; else one
+/// of the two is enough.
 pub(super) fn question_of(
     input: &SynthesisInput<'_>,
     out: &FallbackQuestionOut,
 ) -> Result<Clarification, &'static str> {
     let asked =
         written(input, out).ok_or("the master gave no question with three different options")?;
-    let is_contested = positions(input).len() > 1;
-    if name_content(input, &asked.options, is_contested) {
-        Ok(asked)
-    } else if is_contested {
-        Err("the options of the master's question do not name the contested positions")
-    } else if say_what_changes(&asked.options) {
-        Ok(asked)
-    } else {
-        Err("the options of the master's question do not say what each would change")
+    let sides = positions(input);
+    let has_content = || name_content(input, &asked.options, None);
+    let says = say_what_changes(&asked.options);
+    if sides.len() < 2 {
+        let problem = "the options of the master's question do not say what each would change";
+        return (says || has_content()).then_some(asked).ok_or(problem);
     }
+    let names = name_content(input, &asked.options, Some(&sides)) || says && has_content();
+    let problem = "the options of the master's question do not name the contested positions";
+    names.then_some(asked).ok_or(problem)
 }
 
 /// Returns the model's question without references to discarded outputs; `None` if it is malformed.
@@ -69,29 +68,20 @@ fn agreeing(input: &SynthesisInput<'_>, out: &FallbackQuestionOut) -> Option<[Ve
     (!named.is_empty()).then_some(lists)
 }
 
-/// True if each option has a meaning and, after a colon, a dash or an arrow, what the answer then is,
-/// another one for each. A dash between two spaces is no hyphen and no range, and a colon behind a
-/// digit may be one of a time.
-fn say_what_changes(options: &[String]) -> bool {
-    static PARTS: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"\w.*?(?:[：—→]|[^\d\s]:|:\s|\s[-–]\s)(.*\w.*)"));
-    let change = |option: &String| Some(PARTS.captures(option)?.get(1)?.as_str().to_lowercase());
-    let changes: Option<BTreeSet<String>> = options.iter().map(change).collect();
-    changes.is_some_and(|changes| changes.len() == options.len())
-}
-
 /// The least letters of a word that says something of a request although all reports have it. Shorter
 /// ones are often like "with". In scripts without spaces two letters do.
 const CONTENT_CHARS: usize = 5;
 
 /// True if two options have a word that tells them from the others, and that the request or the
 /// reports have. One report alone may have such a word by chance. Of contested positions, a word that
-/// all reports have names none.
-fn name_content(input: &SynthesisInput<'_>, options: &[String], is_contested: bool) -> bool {
+/// all reports have names none, unless a position has it.
+fn name_content(input: &SynthesisInput<'_>, options: &[String], sides: Option<&[Side]>) -> bool {
     let terms_of = |text: &str| -> BTreeSet<String> {
         search_terms(clip(text, MAX_BYTES)).into_iter().collect()
     };
     let request = terms_of(&input.request.question.message);
+    let sides = sides.map(|sides| sides.iter().flat_map(|side| terms_of(&side.text)).collect());
+    let sides: Option<BTreeSet<String>> = sides;
     let reports = input.reports().into_iter();
     let reports: Vec<BTreeSet<String>> = reports
         .map(|(_, report)| terms_of(&text_of(report)))
@@ -111,7 +101,9 @@ fn name_content(input: &SynthesisInput<'_>, options: &[String], is_contested: bo
         let is_known = having > 0 || request.contains(term);
         let is_of_some = reports.len() < 2 || having < reports.len();
         let has_letters = term.chars().count() >= CONTENT_CHARS || term.contains(is_unspaced);
-        let is_content = !is_contested && has_letters;
+        let is_content = sides
+            .as_ref()
+            .map_or(has_letters, |sides| sides.contains(term));
         is_long && !shared && is_known && (is_of_some || is_content)
     };
     let telling = options.iter().filter(|terms| terms.iter().any(is_telling));
@@ -253,38 +245,4 @@ fn positions(input: &SynthesisInput<'_>) -> Vec<Side> {
         agents: it.agents,
     });
     sides.filter(|side| !side.text.is_empty()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_option_says_what_it_changes_after_a_colon_or_a_dash() {
-        for (options, says) in [
-            (
-                [
-                    "standby: the time from self-discharge and idle current",
-                    "continuous load: capacity divided by rated current",
-                    "mixed use: an average over a stated daily pattern",
-                ],
-                true,
-            ),
-            (["総容量：400", "有効容量：360", "溢れ口まで：380"], true),
-            (["gross - 400 l", "usable – 360 l", "all—380 l"], true),
-            (["gross: 400 l", "usable: 400 l", "all: 400 l"], false),
-            (["gross: 400 l", "usable: 360 l", "all"], false),
-            (
-                ["the short version", "the long version", "another angle"],
-                false,
-            ),
-            (["a 16:9 screen", "10–12 hours", "a one-way trip"], false),
-        ] {
-            assert_eq!(
-                say_what_changes(&options.map(str::to_owned)),
-                says,
-                "{options:?}"
-            );
-        }
-    }
 }

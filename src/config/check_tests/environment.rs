@@ -66,6 +66,7 @@ fn a_password_of_the_database_is_known_in_every_form() {
 fn a_wrong_address_of_a_database_is_not_shown() {
     let bad = [
         "sqlite::memory:",
+        "sqlite://:memory:",
         "sqlite://data/\u{fffd}.db",
         "sqlite:",
         "sqlite://",

@@ -40,6 +40,10 @@ async fn a_key_that_cannot_be_read_is_reported_once_and_the_choice_of_a_config_i
             "{error}"
         );
     }
+    // An empty variable of the process does not hide the one of the file.
+    std::fs::write(&env, "ANTHROPIC_API_KEY=k").unwrap();
+    let (code, _, error) = check(&["config", "check"], &[("ANTHROPIC_API_KEY", "")]).await;
+    assert_eq!(code, 0, "{error}");
     std::fs::remove_file(env).unwrap();
     let keys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"].map(|key| (key, "k"));
     let keys = [&keys[..], &[("CONCLAVE_CONFIG", "")]].concat();

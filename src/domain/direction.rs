@@ -16,6 +16,11 @@ pub fn is_invisible(c: char) -> bool {
     c.is_control() || formats || changes_direction(c)
 }
 
+/// True if a reader sees nothing of a text.
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || is_invisible(c))
+}
+
 /// Returns the text without control characters, except newline and tab, and without characters that
 /// reverse the writing direction.
 pub fn without_controls(text: &str) -> Cow<'_, str> {
@@ -24,5 +29,20 @@ pub fn without_controls(text: &str) -> Cow<'_, str> {
         Cow::Owned(text.replace(harmful, ""))
     } else {
         Cow::Borrowed(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_without_a_visible_character_is_blank() {
+        for blank in ["", " \n", "\u{200b}", "\u{2060}\n\u{200b}\u{ad}"] {
+            assert!(is_blank(blank), "{blank:?}");
+        }
+        for seen in ["42", "∞", "👍", "\u{200b}x"] {
+            assert!(!is_blank(seen), "{seen}");
+        }
     }
 }

@@ -37,7 +37,7 @@ pub use command::{ActionGate, ActionMode, CommandName, RunKind};
 pub use confidence::{Confidence, Gate, Terms, shown_c_final};
 pub use decision::{AskedFirst, DecisionPath, ShownAnswer};
 pub use demand::{Counted, Demand, MAX_DEMANDS};
-pub use direction::{changes_direction, is_invisible, without_controls};
+pub use direction::{changes_direction, is_blank, is_invisible, without_controls};
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
 pub use evidence::{
     Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Decision, Holds, PartAnswered,

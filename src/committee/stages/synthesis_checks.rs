@@ -6,7 +6,7 @@ use crate::committee::output_shapes::{FinalSynthesis, SynthesisAudit};
 use crate::committee::reply::closing::closing_request;
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::committee::stages::{confidence, question, question_rules};
-use crate::domain::{Agent, Gate, Status, TaskType};
+use crate::domain::{Agent, Gate, Status, TaskType, is_blank};
 use crate::journal::{Draft, Justification};
 use crate::scoring;
 use crate::text::{excerpt, one_line};
@@ -83,7 +83,7 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
         detail: detail.into(),
     };
     let mut problems = vec![];
-    if synthesis.reply_markdown.trim().is_empty() {
+    if is_blank(&synthesis.reply_markdown) {
         problems.push(problem("/replyMarkdown", "the main answer is empty"));
     }
     if closing_request(&synthesis.reply_markdown).is_some() {

@@ -22,7 +22,8 @@ use crate::committee::stages::{
 };
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{
-    AgentReport, AssumptionKind, Clarification, Earmark, FailureCause, Mode, Tag, is_question_mark,
+    AgentReport, AssumptionKind, Clarification, Earmark, FailureCause, Mode, Tag, is_blank,
+    is_question_mark,
 };
 use crate::journal::step::SynthesisStep;
 use crate::journal::{Cut, DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
@@ -100,7 +101,7 @@ fn no_answer(input: &SynthesisInput<'_>, main: &str) -> Option<&'static str> {
         let mut texts = units.map(|unit| unit.text.as_str());
         texts.any(|text| text.trim_end().ends_with(is_question_mark))
     };
-    if main.trim().is_empty() {
+    if is_blank(main) {
         Some("the main answer is empty")
     } else if is_only_request(main) && !input.reports().iter().any(|(_, report)| asks(report)) {
         Some("the main answer is nothing but a question to the user")

@@ -59,7 +59,8 @@ scripts/train.py "$target/pgo/branches"
 say "5 of 5: the layout"
 # What a run executes lies together. The output of BOLT must not be stripped: GNU strip breaks it.
 "$bolt" "$program" -o "$target/pgo/conclave" -data="$(echo "$raw".branches*)" -reorder-blocks=ext-tsp \
-    -reorder-functions=cdsort -split-functions -use-old-text -align-text=4096 -remove-symtab >/dev/null 2>&1
+    -reorder-functions=cdsort -split-functions -split-eh -icf=1 -align-functions=16 \
+    -use-old-text -align-text=4096 -remove-symtab >/dev/null 2>&1
 rm -f "$raw".branches* "$target/pgo/branches"
 "$target/pgo/conclave" --version >&2
 echo "$target/pgo/conclave"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # scripts/pgo.sh [FEATURES]: builds the release with a profile of scripts/train.py (profile-guided
 # optimization), lays its code out by a second profile (BOLT), and prints the path of the program,
-# which has no symbols. It takes the time of two release builds and two minutes, and a run takes about
-# two fifths less CPU. Needs python3, and the component llvm-tools of rustup; without rustup it makes the
+# which has no symbols. It takes the time of two release builds and two minutes, and a run takes a
+# quarter to a third less CPU. Needs python3, and the component llvm-tools of rustup; without rustup it makes the
 # usual release. Without llvm-bolt (Debian's package bolt-19) the code stays where the linker put it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

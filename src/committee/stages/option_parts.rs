@@ -1,5 +1,5 @@
-//! Reads the options of a question, which have a meaning and say what choosing it would change: "A
-//! <meaning>: <how the answer then differs>".
+//! Reads the options of a question, which have a meaning and, behind a colon, what choosing it would
+//! change.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

@@ -19,6 +19,21 @@ bolt=$(compgen -G '/usr/lib/llvm-*/bin/llvm-bolt' | sort -V | tail -n 1 || true)
 
 say() { printf 'pgo: %s\n' "$*" >&2; }
 
+# Prints the path of the program without symbols.
+stripped() {
+    mkdir -p "$target/pgo"
+    strip --strip-unneeded -o "$target/pgo/conclave" "$1"
+    echo "$target/pgo/conclave"
+}
+
+# Runs BOLT, whose many lines are shown only if it fails.
+lay_out() {
+    "$bolt" "$program" "$@" >"$target/pgo/bolt.log" 2>&1 || {
+        cat "$target/pgo/bolt.log" >&2
+        exit 1
+    }
+}
+
 # Builds with flags of rustc, in a folder of its own. With a target, they are not those of build
 # scripts and macros.
 build() {
@@ -30,7 +45,7 @@ if [ ! -x "$profdata" ]; then
     if ! command -v rustup >/dev/null 2>&1; then
         say "no rustup, which would provide llvm-profdata: this is the usual release, without a profile"
         cargo build --locked --release --bin conclave --features "$features" >&2
-        echo "$target/release/conclave"
+        stripped "$target/release/conclave"
         exit 0
     fi
     rustup component add llvm-tools >&2
@@ -47,20 +62,19 @@ program=$target/pgo/profiled/$triple/release/conclave
 build "-Cprofile-use=$profile ${bolt:+-Clink-arg=-Wl,--emit-relocs}" profiled
 if [ -z "$bolt" ]; then
     say "no llvm-bolt: the code is not laid out"
-    strip --strip-unneeded -o "$target/pgo/conclave" "$program"
-    echo "$target/pgo/conclave"
+    stripped "$program"
     exit 0
 fi
 say "4 of 5: the load, to count branches"
 rm -f "$raw".branches*
-"$bolt" "$program" -o "$target/pgo/branches" -instrument --instrumentation-file="$raw.branches" \
-    --instrumentation-file-append-pid >/dev/null 2>&1
+lay_out -o "$target/pgo/branches" -instrument --instrumentation-file="$raw.branches" \
+    --instrumentation-file-append-pid
 scripts/train.py "$target/pgo/branches"
 say "5 of 5: the layout"
 # What a run executes lies together. The output of BOLT must not be stripped: GNU strip breaks it.
-"$bolt" "$program" -o "$target/pgo/conclave" -data="$(echo "$raw".branches*)" -reorder-blocks=ext-tsp \
+lay_out -o "$target/pgo/conclave" -data="$(echo "$raw".branches*)" -reorder-blocks=ext-tsp \
     -reorder-functions=cdsort -split-functions -split-eh -icf=1 -align-functions=16 \
-    -use-old-text -align-text=4096 -remove-symtab >/dev/null 2>&1
+    -use-old-text -align-text=4096 -remove-symtab
 rm -f "$raw".branches* "$target/pgo/branches"
 "$target/pgo/conclave" --version >&2
 echo "$target/pgo/conclave"

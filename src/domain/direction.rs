@@ -1,4 +1,4 @@
-//! Characters that a program which shows a text may obey.
+//! Characters that change or hide what a reader sees of a text.
 
 use std::borrow::Cow;
 

@@ -14,6 +14,7 @@ use regex::{Captures, Regex};
 use strum::{Display, EnumString};
 use unicode_normalization::UnicodeNormalization as _;
 
+use crate::domain::is_invisible;
 use crate::text::pattern;
 
 /// What an explanation must not contain, as the table and messages name it.
@@ -133,13 +134,8 @@ fn own_words(text: &str, verbatim: &[&str]) -> String {
     let text = text.replace(['\u{2019}', '\u{2bc}'], "'");
     let text = text.replace(['\u{2013}', '\u{2014}'], " - ");
     let plain = text.nfkc().filter_map(|c| match c {
-        '*'
-        | '_'
-        | '`'
-        | '\u{ad}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2060}'..='\u{2064}'
-        | '\u{feff}' => None,
+        '*' | '_' | '`' => None,
+        _ if is_invisible(c) && !c.is_control() => None,
         _ if c.is_ascii() => Some(c),
         _ if c.is_alphabetic() => Some('x'),
         _ => Some(' '),

@@ -80,8 +80,8 @@ fn name_content(input: &SynthesisInput<'_>, options: &[String], sides: Option<&[
         search_terms(clip(text, MAX_BYTES)).into_iter().collect()
     };
     let request = terms_of(&input.request.question.message);
-    let sides = sides.map(|sides| sides.iter().flat_map(|side| terms_of(&side.text)).collect());
-    let sides: Option<BTreeSet<String>> = sides;
+    let terms = |sides: &[Side]| sides.iter().flat_map(|side| terms_of(&side.text)).collect();
+    let sides: Option<BTreeSet<String>> = sides.map(terms);
     let reports = input.reports().into_iter();
     let reports: Vec<BTreeSet<String>> = reports
         .map(|(_, report)| terms_of(&text_of(report)))

@@ -27,8 +27,9 @@ pub(super) struct Response {
 pub(super) struct Choice {
     #[serde(default, deserialize_with = "or_default")]
     pub index: u64,
-    #[serde(alias = "delta")]
     pub message: Option<Reply>,
+    /// In a stream. Some servers send both.
+    pub delta: Option<Reply>,
     #[serde(default, deserialize_with = "or_default")]
     pub finish_reason: Option<String>,
     /// OpenRouter reports an error of the upstream provider here too, with the finish reason "error".

@@ -54,7 +54,7 @@ impl Collect for Streamed {
         }
         let pieces = chunk.choices.into_iter().flatten();
         for piece in pieces.filter(|piece| piece.index == 0) {
-            let delta = piece.message.unwrap_or_default();
+            let delta = piece.delta.unwrap_or_default();
             self.has_begun |= !delta.is_empty();
             self.content += &text_of(delta.content);
             self.refusal += delta.refusal.as_deref().unwrap_or_default();
@@ -130,7 +130,9 @@ mod tests {
     fn null_where_a_list_or_an_object_is_usual_loses_no_reply() {
         let nulls = TEXT.replace("\"choices\":[]", "\"choices\":null");
         let parts = r#"{"delta":{"content":[{"type":"thinking","thinking":[]}]}}"#;
-        let first = format!(r#"data: {{"id":7,"choices":[{{"delta":null}},{parts}]}}"#);
+        let first = format!(
+            r#"data: {{"id":7,"choices":[{{"delta":null,"message":{{"content":"So far"}}}},{parts}]}}"#
+        );
         let nulls = format!("{first}\n\n{nulls}");
         let usual = from_wire(collected(TEXT).unwrap().unwrap(), None);
         assert!(nulls.contains("null,\"usage\""), "{nulls}");

@@ -175,7 +175,8 @@ async fn with_local(config: &Config, mut registry: Registry) -> Result<Registry,
             .map_err(|error| failed(error.to_string()))?
             .map_err(|error| match error {
                 llm::local::LoadError::ModelMissing { path } => {
-                    config::Problems::weights_missing(&path.to_string_lossy()).into()
+                    let problem = config::Problem::weights_missing(&path.to_string_lossy());
+                    config::Problems(vec![problem]).into()
                 }
                 other => failed(other.to_string()),
             })?;

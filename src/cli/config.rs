@@ -1,16 +1,14 @@
 //! `conclave config`: checks the configuration or prints a schema.
 
-use std::path::Path;
-
 use clap::Subcommand;
 
-use super::exit::{Done, Exit, failing};
-use super::local::announce;
+use super::exit::Done;
+use super::local;
 use super::terminal::say;
 use crate::clock::Clock;
-use crate::committee::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan, Prompts};
-use crate::config::{self, Config, Env, Limits, OutputForm, Problems, RoleModel};
-use crate::domain::{AgentReport, Price, ProviderKind, Usd};
+use crate::committee::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan};
+use crate::config::{self, Config, Env, Limits, OutputForm, RoleModel};
+use crate::domain::{AgentReport, Price, Usd};
 use crate::http;
 
 #[derive(Debug, Subcommand)]
@@ -60,42 +58,11 @@ pub(super) fn run(env: &Env, command: &ConfigCommand) -> Done {
     match command {
         ConfigCommand::Schema { of } => say(format_args!("{:#}", of.schema())),
         ConfigCommand::Check => {
-            let config = checked(env).map_err(failing(Exit::Configuration))?;
-            announce(&config);
+            let config = local::load(env)?;
             print(&config);
         }
     }
     Ok(())
-}
-
-/// Loads the configuration and the prompts.
-///
-/// # Errors
-/// Every problem of both, in one list.
-fn checked(env: &Env) -> Result<Config, Problems> {
-    // That the folder is missing is a problem of the configuration.
-    let prompts = env.get("CONCLAVE_PROMPTS_DIR").map(Path::new);
-    let prompts = Prompts::load(prompts.filter(|folder| folder.is_dir()), &[]);
-    let loaded = config::load(env).and_then(|config| match missing_weights(&config) {
-        Some(problems) => Err(problems),
-        None => Ok(config),
-    });
-    match (loaded, prompts) {
-        (loaded, Ok(_)) => loaded,
-        (Ok(_), Err(problems)) => Err(problems),
-        (Err(Problems(of_config)), Err(Problems(of_prompts))) => {
-            Err(Problems([of_config, of_prompts].concat()))
-        }
-    }
-}
-
-/// Returns the problem of weights of the in-process model that are not there.
-fn missing_weights(config: &Config) -> Option<Problems> {
-    let is_missing =
-        |model: &&RoleModel| model.kind == ProviderKind::Local && !Path::new(&model.model).exists();
-    let mut models = config.roles.values().flat_map(RoleModel::with_fallbacks);
-    let missing = models.find(is_missing)?;
-    Some(Problems::weights_missing(&missing.model))
 }
 
 fn print(config: &Config) {

@@ -1,12 +1,15 @@
 //! This machine's side of the commands: the configuration's files, the journal, and a service in
 //! this process.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::exit::{Done, Exit, fail, failing};
 use crate::app::{App, Rejected, open_store};
 use crate::clock::Clock;
-use crate::config::{self, Config, Database, Env};
+use crate::committee::Prompts;
+use crate::config::{self, Config, Database, Env, Problem, Problems, RoleModel};
+use crate::domain::ProviderKind;
 use crate::journal::Store;
 
 /// Fails if a line of a `.env` file cannot be read.
@@ -20,16 +23,53 @@ pub(super) fn check_files(env: &Env) -> Done {
 
 /// Loads the configuration. Says on standard error why it was chosen, if none was named.
 pub(super) fn load(env: &Env) -> Result<Config, Exit> {
-    let config = config::load(env).map_err(failing(Exit::Configuration))?;
-    announce(&config);
-    Ok(config)
-}
-
-/// Says on standard error why the config was chosen, if none was named.
-pub(super) fn announce(config: &Config) {
+    let config = with_files(env, config::load(env)).map_err(failing(Exit::Configuration))?;
     if let Some(notice) = &config.notice {
         tell!("{notice}");
     }
+    Ok(config)
+}
+
+/// Checks the files that a configuration names: the operator's prompts and the weights of the
+/// in-process model.
+///
+/// # Errors
+/// Every problem of the configuration and of the files, in one list.
+pub(super) fn with_files(
+    env: &Env,
+    loaded: Result<Config, Problems>,
+) -> Result<Config, Problems> {
+    let of_files = prompt_problems(env);
+    let (config, mut problems) = match loaded {
+        Ok(config) => {
+            let weights = missing_weights(&config);
+            (Some(config), weights)
+        }
+        Err(Problems(problems)) => (None, problems),
+    };
+    problems.extend(of_files);
+    config
+        .filter(|_| problems.is_empty())
+        .ok_or(Problems(problems))
+}
+
+fn prompt_problems(env: &Env) -> Vec<Problem> {
+    // That the folder is missing is a problem of the configuration.
+    let folder = env.get("CONCLAVE_PROMPTS_DIR").map(Path::new);
+    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
+        return vec![];
+    };
+    let read = Prompts::load(Some(folder), &[]);
+    read.err().map(|problems| problems.0).unwrap_or_default()
+}
+
+fn missing_weights(config: &Config) -> Vec<Problem> {
+    let is_missing =
+        |model: &&RoleModel| model.kind == ProviderKind::Local && !Path::new(&model.model).exists();
+    let mut models = config.roles.values().flat_map(RoleModel::with_fallbacks);
+    let missing = models.find(is_missing);
+    let problem = missing.map(|missing| Problem::weights_missing(&missing.model));
+    problem.into_iter().collect()
 }
 
 /// Starts the service in this process.

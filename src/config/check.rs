@@ -180,12 +180,27 @@ impl Check<'_> {
                     self.missing(place(name), "needed: US dollars per million tokens");
                 }
             }
-            if let (Some(input), Some(read)) = (price.input, price.cache_read)
-                && read > input
-            {
-                let detail = format!("{read} is dearer than input, {input}");
-                self.add(place("cacheRead"), detail);
+            if let (Some(input), Some(read)) = (price.input, price.cache_read) {
+                self.cache_is_cheaper(place("cacheRead"), read, input);
             }
+        }
+        for model in self.file().model_data.keys() {
+            let known = models::known(model, &self.file().model_data);
+            let Some(price) = known.as_ref().and_then(ModelData::price) else {
+                continue;
+            };
+            let place = below("/modelData", model);
+            let long = price.long.map(|long| ("/longContext/cacheRead", long.rate));
+            for (name, rate) in [("/cacheRead", price.rate)].into_iter().chain(long) {
+                self.cache_is_cheaper(format!("{place}{name}"), rate.cache_read, rate.input);
+            }
+        }
+    }
+
+    /// Adds a problem if input that was cached costs more than other input: it could not be reserved.
+    fn cache_is_cheaper(&mut self, place: String, read: f64, input: f64) {
+        if read > input {
+            self.add(place, format!("{read} is dearer than input, {input}"));
         }
     }
 
@@ -405,20 +420,6 @@ impl Check<'_> {
         None
     }
 
-    /// Adds a problem if input that was cached costs more than other input: it could not be reserved.
-    fn cache_is_cheaper(&mut self, place: &str, price: &Price) {
-        let rates = price
-            .long
-            .map(|long| long.rate)
-            .into_iter()
-            .chain([price.rate]);
-        for rate in rates.filter(|rate| rate.cache_read > rate.input) {
-            let (read, input) = (rate.cache_read, rate.input);
-            let detail = format!("cacheRead of its model, {read}, is dearer than input, {input}");
-            self.add(format!("{place}/model"), detail);
-        }
-    }
-
     /// Returns the price of a model id. It is the config's price for this id, the config's price
     /// for the same id without a date, or the known one.
     fn price(&mut self, place: &str, model: &str, known: Option<&ModelData>) -> Option<Price> {
@@ -430,9 +431,6 @@ impl Check<'_> {
             });
         }
         let price = known.and_then(ModelData::price);
-        if let Some(price) = &price {
-            self.cache_is_cheaper(place, price);
-        }
         let [exact, undated] = ids.map(|id| below("/pricing", id));
         if price.is_none() && self.are_sound(&[&exact, &undated]) {
             let detail = format!(

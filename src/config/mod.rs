@@ -60,6 +60,15 @@ impl Problem {
         let (place, detail) = (place.into(), detail.into());
         Self { place, detail }
     }
+
+    /// Returns the problem of weights of the in-process model that are not there.
+    pub fn weights_missing(path: &str) -> Self {
+        let detail = format!(
+            "there are no weights at {path}: scripts/fetch-model.sh of a checkout gets them into data/models \
+             (make demo does it too); LOCAL_MODEL_PATH names another place"
+        );
+        Self::new("LOCAL_MODEL_PATH", detail)
+    }
 }
 
 impl std::fmt::Display for Problem {
@@ -81,15 +90,6 @@ impl Problems {
              or bind to 127.0.0.1"
         );
         Self(vec![Problem::new("CONCLAVE_BIND", detail)])
-    }
-
-    /// Returns the problem of weights of the in-process model that are not there.
-    pub fn weights_missing(path: &str) -> Self {
-        let detail = format!(
-            "there are no weights at {path}: scripts/fetch-model.sh of a checkout gets them into data/models \
-             (make demo does it too); LOCAL_MODEL_PATH names another place"
-        );
-        Self(vec![Problem::new("LOCAL_MODEL_PATH", detail)])
     }
 }
 

@@ -246,9 +246,19 @@ fn a_price_is_whole_and_reading_the_cache_is_not_dearer_than_input() {
         "/pricing/read/cacheRead",
     ];
     assert_eq!(places_with(&[("/pricing", prices)], &[]), expected);
-    let known = json!({ "claude-sonnet-5-5": { "cacheRead": 40 } });
+    let known = json!({
+        "claude-sonnet-5-5": { "cacheRead": 40 },
+        "my~own": {
+            "input": 1, "output": 2,
+            "longContext": { "above": 9, "input": 1, "output": 2, "cacheRead": 1.5 },
+        },
+    });
     let places = places_with(&[("/modelData", known)], &[]);
-    assert_eq!(places, ["/models/roles/master/model"]);
+    let expected = [
+        "/modelData/claude-sonnet-5-5/cacheRead",
+        "/modelData/my~0own/longContext/cacheRead",
+    ];
+    assert_eq!(places, expected);
 }
 
 #[test]

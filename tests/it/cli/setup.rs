@@ -91,7 +91,7 @@ async fn a_config_with_five_mistakes_reports_five() {
 }
 
 #[tokio::test]
-async fn the_check_of_the_config_reports_prompts_with_all_else() {
+async fn every_command_reports_prompts_with_all_else_and_makes_no_database() {
     let folder = TempDir::new().unwrap();
     std::fs::create_dir(folder.path().join("mine")).unwrap();
     std::fs::write(folder.path().join("mine/plan.md"), "{{ broken").unwrap();
@@ -100,12 +100,20 @@ async fn the_check_of_the_config_reports_prompts_with_all_else() {
         ("CONCLAVE_PROMPTS_DIR", "mine"),
         ("CONCLAVE_BIND", "nowhere"),
     ];
-    let check = conclave(folder.path(), &["config", "check"], &variables);
-    let (code, _, error) = run(check).await;
+    let commands = [&["config", "check"][..], &["serve"], &["ask", "Why?"]];
+    for command in commands {
+        let (code, _, error) = run(conclave(folder.path(), command, &variables)).await;
+        assert_eq!(code, 3, "{command:?}");
+        assert!(error.contains("2 problems"), "{error}");
+        assert!(error.contains("  - CONCLAVE_BIND: "), "{error}");
+        assert!(error.contains("  - mine/plan.md: "), "{error}");
+    }
+    // Without a problem in the configuration, its prompts alone stop the start.
+    let (code, _, error) = run(conclave(folder.path(), &["serve"], &variables[..2])).await;
     assert_eq!(code, 3);
-    assert!(error.contains("2 problems"), "{error}");
-    assert!(error.contains("  - CONCLAVE_BIND: "), "{error}");
-    assert!(error.contains("  - mine/plan.md: "), "{error}");
+    assert!(error.contains("1 problem in"), "{error}");
+    let made = folder.path().read_dir().unwrap().count();
+    assert_eq!(made, 1, "only the prompts are there");
 }
 
 #[cfg(feature = "local")]

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use super::answer::Answer;
 use super::claims::Claim;
 use super::parsed_output::{Given, ParsedOutput, Request};
-use crate::domain::{Basis, Calibration, CrossCheck, Resolution};
+use crate::domain::{Basis, Calibration, CrossCheck, Obtained, Resolution};
+use crate::text::words;
 
-/// The number of voices of the whole core. Fewer outputs count as missing voices.
+/// The number of voices of the whole core. Fewer count as missing voices.
 pub(super) const SEATS: usize = 3;
 
 /// Agents with the same final answer. Agents are named by their index in the panel.
@@ -39,6 +40,8 @@ pub(super) struct Agreement {
     pub one_answer: bool,
     /// The number of outputs that count.
     pub counting: usize,
+    /// The number of voices that the whole core would have beside those given.
+    pub missing: usize,
 }
 
 impl Agreement {
@@ -122,11 +125,30 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     let counting = latest.iter().filter(|now| now.counts());
     let answered = counting.clone().filter_map(|now| answer_of(now, first));
     let (counting, answered) = (counting.count(), answered.count());
+    let votes = |now: &ParsedOutput<'_>| {
+        let mut own = nodes.iter().filter(|node| !node.in_first);
+        own.any(|node| node.agent == now.agent())
+    };
+    let one_answer = answered > 0 && 2 * answered > counting;
+    let present = if one_answer {
+        let is_heard = |now: &&ParsedOutput<'_>| votes(now) || may_hide_its_answer(now);
+        latest.iter().filter(is_heard).count()
+    } else {
+        counting
+    };
     Agreement {
         groups,
-        one_answer: answered > 0 && 2 * answered > counting,
+        one_answer,
         counting,
+        missing: SEATS.saturating_sub(present),
     }
+}
+
+/// True if the answer of an output without one may only not have been found: a plain text, which has
+/// no field for it, that says something. An output with the field, which leaves it empty, is a missing
+/// voice: it supports no answer.
+fn may_hide_its_answer(now: &ParsedOutput<'_>) -> bool {
+    now.counts() && now.output.obtained == Obtained::Text && now.news >= 1.0
 }
 
 /// Verdicts that differ by less are equally strong. One that rests on memory is 0.3 weaker than one
@@ -225,8 +247,9 @@ impl Compared<'_> {
 
     /// Returns how far an agent proves a changed answer. A last step that holds is a proof, for an
     /// answer that is `known` from round 1, and so is a concession whose evidence was checked: a
-    /// calculation, or words of the request. Other evidence of a concession counts half, as a verdict
-    /// without evidence does. So do words of the request against an earlier answer whose last step holds.
+    /// calculation, or words of the request that have the answer. Other evidence of a concession counts
+    /// half, as a verdict without evidence does. So does any evidence against an earlier answer whose
+    /// last step holds: an equation can be found for each number.
     fn proof(&self, reading: &ParsedOutput<'_>, known: bool) -> f64 {
         if known && reading.path.last == Some(true) {
             return 1.0;
@@ -236,10 +259,21 @@ impl Compared<'_> {
         let was_computed = earlier.is_some_and(|then| then.path.verdict() > 0.0);
         let resolutions = self.resolutions.iter();
         let own = resolutions.filter(|it| it.concedes() && it.claim.agent == reading.agent());
-        let proofs = own.map(|it| match it.by {
-            Basis::Calculation => 1.0,
-            Basis::Given if !was_computed && self.request.is_quoted_in(&it.evidence) => 1.0,
-            Basis::Given | Basis::Test | Basis::Source | Basis::Memory => 0.5,
+        let has_answer = |evidence: &str| {
+            let (said, label) = (words(evidence), reading.answer.as_ref().map(Given::label));
+            label.is_some_and(|label| words(&label).iter().all(|word| said.contains(word)))
+        };
+        let is_proof = |it: &Resolution| match it.by {
+            Basis::Calculation => true,
+            Basis::Given => self.request.is_quoted_in(&it.evidence) && has_answer(&it.evidence),
+            Basis::Test | Basis::Source | Basis::Memory => false,
+        };
+        let proofs = own.map(|it| {
+            if !was_computed && is_proof(it) {
+                1.0
+            } else {
+                0.5
+            }
         });
         proofs.fold(0.0, f64::max)
     }
@@ -379,7 +413,6 @@ fn voices(votes: &[(usize, f64)], latest: &[ParsedOutput<'_>], calibration: &Cal
 /// Returns the log odds of the independent voices: those for the answer against those for another
 /// answer and those that are missing. Half a voice is added to each side.
 pub(super) fn support(group: &Group, agreement: &Agreement) -> f64 {
-    let missing = SEATS.saturating_sub(agreement.counting) as f64;
-    let against = (agreement.voices() - group.voices).max(0.0) + missing;
+    let against = (agreement.voices() - group.voices).max(0.0) + agreement.missing as f64;
     ((group.voices + 0.5) / (against + 0.5)).ln()
 }

@@ -21,8 +21,8 @@ pub(super) struct Claim<'a> {
     pub text: &'a str,
     pub is_answer: bool,
     pub supported_by: BTreeSet<usize>,
-    /// The agents that contradict the claim and have not conceded. Each has the id of its own unit,
-    /// if that is named.
+    /// The agents that contradict the claim: neither they nor its own agent conceded, or both did, so
+    /// that each now says what the other said. Each has the id of its own unit, if that is named.
     pub contradicted_by: BTreeSet<(usize, Option<String>)>,
     /// -1 (it fails) to 1 (it holds).
     pub verdict: f64,
@@ -35,9 +35,14 @@ pub(super) struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// True if another agent contradicts the claim and neither of the two has conceded.
+    /// True if the agents of the claim and of another one contradict each other still.
     pub fn is_contested(&self) -> bool {
-        !self.conceded && !self.contradicted_by.is_empty()
+        !self.contradicted_by.is_empty()
+    }
+
+    /// True if its agent states the claim, or states the opposite after both sides conceded.
+    pub fn is_held(&self) -> bool {
+        !self.dropped || self.conceded && self.is_contested()
     }
 
     /// True if the cross-check itself found that the claim does not hold.
@@ -76,13 +81,13 @@ pub(super) fn merge<'a>(
                 named_by_all(verdicts.iter().map(|v| places(pick(v), latest, agent)))
             };
             let mut contradicted_by = named(|v| &v.contradicted_by);
+            let conceded = has_conceded(resolutions, reading.agent(), Some(&unit.id));
             contradicted_by.retain(|(who, own)| {
                 let name = latest.get(*who).map_or("", ParsedOutput::agent);
-                !conceded(resolutions, name, own.as_deref())
+                has_conceded(resolutions, name, own.as_deref()) == conceded
             });
             let supported_by = named(|v| &v.supported_by);
             let agree = verdicts.iter().all(|v| v.holds == first.holds);
-            let conceded = conceded(resolutions, reading.agent(), Some(&unit.id));
             out.push(Claim {
                 agent,
                 unit: &unit.id,
@@ -106,7 +111,7 @@ pub(super) fn merge<'a>(
 
 /// True if an agent conceded a claim. An objection without a unit counts as conceded with any claim
 /// of its agent.
-fn conceded(resolutions: &[Resolution], agent: &str, unit: Option<&str>) -> bool {
+fn has_conceded(resolutions: &[Resolution], agent: &str, unit: Option<&str>) -> bool {
     resolutions.iter().any(|r| {
         r.concedes() && r.claim.agent == agent && unit.is_none_or(|unit| r.claim.unit == unit)
     })

@@ -23,14 +23,69 @@ pub(super) fn all(
     let split = final_answers(agreement, readings, first).filter(|_| agreement.one_answer);
     let is_open =
         |claim: &&Claim<'_>| claim.is_contested() && !(split.is_some() && claim.is_answer);
-    let contested = claims.iter().filter(is_open);
-    let mut details: Vec<Disagreement> = contested.map(|claim| detail(claim, readings)).collect();
+    let mut open: Vec<&Claim<'_>> = claims.iter().filter(is_open).collect();
+    // A claim against which several others stand adds nothing to theirs.
+    open.sort_by_key(|claim| claim.contradicted_by.len());
+    let mut details: Vec<Disagreement> = vec![];
+    for claim in open {
+        let new = detail(claim, readings);
+        if !is_known(&details, &new) && !join(&mut details, &new) {
+            details.push(new);
+        }
+    }
     details.sort_by(|a, b| {
         let by_severity = b.severity.total_cmp(&a.severity);
         by_severity.then_with(|| a.topic.cmp(&b.topic))
     });
     details.truncate(MAX_CLAIMS);
     split.into_iter().chain(details).collect()
+}
+
+/// True if these disagreements have each unit of a new one against each of its opposing units. Two
+/// claims that contradict each other are one disagreement.
+fn is_known(known: &[Disagreement], new: &Disagreement) -> bool {
+    let [own, against] = new.positions.as_slice() else {
+        return false;
+    };
+    let are_apart = |a: &UnitRef, b: &UnitRef| {
+        known.iter().any(|it| {
+            let side = |unit: &UnitRef| it.positions.iter().position(|p| p.units.contains(unit));
+            side(a).zip(side(b)).is_some_and(|(a, b)| a != b)
+        })
+    };
+    let mut pairs = own
+        .units
+        .iter()
+        .flat_map(|a| against.units.iter().map(move |b| (a, b)));
+    !against.units.is_empty() && pairs.all(|(a, b)| are_apart(a, b))
+}
+
+/// Adds the agents of a new disagreement to one in which others say the same against the same units.
+fn join(known: &mut [Disagreement], new: &Disagreement) -> bool {
+    let [own, against] = new.positions.as_slice() else {
+        return false;
+    };
+    let is_same = |it: &&mut Disagreement| match it.positions.as_slice() {
+        [first, second] => {
+            first.text == own.text && second.units == against.units && !second.units.is_empty()
+        }
+        _ => false,
+    };
+    let Some([first, _]) = known
+        .iter_mut()
+        .find(is_same)
+        .map(|it| it.positions.as_mut_slice())
+    else {
+        return false;
+    };
+    first.units.extend(own.units.iter().cloned());
+    let more = own
+        .agents
+        .iter()
+        .filter(|agent| !first.agents.contains(agent));
+    let more: Vec<String> = more.cloned().collect();
+    first.agents.extend(more);
+    true
 }
 
 fn names(readings: &[ParsedOutput<'_>], agents: impl Iterator<Item = usize>) -> Vec<String> {
@@ -91,9 +146,14 @@ fn final_answers(
 /// it.
 fn detail(claim: &Claim<'_>, readings: &[ParsedOutput<'_>]) -> Disagreement {
     let cut = |text: &str| clip(text.trim(), MAX_TEXT).to_owned();
-    let topic = unit_of(readings, claim.agent, claim.unit).map(|unit| unit.topic.as_str());
+    let unit = unit_of(readings, claim.agent, claim.unit);
+    let topic = unit.map(|unit| unit.topic.as_str());
     let against: BTreeSet<usize> = claim.contradicted_by.iter().map(|(at, _)| *at).collect();
-    let mut agents: BTreeSet<usize> = claim.supported_by.clone();
+    // Where both sides conceded, its agent now says something else, and alone.
+    let (said, mut agents) = match unit.filter(|_| claim.conceded) {
+        Some(now) => (now.text.as_str(), BTreeSet::new()),
+        None => (claim.text, claim.supported_by.clone()),
+    };
     agents.insert(claim.agent);
     agents.retain(|at| !against.contains(at));
     let units: Vec<(usize, &str)> = claim
@@ -118,13 +178,13 @@ fn detail(claim: &Claim<'_>, readings: &[ParsedOutput<'_>]) -> Disagreement {
     Disagreement {
         topic: topic
             .filter(|topic| !topic.trim().is_empty())
-            .map_or_else(|| cut(claim.text), str::to_owned),
+            .map_or_else(|| cut(said), str::to_owned),
         on_final_answer: claim.is_answer,
         settled: false,
         severity: crate::text::ratio(against.len().min(agents.len()), counting),
         positions: vec![
             Position {
-                text: cut(claim.text),
+                text: cut(said),
                 agents: names(readings, agents.into_iter()),
                 units: vec![UnitRef::new(name(claim.agent), claim.unit)],
             },

@@ -118,6 +118,9 @@ impl Given {
     }
 }
 
+/// The word pairs of a text that says something: about a sentence.
+const INFORMATIVE: f64 = 20.0;
+
 /// What code can find in an output. It depends only on the output and the request.
 #[derive(Debug)]
 pub(super) struct Reading {
@@ -125,6 +128,9 @@ pub(super) struct Reading {
     pub body: String,
     pub words: Vec<Word>,
     pub pairs: WordRuns,
+    /// How much it says beside the request, 0 to 1: the word pairs that the request lacks, as a share
+    /// of [`INFORMATIVE`].
+    pub news: f64,
     pub figures: BTreeSet<String>,
     /// The parser's verdicts on fenced code blocks. Blocks that the request has too are left out.
     pub code: Vec<Soundness>,
@@ -198,8 +204,11 @@ impl Reading {
         let own_code = blocks
             .iter()
             .filter(|block| !request.text.contains(block.code.trim()));
+        let pairs = WordRuns::of(&words, 2);
+        let own_pairs = pairs.distinct() - pairs.shared(&request.pairs);
         Self {
-            pairs: WordRuns::of(&words, 2),
+            news: (own_pairs as f64 / INFORMATIVE).min(1.0),
+            pairs,
             figures,
             code: parsed(own_code.take(MAX_BLOCKS)),
             path: path_to(number, &equations_in_bases(&prose, &bases)),

@@ -81,7 +81,7 @@ pub(super) fn open_penalty(
     let held = context
         .claims
         .iter()
-        .filter(|claim| stands(claim.agent) && !claim.dropped);
+        .filter(|claim| stands(claim.agent) && claim.is_held());
     let held: Vec<&Claim<'_>> = held.collect();
     let is_doubtful = |claim: &&&Claim<'_>| claim.is_contested() || claim.is_refuted();
     let doubtful = held.iter().filter(is_doubtful).count();

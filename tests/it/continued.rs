@@ -173,6 +173,17 @@ async fn the_best_answer_costs_one_synthesis_and_no_second_cross_check() {
 }
 
 #[tokio::test]
+async fn what_the_user_adds_is_cross_checked_although_the_reports_stay_the_same() {
+    let provider = MockProvider::playing(Scenario::agreeing()).await;
+    without_question(&provider);
+    let (app, got) = asked(&provider, unsure()).await;
+    assert_eq!(choices(&got), HOW_TO_GO_ON);
+    let deeper = app.ask("audit", "B").await;
+    let steps = provider.steps_of(&deeper.run.to_string());
+    assert!(steps.contains_key("cross-check"), "{steps:?}");
+}
+
+#[tokio::test]
 async fn only_an_agent_that_the_cap_left_out_is_said_to_be() {
     let provider = MockProvider::playing(Scenario::agreeing()).await;
     provider.on("r1/critic", Fault::Refusal);

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::committee::call_names::is_cross_check;
 use crate::committee::reply::redaction::{Redactor, discarded_agents};
 use crate::domain::{
-    Agent, AgentReport, ClaimVerdict, FailureCause, Judgement, Role, RunId, UnitRef, Usd,
+    Agent, AgentReport, CORE_AGENTS, ClaimVerdict, FailureCause, Holds, Judgement, Role, RunId,
+    Status, UnitRef, Usd,
 };
 use crate::journal::views::{self, CallView};
 use crate::journal::{
@@ -150,6 +151,35 @@ fn verdicts(
     shown.map(verdict).collect()
 }
 
+/// What the terms of c_final rest on: the units that contradict each other and those that every
+/// cross-check refutes, the core outputs that are missing or not VALID, and the parts of the request
+/// that have a checked answer.
+fn rests_on(run: &Transcript<'_>, discarded: &BTreeSet<&str>) -> Value {
+    let judgement = run.judgement();
+    let open = judgement.into_iter().flat_map(|it| &it.disagreements);
+    let positions = open.filter(|it| !it.settled).flat_map(|it| &it.positions);
+    let contested = positions.flat_map(|it| &it.units);
+    let passes = run.cross_checked.map_or(&[][..], |it| &it.passes);
+    let is_refuted = |unit: &&UnitRef| {
+        let no = |it: &ClaimVerdict| it.claim == **unit && it.holds == Holds::No;
+        passes.iter().all(|pass| pass.found.claims.iter().any(no))
+    };
+    let asked = passes.iter().flat_map(|pass| &pass.found.claims);
+    let refuted = asked.map(|it| &it.claim).filter(is_refuted);
+    let mut claims: BTreeSet<&UnitRef> = contested.chain(refuted).collect();
+    claims.retain(|unit| !discarded.contains(unit.agent.as_str()));
+    let status = |agent: Agent| judgement.and_then(|it| it.status_of(agent));
+    let mut not_valid = CORE_AGENTS.to_vec();
+    not_valid.retain(|agent| status(*agent) != Some(Status::Valid));
+    let parts = judgement.map(|it| it.parts.iter().zip(&it.covered));
+    let parts = parts
+        .into_iter()
+        .flatten()
+        .filter(|(_, is_covered)| **is_covered);
+    let parts: Vec<&String> = parts.map(|(part, _)| part).collect();
+    json!({ "claims": claims, "notValid": not_valid, "parts": parts })
+}
+
 /// The appendix as data.
 pub fn view(id: RunId, run: &Transcript<'_>) -> Option<Value> {
     let accepted = run.accepted?;
@@ -178,7 +208,7 @@ pub fn view(id: RunId, run: &Transcript<'_>) -> Option<Value> {
             "summary": draft.map(|it| &it.disagreements),
         },
         "coverage": judgement.map(|it| json!({ "parts": it.parts, "covered": it.covered })),
-        "confidence": run.gated.map(|it| &it.confidence),
+        "confidence": run.gated.map(|it| with(json!(it.confidence), "restsOn", rests_on(run, &discarded))),
         "gate": run.gated.map(|it| it.gate),
         "synthesis": run.synthesized.map(|it| json!({
             "obtained": it.obtained,

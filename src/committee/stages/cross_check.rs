@@ -19,7 +19,7 @@ use crate::committee::output_shapes::CrossCheckReply;
 use crate::committee::stages::round_context::RoundContext;
 use crate::committee::stages::verdicts::{self, Shown, Written};
 use crate::config::RoleModel;
-use crate::domain::{Agent, Earmark, Mode, Role};
+use crate::domain::{Agent, Choice, Earmark, Mode, Role};
 use crate::journal::step::{CrossCheckStep, SolverStep};
 use crate::journal::{
     AgentOutcome, CheckPass, CheckScope, CheckSize, CrossChecked, Event, RunContext, Transcript,
@@ -74,7 +74,8 @@ pub async fn make(
     Ok(())
 }
 
-/// Returns the cross-check of the run that this one continues, if it was about the same reports.
+/// Returns the cross-check of the run that this one continues, if the user chose the answer that there
+/// was. Any other answer or correction is part of the request, which a verdict depends on.
 fn inherited(
     context: &RoundContext<'_>,
     latest: &BTreeMap<Agent, AgentOutcome>,
@@ -82,7 +83,10 @@ fn inherited(
     let parent = context.request.parent.as_ref()?;
     let covered = &context.deps.policy.cross_check;
     let answered = latest.iter().filter(|(_, outcome)| outcome.is_answered());
-    if !covered.covers(context.request.question.mode) || !answered.eq(&parent.outcomes) {
+    if context.request.choice() != Some(Choice::BestAnswer)
+        || !covered.covers(context.request.question.mode)
+        || !answered.eq(&parent.outcomes)
+    {
         return None;
     }
     let mut checked = parent.cross_checked.clone()?;

@@ -168,7 +168,8 @@ fn agreeing<'a>(request: &RequestContext, parent: &'a Parent) -> Option<&'a [Age
 
 /// Returns the agents that hold a different position than the one named in the user's answer, over
 /// all disagreements in which the answer names one. If it names none of the final answers, all
-/// holders of one are returned, because they answered without knowing the user's answer.
+/// holders of one are returned, because they answered without knowing the user's answer. So are all
+/// holders of a position if the answer is none of the options.
 fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a str> {
     let (Some(Continuation::Answer { answer, .. }), Some(scored)) =
         (&request.latest, &parent.scored)
@@ -184,7 +185,7 @@ fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a s
     for disagreement in scored.judgement.disagreements.iter().filter(|d| !d.settled) {
         let (named, others): (Vec<_>, Vec<_>) =
             disagreement.positions.iter().partition(|p| is_named(p));
-        if !named.is_empty() || disagreement.on_final_answer {
+        if !named.is_empty() || disagreement.on_final_answer || request.option().is_none() {
             let others = others.iter().flat_map(|position| &position.agents);
             overruled.extend(others.map(String::as_str));
         }

@@ -316,7 +316,7 @@ fn number(text: &str) -> Option<Number> {
     if let Some(value) = number_named(&bare.to_lowercase()) {
         return Some(Number::exact(f64::from(value)));
     }
-    if let Some(found) = amount(bare)
+    if let Some(found) = amount(bare).filter(|it| it.is_exact(bare))
         && let Some(rest) = bare.get(found.end..)
         && is_noun_phrase(rest)
     {

@@ -1,5 +1,6 @@
 //! The options of a multiple choice, read from the request by their letters.
 
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -8,31 +9,40 @@ use super::normalize::undress;
 use super::phrase::is_negation;
 use crate::text::{pattern, plain_sign};
 
-/// The letters and texts of a multiple choice; empty if the request is not one.
+/// The letters, in upper case, and the texts of a multiple choice; empty if the request is not one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::scoring) struct Options(Vec<(char, String)>);
 
 /// The most bracketed letters of a request that are read.
 const MAX_LETTERS: usize = 400;
 
-/// The letter of an option with its marks: "A) red", "(A)", "A、赤".
+/// The letter of an option with its marks: "A) red", "b. red", "(A)", "A: red", "A、赤".
 static OPTION: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?:^|[\s:;,，。?])(?:\(?([A-J])[).]\s+\S|([A-J])[).:、][\p{Han}\p{Hiragana}\p{Katakana}])|(?:^|[\s:;,，。?\p{Han}\p{Hiragana}\p{Katakana}])\(([A-J])\)",
+        r"(?:^|[\s:;,，。?])(?:\(?([A-Ja-j])[).]\s+\S|([A-J]):\s+\S|([A-J])[).:、][\p{Han}\p{Hiragana}\p{Katakana}])|(?:^|[\s:;,，。?\p{Han}\p{Hiragana}\p{Katakana}])\(([A-Ja-j])\)",
     )
 });
 
 impl Options {
-    /// Reads the options: at least A and B, in order.
+    /// Reads the options: at least A and B, in order, all in upper or all in lower case.
     pub fn read(request: &str) -> Self {
         let request = &request.chars().map(plain_sign).collect::<String>();
+        let upper = Self::in_order(request, 'A'..='J');
+        if upper.is_empty() {
+            Self::in_order(request, 'a'..='j')
+        } else {
+            upper
+        }
+    }
+
+    fn in_order(request: &str, letters: RangeInclusive<char>) -> Self {
         let mut found: Vec<(char, usize)> = Vec::new();
         for captures in OPTION.captures_iter(request).take(MAX_LETTERS) {
-            let next = ('A'..='J').nth(found.len());
+            let next = letters.clone().nth(found.len());
             if let Some(letter) = captures.iter().skip(1).flatten().next()
                 && letter.as_str().chars().next() == next
             {
-                found.extend(next.map(|c| (c, letter.start())));
+                found.extend(next.map(|c| (c.to_ascii_uppercase(), letter.start())));
             }
         }
         if found.len() < 2 {
@@ -90,7 +100,11 @@ pub(in crate::scoring) fn letter_of(text: &str, options: &Options) -> Option<cha
     if let Some((letter, _)) = by_text.filter(|_| bare.chars().nth(1).is_some()) {
         return Some(*letter);
     }
-    let by_letter = options.letters().find(|letter| *letter == first && closed);
+    let is_named = |letter: &char| match options.is_empty() {
+        true => *letter == first,
+        false => letter.eq_ignore_ascii_case(&first),
+    };
+    let by_letter = options.letters().find(|it| closed && is_named(it));
     if by_letter.is_some() && names_several(bare, options) {
         return None;
     }
@@ -131,6 +145,20 @@ mod tests {
         ] {
             assert_eq!(Options::read(request), planets, "{request}");
         }
+        let mars = Options(vec![('A', "Mars".into()), ('B', "Jupiter".into())]);
+        for request in [
+            "Which? a) Mars b) Jupiter",
+            "Which?\n(a) Mars\n(b) Jupiter",
+            "Which? a. Mars b. Jupiter",
+            "Which? A: Mars, B: Jupiter",
+        ] {
+            let options = Options::read(request);
+            assert_eq!(options, mars, "{request}");
+            for answer in ["b", "B", "(b)", "b) Jupiter", "Jupiter"] {
+                assert_eq!(letter_of(answer, &options), Some('B'), "{answer}");
+            }
+        }
+        assert!(Options::read("It opens at 9 a. m. and closes at 8 p. m.").is_empty());
         assert!(Options::read("A、B、C三人分6个苹果").is_empty());
         assert!(Options::read("Plan (B) failed, what now?").is_empty());
         assert!(Options::read("Is vitamin C) good?").is_empty());

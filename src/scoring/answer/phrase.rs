@@ -106,6 +106,7 @@ pub fn read(text: &str) -> Option<Phrase> {
     while !rest.is_empty() {
         let token = rest.split(char::is_whitespace).next().unwrap_or_default();
         if let Some(found) = begins_number(rest).then(|| amount(rest)).flatten()
+            && found.is_exact(rest)
             && let Some((number, behind)) = rest.split_at_checked(found.end)
             && !behind.starts_with(|c: char| c.is_alphanumeric() || is_symbol(c))
         {

@@ -46,7 +46,10 @@ fn boxed(text: &str) -> Option<&str> {
 /// brackets counts.
 fn chosen(text: &str, options: &Options) -> Option<String> {
     let only = |sentence: &str| {
-        let is_in = |letter: &char| sentence.contains(&format!("({letter})"));
+        let is_in = |letter: &char| {
+            let in_brackets = |letter: char| sentence.contains(&format!("({letter})"));
+            in_brackets(*letter) || !options.is_empty() && in_brackets(letter.to_ascii_lowercase())
+        };
         let mut found = options.letters().filter(is_in);
         found.next().filter(|_| found.next().is_none())
     };

@@ -26,10 +26,10 @@
 //! | | `not_given` | claims said to be given whose figures the request lacks, by their share | -6 each, at most -12 |
 //! | | `bad_dates` | dates that do not exist | -3 each, at most -6 |
 //! | SignalDensity | `base` | | 12 |
-//! | | `novelty` | share of word pairs that are new in the text | 0 to +11 |
+//! | | `novelty` | share of word pairs that are new in the text; less of them without a final answer and below 20 pairs that the request lacks | 0 to +13 |
 //! | | `copied` | share of its runs of six words that the request has | 0 to -12 |
 //! | Compliance | `base` | | 16 |
-//! | | `schema` | 1 clean, 0.7 extracted, 0.5 configured plain text, 0 repaired | 0 to +9 |
+//! | | `schema` | 1 clean, 0.7 extracted, 0.5 configured plain text, 0 repaired | 0 to +7 |
 //! | | `truncated`, `wrong_role` | 1 if so | -5, -4 |
 //! | | `leaked_prompt`, `injection`, `judge_attack` | weight of the flag | to -8, -12, -16 |
 
@@ -283,7 +283,14 @@ fn density(reading: &ParsedOutput<'_>, request: &Request) -> AxisBuilder {
     );
     // A text of one or two words cannot repeat itself.
     let novel = if reading.words.len() < 3 { 1.0 } else { novel };
-    tally.add("novelty", novel, 11.0 * ramp(novel, 0.25, 0.6));
+    // A final answer needs no sentence.
+    let news = if reading.answer.is_some() {
+        1.0
+    } else {
+        reading.news
+    };
+    let told = news * ramp(novel, 0.25, 0.6);
+    tally.add("novelty", told, 13.0 * told);
     let runs = reading.words.len().saturating_sub(5);
     let copied = ratio(request.sixes.count_in(&reading.words), runs);
     tally.add("copied", copied, -12.0 * ramp(copied, 0.2, 0.8));
@@ -299,7 +306,7 @@ fn compliance(reading: &ParsedOutput<'_>) -> AxisBuilder {
         Obtained::Text => 0.5,
         Obtained::Repaired => 0.0,
     };
-    tally.add("schema", schema, 9.0 * schema);
+    tally.add("schema", schema, 7.0 * schema);
     if output.truncated {
         tally.add("truncated", 1.0, -5.0);
     }

@@ -27,6 +27,20 @@ pub struct Amount {
     pub end: usize,
 }
 
+/// From here on, values that differ in their last digit are equal as floating-point numbers.
+const EXACT: f64 = 1e15;
+
+impl Amount {
+    /// True if its value stands for all digits that are written, or if only a few are: "6.022e23".
+    /// `text` is the one that it was read from.
+    pub fn is_exact(&self, text: &str) -> bool {
+        let written = text.get(..self.end).unwrap_or_default();
+        let mantissa = written.split(['e', 'E', '×', '*', '^']).next();
+        let digits = mantissa.map_or(0, |it| it.matches(|c: char| c.is_ascii_digit()).count());
+        self.value.abs() < EXACT || self.value.is_finite() && digits <= 15
+    }
+}
+
 /// Returns the amount at the start of a text; `None` if there is none, or more than one number. A
 /// quantity in several units has the last one.
 pub fn amount(text: &str) -> Option<Amount> {

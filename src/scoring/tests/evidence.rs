@@ -254,14 +254,14 @@ fn words_of_the_request_do_not_outweigh_a_calculation_that_holds() {
             claim: UnitRef::new(agent, "u1"),
             decision: Decision::Concede,
             by: Basis::Given,
-            evidence: "A nurse works 37.5 hours".into(),
+            evidence: "The contract rounds it to 685".into(),
         };
         let evidence = Evidence {
             first: panel(["690", "690", "685"]),
             resolutions: AGENTS.iter().take(2).map(given_in).collect(),
             ..Evidence::default()
         };
-        let asked = "A nurse works 37.5 hours at 18.4 an hour. What is her pay?";
+        let asked = "A nurse works 37.5 hours at 18.4 an hour. The contract rounds it to 685. What is her pay?";
         c_final(&judged(asked, &answers(&["685"; 3]), &evidence))
     };
     assert!(after("37.5 * 18.4 = 690") < 0.70);

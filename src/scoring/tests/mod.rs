@@ -4,6 +4,7 @@
 mod confidence;
 mod evidence;
 mod final_answers;
+mod lost_votes;
 
 use super::*;
 use crate::domain::{Basis, ClaimVerdict, Holds, PartAnswered, Tag, UnitRef};

@@ -477,6 +477,14 @@ impl App {
         self.runner.own_runs()
     }
 
+    /// Reads the whole database, and returns what is damaged in it.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub async fn damage(&self) -> Result<Option<String>, journal::Error> {
+        self.store.damage().await
+    }
+
     /// Checks that a run could be accepted and finished. The database must answer, every enabled
     /// role must have a model, and the service must not be shutting down.
     pub async fn ready(&self) -> Result<(), String> {

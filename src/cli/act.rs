@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::ask::interrupted;
 use super::exit::{Done, Exit, failing};
 use super::input::text_of;
-use super::local::{refused, start, with_files};
+use super::local::{refused, start, with_prompts};
 use super::output::user;
 use super::printable::without_controls;
 use super::remote;
@@ -115,9 +115,9 @@ fn configured(env: &Env) -> Result<Config, Problems> {
     let rules = || actions.guilds.values().chain([&actions.rules]);
     let narrates = rules().any(|rules| rules.narration);
     if narrates || (actions.proposer.enabled && actions.proposer.provider.is_some()) {
-        with_files(env, config::load(env))
+        with_prompts(env, config::load(env))
     } else {
-        with_files(env, Ok(bare))
+        with_prompts(env, Ok(bare))
     }
 }
 

@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 
 use super::attach::attachment;
 use super::exit::{Done, Exit, fail, failing};
-use super::local::{refused, start, with_files};
+use super::local::{refused, start, with_prompts};
 use super::plan_text;
 use super::progress::Progress;
 use super::stop::{told_again, told_to_stop};
@@ -120,7 +120,7 @@ async fn here(
     mut progress: Progress,
 ) -> Done {
     let mode = question.mode;
-    let config = with_files(env, config::load(env)).map_err(failing(Exit::Configuration))?;
+    let config = with_prompts(env, config::load(env)).map_err(failing(Exit::Configuration))?;
     for notice in seats::notices(&config, Clock::System.now()) {
         progress.line(&notice);
     }

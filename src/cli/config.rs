@@ -1,5 +1,7 @@
 //! `conclave config`: checks the configuration or prints a schema.
 
+use std::path::Path;
+
 use clap::Subcommand;
 
 use super::exit::Done;
@@ -7,8 +9,8 @@ use super::local;
 use super::terminal::say;
 use crate::clock::Clock;
 use crate::committee::{CrossCheckReply, Decisions, FinalSynthesis, OrchestrationPlan};
-use crate::config::{self, Config, Env, Limits, OutputForm, RoleModel};
-use crate::domain::{AgentReport, Price, Usd};
+use crate::config::{self, Config, Env, Limits, OutputForm, Problem, Problems, RoleModel};
+use crate::domain::{AgentReport, Price, ProviderKind, Usd};
 use crate::http;
 
 #[derive(Debug, Subcommand)]
@@ -58,11 +60,25 @@ pub(super) fn run(env: &Env, command: &ConfigCommand) -> Done {
     match command {
         ConfigCommand::Schema { of } => say(format_args!("{:#}", of.schema())),
         ConfigCommand::Check => {
-            let config = local::load(env)?;
+            let loaded = config::load(env).and_then(with_weights);
+            let config = local::checked(env, loaded)?;
             print(&config);
         }
     }
     Ok(())
+}
+
+/// Refuses a configuration whose in-process model has no weights. A command that loads the model
+/// first checks what it needs of the processor.
+fn with_weights(config: Config) -> Result<Config, Problems> {
+    let is_missing =
+        |model: &&RoleModel| model.kind == ProviderKind::Local && !Path::new(&model.model).exists();
+    let models = config.roles.values().flat_map(RoleModel::with_fallbacks);
+    let missing: Vec<&RoleModel> = models.filter(is_missing).collect();
+    match missing.first() {
+        Some(missing) => Err(Problems(vec![Problem::weights_missing(&missing.model)])),
+        None => Ok(config),
+    }
 }
 
 fn print(config: &Config) {

@@ -42,7 +42,14 @@ pub(super) async fn run(env: &Env, offline: bool) -> Done {
     if let Err(error) = app.ready().await {
         return Err(fail(Exit::Unexpected, error));
     }
-    say(format_args!("database       ok"));
+    match app.damage().await {
+        Ok(None) => say(format_args!("database       ok")),
+        Ok(Some(found)) => {
+            let why = format!("the database is damaged: {found}: restore a backup");
+            return Err(fail(Exit::Altered, why));
+        }
+        Err(error) => return Err(fail(Exit::Unexpected, error)),
+    }
     if offline {
         return Ok(());
     }

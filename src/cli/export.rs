@@ -86,6 +86,21 @@ struct Written {
     faults: Vec<String>,
 }
 
+impl Written {
+    /// Notes what is damaged, and is left out.
+    ///
+    /// # Errors
+    /// Any other error.
+    fn note(&mut self, error: Error, what: &str) -> Result<(), Failed> {
+        if !matches!(error, Error::Corrupt { .. }) && !error.is_damaged() {
+            return Err(Failed::Store(error));
+        }
+        self.faults
+            .push(format!("{what}: {error}: it is not exported"));
+        Ok(())
+    }
+}
+
 enum Failed {
     Store(Error),
     Output(std::io::Error),
@@ -99,8 +114,22 @@ async fn write(
     output: &mut impl Write,
 ) -> Result<Written, Failed> {
     let mut written = Written::default();
+    // A damaged index can hide runs.
+    match store.damage().await {
+        Ok(None) => {}
+        Ok(Some(found)) => written.faults.push(format!(
+            "the database is damaged, so runs may be missing: {found}"
+        )),
+        Err(error) => written.note(error, "the database")?,
+    }
     loop {
-        let page = store.listed(&filter).await.map_err(Failed::Store)?;
+        let page = match store.listed(&filter).await {
+            Ok(page) => page,
+            Err(error) => {
+                written.note(error, "the list of older runs")?;
+                break;
+            }
+        };
         let last = page.iter().rev().find_map(|(id, _)| id.parse().ok());
         // An altered id must not turn the list back.
         let is_older = |last: &RunId| filter.before.is_none_or(|before| *last < before);
@@ -125,11 +154,7 @@ async fn write(
                     let why = "its entries are missing: it is not exported";
                     written.faults.push(format!("run {id}: {why}"));
                 }
-                Err(error @ Error::Corrupt { .. }) => {
-                    let why = format!("run {id}: {error}: it is not exported");
-                    written.faults.push(why);
-                }
-                Err(error) => return Err(Failed::Store(error)),
+                Err(error) => written.note(error, &format!("run {id}"))?,
             }
         }
     }

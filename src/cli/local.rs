@@ -8,8 +8,7 @@ use super::exit::{Done, Exit, fail, failing};
 use crate::app::{App, Rejected, open_store};
 use crate::clock::Clock;
 use crate::committee::Prompts;
-use crate::config::{self, Config, Database, Env, Problem, Problems, RoleModel};
-use crate::domain::ProviderKind;
+use crate::config::{self, Config, Database, Env, Problems};
 use crate::journal::Store;
 
 /// Fails if a line of a `.env` file cannot be read.
@@ -23,53 +22,37 @@ pub(super) fn check_files(env: &Env) -> Done {
 
 /// Loads the configuration. Says on standard error why it was chosen, if none was named.
 pub(super) fn load(env: &Env) -> Result<Config, Exit> {
-    let config = with_files(env, config::load(env)).map_err(failing(Exit::Configuration))?;
+    checked(env, config::load(env))
+}
+
+/// As [`load`], of a configuration that was read.
+pub(super) fn checked(env: &Env, loaded: Result<Config, Problems>) -> Result<Config, Exit> {
+    let config = with_prompts(env, loaded).map_err(failing(Exit::Configuration))?;
     if let Some(notice) = &config.notice {
         tell!("{notice}");
     }
     Ok(config)
 }
 
-/// Checks the files that a configuration names: the operator's prompts and the weights of the
-/// in-process model.
+/// Checks the operator's prompts beside a configuration.
 ///
 /// # Errors
-/// Every problem of the configuration and of the files, in one list.
-pub(super) fn with_files(
+/// Every problem of both, in one list.
+pub(super) fn with_prompts(
     env: &Env,
     loaded: Result<Config, Problems>,
 ) -> Result<Config, Problems> {
-    let of_files = prompt_problems(env);
-    let (config, mut problems) = match loaded {
-        Ok(config) => {
-            let weights = missing_weights(&config);
-            (Some(config), weights)
-        }
-        Err(Problems(problems)) => (None, problems),
-    };
-    problems.extend(of_files);
-    config
-        .filter(|_| problems.is_empty())
-        .ok_or(Problems(problems))
-}
-
-fn prompt_problems(env: &Env) -> Vec<Problem> {
     // That the folder is missing is a problem of the configuration.
     let folder = env.get("CONCLAVE_PROMPTS_DIR").map(Path::new);
-    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
-        return vec![];
-    };
-    let read = Prompts::load(Some(folder), &[]);
-    read.err().map(|problems| problems.0).unwrap_or_default()
-}
-
-fn missing_weights(config: &Config) -> Vec<Problem> {
-    let is_missing =
-        |model: &&RoleModel| model.kind == ProviderKind::Local && !Path::new(&model.model).exists();
-    let mut models = config.roles.values().flat_map(RoleModel::with_fallbacks);
-    let missing = models.find(is_missing);
-    let problem = missing.map(|missing| Problem::weights_missing(&missing.model));
-    problem.into_iter().collect()
+    let folder = folder.filter(|folder| folder.is_dir());
+    let read = folder.map(|folder| Prompts::load(Some(folder), &[]));
+    match (loaded, read.and_then(Result::err)) {
+        (loaded, None) => loaded,
+        (Ok(_), Some(problems)) => Err(problems),
+        (Err(Problems(of_config)), Some(Problems(of_prompts))) => {
+            Err(Problems([of_config, of_prompts].concat()))
+        }
+    }
 }
 
 /// Starts the service in this process.
@@ -83,7 +66,15 @@ pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
     // A line that cannot be read could name another database.
     check_files(env)?;
     let owner = Clock::System.new_id().to_string();
-    let store = open_store(&database(env)?, &owner).await;
+    let database = database(env)?;
+    if let Database::Sqlite(path) = &database
+        && !path.exists()
+    {
+        let hint = "set DATABASE_URL, or run this in the folder of the service";
+        let path = path.display();
+        tell!("conclave: there is no database {path}: a new one is made. If that is wrong, {hint}");
+    }
+    let store = open_store(&database, &owner).await;
     store.map_err(failing(Exit::Unexpected))
 }
 

@@ -16,7 +16,7 @@ use tower::ServiceExt as _;
 use super::ask::interrupted;
 use super::exit::{Done, Exit, fail, failing};
 use super::input::text_of;
-use super::local::{start, with_files};
+use super::local::{start, with_prompts};
 use super::output::user;
 use super::plan_text;
 use super::printable::without_controls;
@@ -73,7 +73,7 @@ struct Service<'a> {
 pub(super) async fn run(env: &Env, arguments: PlanArguments) -> Done {
     let mut here = None;
     if arguments.server.is_none() {
-        let config = with_files(env, config::load(env)).map_err(failing(Exit::Configuration))?;
+        let config = with_prompts(env, config::load(env)).map_err(failing(Exit::Configuration))?;
         if config.tools_workspace.is_none() {
             let why = "tool plans are off: set TOOLS_WORKSPACE to the folder that they work in";
             return Err(fail(Exit::Configuration, why));

@@ -126,6 +126,9 @@ async fn asked(
     let id = response.headers().get("x-request-id");
     *run = id.and_then(|id| id.to_str().ok()?.parse().ok());
     let run = *run;
+    let hint = run.map(|id| show_command(id, Some(&server.to_owned())));
+    let hint = hint.map(|show| format!("; the run goes on: {show}"));
+    let hint = hint.unwrap_or_default();
     let mut pieces = response.bytes_stream();
     let mut reader = StreamReader::default();
     while let Some(piece) = pieces.next().await {
@@ -133,9 +136,6 @@ async fn asked(
         let read = read.and_then(|piece| reader.read(&piece).map_err(|error| error.to_string()));
         let events = read.map_err(|error| {
             progress.finish();
-            let shown = |id| show_command(id, Some(&server.to_owned()));
-            let hint = run.map(|id| format!("; the run goes on: {}", shown(id)));
-            let hint = hint.unwrap_or_default();
             unreachable(&format!("the stream broke ({error}){hint}"))
         })?;
         for event in events {
@@ -151,12 +151,19 @@ async fn asked(
                 let status = data.get("status").and_then(Value::as_u64);
                 let status = status.and_then(|status| u16::try_from(status).ok());
                 let status = status.unwrap_or(500);
+                if status == 401 {
+                    return Err(unreachable(&format!(
+                        "the token was revoked or has expired{hint}"
+                    )));
+                }
                 return Err(refused(status, &data));
             }
         }
     }
     progress.finish();
-    Err(unreachable("the stream ended without a reply"))
+    Err(unreachable(&format!(
+        "the stream ended without a reply{hint}"
+    )))
 }
 
 fn replied(run: Option<RunId>, server: &str, answer: Option<&str>, data: &Value) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
 
 use super::exit::{Done, Exit, fail, failing};
-use super::local::{start, with_files};
+use super::local::{start, with_prompts};
 use super::seats;
 use super::stop::{told_again, told_to_stop};
 use crate::app::App;
@@ -23,7 +23,7 @@ const BACKLOG: u32 = 4096;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(env: &Env) -> Done {
-    let config = with_files(env, config::load(env)).map_err(failing(Exit::Configuration))?;
+    let config = with_prompts(env, config::load(env)).map_err(failing(Exit::Configuration))?;
     for warning in config.all_warnings(Clock::System.now()) {
         tracing::warn!("{warning}");
     }

@@ -578,4 +578,9 @@ pub trait BackendStore: Send + Sync {
     /// # Errors
     /// [`Error::Unsupported`] for a database server, which has its own tools for this.
     async fn backup(&self, to: &Path) -> Result<(), Error>;
+
+    /// Reads the whole database, and returns what is damaged in it. A database server checks itself.
+    async fn damage(&self) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
 }

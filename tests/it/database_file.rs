@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use conclave::journal::SqliteStore;
+use conclave::journal::{RunFilter, RunReader as _, SqliteStore};
 use sqlx::SqlitePool;
 use tempfile::TempDir;
 
@@ -87,6 +87,30 @@ async fn a_database_file_that_was_deleted_or_replaced_stops_new_runs() {
         1,
         "the refused ones bought nothing"
     );
+}
+
+#[tokio::test]
+async fn no_new_file_is_made_beside_the_log_of_a_missing_one() {
+    if crate::support::postgres::is_chosen() {
+        return;
+    }
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    assert_eq!(app.ask("ask", QUESTION).await.outcome, "answered");
+    let [file, aside] = ["conclave.db", "aside"].map(|name| app.folder.path().join(name));
+    std::fs::rename(&file, &aside).unwrap();
+    let other = SqliteStore::open(&file, "other").await;
+    let error = other.err().unwrap().to_string();
+    assert!(error.contains("its log is there"), "{error}");
+    assert!(!file.exists());
+    std::fs::rename(&aside, &file).unwrap();
+    assert_eq!(app.get("/ready").await.0, 200);
+    let other = SqliteStore::open(&file, "other").await.unwrap();
+    let all = RunFilter {
+        limit: 9,
+        ..RunFilter::default()
+    };
+    assert_eq!(other.runs(&all).await.unwrap().len(), 1);
 }
 
 #[tokio::test]

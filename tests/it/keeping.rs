@@ -65,6 +65,32 @@ async fn exported_runs_are_imported_completely() {
 }
 
 #[tokio::test]
+async fn a_damaged_index_is_found_by_export_and_doctor() {
+    if crate::support::postgres::is_chosen() {
+        return;
+    }
+    let here = CommandLine::new().await;
+    assert_eq!(here.run(&["audit", QUESTION]).await.0, 0);
+    let raw = here.database().await;
+    let root = "SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_runs_1'";
+    let page: u32 = sqlx::query_scalar(root).fetch_one(&raw).await.unwrap();
+    raw.close().await;
+    let file = here.path("data/conclave.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    // The last bytes of a page have the first entry.
+    let end = page as usize * 4096;
+    bytes[end - 30..end - 4]
+        .iter_mut()
+        .for_each(|byte| *byte ^= 0x55);
+    std::fs::write(&file, bytes).unwrap();
+    for command in [&["export"][..], &["doctor", "--offline"]] {
+        let (code, _, note) = here.run(command).await;
+        assert_eq!(code, 9, "{command:?}: {note}");
+        assert!(note.contains("the database is damaged"), "{note}");
+    }
+}
+
+#[tokio::test]
 async fn an_export_to_a_file_is_private_and_overwrites_nothing() {
     let cli = CommandLine::new().await;
     assert_eq!(cli.run(&["ask", QUESTION]).await.0, 0);

@@ -34,6 +34,18 @@ pub(super) struct DatabaseFile {
     damaged: AtomicBool,
 }
 
+/// Fails if the file is missing beside its log. A new file would make the log useless, which may have
+/// what is not in the old one yet.
+pub(super) fn refuse_orphan(path: &Path) -> Result<(), Error> {
+    let has_log = || std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    if path.exists() || !has_log() {
+        return Ok(());
+    }
+    let why = "its file is missing, but its log is there (its name ends with -wal): put the file back, or delete \
+               the log if the file is lost";
+    Err(Error::Unavailable(why.into()))
+}
+
 /// Creates the file and its folder if they are missing. Removes the permissions of group and others
 /// from the file and its log.
 pub(super) fn prepare(path: &Path) -> Result<(), Error> {

@@ -95,6 +95,7 @@ impl SqliteStore {
         bounds: SqliteBounds,
     ) -> Result<Self, Error> {
         refuse_foreign(path)?;
+        file::refuse_orphan(path)?;
         file::prepare(path)?;
         let lock = LockFile::of(path)?;
         let mut options = SqliteConnectOptions::new()
@@ -397,6 +398,12 @@ impl BackendStore for SqliteStore {
         let statement = ("VACUUM INTO $1", vec![name.into()]);
         self.reader().await?.change(statement).await?;
         Ok(())
+    }
+
+    async fn damage(&self) -> Result<Option<String>, Error> {
+        let found = sqlx::query_scalar("PRAGMA integrity_check(3)").fetch_all(&self.readers);
+        let found: Vec<String> = found.await?;
+        Ok((found != ["ok"]).then(|| found.join("; ")))
     }
 }
 

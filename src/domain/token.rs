@@ -2,6 +2,7 @@
 //! secret is stored.
 
 use std::fmt;
+use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -37,6 +38,17 @@ impl BearerToken {
         (is_hex(id, ID_CHARS) && is_hex(secret, SECRET_CHARS)).then(|| Self {
             id: id.to_owned(),
             secret: secret.to_owned(),
+        })
+    }
+
+    /// Returns the byte ranges of a text that have the form of a token.
+    pub fn places(text: &str) -> impl Iterator<Item = Range<usize>> {
+        const LENGTH: usize = PREFIX.len() + 1 + ID_CHARS + 1 + SECRET_CHARS;
+        let places = text.match_indices(PREFIX);
+        let places = places.map(|(start, _)| start..start + LENGTH);
+        places.filter(|place| {
+            text.get(place.clone())
+                .is_some_and(|it| Self::parse(it).is_some())
         })
     }
 

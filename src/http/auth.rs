@@ -87,13 +87,15 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     })
 }
 
-/// True if every host name of the request is `localhost` or an IP address. A web page whose own
+/// True if the request has a host name, and it is `localhost` or an IP address. A web page whose own
 /// name resolves to this machine's address sends that name. An unreadable name is not local.
 fn is_local(headers: &HeaderMap, uri: &Uri) -> bool {
     let hosts = headers.get_all(HOST).iter();
     let hosts: Vec<&str> = hosts.map(|host| host.to_str().unwrap_or("")).collect();
     let address = uri.authority().map(Authority::as_str);
-    hosts.len() < 2 && hosts.into_iter().chain(address).all(names_this_machine)
+    let is_one = hosts.len() < 2;
+    let names: Vec<&str> = hosts.into_iter().chain(address).collect();
+    is_one && !names.is_empty() && names.into_iter().all(names_this_machine)
 }
 
 /// True for `localhost` or an IP address, optionally with a port and nothing else.

@@ -10,7 +10,7 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use conclave_lenient_json::Unambiguous;
 use jsonschema::Validator;
-use jsonschema::error::ValidationErrorKind;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -117,6 +117,38 @@ pub(super) fn shaped<T: DeserializeOwned>(
 const WRONG_TYPE: &str = "has the wrong type";
 const NOT_ALLOWED: &str = "is not one of the allowed values";
 
+/// Returns the values that a text may have; `None` for a choice of something else.
+fn allowed(error: &ValidationErrorKind) -> Option<String> {
+    let values: Vec<&str> = match error {
+        ValidationErrorKind::Enum { options } => options
+            .as_array()?
+            .iter()
+            .filter_map(Value::as_str)
+            .collect(),
+        ValidationErrorKind::OneOfNotValid { context } => {
+            let mut values = vec![];
+            for error in context.iter().flatten() {
+                match error.kind() {
+                    ValidationErrorKind::Constant { expected_value } => {
+                        values.extend(expected_value.as_str());
+                    }
+                    ValidationErrorKind::Enum { options } => {
+                        let options = options.as_array().into_iter().flatten();
+                        values.extend(options.filter_map(Value::as_str));
+                    }
+                    _ => {}
+                }
+            }
+            values
+        }
+        _ => return None,
+    };
+    let (last, others) = values
+        .split_last()
+        .filter(|(_, others)| !others.is_empty())?;
+    Some(format!("must be {} or {last}", others.join(", ")))
+}
+
 /// Returns the differences between a body and the documented shape.
 fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
     let mut problems = vec![];
@@ -142,17 +174,19 @@ fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
             | ValidationErrorKind::Pattern { .. }
             | ValidationErrorKind::Format { .. } => continue,
             // The validator's message would repeat the client's value, which may be long.
-            ValidationErrorKind::Type { .. } => WRONG_TYPE.to_owned(),
+            ValidationErrorKind::Type { kind } => match kind {
+                TypeKind::Single(kind) => format!("{WRONG_TYPE}: not {kind}"),
+                TypeKind::Multiple(_) => WRONG_TYPE.to_owned(),
+            },
             ValidationErrorKind::Minimum { limit } => format!("is less than {limit}"),
             ValidationErrorKind::Maximum { limit } => format!("is more than {limit}"),
-            _ => NOT_ALLOWED.to_owned(),
+            kind => allowed(kind).unwrap_or_else(|| NOT_ALLOWED.to_owned()),
         };
         problems.push(FieldProblem::new(place, detail));
     }
     // A value of the wrong type is not one of the allowed values either.
     problems.dedup_by(|next, first| {
-        let both = (first.detail.as_str(), next.detail.as_str());
-        next.pointer == first.pointer && both == (WRONG_TYPE, NOT_ALLOWED)
+        next.pointer == first.pointer && first.detail.starts_with(WRONG_TYPE)
     });
     bounded(problems)
 }

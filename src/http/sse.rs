@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::sse::{Event as Sse, KeepAlive, KeepAliveStream};
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use super::api::reply_body::reply_body;
 use super::auth::Caller;
 use super::error::Problem;
+use super::problem_kind::Kind;
 use crate::app::App;
 use crate::domain::{Agent, Decision, Role, RunId, RunKind, Score};
 use crate::journal::{
@@ -29,10 +30,12 @@ pub(super) type Progress = axum::response::Sse<
 /// How often the token of an open stream is checked again.
 const RECHECK: Duration = Duration::from_secs(5);
 
-/// Streams the run's events after `after`, and then new ones, up to `reply` or `error`. The stream
-/// ends early if the token that opened it is revoked or expires.
+/// Streams the run's events after `after`, and then new ones, up to `reply` or `error`. An `error`
+/// ends the stream early if the token that opened it is revoked or expires.
 pub(super) fn progress(app: &Arc<App>, run: RunId, after: i64, caller: Option<Caller>) -> Progress {
     let revoked = revoked(Arc::clone(app), caller.and_then(|caller| caller.token));
+    let revoked = revoked.boxed().shared();
+    let until = revoked.clone();
     let events = app.follow(run, after).filter_map(move |entry| {
         let event = match entry {
             Ok(entry) => progress_event(run, &entry)
@@ -41,7 +44,15 @@ pub(super) fn progress(app: &Arc<App>, run: RunId, after: i64, caller: Option<Ca
         };
         std::future::ready(event.map(Ok))
     });
-    axum::response::Sse::new(events.take_until(Box::pin(revoked)).boxed())
+    let refused = stream::once(async move {
+        let detail = "the token was revoked or has expired; the run goes on";
+        let refused = || sse("error", &Problem::new(Kind::NoToken, detail).of(run).body());
+        revoked.peek().map(|()| Ok(refused()))
+    });
+    let events = events
+        .take_until(until)
+        .chain(refused.filter_map(std::future::ready));
+    axum::response::Sse::new(events.boxed())
         .keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("still working"))
 }
 

@@ -10,6 +10,8 @@ use std::ops::Range;
 
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::domain::BearerToken;
+
 /// Minimum length of a secret. A shorter one may be an ordinary word.
 pub const MIN_SECRET_CHARS: usize = 8;
 
@@ -18,29 +20,33 @@ const MAX_LAYERS: usize = 4;
 
 const REPLACEMENT: &str = "[secret]";
 
-/// Returns the text without the secrets, whether plain or in JSON escapes. Linear in the text for
-/// each secret.
+/// Returns the text without the secrets and without bearer tokens of this service, whether plain or in
+/// JSON escapes. Linear in the text for each secret.
 pub fn without_secrets<'a>(text: &'a str, secrets: &[SecretString]) -> Cow<'a, str> {
     let mut secrets: Vec<&str> = secrets.iter().map(ExposeSecret::expose_secret).collect();
     secrets.retain(|secret| secret.chars().count() >= MIN_SECRET_CHARS);
-    let mut text = Cow::Borrowed(text);
-    for secret in &secrets {
-        if text.contains(secret) {
-            text = Cow::Owned(text.replace(secret, REPLACEMENT));
-        }
-    }
-    let spans = escaped(&text, &secrets);
+    let mut spans: Vec<Range<usize>> = places(text, &secrets).collect();
+    spans.extend(escaped(text, &secrets));
     if spans.is_empty() {
-        text
+        Cow::Borrowed(text)
     } else {
-        Cow::Owned(replaced(&text, spans))
+        Cow::Owned(replaced(text, spans))
     }
+}
+
+/// Returns the byte ranges of the text that are a secret or a token.
+fn places<'a>(text: &'a str, secrets: &'a [&str]) -> impl Iterator<Item = Range<usize>> + 'a {
+    let found = secrets
+        .iter()
+        .flat_map(|secret| text.match_indices(*secret));
+    let found = found.map(|(at, found)| at..at + found.len());
+    found.chain(BearerToken::places(text))
 }
 
 /// Returns the byte ranges of the text in which a decoded form contains a secret.
 fn escaped(text: &str, secrets: &[&str]) -> Vec<Range<usize>> {
     let mut spans = vec![];
-    if secrets.is_empty() || !text.contains('\\') {
+    if !text.contains('\\') {
         return spans;
     }
     let mut layer = Layer {
@@ -52,11 +58,8 @@ fn escaped(text: &str, secrets: &[&str]) -> Vec<Range<usize>> {
             break;
         };
         layer = decoded;
-        for secret in secrets {
-            let found = layer.text.match_indices(secret);
-            let start = |at| layer.start(at);
-            spans.extend(found.map(|(at, found)| start(at)..start(at + found.len())));
-        }
+        let found = places(&layer.text, secrets);
+        spans.extend(found.map(|place| layer.start(place.start)..layer.start(place.end)));
     }
     spans
 }
@@ -185,6 +188,16 @@ mod tests {
         };
         assert_eq!(cleaned("gw-42-xy"), "The key [secret] is bad.");
         assert_eq!(cleaned("gateway"), "The key gateway is bad.");
+    }
+
+    #[test]
+    fn a_token_of_this_service_is_found_by_its_form() {
+        let token = BearerToken::new([7; 6], [9; 32]).reveal();
+        for written in [token.clone(), token.replace('_', "\\u005f")] {
+            let said = format!("Bearer {written}, conclave_07 and {token}");
+            let cleaned = without_secrets(&said, &[]).into_owned();
+            assert_eq!(cleaned, "Bearer [secret], conclave_07 and [secret]");
+        }
     }
 
     #[test]

@@ -132,7 +132,9 @@ async fn models_that_know_every_secret_leak_none() {
             .get(format!("{}{path}", service.url))
             .bearer_auth(token.reveal())
     };
-    let question = format!("{} My key is {all}.", scenario.message);
+    // The service knows its own tokens by their form only.
+    let (own, message) = (token.reveal(), &scenario.message);
+    let question = format!("{message} My key is {all}, and my token {own}.");
     for mode in ["ask", "audit"] {
         let request = post("/api/chat", &chat(mode, &question)).bearer_auth(token.reveal());
         assert_eq!(seen.response(mode, request).await, 200);

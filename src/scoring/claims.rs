@@ -84,7 +84,16 @@ pub(super) fn merge<'a>(
             let conceded = has_conceded(resolutions, reading.agent(), Some(&unit.id));
             contradicted_by.retain(|(who, own)| {
                 let name = latest.get(*who).map_or("", ParsedOutput::agent);
-                has_conceded(resolutions, name, own.as_deref()) == conceded
+                match (conceded, has_conceded(resolutions, name, own.as_deref())) {
+                    (false, false) => true,
+                    // Both may have come to the position of a third.
+                    (true, true) => {
+                        let said = text_of(latest.get(agent), &unit.id);
+                        let other = own.as_ref().and_then(|own| text_of(latest.get(*who), own));
+                        said.zip(other).is_some_and(|(said, other)| said != other)
+                    }
+                    (true, false) | (false, true) => false,
+                }
             });
             let supported_by = named(|v| &v.supported_by);
             let agree = verdicts.iter().all(|v| v.holds == first.holds);
@@ -128,6 +137,13 @@ fn named_by_all(calls: impl Iterator<Item = Places>) -> Places {
         calls.iter().all(names)
     });
     named
+}
+
+/// Returns what a unit of a report says now.
+fn text_of<'a>(reading: Option<&ParsedOutput<'a>>, id: &str) -> Option<&'a str> {
+    let units = &reading?.output.report.units;
+    let unit = units.iter().find(|unit| unit.id == id)?;
+    Some(&unit.text)
 }
 
 /// True if a report still has a unit with this text.

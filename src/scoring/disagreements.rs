@@ -53,11 +53,14 @@ fn is_known(known: &[Disagreement], new: &Disagreement) -> bool {
             side(a).zip(side(b)).is_some_and(|(a, b)| a != b)
         })
     };
-    let mut pairs = own
-        .units
-        .iter()
-        .flat_map(|a| against.units.iter().map(move |b| (a, b)));
-    !against.units.is_empty() && pairs.all(|(a, b)| are_apart(a, b))
+    let against_all = |unit| against.units.iter().all(|other| are_apart(unit, other));
+    has_a_unit_each(against) && own.units.iter().all(against_all)
+}
+
+/// True if each agent of a position states it in a unit that is named.
+fn has_a_unit_each(position: &Position) -> bool {
+    let named = |agent: &String| position.units.iter().any(|unit| unit.agent == *agent);
+    position.agents.iter().all(named)
 }
 
 /// Adds the agents of a new disagreement to one in which others say the same against the same units.
@@ -65,26 +68,21 @@ fn join(known: &mut [Disagreement], new: &Disagreement) -> bool {
     let [own, against] = new.positions.as_slice() else {
         return false;
     };
-    let is_same = |it: &&mut Disagreement| match it.positions.as_slice() {
-        [first, second] => {
-            first.text == own.text && second.units == against.units && !second.units.is_empty()
-        }
-        _ => false,
-    };
-    let Some([first, _]) = known
+    let same = known
         .iter_mut()
-        .find(is_same)
-        .map(|it| it.positions.as_mut_slice())
-    else {
+        .find_map(|it| match it.positions.as_mut_slice() {
+            [first, second] if first.text == own.text && second == against => Some(first),
+            _ => None,
+        });
+    let Some(first) = same.filter(|_| has_a_unit_each(against)) else {
         return false;
     };
     first.units.extend(own.units.iter().cloned());
-    let more = own
-        .agents
-        .iter()
-        .filter(|agent| !first.agents.contains(agent));
-    let more: Vec<String> = more.cloned().collect();
-    first.agents.extend(more);
+    for agent in &own.agents {
+        if !first.agents.contains(agent) {
+            first.agents.push(agent.clone());
+        }
+    }
     true
 }
 

@@ -114,6 +114,10 @@ fn two_sides_that_both_concede_contradict_each_other_still() {
 
     let settled = after([yes, yes, yes], &["critic"]);
     assert!(settled.disagreements.is_empty());
+    // All came to a third position.
+    let third = "The pump must be vented once.";
+    let agreed = after([third; 3], &["solver", "critic", "verifier"]);
+    assert!(agreed.disagreements.is_empty());
     assert!(c_final(&settled) > c_final(&swapped));
 }
 

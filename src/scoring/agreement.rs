@@ -125,14 +125,9 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     let counting = latest.iter().filter(|now| now.counts());
     let answered = counting.clone().filter_map(|now| answer_of(now, first));
     let (counting, answered) = (counting.count(), answered.count());
-    let votes = |now: &ParsedOutput<'_>| {
-        let mut own = nodes.iter().filter(|node| !node.in_first);
-        own.any(|node| node.agent == now.agent())
-    };
     let one_answer = answered > 0 && 2 * answered > counting;
     let present = if one_answer {
-        let is_heard = |now: &&ParsedOutput<'_>| votes(now) || may_hide_its_answer(now);
-        latest.iter().filter(is_heard).count()
+        heard(latest, &nodes)
     } else {
         counting
     };
@@ -142,6 +137,16 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
         counting,
         missing: SEATS.saturating_sub(present),
     }
+}
+
+/// Returns the number of outputs that have a voice on the answer.
+fn heard(latest: &[ParsedOutput<'_>], nodes: &[Node<'_>]) -> usize {
+    let votes = |now: &ParsedOutput<'_>| {
+        let mut own = nodes.iter().filter(|node| !node.in_first);
+        own.any(|node| node.agent == now.agent())
+    };
+    let is_heard = |now: &&ParsedOutput<'_>| votes(now) || may_hide_its_answer(now);
+    latest.iter().filter(is_heard).count()
 }
 
 /// True if the answer of an output without one may only not have been found: a plain text, which has

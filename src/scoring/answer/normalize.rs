@@ -186,6 +186,12 @@ pub fn parse(raw: &str) -> Option<Answer> {
     if text.is_empty() || text.len() > MAX_BYTES {
         return None;
     }
+    // It has too many digits for a number, so it is compared as written.
+    static LONG_IN_GROUPS: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^\d{1,3}(?:[ ,.'_]\d{3}){5,}$"));
+    if LONG_IN_GROUPS.is_match(&text) {
+        text.retain(|c| c.is_ascii_digit());
+    }
     phrase::yes_no(&text)
         .map(Answer::YesNo)
         .or_else(|| dates::alone(&text).map(|(day, around)| Answer::Date(day, around)))

@@ -100,10 +100,9 @@ pub(in crate::scoring) fn letter_of(text: &str, options: &Options) -> Option<cha
     if let Some((letter, _)) = by_text.filter(|_| bare.chars().nth(1).is_some()) {
         return Some(*letter);
     }
-    let is_named = |letter: &char| match options.is_empty() {
-        true => *letter == first,
-        false => letter.eq_ignore_ascii_case(&first),
-    };
+    let is_known = !options.is_empty();
+    let is_named =
+        |letter: &char| *letter == first || is_known && letter.eq_ignore_ascii_case(&first);
     let by_letter = options.letters().find(|it| closed && is_named(it));
     if by_letter.is_some() && names_several(bare, options) {
         return None;

@@ -1,6 +1,7 @@
 //! Compares final answers: groups that mean the same, and the number of independent voices for
 //! each.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::answer::Answer;
@@ -109,19 +110,7 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     without_contradictions(&mut groups, differing);
     // A group without members and voices has no supporter left, because all its agents conceded.
     groups.retain(|group| !group.members.is_empty() || group.voices > 0.0);
-    groups.sort_by(|a, b| {
-        let refuted = |group: &Group| group.members.is_empty() || group.verdict < -0.25;
-        let weight = |group: &Group| -> f64 {
-            let members = group.members.iter().filter_map(|at| latest.get(*at));
-            members.map(|reading| reading.weight).sum()
-        };
-        refuted(a)
-            .cmp(&refuted(b))
-            .then(b.voices.total_cmp(&a.voices))
-            .then(weight(b).total_cmp(&weight(a)))
-            .then(b.checked.total_cmp(&a.checked))
-            .then_with(|| a.label.cmp(&b.label))
-    });
+    groups.sort_by(|a, b| order(a, b, latest));
     let counting = latest.iter().filter(|now| now.counts());
     let answered = counting.clone().filter_map(|now| answer_of(now, first));
     let (counting, answered) = (counting.count(), answered.count());
@@ -137,6 +126,21 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
         counting,
         missing: SEATS.saturating_sub(present),
     }
+}
+
+/// The order of answers: the leading one first.
+fn order(a: &Group, b: &Group, latest: &[ParsedOutput<'_>]) -> Ordering {
+    let refuted = |group: &Group| group.members.is_empty() || group.verdict < -0.25;
+    let weight = |group: &Group| -> f64 {
+        let members = group.members.iter().filter_map(|at| latest.get(*at));
+        members.map(|reading| reading.weight).sum()
+    };
+    refuted(a)
+        .cmp(&refuted(b))
+        .then(b.voices.total_cmp(&a.voices))
+        .then(weight(b).total_cmp(&weight(a)))
+        .then(b.checked.total_cmp(&a.checked))
+        .then_with(|| a.label.cmp(&b.label))
 }
 
 /// Returns the number of outputs that have a voice on the answer.

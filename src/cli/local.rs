@@ -67,15 +67,19 @@ pub(super) async fn open(env: &Env) -> Result<Arc<dyn Store>, Exit> {
     check_files(env)?;
     let owner = Clock::System.new_id().to_string();
     let database = database(env)?;
-    if let Database::Sqlite(path) = &database
-        && !path.exists()
-    {
-        let hint = "set DATABASE_URL, or run this in the folder of the service";
-        let path = path.display();
-        tell!("conclave: there is no database {path}: a new one is made. If that is wrong, {hint}");
-    }
+    let new = match &database {
+        Database::Sqlite(path) if !path.exists() => Some(path.display()),
+        Database::Sqlite(_) | Database::Postgres(_) => None,
+    };
     let store = open_store(&database, &owner).await;
-    store.map_err(failing(Exit::Unexpected))
+    let store = store.map_err(failing(Exit::Unexpected))?;
+    if let Some(path) = new {
+        let hint = "set DATABASE_URL, or run this in the folder of the service";
+        tell!(
+            "conclave: there was no database {path}: a new one was made. If that is wrong, {hint}"
+        );
+    }
+    Ok(store)
 }
 
 /// Returns the database that the environment names.

@@ -117,36 +117,32 @@ pub(super) fn shaped<T: DeserializeOwned>(
 const WRONG_TYPE: &str = "has the wrong type";
 const NOT_ALLOWED: &str = "is not one of the allowed values";
 
-/// Returns the values that a text may have; `None` for a choice of something else.
-fn allowed(error: &ValidationErrorKind) -> Option<String> {
-    let values: Vec<&str> = match error {
-        ValidationErrorKind::Enum { options } => options
-            .as_array()?
-            .iter()
-            .filter_map(Value::as_str)
-            .collect(),
-        ValidationErrorKind::OneOfNotValid { context } => {
-            let mut values = vec![];
-            for error in context.iter().flatten() {
-                match error.kind() {
-                    ValidationErrorKind::Constant { expected_value } => {
-                        values.extend(expected_value.as_str());
-                    }
-                    ValidationErrorKind::Enum { options } => {
-                        let options = options.as_array().into_iter().flatten();
-                        values.extend(options.filter_map(Value::as_str));
-                    }
-                    _ => {}
-                }
-            }
-            values
+/// Returns the texts that an error says are allowed; none if something else is.
+fn allowed(error: &ValidationErrorKind) -> Vec<&str> {
+    match error {
+        ValidationErrorKind::Constant { expected_value } => {
+            expected_value.as_str().into_iter().collect()
         }
-        _ => return None,
-    };
-    let (last, others) = values
-        .split_last()
-        .filter(|(_, others)| !others.is_empty())?;
-    Some(format!("must be {} or {last}", others.join(", ")))
+        ValidationErrorKind::Enum { options } => {
+            let options = options.as_array().into_iter().flatten();
+            options.filter_map(Value::as_str).collect()
+        }
+        ValidationErrorKind::OneOfNotValid { context } => {
+            let errors = context.iter().flatten();
+            errors.flat_map(|error| allowed(error.kind())).collect()
+        }
+        _ => vec![],
+    }
+}
+
+/// Returns what is wrong with a value that is none of the allowed ones.
+fn not_allowed(error: &ValidationErrorKind) -> String {
+    match allowed(error).split_last() {
+        Some((last, others)) if !others.is_empty() => {
+            format!("must be {} or {last}", others.join(", "))
+        }
+        _ => NOT_ALLOWED.to_owned(),
+    }
 }
 
 /// Returns the differences between a body and the documented shape.
@@ -180,7 +176,7 @@ fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
             },
             ValidationErrorKind::Minimum { limit } => format!("is less than {limit}"),
             ValidationErrorKind::Maximum { limit } => format!("is more than {limit}"),
-            kind => allowed(kind).unwrap_or_else(|| NOT_ALLOWED.to_owned()),
+            kind => not_allowed(kind),
         };
         problems.push(FieldProblem::new(place, detail));
     }

@@ -21,8 +21,8 @@ pub(super) struct Claim<'a> {
     pub text: &'a str,
     pub is_answer: bool,
     pub supported_by: BTreeSet<usize>,
-    /// The agents that contradict the claim: neither they nor its own agent conceded, or both did, so
-    /// that each now says what the other said. Each has the id of its own unit, if that is named.
+    /// The agents that contradict the claim: neither they nor its own agent conceded, or both did
+    /// and still say different things. Each has the id of its own unit, if that is named.
     pub contradicted_by: BTreeSet<(usize, Option<String>)>,
     /// -1 (it fails) to 1 (it holds).
     pub verdict: f64,

@@ -1,7 +1,5 @@
 //! Tests authentication, request rates and spending limits.
 
-use std::time::Duration;
-
 use conclave::app::open_store;
 use conclave::clock::Clock;
 use conclave::config::Database;
@@ -572,27 +570,4 @@ async fn the_user_rate_limit_does_not_count_repetitions() {
         202,
         "others are not held up"
     );
-}
-
-#[tokio::test]
-async fn a_stream_whose_token_is_revoked_says_so_and_names_its_run() {
-    let provider = MockProvider::start().await;
-    provider.on("r1/solver", Fault::Hang(Duration::from_secs(30)));
-    let app = TestApp::start(&provider).await;
-    let bearer = token(&app, 1, &[Scope::Chat], None).await;
-    let request = app.post(&chat("ask", QUESTION)).bearer_auth(&bearer);
-    let stream = request.header("accept", "text/event-stream").send().await;
-    let stream = stream.unwrap();
-    let run = run_of(&stream).to_string();
-    let id = BearerToken::parse(&bearer).unwrap().id().to_owned();
-    let database = Database::at(&database_of(&app.folder).await).unwrap();
-    let store = open_store(&database, "keys").await.unwrap();
-    assert!(store.revoke_token(&id, Clock::System.now()).await.unwrap());
-    let text = stream.text().await.unwrap();
-    let (_, last) = text.trim_end().rsplit_once("\n\n").unwrap();
-    assert!(
-        last.contains("event: error") && last.contains("no-token"),
-        "{text}"
-    );
-    assert!(last.contains(&run), "{last}");
 }

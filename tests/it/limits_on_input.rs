@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::act::said;
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
+use crate::support::{Fault, MockProvider, Setup, TestApp, chat, run_of};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -208,6 +208,7 @@ async fn a_stream_ends_soon_after_its_token_was_revoked() {
         .header("accept", "text/event-stream");
     let mut stream = ask.send().await.unwrap();
     assert_eq!(stream.status(), 200);
+    let run = run_of(&stream).to_string();
     assert!(stream.chunk().await.unwrap().is_some());
     assert!(store.revoke_token(token.id(), now).await.unwrap());
     let rest = tokio::time::timeout(Duration::from_secs(10), stream.text())
@@ -215,6 +216,9 @@ async fn a_stream_ends_soon_after_its_token_was_revoked() {
         .expect("the stream ends")
         .unwrap();
     assert!(!rest.contains("event: reply"), "{rest}");
+    let (_, last) = rest.trim_end().rsplit_once("\n\n").unwrap();
+    let is_last = last.contains("event: error") && last.contains("no-token");
+    assert!(is_last && last.contains(&run), "{rest}");
 }
 
 #[tokio::test]

@@ -242,9 +242,38 @@ async fn the_options_of_a_plans_question_have_one_letter_each() {
     assert_eq!(got.text(), "哪一天?\n\nA) Foo\nB) Bar\nC) Baz");
     let asked = &got.body["audit"]["plan"]["clarificationQuestion"];
     assert_eq!(asked["options"], json!(["A Foo", "B Bar", "C Baz"]));
+    // Its options do not say what they change, and the repair says no more.
+    assert_eq!(provider.count_step("plan/repair"), 1);
     let chosen = app.ask("ask", "option B").await;
     let story: String = chosen.entries[0].body.clone();
     assert!(story.contains(r#""answer":"Bar","option":"B""#), "{story}");
+}
+
+#[tokio::test]
+async fn a_plans_question_that_would_fit_any_request_is_repaired() {
+    let mut plan = Scenario::agreeing().plan;
+    plan["needsClarification"] = json!(true);
+    plan["clarificationQuestion"] = json!({
+        "question": "Which version would you like?",
+        "options": ["A the short version", "B the long version", "C another angle"],
+    });
+    let provider = MockProvider::start().await;
+    provider.reply_with("plan", plan.clone());
+    plan["clarificationQuestion"] = json!({
+        "question": "Which calendar is meant?",
+        "options": ["A Gregorian: 61 days", "B Roman: 60 days", "C lunar: 59 days"],
+    });
+    provider.reply_with("plan/repair", plan);
+    let app = TestApp::start(&provider).await;
+    let got = app.ask("audit", QUESTION).await;
+    let asked =
+        "Which calendar is meant?\n\nA) Gregorian: 61 days\nB) Roman: 60 days\nC) lunar: 59 days";
+    assert_eq!(got.text(), asked);
+    let corrections = got.body["audit"]["planCorrections"].to_string();
+    assert!(
+        corrections.contains("do not say what each would change"),
+        "{corrections}"
+    );
 }
 
 const LONG: &str = "March and April have thirty days each by the old calendar of the Romans, which still holds, says MARKERLONG.";

@@ -2,19 +2,21 @@
 
 use std::collections::BTreeSet;
 
+use conclave_lenient_json::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::committee::call::prompts::Rendered;
-use crate::committee::call::{CallSpec, call_json};
+use crate::committee::call::{CallSpec, buy_checked, call_json};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::PLAN_TOKENS;
 use crate::committee::money::trim;
 use crate::committee::output_shapes::OrchestrationPlan;
 use crate::committee::request_context::{RequestContext, Stage, for_planning};
 use crate::committee::stages::hints::task_type_of;
-use crate::committee::stages::option_parts::only_restate;
+use crate::committee::stages::option_parts::{only_restate, say_what_changes};
+use crate::committee::stages::question::WANTED_OPTIONS;
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{
     Agent, CORE_AGENTS, Choice, Clarification, FailureCause, MAX_DEMANDS, Mode, Plan, Role,
@@ -166,7 +168,7 @@ async fn ask_master(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure
         until: deps.stage_end(run, 0.45),
     };
     let written = match master.output {
-        OutputForm::Json => call_json::<OrchestrationPlan>(ask).await,
+        OutputForm::Json => buy_checked(ask, |raw| problems(raw, request), |_| None).await,
         OutputForm::Text => call_json::<PlanChoice>(ask)
             .await
             .map(|typed| typed.map(|choice| from_choice(&choice, request, hints))),
@@ -195,6 +197,19 @@ async fn ask_master(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure
         corrections,
         reading: reading_of(&raw, request),
     })
+}
+
+/// Returns what the master is to repair in a plan that asks the user: a question whose options do not
+/// say what each would change may fit any request.
+fn problems(raw: &OrchestrationPlan, request: &RequestContext) -> Vec<Problem> {
+    let question = raw.clarification_question.as_ref();
+    let says = question.is_some_and(|it| say_what_changes(&it.options));
+    let asks_badly = raw.needs_clarification && !request.is_narration && !says;
+    let why = "its options do not say what each would change";
+    Vec::from_iter(asks_badly.then(|| Problem {
+        pointer: "/clarificationQuestion".into(),
+        detail: format!("{why}: {WANTED_OPTIONS}, or set needsClarification to false"),
+    }))
 }
 
 /// Checks that a core agent can be called, so that no plan is bought in vain. A run that continues or

@@ -19,12 +19,16 @@ use crate::journal::{Draft, SynthesisSource, Synthesized};
 /// The longest question, in tokens.
 const QUESTION_TOKENS: u32 = 500;
 
+/// What a model is told that wrote a question which cannot be asked.
+pub(super) const WANTED_OPTIONS: &str = "give one question about what is contested or missing here, and three options, each \"A <meaning>: <how the answer then differs>\"";
+
 /// Returns the problem of a question that cannot be asked.
 pub(super) fn unusable(pointer: &str, why: &str) -> Problem {
-    let wanted = "give one question about what is contested or missing here, and three options, each \"A <meaning>: <how the answer then differs>\"";
     Problem {
         pointer: pointer.into(),
-        detail: format!("it is asked, because the confidence is too low, but {why}: {wanted}"),
+        detail: format!(
+            "it is asked, because the confidence is too low, but {why}: {WANTED_OPTIONS}"
+        ),
     }
 }
 

@@ -236,7 +236,7 @@ async fn the_options_of_a_plans_question_have_one_letter_each() {
         "options": ["A Foo？", "B. Bar", "Baz"],
     });
     let provider = MockProvider::start().await;
-    provider.reply_with("plan", plan);
+    provider.reply_with("plan*", plan);
     let app = TestApp::start(&provider).await;
     let got = app.ask("audit", QUESTION).await;
     assert_eq!(got.text(), "哪一天?\n\nA) Foo\nB) Bar\nC) Baz");

@@ -12,11 +12,12 @@ use crate::committee::call::{CallSpec, buy_checked, call_json};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::PLAN_TOKENS;
 use crate::committee::money::trim;
-use crate::committee::output_shapes::OrchestrationPlan;
+use crate::committee::output_shapes::{OrchestrationPlan, QuestionOut};
 use crate::committee::request_context::{RequestContext, Stage, for_planning};
 use crate::committee::stages::hints::task_type_of;
 use crate::committee::stages::option_parts::{only_restate, say_what_changes};
 use crate::committee::stages::question::WANTED_OPTIONS;
+use crate::committee::stages::question_rules::have_content_of;
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{
     Agent, CORE_AGENTS, Choice, Clarification, FailureCause, MAX_DEMANDS, Mode, Plan, Role,
@@ -199,12 +200,16 @@ async fn ask_master(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure
     })
 }
 
-/// Returns what the master is to repair in a plan that asks the user: a question whose options do not
-/// say what each would change may fit any request.
+/// Returns what the master is to repair in a plan that asks the user. A question may fit any request
+/// if its options do not say what each would change, and it has no word of this request.
 fn problems(raw: &OrchestrationPlan, request: &RequestContext) -> Vec<Problem> {
+    let is_of_request = |it: &QuestionOut| {
+        let texts = it.options.iter().chain([&it.question]);
+        say_what_changes(&it.options) || have_content_of(&request.question.message, texts)
+    };
     let question = raw.clarification_question.as_ref();
-    let says = question.is_some_and(|it| say_what_changes(&it.options));
-    let asks_badly = raw.needs_clarification && !request.is_narration && !says;
+    let asks_badly = raw.needs_clarification && !question.is_some_and(is_of_request);
+    let asks_badly = asks_badly && !request.is_narration;
     let why = "its options do not say what each would change";
     Vec::from_iter(asks_badly.then(|| Problem {
         pointer: "/clarificationQuestion".into(),

@@ -76,9 +76,6 @@ const CONTENT_CHARS: usize = 5;
 /// reports have. One report alone may have such a word by chance. Of contested positions, a word that
 /// all reports have names none, unless a position has it.
 fn name_content(input: &SynthesisInput<'_>, options: &[String], sides: Option<&[Side]>) -> bool {
-    let terms_of = |text: &str| -> BTreeSet<String> {
-        search_terms(clip(text, MAX_BYTES)).into_iter().collect()
-    };
     let request = terms_of(&input.request.question.message);
     let terms = |sides: &[Side]| sides.iter().flat_map(|side| terms_of(&side.text)).collect();
     let sides: Option<BTreeSet<String>> = sides.map(terms);
@@ -100,14 +97,31 @@ fn name_content(input: &SynthesisInput<'_>, options: &[String], sides: Option<&[
             .count();
         let is_known = having > 0 || request.contains(term);
         let is_of_some = reports.len() < 2 || having < reports.len();
-        let has_letters = term.chars().count() >= CONTENT_CHARS || term.contains(is_unspaced);
         let is_content = sides
             .as_ref()
-            .map_or(has_letters, |sides| sides.contains(term));
+            .map_or(is_content(term), |sides| sides.contains(term));
         is_long && !shared && is_known && (is_of_some || is_content)
     };
     let telling = options.iter().filter(|terms| terms.iter().any(is_telling));
     telling.count() > 1
+}
+
+/// True if one of the texts has a word of the request that says something.
+pub(super) fn have_content_of<'a>(
+    request: &str,
+    mut texts: impl Iterator<Item = &'a String>,
+) -> bool {
+    let request = terms_of(request);
+    let is_shared = |term: &String| is_content(term) && request.contains(term);
+    texts.any(|text| terms_of(text).iter().any(is_shared))
+}
+
+fn terms_of(text: &str) -> BTreeSet<String> {
+    search_terms(clip(text, MAX_BYTES)).into_iter().collect()
+}
+
+fn is_content(term: &str) -> bool {
+    term.chars().count() >= CONTENT_CHARS || term.contains(is_unspaced)
 }
 
 /// Returns all texts of a report.

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use crate::committee::Failure;
 use crate::domain::Usd;
-use crate::journal::{self, Cause, Deaths, Ending, Stop};
+use crate::journal::{self, Cause, Ending, Stop};
 
 /// Returns the ending of a run from the result of its work.
 pub(super) fn ending(worked: Result<Ending, Failure>, overbilled: bool) -> Result<Ending, Stop> {
@@ -27,20 +27,6 @@ pub(super) fn ending(worked: Result<Ending, Failure>, overbilled: bool) -> Resul
         Err(Failure::Stopped(Stop::Store(journal::Error::Unwritable(detail)))) => internal(detail),
         Err(Failure::Stopped(stop)) => return Err(stop),
     })
-}
-
-/// Returns the ending of a run that makes its processes die.
-pub(super) fn fatal(deaths: &Deaths) -> Ending {
-    let piece = deaths.piece.as_deref().unwrap_or("a piece");
-    tracing::error!(
-        processes = deaths.count,
-        piece,
-        "the run is given up: it brings its process down"
-    );
-    internal(format!(
-        "the run was given up: {} processes in a row ended at the same point of it, the last in {piece}",
-        deaths.count
-    ))
 }
 
 pub(super) fn internal(detail: String) -> Ending {

@@ -18,7 +18,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use tracing::Instrument as _;
 
 use super::database_watch;
-use super::endings::{ending, fatal, internal, log_ending};
+use super::endings::{ending, internal, log_ending};
 use crate::actions;
 use crate::clock::Clock;
 use crate::committee::{Deps, Failure, stage_under_way};
@@ -434,8 +434,7 @@ impl Runner {
             tracing::error!("{detail}");
             return Some(internal(detail));
         }
-        let deaths = context.deaths();
-        (deaths.count >= MAX_DEATHS).then(|| fatal(&deaths))
+        None
     }
 
     async fn finish(&self, context: &RunContext, ending: Ending) -> Result<(), Stop> {

@@ -66,13 +66,12 @@ impl Deps {
     pub(super) async fn rendered<T>(
         &self,
         run: &RunContext,
-        piece: &str,
         render: impl FnOnce() -> T + Send,
     ) -> Result<T, Stop> {
         if self.prompts.are_built_in {
-            run.compute_text(piece, render).await
+            run.compute_text(render).await
         } else {
-            run.compute(piece, render).await
+            run.compute(render).await
         }
     }
 

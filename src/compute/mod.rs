@@ -8,7 +8,7 @@ mod crashes;
 use std::sync::Arc;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::domain::RunId;
 
@@ -21,12 +21,8 @@ const MIN_PIECES: usize = 2;
 #[derive(Debug, Clone)]
 pub struct ComputePool {
     permits: Arc<Semaphore>,
-    isolation: Arc<Mutex<()>>,
     crashes: Arc<Crashes>,
 }
-
-/// While this exists, no other piece that asks for isolation runs.
-pub struct Isolation(#[allow(dead_code, reason = "held until it is dropped")] OwnedMutexGuard<()>);
 
 impl Default for ComputePool {
     fn default() -> Self {
@@ -35,7 +31,6 @@ impl Default for ComputePool {
             .max(MIN_PIECES);
         Self {
             permits: Arc::new(Semaphore::new(cores)),
-            isolation: Arc::default(),
             crashes: Arc::default(),
         }
     }
@@ -70,11 +65,6 @@ impl ComputePool {
         Place {
             _permit: Arc::clone(&self.permits).acquire_owned().await.ok(),
         }
-    }
-
-    /// Waits until no other piece with isolation runs.
-    pub async fn isolated(&self) -> Isolation {
-        Isolation(Arc::clone(&self.isolation).lock_owned().await)
     }
 }
 

@@ -12,7 +12,6 @@ use tokio_util::task::TaskTracker;
 
 use super::event::{sent_key, settled_key};
 use super::observe::Observer;
-use super::resumed::Deaths;
 use super::step::Step;
 use super::wake::Wake;
 use super::{
@@ -117,9 +116,6 @@ pub struct RunContext {
     writing: Arc<tokio::sync::Mutex<()>>,
     /// Notified of recorded events that nothing waits for.
     recorded: Notify,
-    /// Locked by a resumed run that has made no progress yet: during each write, and from the start
-    /// of a piece to its end. So `ComputeStarted` stays the last entry while the piece runs.
-    alone: tokio::sync::Mutex<()>,
 }
 
 impl RunContext {
@@ -178,7 +174,7 @@ impl RunContext {
         );
         let open = context.state().settle_open();
         if !open.is_empty() {
-            context.add(open).await?;
+            context.add(open)?;
             context.flush().await?;
         }
         Ok(context)
@@ -208,7 +204,6 @@ impl RunContext {
             writes: TaskTracker::new(),
             writing: Arc::default(),
             recorded: Notify::new(),
-            alone: tokio::sync::Mutex::default(),
         }
     }
 
@@ -305,7 +300,7 @@ impl RunContext {
         if let Some(known) = self.recall(&event.key()) {
             return Ok(known);
         }
-        self.add(vec![event.clone()]).await?;
+        self.add(vec![event.clone()])?;
         self.recorded.notify_one();
         Ok(event)
     }
@@ -378,22 +373,17 @@ impl RunContext {
         let worst = sent.reserved_amount();
         let reserved;
         {
-            let alone = self.enter().await;
-            {
-                let mut state = self.open_state()?;
-                let fits = state.ledger.reserve(&key, worst);
-                reserved = fits.inspect_err(|_| self.refused(&key))?;
-                if let Some(reservation) = &mut sent.reserved {
-                    reservation.amount = reserved;
-                }
-                state.push(Event::CallSent(sent));
+            let mut state = self.open_state()?;
+            let fits = state.ledger.reserve(&key, worst);
+            reserved = fits.inspect_err(|_| self.refused(&key))?;
+            if let Some(reservation) = &mut sent.reserved {
+                reservation.amount = reserved;
             }
-            // Calls that are made at the same time share a write.
-            if alone.is_none() {
-                tokio::task::yield_now().await;
-            }
-            self.flush().await?;
+            state.push(Event::CallSent(sent));
         }
+        // Calls that are made at the same time share a write.
+        tokio::task::yield_now().await;
+        self.flush().await?;
         let started = Instant::now();
         self.sending.notify_waiters();
         let call = effect.await;
@@ -406,27 +396,13 @@ impl RunContext {
             usage: call.usage,
             served: call.served,
         };
-        let alone = self.enter().await;
         {
             let mut state = self.open_state()?;
             state.ledger.settle(&settled.call, settled.cost);
             state.push(Event::CallSettled(settled.clone()));
         }
-        if alone.is_some() {
-            self.flush().await?;
-        }
         self.recorded.notify_one();
         Ok(settled)
-    }
-
-    /// Returns how many processes in a row, up to this one, ended at the run's current point, the
-    /// later ones in a CPU-heavy piece. Other ends, such as a kill during a call, do not count.
-    pub fn deaths(&self) -> Deaths {
-        self.state()
-            .resumed
-            .as_ref()
-            .map(|resumed| resumed.deaths.clone())
-            .unwrap_or_default()
     }
 
     /// Refuses every further entry and call of this context, and waits for the writes that have
@@ -506,26 +482,10 @@ impl RunContext {
         Ok(())
     }
 
-    /// Locks `alone` if this is a resumed run without progress.
-    async fn enter(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        let resumed = self.state().resumed.is_some();
-        if resumed {
-            Some(self.alone.lock().await)
-        } else {
-            None
-        }
-    }
-
-    /// Records events. A resumed run without progress stores them at once.
-    async fn add(&self, events: Vec<Event>) -> Result<(), Stop> {
-        let alone = self.enter().await;
-        {
-            let mut state = self.open_state()?;
-            events.into_iter().for_each(|event| state.push(event));
-        }
-        if alone.is_some() {
-            self.flush().await?;
-        }
+    /// Records events.
+    fn add(&self, events: Vec<Event>) -> Result<(), Stop> {
+        let mut state = self.open_state()?;
+        events.into_iter().for_each(|event| state.push(event));
         Ok(())
     }
 

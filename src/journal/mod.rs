@@ -21,7 +21,6 @@ mod postgres;
 mod proof;
 mod reasons;
 mod reads;
-mod resumed;
 mod rows;
 mod source;
 mod sqlite;
@@ -50,7 +49,6 @@ pub use lineage::ancestors;
 pub use postgres::PostgresStore;
 pub use proof::{Proven, prove, read_proven};
 pub use reasons::{LeftOut, SkipReason};
-pub use resumed::Deaths;
 pub use source::{PlanSource, SynthesisSource};
 pub use sqlite::{Existing, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{

@@ -66,7 +66,7 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
     let candidates = if strategy == Strategy::HeuristicFirst {
         let found = memory.found(question).await.map_err(Stop::from)?;
         let ranked = || memory.ranked(found, &question.message);
-        run.compute("comparing questions", ranked).await?
+        run.compute(ranked).await?
     } else {
         vec![]
     };
@@ -172,7 +172,7 @@ async fn committee_reply(run: &RunContext, deps: &Deps, memory: &Memory) -> Resu
     let shown = transcript.decided.map(|decided| &decided.shown[..]);
     if let (Some(shown @ [_, ..]), Some(draft)) = (shown, transcript.draft()) {
         let compare = || memory.convergence(shown, &draft.main);
-        let converged = run.compute("comparing answers", compare).await?;
+        let converged = run.compute(compare).await?;
         if let Some(converged) = converged {
             run.record(Event::Converged(converged)).await?;
         }
@@ -265,7 +265,7 @@ impl Llm for Committee<'_> {
             until: Instant::now() + PATIENCE,
         };
         let price = || consultation_price(self.deps, &asked(), Length::Full);
-        let price = self.run.compute("pricing a comparison", price).await??;
+        let price = self.run.compute(price).await??;
         if price > self.run.accepted().cap.share_down(1, MAX_SHARE) {
             return Ok(None);
         }

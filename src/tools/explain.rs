@@ -105,7 +105,7 @@ async fn stated(
             Err(CallError::Stopped(failure)) => return Err(failure),
         };
         let screened = || objections(&text, &asked, &errors, &evidence);
-        match run.compute("screening an explanation", screened).await? {
+        match run.compute(screened).await? {
             None => return Ok(Some((text, source))),
             Some(why) => rejected.push(why),
         }

@@ -85,7 +85,7 @@ pub async fn propose(
         evidence_referenced: draft.evidence_referenced,
     });
     let check = || validate(&plan, &evidence, &toolbox);
-    let checked = run.compute("checking a plan", check).await?;
+    let checked = run.compute(check).await?;
     let (changes, rejection) = match checked {
         Ok(changes) => (changes, None),
         Err(rejection) => (vec![], Some(*rejection)),

@@ -129,63 +129,6 @@ async fn a_run_that_computes_without_end_delays_no_other_and_can_end() {
     assert_eq!(steps, [""; 0], "nothing was bought after the end");
 }
 
-/// Kills the process of a run whenever it is in the same endless piece, until the run is given up.
-/// Other runs are still answered.
-async fn three_processes_end_in_a_piece(home: Home) {
-    let provider = MockProvider::start().await;
-    let prompts = prompts_that_never_end(&home);
-    let variables = [("CONCLAVE_PROMPTS_DIR", prompts.as_str())];
-    let service = home.serve(&provider, &variables).await;
-    let fatal = service.accept("ask", ENDLESS, 0).await.unwrap();
-    until(&home, fatal, in_round_1).await;
-    let mut others = vec![service.accept("ask", QUESTION, 1).await.unwrap()];
-    service.kill().await;
-    let mut seen = 1;
-    let mut kills = 1;
-    let (_service, events) = loop {
-        let service = home.serve(&provider, &variables).await;
-        let in_a_piece = |events: &[Event]| matches!(events.last(), Some(Event::ComputeStarted(e)) if e.epoch > seen);
-        let further = until(&home, fatal, |events| ended(events) || in_a_piece(events));
-        // A process that gets further, by the reply to its plan, is not one of the three. One that
-        // has lost its lease in the piece records no other piece: it is killed too.
-        if let Ok(events) = tokio::time::timeout(Duration::from_secs(20), further).await {
-            let Some(Event::ComputeStarted(piece)) = events.last() else {
-                break (service, events);
-            };
-            seen = piece.epoch;
-        }
-        others.push(service.accept("ask", QUESTION, kills + 1).await.unwrap());
-        service.kill().await;
-        kills += 1;
-        assert!(kills < 9, "still running after {kills} kills");
-    };
-    assert!(kills >= 3);
-    let Some(Event::Finished(finished)) = events.last() else {
-        unreachable!()
-    };
-    let Ending::Failed { detail, .. } = &finished.ending else {
-        panic!("{:?}", finished.ending)
-    };
-    assert_eq!(
-        detail,
-        "the run was given up: 3 processes in a row ended at the same point of it, the last in asking r1/solver"
-    );
-    assert_eq!(
-        toll(&home, &others, &provider).await,
-        Toll::none(others.len())
-    );
-}
-
-#[tokio::test]
-async fn a_run_that_brings_its_process_down_three_times_is_given_up() {
-    three_processes_end_in_a_piece(Home::sqlite()).await;
-}
-
-#[tokio::test]
-async fn a_run_that_brings_its_replica_down_three_times_is_given_up() {
-    three_processes_end_in_a_piece(Home::postgres(3).await).await;
-}
-
 /// Lets a run take all memory of three processes in a row. Other runs are still answered.
 async fn three_processes_abort_in_a_piece(mut home: Home) {
     let provider = MockProvider::start().await;
@@ -292,7 +235,7 @@ async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
                 begun.send(()).unwrap();
                 released.recv().unwrap();
             };
-            context.compute("a piece", piece).await.unwrap();
+            context.compute(piece).await.unwrap();
             let effect = async {
                 bought.fetch_add(1, Ordering::SeqCst);
                 free()
@@ -300,7 +243,7 @@ async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
             let called = context.call(intent("late"), effect).await;
             let recorded = context.record(hints()).await;
             let computed = context
-                .compute("another", || bought.fetch_add(1, Ordering::SeqCst))
+                .compute(|| bought.fetch_add(1, Ordering::SeqCst))
                 .await;
             (
                 matches!(called, Err(Uncalled::Stopped(Stop::Lost))),

@@ -66,11 +66,10 @@ async fn buy_shaped<T: Shape>(
     let (run, schema) = (ask.run, schema_of::<T>());
     let first = buy(Attempts::new(&ask, Some(wanted))).await?;
     let read = || parse_checked(&first, &schema, &check);
-    let reading = format!("reading {}", ask.step);
-    let (parsed, problems) = run.compute_text(&reading, read).await?;
+    let (parsed, problems) = run.compute_text(read).await?;
     if parsed.is_err() && first.is_cut() {
         let read = || salvage(&first.text);
-        if let Some((value, salvaged)) = run.compute("reading a cut answer", read).await? {
+        if let Some((value, salvaged)) = run.compute(read).await? {
             let notes = vec!["the output limit cut it".to_owned()];
             return Ok(Typed {
                 salvaged: Some(salvaged),
@@ -130,8 +129,7 @@ async fn repaired<T: Shape>(
         let parsed = conclave_lenient_json::parse::<T>(&answer.text, &schema).ok()?;
         Some(answer.typed(parsed.value, Obtained::Repaired, parsed.notes))
     };
-    let reading = format!("reading {}/repair", ask.step);
-    Ok((ask.run.compute_text(&reading, read).await?, false))
+    Ok((ask.run.compute_text(read).await?, false))
 }
 
 type Parse<T> = Result<Parsed<T>, Vec<Problem>>;

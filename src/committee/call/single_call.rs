@@ -58,8 +58,7 @@ pub async fn consult<T: Shape>(
     }
     let schema = schema_of::<T>();
     let read = || conclave_lenient_json::parse::<T>(&answer.text, &schema);
-    let reading = format!("reading {}", spec.step);
-    let parsed = run.compute_text(&reading, read).await?;
+    let parsed = run.compute_text(read).await?;
     let parsed = parsed
         .map_err(|problems| CallFailure::of_problems(FailureCause::MalformedOutput, &problems))?;
     // A surrounding code fence does not count as needing repair.

@@ -42,10 +42,6 @@ pub async fn plan(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure> 
     run.record(Event::RoundStarted(started)).await?;
     let provisional = plan::provisional(stage, hints);
     let context = RoundContext::new(stage, &provisional, trimmed);
-    if run.epoch() > 1 {
-        // One after the other, so that a stage that ends its process is found: see `RunContext::deaths`.
-        turns(&context).await?;
-    }
     let planned = async {
         run.release(Earmark::Plan);
         let planned = plan::make(stage, hints).await?;

@@ -232,9 +232,8 @@ async fn ask(
         let shown = verdicts::shown(context.request, reports, scope, pass.reversed);
         Ok((prompt(context, model, &shown)?, shown))
     };
-    let asking = format!("asking for {step}");
     let deps = context.deps;
-    let (prompt, shown) = deps.rendered(context.run, &asking, render).await??;
+    let (prompt, shown) = deps.rendered(context.run, render).await??;
     let ask = CallSpec {
         run: context.run,
         deps,
@@ -267,8 +266,7 @@ async fn ask(
             notes,
         })
     };
-    let reading = format!("reading {step}");
-    Ok(context.run.compute_text(&reading, read).await??)
+    Ok(context.run.compute_text(read).await??)
 }
 
 fn prompt(

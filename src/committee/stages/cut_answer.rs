@@ -52,10 +52,9 @@ pub(super) async fn continued(
     max_words: u32,
 ) -> Result<(Typed<FinalSynthesis>, Option<Cut>), Failure> {
     let is_whole = first.salvaged == Some(Salvaged::MainPart);
-    let asking = "asking for the rest of the answer";
     let written = first.value.reply_markdown.trim_end();
     let values = || input.values(max_words, written);
-    let (values, mut texts) = input.run.compute(asking, values).await?;
+    let (values, mut texts) = input.run.compute(values).await?;
     texts.push(ModelText::of(written, first.tokens));
     let mut ask = input.ask("synthesis", values, texts)?;
     ask.step = "synthesis/rest".to_owned();

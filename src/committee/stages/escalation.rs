@@ -79,7 +79,7 @@ async fn judge(
     };
     let run = context.run;
     let score = || judgement(context, None, None);
-    let alone = run.compute("scoring the solver", score).await?;
+    let alone = run.compute(score).await?;
     if alone.status_of(Agent::Solver) != Some(Status::Valid) {
         return Ok((refused("it is not VALID"), none));
     }
@@ -98,7 +98,7 @@ async fn judge(
         return Ok((refused(&why), check));
     }
     let score = || judgement(context, Some(&check), None);
-    let checked = run.compute("scoring the solver", score).await?;
+    let checked = run.compute(score).await?;
     let why = if checked.status_of(Agent::Solver) != Some(Status::Valid) {
         refused("it is not VALID after its cross-check")
     } else if !is_in_reach_without_bonus(&context.deps.policy, &checked) {

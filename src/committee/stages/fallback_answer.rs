@@ -39,13 +39,13 @@ pub async fn of(
         let barred = input.barred(&[]);
         sections::main_answer(&text_of(report), question, &barred, &mut corrections)
     };
-    let main = input.run.compute("reading the best report", read).await?;
+    let main = input.run.compute(read).await?;
     if main.trim().is_empty() {
         return Ok(None);
     }
     let estimate = figures::of_text(input, &main, &mut corrections).await?;
     let collect = || input.draft(main, &[(agent, report)]);
-    let draft = input.run.compute("collecting assumptions", collect).await?;
+    let draft = input.run.compute(collect).await?;
     let units = report.units.iter();
     let draft = Draft {
         estimate,

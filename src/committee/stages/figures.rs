@@ -81,10 +81,7 @@ pub async fn of_text(
 /// Returns the steps of the plan in a text.
 async fn plan_of(input: &SynthesisInput<'_>, main: &str) -> Result<Vec<String>, Failure> {
     let find = || plan_steps(main);
-    Ok(input
-        .run
-        .compute_text("finding the plan's steps", find)
-        .await?)
+    Ok(input.run.compute_text(find).await?)
 }
 
 /// Asks for a figure for every step of a plan. Where none comes, the figures given earlier are

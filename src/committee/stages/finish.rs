@@ -40,7 +40,7 @@ pub async fn reply(
         })?;
         Ok(reply)
     };
-    run.compute_text("rendering the reply", render).await?
+    run.compute_text(render).await?
 }
 
 /// Checks the invariants of a reply.
@@ -74,7 +74,7 @@ pub async fn enforce_invariants(
 ) -> Result<Synthesized, Failure> {
     let run = input.run;
     let check = || broken_rules(input, &synthesized);
-    let broken_rules = run.compute_text("checking the synthesis", check).await?;
+    let broken_rules = run.compute_text(check).await?;
     if broken_rules.is_empty() {
         return Ok(synthesized);
     }
@@ -87,7 +87,7 @@ pub async fn enforce_invariants(
     let mut instead = match instead {
         Some(mut report) => {
             let clean = || clean(input, &mut report);
-            run.compute("cleaning the best report", clean).await?;
+            run.compute(clean).await?;
             report
         }
         None if !input.request.may_ask() => {

@@ -105,10 +105,6 @@ pub(super) async fn read_beside<T>(
     work: impl Future<Output = T>,
 ) -> Result<(T, Option<Readings>), Failure> {
     let (mut work, mut read) = (pin!(work), None);
-    // In a resumed run, pieces run one after the other, so that one that ends the process is found.
-    if context.run.epoch() > 1 {
-        return Ok((work.await, None));
-    }
     let done = tokio::select! {
         biased;
         done = &mut work => done,
@@ -142,7 +138,7 @@ async fn read_reports(
         read.get_or_insert_with(|| Readings::of(&panel))
             .read_next(&panel)
     };
-    while run.compute_text("reading a report", &mut read_next).await? {
+    while run.compute_text(&mut read_next).await? {
         tokio::task::yield_now().await;
     }
     Ok(())
@@ -158,9 +154,7 @@ pub(super) async fn judge(
     let run = context.run;
     let score = async {
         let judge = || judgement(context, None, read);
-        let judgement = run
-            .compute_text(&format!("scoring round {round}"), judge)
-            .await?;
+        let judgement = run.compute_text(judge).await?;
         Ok::<_, Failure>(Arc::new(Scored {
             round,
             judgement: Arc::new(judgement),

@@ -81,25 +81,23 @@ async fn buy(
     input: &SynthesisInput<'_>,
 ) -> Result<(Result<Clarification, String>, Obtained), CallError> {
     let run = input.run;
-    let asking = "asking for the question";
-    let (values, texts) = run.compute(asking, || input.values(0, "")).await?;
+    let (values, texts) = run.compute(|| input.values(0, "")).await?;
     let mut ask = input.ask("question", values, texts)?;
     ask.answer_tokens = Some(QUESTION_TOKENS);
     let check = |out: &FallbackQuestionOut| {
         let problem = question_of(input, out).err();
         Vec::from_iter(problem.map(|why| unusable("/question", why)))
     };
-    let reading = "reading the question";
     match input.stage().master()?.output {
         OutputForm::Json => {
             let typed = buy_checked(ask, check, |_| None).await?;
             let read = || question_of(input, &typed.value).map_err(str::to_owned);
-            Ok((run.compute(reading, read).await?, typed.obtained))
+            Ok((run.compute(read).await?, typed.obtained))
         }
         OutputForm::Text => {
             let typed = buy_text(ask).await?;
             let read = || of_text(input, &typed.value);
-            Ok((Ok(run.compute(reading, read).await?), typed.obtained))
+            Ok((Ok(run.compute(read).await?), typed.obtained))
         }
     }
 }

@@ -53,5 +53,5 @@ pub async fn recalled(
         })?;
         Ok(reply)
     };
-    run.compute("rendering a learned answer", render).await?
+    run.compute(render).await?
 }

@@ -57,7 +57,7 @@ pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failu
             let evidence = Evidence::of(&Transcript::of(&run.events()));
             open_claims::open(&judgement, &latest, panel, &evidence.cross_checks)
         };
-        let (claims, open) = run.compute("finding what is contested", find).await?;
+        let (claims, open) = run.compute(find).await?;
         let heard = RoundInput {
             latest: &latest,
             claims: &claims,

@@ -51,10 +51,7 @@ pub async fn write(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Failu
             OutputForm::Text => write_text(input).await?,
         };
         let clean = || clean(input, &mut synthesized);
-        input
-            .run
-            .compute_text("cleaning the synthesis", clean)
-            .await?;
+        input.run.compute_text(clean).await?;
         let synthesized = finish::enforce_invariants(input, synthesized).await?;
         Ok::<_, Failure>(Arc::new(synthesized))
     };
@@ -62,10 +59,9 @@ pub async fn write(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Failu
 }
 
 async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {
-    let asking = "asking for the synthesis";
     let max_words = max_words(input, input.stage().master()?);
     let values = || input.values(max_words, "");
-    let (values, texts) = input.run.compute_text(asking, values).await?;
+    let (values, texts) = input.run.compute_text(values).await?;
     let ask = input.ask("synthesis", values, texts)?;
     input.run.release(Earmark::Synthesis);
     let check = |synthesis: &FinalSynthesis| problems(input, synthesis);
@@ -152,10 +148,7 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         let question = &input.request.question.message;
         sections::main_answer(&text, question, &input.discarded(), &mut corrections)
     };
-    let main = input
-        .run
-        .compute_text("reading the main answer", read)
-        .await?;
+    let main = input.run.compute_text(read).await?;
     if let Some(why) = no_answer(input, &main) {
         return instead(input, &CallFailure::unusable(why)).await;
     }
@@ -206,8 +199,7 @@ async fn complete(
         let main = sections::main_answer(text, question, &barred, &mut corrections);
         (justifications, main)
     };
-    let reading = "reading the main answer";
-    let (justifications, main) = input.run.compute_text(reading, read).await?;
+    let (justifications, main) = input.run.compute_text(read).await?;
     if let Some(why) = no_answer(input, &main) {
         return instead(input, &CallFailure::unusable(why)).await;
     }
@@ -234,8 +226,7 @@ async fn complete(
         let question = fallback_question(input, &draft, &audit.fallback_question);
         (draft, question)
     };
-    let completing = "completing the draft";
-    let (draft, question) = input.run.compute_text(completing, complete).await?;
+    let (draft, question) = input.run.compute_text(complete).await?;
     let question = match question {
         Ok(question) => question,
         Err(_) => question::asked(input, &mut corrections).await?.0,

@@ -90,11 +90,10 @@ impl RoundContext<'_> {
         let step = format!("r{round}/{agent}");
         let limit = self.may_write(agent, share);
         let render = || self.prompt(agent, model, limit);
-        let asking = format!("asking {step}");
         let ask = CallSpec {
             run: self.run,
             deps: self.deps,
-            prompt: self.deps.rendered(self.run, &asking, render).await??,
+            prompt: self.deps.rendered(self.run, render).await??,
             step: step.clone(),
             role: Role::Agent(agent),
             images: self.images(agent),
@@ -110,7 +109,7 @@ impl RoundContext<'_> {
                 let message = self.request.full_text();
                 let text = &typed.value;
                 let read = || scoring::report_from_text(agent.into_str(), &message, text);
-                let report = self.run.compute(&format!("reading {step}"), read).await?;
+                let report = self.run.compute(read).await?;
                 typed.map(|_| report)
             }
         };
@@ -144,13 +143,12 @@ impl RoundContext<'_> {
         let model = self.model(agent)?;
         let held = resolve::held(self.request, round, agent, claims);
         let render = || self.resolve_prompt(model, &held);
-        let rendering = "rendering contested claims";
         let ask = CallSpec {
             run: self.run,
             deps: self.deps,
             step: format!("r{round}/resolve/{agent}"),
             role: Role::Agent(agent),
-            prompt: self.run.compute(rendering, render).await??,
+            prompt: self.run.compute(render).await??,
             images: &[],
             model_texts: vec![],
             max_tokens: model.max_tokens,
@@ -160,8 +158,7 @@ impl RoundContext<'_> {
         let (outcome, resolved) = match call_json::<Decisions>(ask).await {
             Ok(typed) => {
                 let settle = || resolved(agent, earlier.clone(), &held, &typed);
-                let settling = format!("settling r{round}/{agent}");
-                self.run.compute(&settling, settle).await?
+                self.run.compute(settle).await?
             }
             Err(error) => (failed(error.no_output()?), None),
         };

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::domain::{Ledger, Usd};
 use crate::journal::event::settled_key;
-use crate::journal::resumed::{self, Deaths};
 use crate::journal::{CallResult, CallSent, CallSettled, Entry, Event};
 
 /// What is known of a run in this process.
@@ -20,26 +19,15 @@ pub(super) struct State {
     pub ledger: Ledger,
     /// The bytes of the question and of all answers of models.
     pub text_bytes: usize,
-    /// What is known of earlier processes at this point of the run. `None` in the first process,
-    /// and after any progress.
-    pub resumed: Option<Resumed>,
     /// Writes that were begun and have not succeeded. The database may have their events.
     pub unconfirmed: u32,
     /// True if every further write and call is refused.
     pub closed: bool,
 }
 
-/// A resumed run that has made no progress yet.
-pub(super) struct Resumed {
-    pub deaths: Deaths,
-    /// CPU-heavy pieces that this process has started.
-    pub pieces: u32,
-}
-
 impl State {
     pub fn of(cap: Usd, entries: Vec<Entry>) -> Self {
         let ledger = ledger_of(cap, &entries);
-        let resumed = resumed::deaths(&entries).map(|deaths| Resumed { deaths, pieces: 0 });
         let mut state = Self {
             ledger,
             ..Self::new(cap)
@@ -48,7 +36,7 @@ impl State {
             state.push(entry.event);
         }
         state.unwritten.clear();
-        Self { resumed, ..state }
+        state
     }
 
     pub fn new(cap: Usd) -> Self {
@@ -58,7 +46,6 @@ impl State {
             unwritten: vec![],
             ledger: Ledger::new(cap),
             text_bytes: 0,
-            resumed: None,
             unconfirmed: 0,
             closed: false,
         }
@@ -71,9 +58,6 @@ impl State {
             return;
         }
         self.text_bytes += text_bytes(&event);
-        if event.is_progress() {
-            self.resumed = None;
-        }
         self.unwritten.push(Arc::clone(&event));
         self.order.push(Arc::clone(&event));
         self.seen.insert(key, event);

@@ -29,7 +29,7 @@ pub mod routines;
 use std::sync::Arc;
 
 use crate::domain::{Confidence, Gate, Reply};
-use crate::journal::step::{GateStep, HintsStep};
+use crate::journal::step;
 use crate::journal::{Event, Gated, Hinted, RunContext};
 use request_context::Stage;
 use stages::synthesis_input::SynthesisInput;
@@ -99,7 +99,7 @@ async fn hint(stage: Stage<'_>) -> Result<Hinted, Failure> {
         images: stage.request.images.len(),
         ..hints::hints_of(&stage.request.question)
     };
-    Ok(stage.run.record_output(HintsStep, hints).await?)
+    Ok(stage.run.record_output(step::hints(), hints).await?)
 }
 
 async fn gate(stage: Stage<'_>, confidence: Confidence, gate: Gate) -> Result<Gated, Failure> {
@@ -109,5 +109,5 @@ async fn gate(stage: Stage<'_>, confidence: Confidence, gate: Gate) -> Result<Ga
         mode: stage.request.question.mode,
         is_last: !stage.request.may_ask(),
     };
-    Ok(stage.run.record_output(GateStep, gated).await?)
+    Ok(stage.run.record_output(step::gate(), gated).await?)
 }

@@ -294,8 +294,7 @@ impl RunContext {
     /// of the run.
     ///
     /// # Errors
-    /// [`Stop`] if the run has ended. A resumed run without progress stores the event at once: then
-    /// also if the database fails or the lease is lost.
+    /// [`Stop::Lost`] if the run has ended.
     pub async fn record(&self, event: Event) -> Result<Event, Stop> {
         if let Some(known) = self.recall(&event.key()) {
             return Ok(known);
@@ -322,38 +321,29 @@ impl RunContext {
     /// # Errors
     /// Those of `perform`, and [`Stop`] when the database refuses or holds another kind of event
     /// under the key.
-    pub async fn step<S: Step, E: From<Stop>>(
+    pub async fn step<T, E: From<Stop>>(
         &self,
-        step: S,
-        perform: impl Future<Output = Result<S::Output, E>>,
-    ) -> Result<S::Output, E> {
-        if let Some(known) = self.recall(&step.key()) {
-            return self.output::<S, E>(known);
-        }
-        let output = perform.await?;
-        let recorded = self.record(S::RECORD(output)).await?;
-        self.output::<S, E>(recorded)
+        step: Step<T>,
+        perform: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let recorded = match self.recall(&step.key) {
+            Some(known) => known,
+            None => self.record((step.record)(perform.await?)).await?,
+        };
+        Ok((step.output)(recorded).ok_or_else(|| Stop::Store(corrupt(&self.lease)))?)
     }
 
     /// Records the output of a step, or returns the one that is recorded already.
     ///
     /// # Errors
     /// As [`RunContext::step`].
-    pub async fn record_output<S: Step>(
-        &self,
-        step: S,
-        output: S::Output,
-    ) -> Result<S::Output, Stop> {
+    pub async fn record_output<T>(&self, step: Step<T>, output: T) -> Result<T, Stop> {
         self.step(step, std::future::ready(Ok(output))).await
     }
 
-    fn output<S: Step, E: From<Stop>>(&self, event: Event) -> Result<S::Output, E> {
-        Ok(S::output(event).ok_or_else(|| Stop::Store(corrupt(&self.lease)))?)
-    }
-
     /// Returns the recorded output of a step.
-    pub fn recorded<S: Step>(&self, step: &S) -> Option<S::Output> {
-        self.recall(&step.key()).and_then(S::output)
+    pub fn recorded<T>(&self, step: &Step<T>) -> Option<T> {
+        self.recall(&step.key).and_then(step.output)
     }
 
     /// Performs a call once. Returns the recorded settlement if the journal has one. Otherwise

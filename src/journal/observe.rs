@@ -9,7 +9,7 @@ use metrics::{Counter, Histogram, Label, SharedString, counter, histogram};
 use tokio::time::Instant;
 
 use super::event::sent_key;
-use super::step::{RoundStep, Step as _};
+use super::step;
 use super::{
     Accepted, AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Ending,
     Event, Finished, Gated, Planned, Scored, Synthesized,
@@ -84,7 +84,7 @@ impl Observer {
     fn planned(&self, planned: &Planned, seen: &BTreeMap<String, Arc<Event>>) {
         obtained("plan", planned.obtained.as_str().to_owned());
         self.end("plan");
-        let begun = seen.get(&RoundStep { round: 1 }.key());
+        let begun = seen.get(&step::round(1).key);
         if begun.is_some_and(|event| matches!(**event, Event::RoundStarted(_))) {
             let outcome = if planned.asks_user() {
                 "wasted"

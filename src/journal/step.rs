@@ -10,164 +10,80 @@ use super::evidence::CrossChecked;
 use crate::domain::Agent;
 
 /// One step, with the event that records its output. [`super::RunContext::step`] performs it.
-pub trait Step {
-    type Output;
-
+pub struct Step<T> {
+    /// The key of the recorded event.
+    pub(super) key: String,
     /// Wraps an output into its event.
-    const RECORD: fn(Self::Output) -> Event;
-
-    /// Returns the key of the recorded event.
-    fn key(&self) -> String;
-
+    pub(super) record: fn(T) -> Event,
     /// Returns the output that an event records, or `None` for an event of another kind.
-    fn output(event: Event) -> Option<Self::Output>;
+    pub(super) output: fn(Event) -> Option<T>,
 }
 
-/// The kind of event that records a step, and the type of its output.
-macro_rules! recorded_as {
-    ($kind:ident, $output:ty) => {
-        type Output = $output;
-        const RECORD: fn($output) -> Event = Event::$kind;
-
-        fn output(event: Event) -> Option<$output> {
-            match event {
+macro_rules! step {
+    ($kind:ident, $key:expr) => {
+        Step {
+            key: $key.into(),
+            record: Event::$kind,
+            output: |event| match event {
                 Event::$kind(output) => Some(output),
                 _ => None,
-            }
+            },
         }
     };
 }
 
 /// The signals that the request itself gives.
-pub struct HintsStep;
-
-impl Step for HintsStep {
-    recorded_as!(Hinted, Hinted);
-
-    fn key(&self) -> String {
-        "hints".into()
-    }
+pub fn hints() -> Step<Hinted> {
+    step!(Hinted, "hints")
 }
 
 /// The plan of the panel.
-pub struct PlanStep;
-
-impl Step for PlanStep {
-    recorded_as!(Planned, Planned);
-
-    fn key(&self) -> String {
-        "plan".into()
-    }
+pub fn plan() -> Step<Planned> {
+    step!(Planned, "plan")
 }
 
 /// The panel as the cap allows it; with an epoch, fitted again by a resumed process; with a wave,
 /// because calls cost less than they were reserved for.
-pub struct TrimStep {
-    pub epoch: Option<i64>,
-    pub wave: Option<u32>,
-}
-
-impl Step for TrimStep {
-    recorded_as!(Trimmed, Trimmed);
-
-    fn key(&self) -> String {
-        trimmed_key(self.epoch, self.wave)
-    }
+pub fn trim(epoch: Option<i64>, wave: Option<u32>) -> Step<Trimmed> {
+    step!(Trimmed, trimmed_key(epoch, wave))
 }
 
 /// The start of a round.
-pub struct RoundStep {
-    pub round: u8,
-}
-
-impl Step for RoundStep {
-    recorded_as!(RoundStarted, RoundStarted);
-
-    fn key(&self) -> String {
-        format!("r{}/started", self.round)
-    }
+pub fn round(round: u8) -> Step<RoundStarted> {
+    step!(RoundStarted, format!("r{round}/started"))
 }
 
 /// Whether the solver's report is enough.
-pub struct SolverStep;
-
-impl Step for SolverStep {
-    recorded_as!(SolverJudged, Arc<SolverJudged>);
-
-    fn key(&self) -> String {
-        SOLVER_JUDGED.to_owned()
-    }
+pub fn solver() -> Step<Arc<SolverJudged>> {
+    step!(SolverJudged, SOLVER_JUDGED)
 }
 
 /// A round that is not held, with its reason.
-pub struct SkipStep {
-    pub round: u8,
-}
-
-impl Step for SkipStep {
-    recorded_as!(RoundSkipped, RoundSkipped);
-
-    fn key(&self) -> String {
-        format!("r{}/skipped", self.round)
-    }
+pub fn skip(round: u8) -> Step<RoundSkipped> {
+    step!(RoundSkipped, format!("r{round}/skipped"))
 }
 
 /// What an agent wrote in a round, or why it failed.
-pub struct AgentStep {
-    pub round: u8,
-    pub agent: Agent,
-}
-
-impl Step for AgentStep {
-    recorded_as!(AgentFinished, Arc<AgentFinished>);
-
-    fn key(&self) -> String {
-        agent_key(self.round, self.agent)
-    }
+pub fn agent(round: u8, agent: Agent) -> Step<Arc<AgentFinished>> {
+    step!(AgentFinished, agent_key(round, agent))
 }
 
 /// The cross-check of the reports.
-pub struct CrossCheckStep;
-
-impl Step for CrossCheckStep {
-    recorded_as!(CrossChecked, Arc<CrossChecked>);
-
-    fn key(&self) -> String {
-        CROSS_CHECKED.into()
-    }
+pub fn cross_check() -> Step<Arc<CrossChecked>> {
+    step!(CrossChecked, CROSS_CHECKED)
 }
 
 /// The judgement after a round.
-pub struct ScoreStep {
-    pub round: u8,
-}
-
-impl Step for ScoreStep {
-    recorded_as!(Scored, Arc<Scored>);
-
-    fn key(&self) -> String {
-        scored_key(self.round)
-    }
+pub fn score(round: u8) -> Step<Arc<Scored>> {
+    step!(Scored, scored_key(round))
 }
 
 /// The answer that the master writes, or the question in its place.
-pub struct SynthesisStep;
-
-impl Step for SynthesisStep {
-    recorded_as!(Synthesized, Arc<Synthesized>);
-
-    fn key(&self) -> String {
-        "synthesis".into()
-    }
+pub fn synthesis() -> Step<Arc<Synthesized>> {
+    step!(Synthesized, "synthesis")
 }
 
 /// Whether the answer ships, with the figures behind it.
-pub struct GateStep;
-
-impl Step for GateStep {
-    recorded_as!(Gated, Gated);
-
-    fn key(&self) -> String {
-        "gate".into()
-    }
+pub fn gate() -> Step<Gated> {
+    step!(Gated, "gate")
 }

@@ -10,7 +10,7 @@ use crate::committee::money::budget::{self, Fitted, PLAN_TOKENS, Wanted};
 use crate::committee::money::fitting::{Bounds, Fitting, plan_input};
 use crate::committee::request_context::{Stage, for_planning};
 use crate::domain::{Agent, CORE_AGENTS, Earmark, Role, Usd};
-use crate::journal::step::{CrossCheckStep, ScoreStep, TrimStep};
+use crate::journal::step;
 use crate::journal::{
     AgentOutcome, CallResult, CallSettled, CheckScope, CheckSize, Event, LeftOut, RunContext,
     Transcript, Trimmed,
@@ -110,8 +110,8 @@ pub async fn more(
     recorded: &Trimmed,
 ) -> Result<Option<Trimmed>, Failure> {
     let run = stage.run;
-    let is_scored = run.recorded(&ScoreStep { round: 1 }).is_some();
-    if is_scored || run.recorded(&CrossCheckStep).is_some() {
+    let is_scored = run.recorded(&step::score(1)).is_some();
+    if is_scored || run.recorded(&step::cross_check()).is_some() {
         return Ok(None);
     }
     let events = run.events();
@@ -218,7 +218,7 @@ pub fn synthesis_cost(
 
 async fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, Failure> {
     let Trimmed { epoch, wave, .. } = trimmed;
-    Ok(run.record_output(TrimStep { epoch, wave }, trimmed).await?)
+    Ok(run.record_output(step::trim(epoch, wave), trimmed).await?)
 }
 
 /// Returns the panel of a resumed run: the recorded one, if the money left suffices for it. Calls
@@ -234,13 +234,13 @@ async fn fit_again(
     let mut max_tokens = recorded.max_tokens.clone();
     max_tokens.retain(|(role, _)| *role == Role::Master || open.contains(role));
     let hold = budget::synthesis_hold(&max_tokens, &fitting.synthesis);
-    let is_checked = run.recorded(&CrossCheckStep).is_some();
+    let is_checked = run.recorded(&step::cross_check()).is_some();
     let size = recorded.cross_check.filter(|_| !is_checked);
     let check = size.map_or(Usd::ZERO, |size| fitting.check_cost(&max_tokens, size));
     let left = run.ledger().left();
     earmark(run, hold, check);
     let carried = budget::panel_cost(&fitting.agents, &max_tokens) + hold + check <= left;
-    if carried || open.is_empty() || run.recorded(&ScoreStep { round: 1 }).is_some() {
+    if carried || open.is_empty() || run.recorded(&step::score(1)).is_some() {
         return Ok(recorded);
     }
     let passes = recorded.cross_check.map_or(0, |size| size.passes);

@@ -16,7 +16,7 @@ use crate::committee::request_context::Stage;
 use crate::committee::stages::plan;
 use crate::committee::stages::round_context::RoundContext;
 use crate::domain::{Agent, AskedFirst, CORE_AGENTS, Earmark, ProviderKind, Role};
-use crate::journal::step::PlanStep;
+use crate::journal::step;
 use crate::journal::{Event, Hinted, Planned, RoundStarted, Transcript, Trimmed};
 
 /// How long the master's question waits for reports in flight, as a share of the deadline, and the most.
@@ -84,7 +84,7 @@ async fn ended_soon(
 /// Returns the panel of the core, if its agents are to be asked now.
 async fn core(stage: Stage<'_>) -> Result<Option<Trimmed>, Failure> {
     let run = stage.run;
-    if run.recorded(&PlanStep).is_some() {
+    if run.recorded(&step::plan()).is_some() {
         Ok(None)
     } else if Transcript::of(&run.events()).trimmed.is_some() {
         let none = Default::default();

@@ -20,7 +20,7 @@ use crate::committee::stages::round_context::RoundContext;
 use crate::committee::stages::verdicts::{self, Shown, Written};
 use crate::config::RoleModel;
 use crate::domain::{Agent, Choice, Earmark, Mode, Role};
-use crate::journal::step::{CrossCheckStep, SolverStep};
+use crate::journal::step;
 use crate::journal::{
     AgentOutcome, CheckPass, CheckScope, CheckSize, CrossChecked, Event, RunContext, Transcript,
 };
@@ -56,10 +56,12 @@ pub async fn make(
 ) -> Result<(), Failure> {
     let run = context.run;
     run.release(Earmark::CrossCheck);
-    if run.recorded(&CrossCheckStep).is_some() {
+    if run.recorded(&step::cross_check()).is_some() {
         return Ok(());
     }
-    let judged = run.recorded(&SolverStep).filter(|it| it.others.is_empty());
+    let judged = run
+        .recorded(&step::solver())
+        .filter(|it| it.others.is_empty());
     let known = judged.map(|judged| judged.check.clone());
     let known = known.or_else(|| inherited(context, latest));
     let checked = match (known, refusal(context)) {

@@ -15,7 +15,7 @@ use crate::committee::stages::judge::judgement;
 use crate::committee::stages::reuse::Split;
 use crate::committee::stages::round_context::RoundContext;
 use crate::domain::{Agent, AskedFirst, Status};
-use crate::journal::step::SolverStep;
+use crate::journal::step;
 use crate::journal::{AgentOutcome, CrossChecked, SolverJudged};
 
 /// The ends of the solver's call and of its cross-check, as shares of the deadline.
@@ -24,7 +24,7 @@ const CHECK_END: f64 = 0.5;
 
 /// True if the solver is to be asked first, and there are others that could be asked.
 fn is_wanted(context: &RoundContext<'_>, split: &Split) -> bool {
-    let is_judged = context.run.recorded(&SolverStep).is_some();
+    let is_judged = context.run.recorded(&step::solver()).is_some();
     let is_first = context.request.asked_first == AskedFirst::Solver;
     let has_others = context.trimmed.agents.len() > 1;
     is_judged || (is_first && has_others && split.asked.contains(&Agent::Solver))
@@ -51,7 +51,7 @@ pub(super) async fn solver_alone(
     };
     let latest = BTreeMap::from([(Agent::Solver, outcome)]);
     let judged = run
-        .step(SolverStep, async {
+        .step(step::solver(), async {
             let (why, check) = judge(context, &latest).await?;
             let is_enough = why.is_none();
             let others = context.trimmed.agents.iter().copied();

@@ -10,7 +10,7 @@ use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::round_context::RoundContext;
 use crate::config::Policy;
 use crate::domain::{Agent, Judgement, Role};
-use crate::journal::step::ScoreStep;
+use crate::journal::step;
 use crate::journal::{AgentFinished, AgentOutcome, CrossChecked, Scored, Transcript};
 use crate::scoring::{self, Readings};
 
@@ -160,7 +160,7 @@ pub(super) async fn judge(
             judgement: Arc::new(judgement),
         }))
     };
-    let scored = run.step(ScoreStep { round }, score).await?;
+    let scored = run.step(step::score(round), score).await?;
     Ok(Arc::clone(&scored.judgement))
 }
 

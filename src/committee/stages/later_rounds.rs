@@ -17,7 +17,7 @@ use crate::config::RoleModel;
 use crate::domain::{
     Agent, AgentReport, CORE_AGENTS, Earmark, Judgement, Resolution, Role, Status, Usd,
 };
-use crate::journal::step::{RoundStep, SkipStep};
+use crate::journal::step;
 use crate::journal::{AgentFinished, AgentOutcome, Event, RoundSkipped, SkipReason, Transcript};
 
 /// The least share of its first output limit that an agent may use when it reports again.
@@ -35,10 +35,10 @@ impl RoundContext<'_> {
         judgement: &Judgement,
     ) -> Result<Option<Open>, Failure> {
         let run = self.run;
-        if run.recorded(&SkipStep { round }).is_some() {
+        if run.recorded(&step::skip(round)).is_some() {
             return Ok(None);
         }
-        if let Some(started) = run.recorded(&RoundStep { round }) {
+        if let Some(started) = run.recorded(&step::round(round)) {
             let is_asked = |agent: &Agent| started.agents.contains(agent);
             open.holders.retain(is_asked);
             open.anew.retain(is_asked);

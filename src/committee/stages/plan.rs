@@ -23,7 +23,7 @@ use crate::domain::{
     Agent, CORE_AGENTS, Choice, Clarification, FailureCause, MAX_DEMANDS, Mode, Plan, Role,
     TaskType, counted,
 };
-use crate::journal::step::PlanStep;
+use crate::journal::step;
 use crate::journal::{Cause, Continuation, Hinted, PlanSource, Planned, Reading, Transcript};
 use crate::text::{excerpt, one_line};
 
@@ -56,7 +56,7 @@ pub async fn make(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure> 
             None => ask_master(stage, hints).await,
         }
     };
-    stage.run.step(PlanStep, plan).await
+    stage.run.step(step::plan(), plan).await
 }
 
 /// Returns the parent's plan without the question that the user has answered.

@@ -13,7 +13,7 @@ use crate::committee::stages::question_rules::{by_rule, of_text, question_of, un
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::config::OutputForm;
 use crate::domain::{Choice, Clarification, Earmark, Gate, Obtained, Plan};
-use crate::journal::step::SynthesisStep;
+use crate::journal::step;
 use crate::journal::{Draft, SynthesisSource, Synthesized};
 
 /// The longest question, in tokens.
@@ -37,7 +37,7 @@ pub(super) fn unusable(pointer: &str, why: &str) -> Problem {
 /// # Errors
 /// If the run must stop, for example because the database fails.
 pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Failure> {
-    if let Some(synthesized) = input.run.recorded(&SynthesisStep) {
+    if let Some(synthesized) = input.run.recorded(&step::synthesis()) {
         return Ok(synthesized);
     }
     input.run.release(Earmark::Synthesis);
@@ -48,7 +48,7 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Fa
     let synthesized = Synthesized::new(None, question, obtained, corrections);
     let synthesized = finish::enforce_invariants(input, synthesized).await?;
     let done = Arc::new(synthesized);
-    Ok(input.run.record_output(SynthesisStep, done).await?)
+    Ok(input.run.record_output(step::synthesis(), done).await?)
 }
 
 /// Gets a question that can be asked, and its source: the master, or else fixed rules.

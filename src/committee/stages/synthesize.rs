@@ -25,7 +25,7 @@ use crate::domain::{
     AgentReport, AssumptionKind, Clarification, Earmark, FailureCause, Mode, Tag, is_blank,
     is_question_mark,
 };
-use crate::journal::step::SynthesisStep;
+use crate::journal::step;
 use crate::journal::{Cut, DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
 use crate::scoring;
 use crate::text::one_line;
@@ -55,7 +55,7 @@ pub async fn write(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Failu
         let synthesized = finish::enforce_invariants(input, synthesized).await?;
         Ok::<_, Failure>(Arc::new(synthesized))
     };
-    input.run.step(SynthesisStep, write).await
+    input.run.step(step::synthesis(), write).await
 }
 
 async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> {

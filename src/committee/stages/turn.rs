@@ -17,7 +17,7 @@ use crate::committee::stages::resolve::{self, Held};
 use crate::committee::stages::round_context::RoundContext;
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{Agent, AgentReport, Earmark, Role};
-use crate::journal::step::AgentStep;
+use crate::journal::step;
 use crate::journal::{AgentFinished, AgentOutcome, Resolved, RunContext};
 use crate::scoring;
 
@@ -83,7 +83,7 @@ impl RoundContext<'_> {
         share: f64,
         until: Instant,
     ) -> Result<AgentOutcome, CallError> {
-        if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
+        if let Some(finished) = self.run.recorded(&step::agent(round, agent)) {
             return Ok(finished.outcome.clone());
         }
         let model = self.model(agent)?;
@@ -137,7 +137,7 @@ impl RoundContext<'_> {
         earlier: &AgentOutcome,
         claims: &[Claim],
     ) -> Result<AgentOutcome, Failure> {
-        if let Some(finished) = self.run.recorded(&AgentStep { round, agent }) {
+        if let Some(finished) = self.run.recorded(&step::agent(round, agent)) {
             return Ok(finished.outcome.clone());
         }
         let model = self.model(agent)?;
@@ -218,10 +218,7 @@ pub(super) async fn finished(
     run: &RunContext,
     finished: AgentFinished,
 ) -> Result<AgentOutcome, Failure> {
-    let step = AgentStep {
-        round: finished.round,
-        agent: finished.agent,
-    };
+    let step = step::agent(finished.round, finished.agent);
     let recorded = run.record_output(step, Arc::new(finished)).await?;
     Ok(recorded.outcome.clone())
 }

@@ -9,7 +9,7 @@ use super::answer::{
     Answer, DecimalSign, Number, Options, dates, final_answer, letter_of, numbers, parse, undress,
 };
 use super::checks::{Path, Screening, Soundness, path_to, screen_answer, soundness};
-use super::expr::{bases, equations_in_bases};
+use super::expr::{Verdict, equations, name_base};
 use crate::domain::{ConductKind, Obtained, Unit};
 use crate::text::{
     self, Block, Markdown, Word, WordRuns, capitalizes_nouns, clip, collapse_whitespace,
@@ -199,8 +199,11 @@ impl Reading {
         let without_failures = || (!failures.is_empty()).then(|| body_with(output, &[]));
         let (asked, said) = ((&*request.text, &*request.words), (&*body, &*words));
         let figures = figures(&prose);
-        let named = [&*words, &*request.words].into_iter().flat_map(bases);
-        let bases = Vec::from_iter(named.collect::<BTreeSet<u32>>());
+        let mut steps = equations(&prose);
+        // In another base, or for remainders, other sums are right.
+        if name_base(&words) || name_base(&request.words) {
+            steps.retain(|step| step.verdict != Verdict::Wrong);
+        }
         let own_code = blocks
             .iter()
             .filter(|block| !request.text.contains(block.code.trim()));
@@ -211,7 +214,7 @@ impl Reading {
             pairs,
             figures,
             code: parsed(own_code.take(MAX_BLOCKS)),
-            path: path_to(number, &equations_in_bases(&prose, &bases)),
+            path: path_to(number, &steps),
             bad_dates: dates::faulty(&prose),
             screening: screen_answer(asked, said, without_failures),
             answer,

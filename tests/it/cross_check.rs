@@ -191,7 +191,6 @@ async fn verdicts_on_unknown_labels_and_self_support_are_dropped() {
         "{pass:?}"
     );
     assert!(pass.found.same_answers.is_empty() && pass.found.conduct.is_empty());
-    assert_eq!(pass.notes.len(), 2, "{:?}", pass.notes);
 }
 
 #[tokio::test]

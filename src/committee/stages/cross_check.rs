@@ -254,10 +254,8 @@ async fn ask(
         if !verdicts::problems(&typed.value, &shown).is_empty() {
             return Err(CallFailure::unusable("it gave no verdict on any claim"));
         }
-        let (found, mut notes) = verdicts::read(&typed.value, &shown);
-        if typed.truncated {
-            notes.push("its answer was cut at its token limit".to_owned());
-        }
+        let found = verdicts::read(&typed.value, &shown);
+        let cut = "its answer was cut at its token limit".to_owned();
         Ok(CheckPass {
             role: pass.role,
             model: model_of(context.run, &step).unwrap_or_else(|| model.shown()),
@@ -265,7 +263,7 @@ async fn ask(
             scope,
             obtained: typed.obtained,
             found,
-            notes,
+            notes: Vec::from_iter(typed.truncated.then_some(cut)),
         })
     };
     Ok(context.run.compute_text(read).await??)

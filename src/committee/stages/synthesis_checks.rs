@@ -32,8 +32,7 @@ pub(super) fn answer_problem(
     }
 }
 
-/// False if a reply's texts give another final answer than the one that it names, or leave out a
-/// figure with which every agent limits this yes or no.
+/// False if a reply's texts give another final answer than the one that it names.
 pub(super) fn may_give(
     input: &SynthesisInput<'_>,
     tldr: &[String],
@@ -41,13 +40,7 @@ pub(super) fn may_give(
     answer: &str,
 ) -> bool {
     let request = &input.request.question.message;
-    let tldr = tldr.join("\n");
-    let groups = &input.deliberation.judgement.answer_groups;
-    let group = scoring::answer_group(groups, answer).and_then(|at| groups.get(at));
-    let lacks_limit = group.is_some_and(|group| {
-        scoring::lacks_limit(request, &format!("{tldr}\n{main}"), &group.wordings)
-    });
-    !lacks_limit && scoring::may_give(request, &tldr, main, answer)
+    scoring::may_give(request, &tldr.join("\n"), main, answer)
 }
 
 /// True if a reply has no acceptance tests though its task can be built: the plan has an implementer
@@ -110,7 +103,7 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
     }
     let main = &synthesis.reply_markdown;
     if !may_give(input, &meta.tldr, main, &meta.final_answer) {
-        let detail = "the TL;DR or replyMarkdown gives another answer, not this one, or lacks the limit that every report sets: state one answer in all three";
+        let detail = "the TL;DR or replyMarkdown gives another answer, not this one: state one answer in all three";
         problems.push(problem("/meta/finalAnswer", detail));
     }
     if lacks_tests(input, &meta.acceptance_tests) {

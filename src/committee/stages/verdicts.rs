@@ -135,20 +135,11 @@ pub fn problems(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Problem> {
     }]
 }
 
-/// Reads the answer. Returns the verdicts by agents and units, and notes on what was dropped.
-pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> (CrossCheck, Vec<String>) {
-    let mut dropped = Dropped::default();
-    let claims = verdicts(reply, shown, &mut dropped);
-    let mut agents = |labels: &[String]| -> Vec<String> {
-        let mut named: Vec<String> = vec![];
-        for label in labels {
-            match report_of(shown, label).map(|it| it.agent.to_string()) {
-                Some(agent) if named.contains(&agent) => {}
-                Some(agent) => named.push(agent),
-                None => dropped.unknown += 1,
-            }
-        }
-        named
+/// Reads the answer. Returns the verdicts by agents and units.
+pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> CrossCheck {
+    let agents = |labels: &[String]| -> Vec<String> {
+        let named = labels.iter().filter_map(|label| report_of(shown, label));
+        distinct(named.map(|it| it.agent.to_string()))
     };
     let same_answers = reply.same_answers.iter().map(|group| agents(group));
     let same_answers = same_answers.filter(|group| group.len() > 1).collect();
@@ -160,30 +151,30 @@ pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> (CrossCheck, Vec<St
             answered_by: agents(&part.answered_by),
         })
         .collect();
-    let found = CrossCheck {
-        claims,
+    CrossCheck {
+        claims: verdicts(reply, shown),
         same_answers,
         parts,
-        conduct: conduct(reply, shown, &mut dropped),
-    };
-    let given: usize = shown.iter().map(|shown| shown.claims.len()).sum();
-    let notes = dropped.notes(given.saturating_sub(found.claims.len()));
-    (found, notes)
+        conduct: conduct(reply, shown),
+    }
+}
+
+fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut all = vec![];
+    for name in names {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
 }
 
 /// Returns one verdict on each claim that was shown.
-fn verdicts(
-    reply: &CrossCheckReply,
-    shown: &[Shown<'_>],
-    dropped: &mut Dropped,
-) -> Vec<ClaimVerdict> {
-    let mut claims: Vec<ClaimVerdict> = vec![];
-    for out in &reply.claims {
-        match claim_of(shown, &out.claim) {
-            Some(claim) => claims.push(verdict(out, claim, shown, dropped)),
-            None => dropped.unknown += 1,
-        }
-    }
+fn verdicts(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<ClaimVerdict> {
+    let claims = reply.claims.iter();
+    let claims = claims
+        .filter_map(|out| Some(verdict(out, claim_of(shown, &out.claim)?, shown)))
+        .collect::<Vec<_>>();
     merged(claims.iter())
 }
 
@@ -212,11 +203,10 @@ pub(super) fn merged<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> Ve
 }
 
 /// Returns what the reply says of each report, the first remark only.
-fn conduct(reply: &CrossCheckReply, shown: &[Shown<'_>], dropped: &mut Dropped) -> Vec<Conduct> {
+fn conduct(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Conduct> {
     let mut conduct: Vec<Conduct> = vec![];
     for out in &reply.reports {
         let Some(shown) = report_of(shown, &out.report) else {
-            dropped.unknown += 1;
             continue;
         };
         let agent = shown.agent.into_str();
@@ -235,29 +225,16 @@ fn verdict(
     out: &VerdictOut,
     (holder, unit): (&Shown<'_>, &Unit),
     shown: &[Shown<'_>],
-    dropped: &mut Dropped,
 ) -> ClaimVerdict {
-    let mut named = |labels: &[String]| -> Vec<String> {
-        let mut names = vec![];
-        for label in labels {
-            let (of, name) = match (claim_of(shown, label), report_of(shown, label)) {
-                (Some((of, unit)), _) => {
-                    (of, UnitRef::new(of.agent.into_str(), &unit.id).to_string())
-                }
-                (None, Some(of)) => (of, of.agent.into_str().to_owned()),
-                (None, None) => {
-                    dropped.unknown += 1;
-                    continue;
-                }
-            };
-            if of.agent == holder.agent {
-                dropped.own += 1;
-            } else if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names
+    let name_of = |label: &String| {
+        let (of, name) = match claim_of(shown, label) {
+            Some((of, unit)) => (of, UnitRef::new(of.agent.into_str(), &unit.id).to_string()),
+            None => report_of(shown, label).map(|of| (of, of.agent.into_str().to_owned()))?,
+        };
+        // A report says nothing for or against its own claim.
+        (of.agent != holder.agent).then_some(name)
     };
+    let named = |labels: &[String]| distinct(labels.iter().filter_map(name_of));
     let contradicted_by = named(&out.contradicted_by);
     let mut supported_by = named(&out.supported_by);
     // A report that is named on both sides does not support.
@@ -290,30 +267,4 @@ fn report_of<'a, 'b>(shown: &'a [Shown<'b>], label: &str) -> Option<&'a Shown<'b
         .iter()
         .find(|shown| shown.label.eq_ignore_ascii_case(label));
     own.or_else(|| claim_of(shown, label).map(|(shown, _)| shown))
-}
-
-/// Counts of what was dropped from an answer.
-#[derive(Default)]
-struct Dropped {
-    /// Names of claims and reports that were not shown.
-    unknown: usize,
-    /// Reports that were named for or against their own claims.
-    own: usize,
-}
-
-impl Dropped {
-    fn notes(&self, without_verdict: usize) -> Vec<String> {
-        let unknown = "names of claims or reports that were not shown were dropped";
-        let own = "names of reports beside their own claims were dropped";
-        let missing = "claims were left without a verdict";
-        let counts = [
-            (self.unknown, unknown),
-            (self.own, own),
-            (without_verdict, missing),
-        ];
-        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-        counts
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect()
-    }
 }

@@ -148,34 +148,19 @@ fn mentions(text: &str) -> Vec<Mention> {
     found.take(MAX_DATES).collect()
 }
 
-/// The first day of a range in front of its last one: "9–", "9 to ", "9. auf den ".
-static RANGE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?:^|[^\d:.,/])(\d{1,2})(?:st|nd|rd|th|er|\.|º)?(?:\s*[-–—/~]\s*|\s+(?:\p{L}{1,3}\s+){1,2})$",
-    )
-});
-/// The most bytes in front of a date that the beginning of a range takes.
-const RANGE_BYTES: usize = 40;
-
-/// Returns whether the dates of a text have this day: as a date, or as the first day of a range, "9 to
-/// 10 November 1989". `None` if the text has no dates.
+/// Returns whether the dates of a text have this day: as a date, or as a number beside another day of
+/// its month, as in "9 to 10 November 1989". `None` if the text has no dates.
 pub fn have(text: &str, day: &Day) -> Option<bool> {
     let text = clip(text, MAX_BYTES);
-    let begins_range = |it: &Mention| {
-        let head = text.get(..it.start).unwrap_or_default();
-        let from = head.ceil_char_boundary(head.len().saturating_sub(RANGE_BYTES));
-        let found = RANGE.captures(head.get(from..).unwrap_or_default());
-        let number = found.and_then(|found| found.get(1)?.as_str().parse::<i8>().ok());
-        let first = Day {
-            day: number,
-            ..it.day
-        };
-        number.is_some() && number < it.day.day && first.same(day)
-    };
+    let is_month_of = |it: &Day| Day { day: None, ..*it }.same(day);
     let mut found = mentions(text);
     found.retain(|it| it.day.exists());
-    let is_it = |it: &Mention| it.day.same(day) || begins_range(it);
-    (!found.is_empty()).then(|| found.iter().any(is_it))
+    let numbers = text.split(|c: char| !c.is_numeric());
+    let mut numbers = numbers.filter_map(|number| number.parse::<i8>().ok());
+    let mut is_beside =
+        || found.iter().any(|it| is_month_of(&it.day)) && numbers.any(|it| Some(it) == day.day);
+    let is_it = |it: &Mention| it.day.same(day);
+    (!found.is_empty()).then(|| found.iter().any(is_it) || is_beside())
 }
 
 /// Returns the date if the text is a date with at most two words around it: "on July 4th, 1776".

@@ -45,11 +45,6 @@ pub struct Equation {
 
 /// Returns the equations of a text that can be recomputed, in order.
 pub fn equations(text: &str) -> Vec<Equation> {
-    equations_in_bases(text, &[])
-}
-
-/// As [`equations`], in a text whose numbers may be written in these bases too.
-pub fn equations_in_bases(text: &str, bases: &[u32]) -> Vec<Equation> {
     let mut out = Vec::new();
     for passage in passages(clip(text, MAX_BYTES)) {
         let passage = plain(passage);
@@ -80,7 +75,7 @@ pub fn equations_in_bases(text: &str, bases: &[u32]) -> Vec<Equation> {
                 continue;
             }
             let about = relation == Relation::About;
-            if let Some(verdict) = compare(&tokens, (&left, &right), about, bases) {
+            if let Some(verdict) = compare(&tokens, (&left, &right), about) {
                 out.push(Equation {
                     operands: left
                         .parts
@@ -213,25 +208,16 @@ impl Side {
     }
 
     /// Returns by how much its value may be off because decimals in a product or quotient are
-    /// rounded. Sums of money and whole numbers are exact, and so are the terms of a sum.
-    fn uncertainty(&self, tokens: &[Token<'_>]) -> f64 {
+    /// rounded: by the sum of their relative errors. Sums of money and whole numbers are exact.
+    fn uncertainty(&self) -> f64 {
         let scales = self.parts.multiplies || self.parts.divides;
-        let is_long = self.parts.figures.len() > MAX_ROUNDED;
-        if !scales || is_long || self.parts.units.iter().any(|unit| unit.is_money()) {
+        if !scales || self.parts.units.iter().any(|unit| unit.is_money()) {
             return 0.0;
         }
-        let off = |at| {
-            let raised = Some(at);
-            let reading = Reading {
-                raised,
-                ..Reading::LITERAL
-            };
-            let value = self.read(tokens, reading)?.plain - self.value.plain;
-            Some(value.abs())
-        };
-        let figures = self.parts.figures.iter().enumerate();
-        let rounded = figures.filter(|(_, figure)| figure.decimals > 0);
-        rounded.filter_map(|(at, _)| off(at)).sum()
+        let figures = self.parts.figures.iter();
+        let rounded = figures.filter(|it| it.decimals > 0 && it.value != 0.0);
+        let share = |it: &Figure| 0.5 * 10f64.powi(-i32::from(it.decimals)) / it.value.abs();
+        self.value.plain.abs() * rounded.map(share).sum::<f64>()
     }
 
     /// Returns the value in another interpretation.
@@ -312,14 +298,9 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<Side> {
 
 /// Returns the verdict of the literal interpretation, or of another one that makes it right: with
 /// the other decimal signs, or with a percentage of what it is added to. An equation of binary digits is
-/// unclear if it does not hold, and so is one that only holds with `^` as exclusive or, in one of the
-/// bases, or for remainders. `None` if nothing is calculated or converted.
-fn compare(
-    tokens: &[Token<'_>],
-    (left, right): (&Side, &Side),
-    about: bool,
-    bases: &[u32],
-) -> Option<Verdict> {
+/// unclear if it does not hold, and so is one that only holds with `^` as exclusive or. `None` if
+/// nothing is calculated or converted.
+fn compare(tokens: &[Token<'_>], (left, right): (&Side, &Side), about: bool) -> Option<Verdict> {
     let values = (left.value, right.value);
     let mut literal = judge(left, right, values, about, 0.0)?;
     if literal == Verdict::Right {
@@ -327,7 +308,7 @@ fn compare(
         let is_empty = left.parts.calculates && left.is_only(right.value.plain);
         return Some(if is_empty { Verdict::Unclear } else { literal });
     }
-    let uncertain = left.uncertainty(tokens) + right.uncertainty(tokens);
+    let uncertain = left.uncertainty() + right.uncertainty();
     literal = judge(left, right, values, about, uncertain)?;
     let figures = || left.parts.figures.iter().chain(&right.parts.figures);
     let usual = Reading::LITERAL;
@@ -350,37 +331,18 @@ fn compare(
             || figures().any(|it| it.percent) && holds(percent_of_sum)
     };
     let is_bare = left.parts.units.is_empty() && right.parts.units.is_empty();
-    let holds_in = |base: u32| {
-        let reading = Reading { base, ..usual };
-        figures().all(|it| it.in_base(base).is_some()) && holds(reading)
-    };
-    let is_of_others = || {
-        let is_binary = figures().all(|it| it.in_base(2).is_some());
-        is_bare && (is_binary || bases.iter().any(|base| holds_in(*base)) || wraps(left, right))
+    let is_binary = || {
+        let is_digit =
+            |it: &Figure| it.is_whole() && it.value.to_string().bytes().all(|b| b <= b'1');
+        is_bare && figures().all(is_digit)
     };
     Some(match literal {
         Verdict::Right => Verdict::Right,
         _ if holds_otherwise() => Verdict::Right,
-        _ if is_of_others() || holds(xor) => Verdict::Unclear,
+        _ if is_binary() || holds(xor) => Verdict::Unclear,
         _ => literal,
     })
 }
-
-/// True if the sides may be equal as remainders: "8 + 9 = 5" on a clock. All numbers are less than what
-/// the sides differ by. A wrong sign is no such thing.
-fn wraps(left: &Side, right: &Side) -> bool {
-    let scales = |side: &Side| side.parts.multiplies || side.parts.divides || !side.is_whole();
-    let (a, b) = (left.value.plain, right.value.plain);
-    let mut figures = left.parts.figures.iter().chain(&right.parts.figures);
-    let is_sum = !scales(left) && !scales(right) && left.parts.calculates;
-    is_sum && !right.parts.calculates && b >= 0.0 && a != -b && {
-        let modulus = (a - b).abs();
-        figures.all(|figure| figure.value < modulus)
-    }
-}
-
-/// The most figures of a side whose rounding is taken into account: each takes a reading of the side.
-const MAX_ROUNDED: usize = 16;
 
 /// The share by which a number after "about" may be off, and one that is rounded to fewer digits than
 /// it has.

@@ -12,11 +12,11 @@ mod value;
 mod words;
 
 pub use amount::{Amount, amount};
-pub use equations::{Equation, Verdict, equations, equations_in_bases, evaluate};
+pub use equations::{Equation, Verdict, equations, evaluate};
 pub use form::{Form, read};
 pub use latex::{plain_numbers, unwrapped};
 pub use units::Measure;
-pub use words::bases;
+pub use words::name_base;
 
 #[cfg(test)]
 mod tests;

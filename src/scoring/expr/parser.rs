@@ -98,13 +98,8 @@ impl<'t, 'a> Parser<'t, 'a> {
     }
 
     pub(super) fn value_of(&mut self, figure: Figure) -> Quantity {
-        let is_raised = self.reading.raised == Some(self.parts.figures.len());
         self.parts.figures.push(figure);
-        let quantity = Quantity::of(&figure, self.reading);
-        if is_raised {
-            return quantity.raised();
-        }
-        quantity
+        Quantity::of(&figure, self.reading)
     }
 
     /// Parses exactly these tokens as an expression.

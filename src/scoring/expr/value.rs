@@ -34,16 +34,6 @@ impl Figure {
     pub fn is_whole(&self) -> bool {
         self.decimals == 0 && self.scale == 1.0 && !self.percent
     }
-
-    /// Returns the value that its digits have in a base of 2 to 36; `None` if they are no whole number
-    /// in it.
-    pub fn in_base(&self, base: u32) -> Option<f64> {
-        if !self.is_whole() {
-            return None;
-        }
-        let value = u64::from_str_radix(&self.value.to_string(), base).ok()?;
-        Some(value as f64)
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,10 +59,6 @@ pub(super) struct Reading {
     pub xor: bool,
     /// Variables have the values of this point.
     pub point: usize,
-    /// The number at this index is half a unit of its last decimal larger.
-    pub raised: Option<usize>,
-    /// The digits of whole numbers have this base.
-    pub base: u32,
 }
 
 impl Reading {
@@ -81,8 +67,6 @@ impl Reading {
         percent_of_sum: false,
         xor: false,
         point: 0,
-        raised: None,
-        base: 10,
     };
 }
 
@@ -128,10 +112,6 @@ impl Quantity {
         if reading.other_signs {
             factor *= figure.other();
         }
-        let value = match reading.base {
-            10 => figure.value,
-            base => figure.in_base(base).unwrap_or(figure.value),
-        };
         let step = match figure.decimals {
             0 => 0.0,
             decimals => 10f64.powi(-i32::from(decimals.min(12))),
@@ -139,7 +119,7 @@ impl Quantity {
         Self {
             step: step * factor,
             share: figure.percent,
-            ..Self::bare(value * factor)
+            ..Self::bare(figure.value * factor)
         }
     }
 
@@ -160,16 +140,6 @@ impl Quantity {
             dimensions: measure.dimensions,
             tolerance: measure.tolerance,
             bare: vague || !self.bare,
-            ..self
-        }
-    }
-
-    /// Returns a number that is half a unit of its last decimal larger.
-    pub fn raised(self) -> Self {
-        let half = 0.5 * self.step;
-        Self {
-            plain: self.plain + half,
-            base: self.base + half,
             ..self
         }
     }

@@ -67,15 +67,12 @@ pub(super) fn is(word: &str, role: Role) -> bool {
     roles(word).contains(&role)
 }
 
-/// Returns the bases, other than ten, that a text with these words names: "base 16", "16進数", "mod 12".
-pub fn bases(words: &[Word]) -> Vec<u32> {
-    let named = words.array_windows().filter_map(|[a, b]| {
+/// True if a text with these words names a base other than ten: "base 16", "16進数", "mod 12".
+pub fn name_base(words: &[Word]) -> bool {
+    words.array_windows().any(|[a, b]| {
         let (number, word) = if is(a, Role::Base) { (b, a) } else { (a, b) };
-        number.parse().ok().filter(|_| is(word, Role::Base))
-    });
-    named
-        .filter(|base| (3..=36).contains(base) && *base != 10)
-        .collect()
+        is(word, Role::Base) && number.parse::<u32>().is_ok_and(|base| base != 10)
+    })
 }
 
 /// Returns the power of ten of a word such as "million".

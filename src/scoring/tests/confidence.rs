@@ -81,28 +81,6 @@ proptest! {
     }
 }
 
-/// The order of two verdicts on one claim says nothing.
-#[test]
-fn two_verdicts_on_one_claim_that_differ_count_as_unknown() {
-    let found = |holds: &[Holds]| {
-        let claims = holds
-            .iter()
-            .map(|holds| verdict("solver:u1", &[], &[], *holds));
-        let calls = vec![CrossCheck {
-            claims: claims.collect(),
-            ..CrossCheck::default()
-        }];
-        let evidence = Evidence {
-            calls,
-            ..Evidence::default()
-        };
-        c_final(&judged("?", &answers(&["Lima", "Lima", "Lima"]), &evidence))
-    };
-    let unknown = found(&[Holds::Unknown]);
-    assert_eq!(found(&[Holds::Yes, Holds::No]), unknown);
-    assert_eq!(found(&[Holds::No, Holds::Yes]), unknown);
-}
-
 /// Once a claim was checked, a tag alone proves nothing.
 #[test]
 fn a_basis_that_the_cross_check_does_not_confirm_earns_what_memory_does() {

@@ -312,25 +312,6 @@ fn a_reply_may_use_any_wording_of_an_answer() {
 }
 
 #[test]
-fn agents_of_one_family_are_fewer_voices() {
-    let reports = answers(&["8", "8", "8"]);
-    let c = |families: [Option<&'static str>; 3]| {
-        let mut outputs = outputs(&reports, Obtained::Clean);
-        for (output, family) in outputs.iter_mut().zip(families) {
-            output.family = family;
-        }
-        let panel = Panel {
-            message: "How many?",
-            outputs,
-            ..Panel::default()
-        };
-        c_final(&judge(&panel, &Policy::default()))
-    };
-    assert!(c([Some("gpt"), Some("claude"), Some("grok")]) >= c([Some("gpt"); 3]));
-    assert_eq!(family("anthropic/claude-sonnet-5.5"), "claude");
-}
-
-#[test]
 fn ninety_ordinary_questions_are_open_in_plain_text_too() {
     let advice = [
         "Begin with what you have, and change one thing at a time. Most people need 2 or 3 attempts before it works well.",
@@ -349,33 +330,6 @@ fn ninety_ordinary_questions_are_open_in_plain_text_too() {
                 .all(|score| score.status == Status::Valid),
             "{question}: {judgement:?}"
         );
-    }
-}
-
-#[test]
-fn answers_that_mean_the_same_are_one_group() {
-    for (message, given) in [
-        ("Which port does HTTPS use?", ["443", "port 443", "443"]),
-        (
-            "How many people live in Japan?",
-            ["124 million", "123.9 million", "124,000,000"],
-        ),
-        ("How many seconds has a day?", ["86,400", "86 400", "86400"]),
-        ("Which Ubuntu is it?", ["24.04", "Ubuntu 24.04", "24.04"]),
-        (
-            "At what temperature does gold melt?",
-            ["1064 °C", "1337 K", "1064 °C"],
-        ),
-        (
-            "What is the capital of Australia?",
-            ["Canberra", "canberra", "Canberra, Australia"],
-        ),
-        (
-            "Which database?",
-            ["PostgreSQL", "postgresql", "PostgreSQL"],
-        ),
-    ] {
-        assert_eq!(labels(&of(message, &answers(&given))).len(), 1, "{message}");
     }
 }
 

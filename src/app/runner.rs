@@ -52,9 +52,8 @@ const MAX_EPOCHS: i64 = 1000;
 /// starting all and finishing none.
 const FIRST_TAKEN_OVER: usize = 2;
 
-/// A run fails after this number of processes in a row that ended at the same point of it. The
-/// later ones must have ended in a CPU-heavy step.
-const MAX_DEATHS: u32 = 3;
+/// A run fails after it has crashed this number of processes.
+const MAX_CRASHES: u32 = 3;
 
 /// A permit for one more run in flight.
 pub(super) type Slot = OwnedSemaphorePermit;
@@ -429,7 +428,7 @@ impl Runner {
             )));
         }
         let crashes = self.0.compute.crashes(lease.run);
-        if crashes >= MAX_DEATHS {
+        if crashes >= MAX_CRASHES {
             let detail = format!("the run was given up: it crashed {crashes} processes");
             tracing::error!("{detail}");
             return Some(internal(detail));

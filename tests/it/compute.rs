@@ -1,5 +1,5 @@
 //! Tests CPU-heavy work of a run. It delays no other request, and its run can be ended meanwhile. A
-//! run that takes its process down repeatedly is given up.
+//! run that crashes its processes, or never gets further, is given up.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
@@ -168,6 +168,31 @@ async fn a_run_that_aborts_three_processes_at_once_is_given_up() {
 #[tokio::test]
 async fn a_run_that_aborts_three_replicas_at_once_is_given_up() {
     three_processes_abort_in_a_piece(Home::postgres(3).await).await;
+}
+
+#[tokio::test]
+async fn a_run_without_progress_is_given_up() {
+    let (home, provider) = (Home::sqlite(), MockProvider::start().await);
+    let store = home.store().await;
+    let mut run = new_run(1, None, QUESTION);
+    run.at = Clock::System.now();
+    let id = run.id;
+    store.accept(run).await.unwrap();
+    for begun in 0..51 {
+        let owner = format!("process {begun}");
+        let claimed = store.claim(Claim::Run(id), &owner, Duration::ZERO, Clock::System.now());
+        assert!(claimed.await.unwrap().is_some(), "{begun}");
+    }
+    drop(store);
+    let service = home.serve(&provider, &[]).await;
+    let events = until(&home, id, ended).await;
+    let Some(Event::Finished(finished)) = events.last() else {
+        unreachable!()
+    };
+    let ended = format!("{:?}", finished.ending);
+    assert!(ended.contains("begun 52 times in a row"), "{ended}");
+    assert_eq!(provider.calls().len(), 0);
+    answer_of(&service, &home, 2).await;
 }
 
 fn intent(call: &str) -> CallSent {

@@ -78,10 +78,7 @@ trap 'rm -f "$log"' EXIT
 if wanted faults; then service faults; fi
 if wanted crash; then crash; fi
 if wanted act; then service act; fi
-if wanted decisions; then
-    scripts/fetch-embedding.sh >/dev/null
-    service decisions
-fi
+if wanted decisions; then service decisions; fi
 if wanted load; then service load; fi
 if wanted cluster; then cluster; fi
 if wanted cost; then cargo bench --locked --quiet --bench cost; fi

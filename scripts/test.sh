@@ -107,10 +107,9 @@ if [ "${1:-}" = with-postgres ]; then
     exit
 fi
 
-# The other steps need these three.
+# The other steps need these two.
 step "system packages" scripts/setup.sh test || close
 step "model weights" scripts/fetch-model.sh || close
-step "sentence embedding" scripts/fetch-embedding.sh || close
 step "formatting" cargo fmt --check
 step "lints" lints
 step "lints without the in-process model" lints_without_model

@@ -86,17 +86,12 @@ pub async fn memory() {
     file["providers"]["anthropic"]["maxConcurrent"] = json!(2048);
     std::fs::write(folder.path().join("config.json"), file.to_string()).unwrap();
     let url = provider.url();
-    let model = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/data/models/sentence-embedding"
-    );
     let variables = [
         ("CONCLAVE_CONFIG", "config.json"),
         ("ANTHROPIC_API_KEY", "k"),
         ("ANTHROPIC_BASE_URL", url.as_str()),
         ("DECISION_STRATEGY", "heuristic_first"),
         ("HEURISTIC_THRESHOLD", "0.3"),
-        ("EMBEDDING_MODEL_PATH", model),
     ];
     let service = Service::start(folder.path(), &variables).await;
     let client = client();

@@ -2,17 +2,14 @@
 
 use super::StartError;
 use crate::attachments::{Bounds, Fetcher};
-use crate::clock::Clock;
 use crate::committee::{Deps, Prompts, checkers};
 use crate::compute::Crashes;
 use crate::config::{self, Config, Database};
 use crate::journal::{PostgresStore, SqliteStore, Store};
 use crate::llm::{BreakerSettings, Registry};
-use crate::strategies::Memory;
 use crate::tools::Toolbox;
 #[cfg(feature = "local")]
 use crate::{domain::ProviderKind, llm};
-use conclave_sentence_embedding::Embedder;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,20 +64,6 @@ pub(super) fn toolbox(config: &Config) -> Result<Option<Arc<Toolbox>>, StartErro
         error,
     })?;
     Ok(Some(Arc::new(opened)))
-}
-
-/// Returns the memory of learned answers, with its model if there is one.
-///
-/// # Errors
-/// [`StartError::Embedding`].
-pub(super) fn memory(
-    config: &Config,
-    store: &Arc<dyn Store>,
-    clock: &Clock,
-) -> Result<Memory, StartError> {
-    let folder = config.policy.decisions.embedding_model.as_deref();
-    let embedder = folder.map(Embedder::load).transpose()?.map(Arc::new);
-    Ok(Memory::new(Arc::clone(store), clock.clone(), embedder))
 }
 
 /// Minimum length of a password that is removed from texts. Shorter ones are often words that an

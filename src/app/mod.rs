@@ -90,8 +90,6 @@ pub enum StartError {
     /// The weights are missing, or the engine does not support the model.
     #[error("the in-process model of the provider {provider:?} cannot be loaded: {detail}")]
     LocalModel { provider: String, detail: String },
-    #[error("EMBEDDING_MODEL_PATH: {0}")]
-    Embedding(#[from] conclave_sentence_embedding::Error),
     #[error("TOOLS_WORKSPACE: {path} cannot be opened: {error}")]
     Workspace { path: String, error: std::io::Error },
 }
@@ -172,7 +170,7 @@ impl App {
         // Installs the recorder, if it is not. Metrics recorded before this are lost.
         let _ = metrics_recorder::metrics();
         let toolbox = compose::toolbox(&config)?;
-        let memory = compose::memory(&config, &store, &clock)?;
+        let memory = Memory::new(Arc::clone(&store), clock.clone());
         let wake = Wake::default();
         let shared = (wake.clone(), compute.clone());
         let runner = Runner::new(
@@ -301,9 +299,8 @@ impl App {
             return Ok(false);
         }
         let question = &accepted.question;
-        // Only a question in the same words needs no call, so the meanings need not be compared.
         let found = memory.found(question).await?;
-        let ranked = || memory.ranked_by_characters(found, &question.message);
+        let ranked = || memory.ranked(found, &question.message);
         let candidates = self.compute(ranked).await;
         Ok(strategies::is_free(id, accepted, policy, candidates).await)
     }

@@ -61,7 +61,6 @@ impl From<&StartError> for Exit {
         match error {
             // Something that the configuration names is missing or not usable.
             StartError::LocalModel { .. }
-            | StartError::Embedding(_)
             | StartError::Prompts(_)
             | StartError::Workspace { .. } => Exit::Configuration,
             StartError::Journal(_) | StartError::Llm(_) => Exit::Unexpected,

@@ -1,15 +1,9 @@
 //! Checks the settings of decision strategies and learned answers.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use super::checker::Check;
 use super::file::PolicyFile;
-use super::source;
-
-/// The folder of the sentence embedding model, by a variable or in the data folder.
-pub const EMBEDDING_MODEL_PATH: &str = "EMBEDDING_MODEL_PATH";
-const EMBEDDING_MODEL_DEFAULT: &str = "models/sentence-embedding";
 
 /// The share of users in an A/B test is a whole number of these.
 const PARTS: u64 = 100;
@@ -38,9 +32,6 @@ pub struct Decisions {
     /// What the operator wants of every answer. The master reads them.
     pub goals: Vec<String>,
     pub personality_biases: BTreeMap<String, f64>,
-    /// The folder of the sentence embedding model. `None` if it is not there, or no strategy uses
-    /// learned answers.
-    pub embedding_model: Option<PathBuf>,
 }
 
 impl Decisions {
@@ -76,9 +67,6 @@ impl Check<'_> {
         };
         let names = ["HEURISTIC_THRESHOLD", "EXECUTIVE_HEURISTIC_THRESHOLD"];
         let threshold = self.number(&names, 0.7, 1.0, "a number from 0 to 1");
-        let uses_answers = |(strategy, _): &(_, _)| *strategy == Strategy::HeuristicFirst;
-        let embedding_model = arms.iter().any(uses_answers);
-        let embedding_model = embedding_model.then(|| self.embedding_model()).flatten();
         let goals = self.first(&["GOALS", "EXECUTIVE_GOALS"]);
         let goals = goals.map(|(_, text)| text).unwrap_or_default();
         let goals = goals.split(';').map(|goal| goal.trim().to_owned());
@@ -88,17 +76,7 @@ impl Check<'_> {
             max_candidates: usize::from(policy.max_candidates.unwrap_or(3)),
             goals: goals.filter(|goal| !goal.is_empty()).collect(),
             personality_biases: policy.personality_biases.clone(),
-            embedding_model,
         }
-    }
-
-    /// Returns the folder that a variable names, else the one in the data folder if it is there.
-    fn embedding_model(&mut self) -> Option<PathBuf> {
-        if self.env.get(EMBEDDING_MODEL_PATH).is_some() {
-            return self.folder(EMBEDDING_MODEL_PATH);
-        }
-        let folder = source::data_folder(self.env).join(EMBEDDING_MODEL_DEFAULT);
-        folder.is_dir().then_some(folder)
     }
 }
 
@@ -143,7 +121,6 @@ mod tests {
             max_candidates: 3,
             goals: vec![],
             personality_biases: BTreeMap::new(),
-            embedding_model: None,
         };
         let arm = |user: u32| {
             let user = crate::domain::fingerprint(&[format!("u{user}").as_bytes()]);

@@ -38,7 +38,7 @@ use crate::domain::{
 pub use actions::{ActionRules, ActionsPolicy, ProposerPolicy};
 pub use check::{from_text, load, policy, without_models};
 pub use database::Database;
-pub use decisions::{Decisions, EMBEDDING_MODEL_PATH, Strategy};
+pub use decisions::{Decisions, Strategy};
 pub use env::Env;
 pub use file::{CrossCheckWhen, Limits, OutputForm, PromptSet, json_schema};
 pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};

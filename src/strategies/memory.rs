@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use conclave_sentence_embedding::{Embedder, cosine};
 use jiff::Timestamp;
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -28,32 +27,16 @@ const MIN_SIMILARITY: f64 = 0.2;
 const MAX_CONDITION_BYTES: usize = 300;
 const MAX_ACTION_BYTES: usize = 1000;
 
-/// The most questions whose meanings are compared with that of a request. Each takes a few
-/// milliseconds.
-const MAX_EMBEDDED: usize = 8;
-
-/// The same as [`MIN_SIMILARITY`] for the cosine of two meanings.
-const MIN_COSINE: f64 = 0.5;
-
-/// Returns the vector of a text.
-type Meaning<'a> = dyn Fn(&str) -> Result<Vec<f32>, conclave_sentence_embedding::Error> + 'a;
-
 /// The learned answers of a service.
 #[derive(Clone)]
 pub struct Memory {
     store: Arc<dyn Store>,
     clock: Clock,
-    /// Without it, questions are compared by their characters alone.
-    embedder: Option<Arc<Embedder>>,
 }
 
 impl Memory {
-    pub fn new(store: Arc<dyn Store>, clock: Clock, embedder: Option<Arc<Embedder>>) -> Self {
-        Self {
-            store,
-            clock,
-            embedder,
-        }
+    pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
+        Self { store, clock }
     }
 
     /// Returns learned answers of the place of a question that share a word with it, or in a script
@@ -82,97 +65,34 @@ impl Memory {
         }
     }
 
-    /// Returns those of the found answers that resemble a question, the most similar first. The
-    /// nearest by their characters are compared by their meaning.
+    /// Returns those of the found answers that resemble a question, the most similar first.
     pub fn ranked(&self, found: Vec<LearnedRow>, question: &str) -> Vec<Candidate> {
-        let now = self.clock.now();
-        match &self.embedder {
-            Some(embedder) => rank(Some(&|text| embedder.embed(text)), found, question, now),
-            None => self.ranked_by_characters(found, question),
-        }
+        rank(found, question, self.clock.now())
     }
 
-    /// As [`Memory::ranked`], without the comparison of meanings, which takes long.
-    pub fn ranked_by_characters(&self, found: Vec<LearnedRow>, question: &str) -> Vec<Candidate> {
-        rank(None, found, question, self.clock.now())
-    }
-
-    /// Returns the learned answer that is most like an answer: by their meaning, or without the
-    /// model by their characters.
+    /// Returns the learned answer that is most like an answer by their characters.
     pub fn convergence(&self, shown: &[ShownAnswer], answer: &str) -> Option<Converged> {
-        let answer = text::clip(answer, MAX_ACTION_BYTES);
-        let by_meaning = self.embedder.as_ref().and_then(|embedder| {
-            let answer = embedder.embed(answer).ok()?;
-            let cosine_of = |shown: &ShownAnswer| {
-                let known = embedder.embed(&shown.action).ok()?;
-                Some(f64::from(cosine(&known, &answer)).max(0.0))
-            };
-            shown.iter().map(cosine_of).collect::<Option<Vec<f64>>>()
+        let answer = trigrams(text::clip(answer, MAX_ACTION_BYTES));
+        let converged = shown.iter().map(|shown| Converged {
+            id: shown.id,
+            similarity: similarity(&trigrams(&shown.action), &answer),
         });
-        let similarities = by_meaning.unwrap_or_else(|| {
-            let answer = trigrams(answer);
-            let similarity = |shown: &ShownAnswer| similarity(&trigrams(&shown.action), &answer);
-            shown.iter().map(similarity).collect()
-        });
-        let converged = shown
-            .iter()
-            .zip(similarities)
-            .map(|(shown, similarity)| Converged {
-                id: shown.id,
-                similarity,
-            });
         converged.max_by(|a, b| a.similarity.total_cmp(&b.similarity))
     }
 }
 
-fn rank(
-    meaning: Option<&Meaning<'_>>,
-    found: Vec<LearnedRow>,
-    question: &str,
-    now: Timestamp,
-) -> Vec<Candidate> {
+fn rank(found: Vec<LearnedRow>, question: &str, now: Timestamp) -> Vec<Candidate> {
     let asked = (wording(question), trigrams(question));
     let mut candidates: Vec<Candidate> = found
         .into_iter()
         .filter_map(|row| candidate(row, &asked, now))
+        .filter(|candidate| candidate.similarity >= MIN_SIMILARITY)
         .collect();
-    sort(&mut candidates);
-    let is_same = candidates.first().is_some_and(|best| best.is_same);
-    let mut least = MIN_SIMILARITY;
-    if let Some(meaning) = meaning.filter(|_| !is_same) {
-        candidates.truncate(MAX_EMBEDDED);
-        match compare(meaning, &mut candidates, question) {
-            Ok(()) => least = MIN_COSINE,
-            Err(error) => tracing::warn!(%error, "questions are compared without the model"),
-        }
-        sort(&mut candidates);
-    }
-    candidates.retain(|candidate| candidate.similarity >= least);
-    candidates
-}
-
-/// Sets the similarity of candidates to the cosine of their questions' meanings, at least 0.
-fn compare(
-    meaning: &Meaning<'_>,
-    candidates: &mut [Candidate],
-    question: &str,
-) -> Result<(), conclave_sentence_embedding::Error> {
-    let asked = meaning(question)?;
-    let known = candidates
-        .iter()
-        .map(|candidate| meaning(&candidate.condition));
-    let known = known.collect::<Result<Vec<_>, _>>()?;
-    for (candidate, known) in candidates.iter_mut().zip(known) {
-        candidate.similarity = f64::from(cosine(&known, &asked)).max(0.0);
-    }
-    Ok(())
-}
-
-fn sort(candidates: &mut [Candidate]) {
     candidates.sort_by(|a, b| {
         let by_similarity = b.similarity.total_cmp(&a.similarity);
         by_similarity.then(b.confidence.total_cmp(&a.confidence))
     });
+    candidates
 }
 
 fn candidate(
@@ -239,8 +159,6 @@ fn trigrams(question: &str) -> BTreeSet<[char; 3]> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::super::heuristic_first::has_same_figures;
     use super::*;
     use crate::domain::{RunId, Source, TaskType};
@@ -257,14 +175,6 @@ mod tests {
         /// The same by a model that was given the prompt `same_question.md` and not the writer's
         /// word, on 2026-11-23.
         judged: bool,
-    }
-
-    fn embedder() -> Embedder {
-        let folder = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/data/models/sentence-embedding"
-        );
-        Embedder::load(std::path::Path::new(folder)).expect("run scripts/fetch-embedding.sh")
     }
 
     /// Learned answers to these questions.
@@ -295,47 +205,34 @@ mod tests {
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
-        let embedder = embedder();
-        let vectors: BTreeMap<&str, Vec<f32>> = pairs
-            .iter()
-            .flat_map(|pair| [pair.known.as_str(), &pair.asked])
-            .map(|text| (text, embedder.embed(text).unwrap()))
-            .collect();
-        let meaning: &Meaning<'_> = &|text| Ok(vectors[text].clone());
-        for (name, meaning) in [("characters", None), ("meaning", Some(meaning))] {
-            for set in ["dev", "held"] {
-                let of_set = || pairs.iter().filter(|pair| pair.set == set);
-                let (mut same, mut right, mut wrong, mut compared) = (0.0, 0.0, 0.0, 0.0);
-                for pair in of_set() {
-                    let shares_a_word = |known: &&str| {
-                        let words = text::words(known);
-                        text::words(&pair.asked)
-                            .iter()
-                            .any(|word| words.contains(word))
-                    };
-                    let known = of_set().map(|pair| pair.known.as_str());
-                    let found = rows(known.filter(shares_a_word));
-                    let ranked = rank(meaning, found, &pair.asked, Timestamp::UNIX_EPOCH);
-                    let best = ranked.first();
-                    assert!(best.is_none_or(|best| !best.is_same), "{}", pair.asked);
-                    let best = best.filter(|best| best.condition == pair.known);
-                    let reached =
-                        best.is_some_and(|it| has_same_figures(&it.condition, &pair.asked));
-                    same += f64::from(pair.same);
-                    compared += f64::from(reached);
-                    right += f64::from(reached && pair.judged && pair.same);
-                    wrong += f64::from(reached && pair.judged && !pair.same);
-                }
-                println!(
-                    "{set}, by {name}: {compared} of {} compared; recall {right} of {same}, {wrong} wrong",
-                    of_set().count()
-                );
-                assert!(right >= 0.6 * same, "{set} {name}: {right} of {same}");
-                assert!(
-                    right >= 0.99 * (right + wrong),
-                    "{set} {name}: {wrong} wrong"
-                );
+        for set in ["dev", "held"] {
+            let of_set = || pairs.iter().filter(|pair| pair.set == set);
+            let (mut same, mut right, mut wrong, mut compared) = (0.0, 0.0, 0.0, 0.0);
+            for pair in of_set() {
+                let shares_a_word = |known: &&str| {
+                    let words = text::words(known);
+                    text::words(&pair.asked)
+                        .iter()
+                        .any(|word| words.contains(word))
+                };
+                let known = of_set().map(|pair| pair.known.as_str());
+                let found = rows(known.filter(shares_a_word));
+                let ranked = rank(found, &pair.asked, Timestamp::UNIX_EPOCH);
+                let best = ranked.first();
+                assert!(best.is_none_or(|best| !best.is_same), "{}", pair.asked);
+                let best = best.filter(|best| best.condition == pair.known);
+                let reached = best.is_some_and(|it| has_same_figures(&it.condition, &pair.asked));
+                same += f64::from(pair.same);
+                compared += f64::from(reached);
+                right += f64::from(reached && pair.judged && pair.same);
+                wrong += f64::from(reached && pair.judged && !pair.same);
             }
+            println!(
+                "{set}: {compared} of {} compared; recall {right} of {same}, {wrong} wrong",
+                of_set().count()
+            );
+            assert!(right >= 0.6 * same, "{set}: {right} of {same}");
+            assert!(right >= 0.99 * (right + wrong), "{set}: {wrong} wrong");
         }
     }
 

@@ -40,7 +40,7 @@ pub struct Decided {
 }
 
 /// How much the committee's answer agrees with the learned answer that it was shown and that is most
-/// like it. It changes no confidence.
+/// like it. Only older versions recorded it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Converged {
     /// The run that gave the learned answer.

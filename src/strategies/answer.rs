@@ -18,7 +18,7 @@ use crate::config::{Policy, Strategy};
 use crate::domain::{
     Agent, AskedFirst, DecisionPath, Mode, Question, Reply, Role, RunId, fingerprint,
 };
-use crate::journal::{Accepted, DECIDED, Decided, Event, Matched, RunContext, Stop, Transcript};
+use crate::journal::{Accepted, DECIDED, Decided, Event, Matched, RunContext, Stop};
 
 /// The step of the call that compares two questions, and its prompt.
 const STEP: &str = "same_question";
@@ -54,7 +54,7 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
             (Some(answer), Some(matched)) => {
                 recalled(run, deps, answer, matched.id, decided.predicted_success).await
             }
-            _ => committee_reply(run, deps, memory).await,
+            _ => convene(run, deps).await,
         };
     }
     let (strategy, arm) = chosen(run.accepted(), &deps.policy);
@@ -78,7 +78,6 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
         context: &context,
         strategy: &*strategy,
         arm,
-        memory,
     };
     let result = strategy.decide(&context, Some(&committee)).await?;
     match (result.path, result.reply.clone()) {
@@ -163,23 +162,6 @@ async fn trusted(committee: &Committee<'_>, predicted: f64) -> Result<Reply, Fai
     recalled(run, deps, &best.answer, best.shown.id, predicted).await
 }
 
-/// Asks the committee, and records how much its answer agrees with the learned answers that it was
-/// shown.
-async fn committee_reply(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Reply, Failure> {
-    let reply = convene(run, deps).await?;
-    let events = run.events();
-    let transcript = Transcript::of(&events);
-    let shown = transcript.decided.map(|decided| &decided.shown[..]);
-    if let (Some(shown @ [_, ..]), Some(draft)) = (shown, transcript.draft()) {
-        let compare = || memory.convergence(shown, &draft.main);
-        let converged = run.compute(compare).await?;
-        if let Some(converged) = converged {
-            run.record(Event::Converged(converged)).await?;
-        }
-    }
-    Ok(reply)
-}
-
 /// Returns the strategy for a request, with the arm of an A/B test. A user always gets the same arm.
 fn chosen(accepted: &Accepted, policy: &Policy) -> (Strategy, Option<&'static str>) {
     let question = &accepted.question;
@@ -205,7 +187,6 @@ struct Committee<'a> {
     context: &'a DecisionContext,
     strategy: &'a dyn DecisionStrategy,
     arm: Option<&'static str>,
-    memory: &'a Memory,
 }
 
 impl Committee<'_> {
@@ -245,8 +226,7 @@ impl Llm for Committee<'_> {
             ..self.decision(DecisionPath::Llm, how.why)
         };
         self.record(decided).await?;
-        let reply = committee_reply(self.run, self.deps, self.memory).await?;
-        Ok(Some(reply))
+        convene(self.run, self.deps).await.map(Some)
     }
 
     async fn answers(&self, candidate: &Candidate) -> Result<Option<bool>, Failure> {

@@ -10,7 +10,7 @@ use super::learning;
 use super::strategy::Candidate;
 use crate::clock::Clock;
 use crate::domain::{Question, ShownAnswer, search_terms};
-use crate::journal::{Converged, Error, LearnedRow, Store, learned_scope};
+use crate::journal::{Error, LearnedRow, Store, learned_scope};
 use crate::text;
 
 /// The most learned answers that the full-text search gives.
@@ -68,16 +68,6 @@ impl Memory {
     /// Returns those of the found answers that resemble a question, the most similar first.
     pub fn ranked(&self, found: Vec<LearnedRow>, question: &str) -> Vec<Candidate> {
         rank(found, question, self.clock.now())
-    }
-
-    /// Returns the learned answer that is most like an answer by their characters.
-    pub fn convergence(&self, shown: &[ShownAnswer], answer: &str) -> Option<Converged> {
-        let answer = trigrams(text::clip(answer, MAX_ACTION_BYTES));
-        let converged = shown.iter().map(|shown| Converged {
-            id: shown.id,
-            similarity: similarity(&trigrams(&shown.action), &answer),
-        });
-        converged.max_by(|a, b| a.similarity.total_cmp(&b.similarity))
     }
 }
 

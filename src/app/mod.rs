@@ -43,7 +43,7 @@ use crate::journal::{
     Proven, RunFilter, RunRow, Store, Told, Wake, read_proven,
 };
 use crate::llm::{self, CircuitPosition, Registry};
-use crate::strategies::{self, Memory};
+use crate::strategies::Memory;
 use crate::tools::Toolbox;
 use runner::{Begun, Runner, Slot};
 use user_rate_limit::UserRateLimit;
@@ -74,7 +74,6 @@ pub struct App {
     committee: Arc<Deps>,
     /// `None` if tool plans are off.
     toolbox: Option<Arc<Toolbox>>,
-    memory: Memory,
     runner: Runner,
 }
 
@@ -179,7 +178,7 @@ impl App {
             clock.clone(),
             shared,
             owner,
-            (toolbox.clone(), memory.clone()),
+            (toolbox.clone(), memory),
         );
         let access = Access::new(&config, store.clone(), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);
@@ -197,7 +196,6 @@ impl App {
             compute,
             committee,
             toolbox,
-            memory,
             runner,
         }))
     }
@@ -272,61 +270,21 @@ impl App {
         {
             return Ok(known);
         }
-        let named = (key, body_hash);
-        let admitted = self
-            .admit(accepted.clone(), named.clone(), (id, told), slot)
-            .await;
-        let Err(Rejected::Spent(spent)) = admitted else {
-            return admitted;
-        };
-        // A learned answer costs nothing, so no limit keeps it from its reader.
-        match self.runner.slot() {
-            Some(slot) if self.is_free(id, &accepted).await? => {
-                let free = Accepted {
-                    cap: Usd::ZERO,
-                    ..accepted
-                };
-                self.begin_run(free, named, (id, told), slot).await
-            }
-            _ => Err(Rejected::Spent(spent)),
-        }
+        self.admit(accepted, (key, body_hash), (id, told), slot)
+            .await
     }
 
-    /// True if a learned answer replies without any call.
-    async fn is_free(&self, id: RunId, accepted: &Accepted) -> Result<bool, Rejected> {
-        let (policy, memory) = (&self.config.policy, &self.memory);
-        if !strategies::may_recall(accepted, policy) {
-            return Ok(false);
-        }
-        let question = &accepted.question;
-        let found = memory.found(question).await?;
-        let ranked = || memory.ranked(found, &question.message);
-        let candidates = self.compute(ranked).await;
-        Ok(strategies::is_free(id, accepted, policy, candidates).await)
-    }
-
-    /// Accepts a run within the limits and starts it, unless its user asks too often.
+    /// Accepts a run within the spending limits and starts it, unless its user asks too often.
     async fn admit(
-        &self,
-        accepted: Accepted,
-        named: (Option<String>, String),
-        run: (RunId, Told),
-        slot: Slot,
-    ) -> Result<Submitted, Rejected> {
-        self.pace
-            .take(&accepted.question.user.id)
-            .map_err(|retry_after| Rejected::TooOften { retry_after })?;
-        self.begin_run(accepted, named, run, slot).await
-    }
-
-    /// Accepts a run within the spending limits and starts it.
-    async fn begin_run(
         &self,
         accepted: Accepted,
         (idempotency_key, body_hash): (Option<String>, String),
         (id, told): (RunId, Told),
         slot: Slot,
     ) -> Result<Submitted, Rejected> {
+        self.pace
+            .take(&accepted.question.user.id)
+            .map_err(|retry_after| Rejected::TooOften { retry_after })?;
         let (now, cap) = (self.clock.now(), accepted.cap);
         let (mode, source) = (accepted.label(), accepted.question.source.into_str());
         let limits = spending::limits(&self.config.policy, &accepted.question, now);

@@ -89,25 +89,6 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
     }
 }
 
-/// True if a learned answer may reply to a request.
-pub fn may_recall(accepted: &Accepted, policy: &Policy) -> bool {
-    chosen(accepted, policy).0 == Strategy::HeuristicFirst
-}
-
-/// True if one of these learned answers replies to a request that [`may_recall`] one, without any
-/// call, so that the run costs nothing.
-pub async fn is_free(
-    run: RunId,
-    accepted: &Accepted,
-    policy: &Policy,
-    candidates: Vec<Candidate>,
-) -> bool {
-    let context = context(run, &accepted.question, candidates, policy);
-    let strategy = strategy_of(Strategy::HeuristicFirst, accepted.seed, policy);
-    let decided = strategy.decide(&context, None).await;
-    decided.is_ok_and(|it| it.path == DecisionPath::Heuristic)
-}
-
 /// Returns what a strategy decides on.
 fn context(
     run: RunId,

@@ -16,5 +16,5 @@ pub mod strategy;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{answer, is_free, may_recall};
+pub use answer::answer;
 pub use memory::Memory;

@@ -169,7 +169,7 @@ impl App {
         // Installs the recorder, if it is not. Metrics recorded before this are lost.
         let _ = metrics_recorder::metrics();
         let toolbox = compose::toolbox(&config)?;
-        let memory = Memory::new(Arc::clone(&store), clock.clone());
+        let memory = Memory::new(Arc::clone(&store));
         let wake = Wake::default();
         let shared = (wake.clone(), compute.clone());
         let runner = Runner::new(

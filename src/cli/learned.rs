@@ -39,10 +39,10 @@ enum LearnedCommand {
 }
 
 pub(super) async fn run(env: &Env, arguments: LearnedArguments) -> Done {
-    let (store, now) = (open(env).await?, Clock::System.now());
+    let store = open(env).await?;
     if let Some(LearnedCommand::Revoke { run }) = arguments.command {
         let (run, _) = find(env, None, &run, Some(RunKind::Chat)).await?;
-        let revoked = learning::revoke(&*store, now, run).await;
+        let revoked = learning::revoke(&*store, Clock::System.now(), run).await;
         if revoked.map_err(failing(Exit::Unexpected))?.is_none() {
             let why = format!("no answer of run {run} is in use");
             return Err(fail(Exit::Refused, why));
@@ -67,7 +67,7 @@ pub(super) async fn run(env: &Env, arguments: LearnedArguments) -> Done {
                 continue;
             }
         };
-        let trust = learning::confidence_at(&row, now);
+        let trust = learning::confidence_of(&row);
         if arguments.json {
             let shown = json!({
                 "runId": row.run.to_string(), "confidence": trust, "revoked": row.is_revoked, "source": row.scope.source,
@@ -79,8 +79,7 @@ pub(super) async fn run(env: &Env, arguments: LearnedArguments) -> Done {
         }
         let trust = match trust {
             Some(trust) => format!("{trust:.2}"),
-            None if row.is_revoked => "revoked".to_owned(),
-            None => "expired".to_owned(),
+            None => "revoked".to_owned(),
         };
         let place = row.scope.guild_id.as_deref().unwrap_or(&row.scope.user_id);
         let (place, question) = (without_controls(place), without_controls(&row.condition));

@@ -120,7 +120,7 @@ pub struct LearnedRow {
     pub scope: Owner,
     pub condition: String,
     pub answer: Draft,
-    /// As of `changed_at`, 0 to 1.
+    /// 0 to 1.
     pub confidence: f64,
     pub learned_at: Timestamp,
     pub changed_at: Timestamp,

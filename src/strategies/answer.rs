@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::committee_first::CommitteeFirst;
 use super::heuristic_first::HeuristicFirst;
-use super::memory::Memory;
+use super::memory::{Memory, rank};
 use super::strategy::{Candidate, DecisionContext, DecisionStrategy, How, Llm};
 use crate::committee::{
     CallError, Consultation, Deps, Failure, Length, consult, consultation_price, convene, recalled,
@@ -65,7 +65,7 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
     let question = &run.accepted().question;
     let candidates = if strategy == Strategy::HeuristicFirst {
         let found = memory.found(question).await.map_err(Stop::from)?;
-        let ranked = || memory.ranked(found, &question.message);
+        let ranked = || rank(found, &question.message);
         run.compute(ranked).await?
     } else {
         vec![]

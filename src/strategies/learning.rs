@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::domain::{Outcome, RunId};
 use crate::journal::{
@@ -20,29 +20,9 @@ const LOWER: f64 = 0.3;
 /// The most confidence that feedback gives.
 const MOST: f64 = 0.95;
 
-/// For this time without feedback, confidence stays. Then it fades: after each half-life, half of the
-/// confidence above that of a new answer is left.
-const STAYS: SignedDuration = SignedDuration::from_hours(30 * 24);
-const HALF_LIFE: SignedDuration = SignedDuration::from_hours(180 * 24);
-
-/// After this time without feedback, an answer is not used any more.
-const EXPIRY: SignedDuration = SignedDuration::from_hours(365 * 24);
-
-/// Returns the confidence of a learned answer at a time; `None` if it is revoked or has expired.
-pub fn confidence_at(row: &LearnedRow, now: Timestamp) -> Option<f64> {
-    let age = now.duration_since(row.changed_at).max(SignedDuration::ZERO);
-    if row.is_revoked || age > EXPIRY {
-        return None;
-    }
-    Some(decayed(row.confidence, age))
-}
-
-/// Returns what a time without feedback leaves of a confidence.
-fn decayed(confidence: f64, age: SignedDuration) -> f64 {
-    let earned = (confidence - START).max(0.0);
-    let fading = age.saturating_sub(STAYS).max(SignedDuration::ZERO);
-    let halvings = fading.as_secs_f64() / HALF_LIFE.as_secs_f64();
-    confidence - earned * (1.0 - 0.5_f64.powf(halvings))
+/// Returns the confidence of a learned answer; `None` if it is revoked.
+pub fn confidence_of(row: &LearnedRow) -> Option<f64> {
+    (!row.is_revoked).then_some(row.confidence)
 }
 
 /// Returns the confidence after feedback, rounded, so that steps add up to the figures of thresholds.
@@ -65,7 +45,7 @@ pub async fn learn(
     positive: bool,
 ) -> Result<Option<(RunId, Learned)>, Error> {
     loop {
-        let learned = lesson_of(store, now, judged, positive).await?;
+        let learned = lesson_of(store, judged, positive).await?;
         if let ControlFlow::Break(ended) = recorded(store, now, learned).await? {
             return Ok(ended);
         }
@@ -75,7 +55,6 @@ pub async fn learn(
 /// Returns the change that feedback makes now; `None` if the run was altered, too.
 async fn lesson_of(
     store: &dyn Store,
-    now: Timestamp,
     judged: RunId,
     positive: bool,
 ) -> Result<Option<(RunId, Learned)>, Error> {
@@ -96,7 +75,7 @@ async fn lesson_of(
     let taught_by = replied.map_or(judged, |matched| matched.id);
     let number = next_number(store, taught_by).await?;
     if let Some(row) = store.learned_from(taught_by).await? {
-        let Some(confidence) = confidence_at(&row, now) else {
+        let Some(confidence) = confidence_of(&row) else {
             return Ok(None);
         };
         let change = if positive {
@@ -214,15 +193,5 @@ mod tests {
         let lowered = (0..9).fold(START, |confidence, _| moved(confidence, false));
         assert!(lowered.abs() < 1e-9, "{lowered}");
         assert!(moved(0.5, true) > 0.5 && moved(0.5, false) < 0.5);
-    }
-
-    #[test]
-    fn without_feedback_earned_confidence_fades() {
-        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        assert!(near(decayed(0.9, SignedDuration::ZERO), 0.9));
-        assert!(near(decayed(0.9, STAYS), 0.9));
-        assert!(near(decayed(0.9, STAYS.saturating_add(HALF_LIFE)), 0.6));
-        assert!(near(decayed(START, EXPIRY), START));
-        assert!(near(decayed(0.1, EXPIRY), 0.1));
     }
 }

@@ -3,12 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::learning;
 use super::strategy::Candidate;
-use crate::clock::Clock;
 use crate::domain::{Question, ShownAnswer, search_terms};
 use crate::journal::{Error, LearnedRow, Store, learned_scope};
 use crate::text;
@@ -31,12 +29,11 @@ const MAX_ACTION_BYTES: usize = 1000;
 #[derive(Clone)]
 pub struct Memory {
     store: Arc<dyn Store>,
-    clock: Clock,
 }
 
 impl Memory {
-    pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
-        Self { store, clock }
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
     }
 
     /// Returns learned answers of the place of a question that share a word with it, or in a script
@@ -64,18 +61,14 @@ impl Memory {
             found => found,
         }
     }
-
-    /// Returns those of the found answers that resemble a question, the most similar first.
-    pub fn ranked(&self, found: Vec<LearnedRow>, question: &str) -> Vec<Candidate> {
-        rank(found, question, self.clock.now())
-    }
 }
 
-fn rank(found: Vec<LearnedRow>, question: &str, now: Timestamp) -> Vec<Candidate> {
+/// Returns those of the found answers that resemble a question, the most similar first.
+pub fn rank(found: Vec<LearnedRow>, question: &str) -> Vec<Candidate> {
     let asked = (wording(question), trigrams(question));
     let mut candidates: Vec<Candidate> = found
         .into_iter()
-        .filter_map(|row| candidate(row, &asked, now))
+        .filter_map(|row| candidate(row, &asked))
         .filter(|candidate| candidate.similarity >= MIN_SIMILARITY)
         .collect();
     candidates.sort_by(|a, b| {
@@ -88,9 +81,8 @@ fn rank(found: Vec<LearnedRow>, question: &str, now: Timestamp) -> Vec<Candidate
 fn candidate(
     row: LearnedRow,
     (asked_words, asked): &(Vec<String>, BTreeSet<[char; 3]>),
-    now: Timestamp,
 ) -> Option<Candidate> {
-    let confidence = learning::confidence_at(&row, now)?;
+    let confidence = learning::confidence_of(&row)?;
     let is_same = wording(&row.condition) == *asked_words;
     let similarity = if is_same {
         1.0
@@ -149,7 +141,10 @@ fn trigrams(question: &str) -> BTreeSet<[char; 3]> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::super::heuristic_first::has_same_figures;
+
     use super::*;
     use crate::domain::{RunId, Source, TaskType};
     use crate::journal::{Draft, Owner};
@@ -207,7 +202,7 @@ mod tests {
                 };
                 let known = of_set().map(|pair| pair.known.as_str());
                 let found = rows(known.filter(shares_a_word));
-                let ranked = rank(found, &pair.asked, Timestamp::UNIX_EPOCH);
+                let ranked = rank(found, &pair.asked);
                 let best = ranked.first();
                 assert!(best.is_none_or(|best| !best.is_same), "{}", pair.asked);
                 let best = best.filter(|best| best.condition == pair.known);

@@ -43,7 +43,6 @@ use crate::journal::{
     Proven, RunFilter, RunRow, Store, Told, Wake, read_proven,
 };
 use crate::llm::{self, CircuitPosition, Registry};
-use crate::strategies::Memory;
 use crate::tools::Toolbox;
 use runner::{Begun, Runner, Slot};
 use user_rate_limit::UserRateLimit;
@@ -169,7 +168,6 @@ impl App {
         // Installs the recorder, if it is not. Metrics recorded before this are lost.
         let _ = metrics_recorder::metrics();
         let toolbox = compose::toolbox(&config)?;
-        let memory = Memory::new(Arc::clone(&store));
         let wake = Wake::default();
         let shared = (wake.clone(), compute.clone());
         let runner = Runner::new(
@@ -178,7 +176,7 @@ impl App {
             clock.clone(),
             shared,
             owner,
-            (toolbox.clone(), memory),
+            toolbox.clone(),
         );
         let access = Access::new(&config, store.clone(), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);

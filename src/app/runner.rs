@@ -29,7 +29,7 @@ use crate::journal::{
     Stop, Store, Wake,
 };
 use crate::llm::{RunSlot, RunSlots};
-use crate::strategies::{self, Memory};
+use crate::strategies;
 use crate::tools::{self, Toolbox};
 use begun::Own;
 use leases::TakeOverGuard;
@@ -69,7 +69,6 @@ struct Inner {
     compute: ComputePool,
     /// `None` if tool plans are off.
     tools: Option<Arc<Toolbox>>,
-    memory: Memory,
     owner: String,
     slots: Arc<Semaphore>,
     /// Lets runs begin in the order of their acceptance.
@@ -91,7 +90,7 @@ impl Runner {
         clock: Clock,
         (wake, compute): (Wake, ComputePool),
         owner: String,
-        (tools, memory): (Option<Arc<Toolbox>>, Memory),
+        tools: Option<Arc<Toolbox>>,
     ) -> Self {
         let slots = Arc::new(Semaphore::new(committee.policy.limits.max_in_flight));
         let run_slots = committee.run_slots();
@@ -102,7 +101,6 @@ impl Runner {
             wake,
             compute,
             tools,
-            memory,
             owner,
             slots,
             run_slots: Arc::new(run_slots),
@@ -494,7 +492,7 @@ impl Runner {
         deadline: Duration,
     ) -> AbortOnDropHandle<Result<Ending, Failure>> {
         let (context, committee) = (Arc::clone(context), Arc::clone(&self.0.committee));
-        let (toolbox, memory) = (self.0.tools.clone(), self.0.memory.clone());
+        let (toolbox, store) = (self.0.tools.clone(), Arc::clone(&self.0.store));
         let work = async move {
             let work = async {
                 let toolbox = toolbox.as_deref();
@@ -504,7 +502,7 @@ impl Runner {
                         tools::execute(&context, &committee, toolbox, deadline).await
                     }
                     RunKind::Chat | RunKind::Action => {
-                        let reply = Box::pin(strategies::answer(&context, &committee, &memory));
+                        let reply = Box::pin(strategies::answer(&context, &committee, &*store));
                         let reply = Box::new(reply.await?);
                         Ok(Ending::Replied { reply })
                     }

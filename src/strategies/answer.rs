@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::committee_first::CommitteeFirst;
 use super::heuristic_first::HeuristicFirst;
-use super::memory::{Memory, rank};
+use super::memory::{find, rank};
 use super::strategy::{Candidate, DecisionContext, DecisionStrategy, How, Llm};
 use crate::committee::{
     CallError, Consultation, Deps, Failure, Length, consult, consultation_price, convene, recalled,
@@ -18,7 +18,7 @@ use crate::config::{Policy, Strategy};
 use crate::domain::{
     Agent, AskedFirst, DecisionPath, Mode, Question, Reply, Role, RunId, fingerprint,
 };
-use crate::journal::{Accepted, DECIDED, Decided, Event, Matched, RunContext, Stop};
+use crate::journal::{Accepted, DECIDED, Decided, Event, Matched, RunContext, Stop, Store};
 
 /// The step of the call that compares two questions, and its prompt.
 const STEP: &str = "same_question";
@@ -48,7 +48,7 @@ struct Same {
 ///
 /// # Errors
 /// [`Failure`]: the run must stop, or there is no reply.
-pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Reply, Failure> {
+pub async fn answer(run: &RunContext, deps: &Deps, store: &dyn Store) -> Result<Reply, Failure> {
     if let Some(Event::Decided(decided)) = run.recall(DECIDED) {
         return match (&decided.answer, &decided.matched) {
             (Some(answer), Some(matched)) => {
@@ -64,7 +64,7 @@ pub async fn answer(run: &RunContext, deps: &Deps, memory: &Memory) -> Result<Re
     }
     let question = &run.accepted().question;
     let candidates = if strategy == Strategy::HeuristicFirst {
-        let found = memory.found(question).await.map_err(Stop::from)?;
+        let found = find(store, question).await.map_err(Stop::from)?;
         let ranked = || rank(found, &question.message);
         run.compute(ranked).await?
     } else {

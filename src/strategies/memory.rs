@@ -1,7 +1,6 @@
 //! Finds learned answers that resemble a request.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -25,41 +24,29 @@ const MIN_SIMILARITY: f64 = 0.2;
 const MAX_CONDITION_BYTES: usize = 300;
 const MAX_ACTION_BYTES: usize = 1000;
 
-/// The learned answers of a service.
-#[derive(Clone)]
-pub struct Memory {
-    store: Arc<dyn Store>,
-}
-
-impl Memory {
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store }
+/// Returns learned answers of the place of a question that share a word with it, or in a script
+/// without spaces a pair of letters; none if one of them cannot be read.
+///
+/// # Errors
+/// If the database does not answer.
+pub async fn find(store: &dyn Store, question: &Question) -> Result<Vec<LearnedRow>, Error> {
+    let message = text::clip(&question.message, text::MAX_BYTES);
+    let mut terms: Vec<String> = vec![];
+    // An answer that an older version stored has its words as they were written.
+    let words = text::words(message).into_iter().map(String::from);
+    for term in search_terms(message).into_iter().chain(words) {
+        if terms.len() < MAX_TERMS && !terms.contains(&term) {
+            terms.push(term);
+        }
     }
-
-    /// Returns learned answers of the place of a question that share a word with it, or in a script
-    /// without spaces a pair of letters; none if one of them cannot be read.
-    ///
-    /// # Errors
-    /// If the database does not answer.
-    pub async fn found(&self, question: &Question) -> Result<Vec<LearnedRow>, Error> {
-        let message = text::clip(&question.message, text::MAX_BYTES);
-        let mut terms: Vec<String> = vec![];
-        // An answer that an older version stored has its words as they were written.
-        let words = text::words(message).into_iter().map(String::from);
-        for term in search_terms(message).into_iter().chain(words) {
-            if terms.len() < MAX_TERMS && !terms.contains(&term) {
-                terms.push(term);
-            }
+    let scope = learned_scope(question);
+    match store.learned_like(&scope, &terms, MAX_FOUND).await {
+        // A damaged answer must not keep the committee from the question.
+        Err(error @ Error::Corrupt { .. }) => {
+            tracing::error!(%error, "learned answers are left out");
+            Ok(vec![])
         }
-        let scope = learned_scope(question);
-        match self.store.learned_like(&scope, &terms, MAX_FOUND).await {
-            // A damaged answer must not keep the committee from the question.
-            Err(error @ Error::Corrupt { .. }) => {
-                tracing::error!(%error, "learned answers are left out");
-                Ok(vec![])
-            }
-            found => found,
-        }
+        found => found,
     }
 }
 

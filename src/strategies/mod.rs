@@ -17,4 +17,3 @@ pub mod strategy;
 mod tests;
 
 pub use answer::answer;
-pub use memory::Memory;

@@ -264,7 +264,7 @@ pub fn act(data: &[u8]) {
         ParsedMessage::Wrong { problem, .. } => {
             assert!(!problem.is_empty(), "refused without a reason");
         }
-        ParsedMessage::Several(_) | ParsedMessage::Unclear => {}
+        ParsedMessage::Unclear => {}
     }
 }
 

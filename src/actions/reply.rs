@@ -152,9 +152,6 @@ pub struct Choice {
 /// Minimum confidence of a proposal that is offered without further readings.
 pub const SURE_ENOUGH: f64 = 0.5;
 
-/// The most commands that a message lists.
-const MAX_LISTED: usize = 10;
-
 /// The message if the process of the action ended before it was understood.
 pub const INTERRUPTED: &str = "The service was interrupted while it worked this out, and nothing was done. Send it again as a \
      new message.";
@@ -291,22 +288,6 @@ impl Reply {
     /// Returns the reply to a text in which no command was found.
     pub fn unknown(text: &str, allowed: &BTreeSet<CommandName>) -> Self {
         Self::declined("unknown_intent", not_understood(text, allowed))
-    }
-
-    /// Returns the reply to a text with several commands. It names those that are allowed.
-    pub fn several(commands: &[(CommandName, String)], allowed: &BTreeSet<CommandName>) -> Self {
-        let here = commands
-            .iter()
-            .filter(|(command, _)| allowed.contains(command));
-        let here = here.take(MAX_LISTED).map(|(_, written)| sanitize(written));
-        let here = here.collect::<Vec<_>>().join("; ");
-        let how = if here.is_empty() {
-            String::new()
-        } else {
-            format!(" One message each: {here}")
-        };
-        let message = format!("A message has one command, so nothing was done.{how}");
-        Self::declined("invalid_arguments", message)
     }
 
     /// Returns the outcome that the journal records.

@@ -163,10 +163,6 @@ impl App {
                 };
                 self.finish(asked, vec![], &reply).await
             }
-            ParsedMessage::Several(commands) => {
-                let reply = Reply::several(&commands, &asked.rules.commands);
-                self.finish(asked, vec![], &reply).await
-            }
             ParsedMessage::Unclear => self.propose(asked).await,
         }
     }

@@ -394,7 +394,7 @@ impl Refusal {
 /// [`Refusal`].
 pub fn execute(action: &Action, facts: &Inputs, seed: u64) -> Result<CommandOutcome, Refusal> {
     match action {
-        Action::Roll(a) => roll::execute(a, seed),
+        Action::Roll(a) => roll::execute(a, facts, seed),
         Action::Check(a) => check::execute(a, facts, seed),
         Action::Do(a) => Ok(narrate::execute(a, facts, seed)),
         Action::SheetCreate(a) => sheet_create::created(a, facts),

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Action, CommandOutcome, Refusal, read};
+use super::{Action, CommandOutcome, Inputs, Refusal, not_run, read};
 use crate::actions::sanitize::{sanitize, sanitize_uncut};
 use conclave_dice::{Expression, Group, MAX_DICE, MAX_TIMES, Place, Rolled, Written, written};
 
@@ -69,7 +69,11 @@ pub(super) fn chance(seed: u64) -> impl FnMut(i64) -> i64 {
     move |sides| random.random_range(1..=sides.max(1))
 }
 
-pub(super) fn execute(arguments: &RollArguments, seed: u64) -> Result<CommandOutcome, Refusal> {
+pub(super) fn execute(
+    arguments: &RollArguments,
+    facts: &Inputs,
+    seed: u64,
+) -> Result<CommandOutcome, Refusal> {
     let expression = Expression::parse(&arguments.expression);
     let expression = expression.map_err(|error| Refusal::invalid(error.to_string()))?;
     let times = arguments.times.unwrap_or(1);
@@ -78,7 +82,7 @@ pub(super) fn execute(arguments: &RollArguments, seed: u64) -> Result<CommandOut
     let label = arguments.label.as_deref().map(sanitize);
     let totals: Vec<i64> = rolled.iter().map(|rolled| rolled.total).collect();
     let lines = shown(&rolled);
-    let text = match (&label, times) {
+    let mut text = match (&label, times) {
         (None, 1) => lines,
         (Some(label), 1) => format!("{label}: {lines}"),
         _ => {
@@ -88,6 +92,10 @@ pub(super) fn execute(arguments: &RollArguments, seed: u64) -> Result<CommandOut
             format!("{heading}{lines}\n{times} rolls: {}", all.join(", "))
         }
     };
+    let note = arguments.label.as_deref();
+    if let Some(note) = note.and_then(|label| not_run(label, "a label", facts)) {
+        text.push_str(&format!("\n{note}"));
+    }
     let (dice, left_out) = first_dice(&rolled);
     let mut result = json!({ "text": text, "total": totals.iter().sum::<i64>(), "dice": dice });
     let optional = [
@@ -137,7 +145,7 @@ mod tests {
             times: None,
             label: None,
         };
-        let done = execute(&arguments, 1);
+        let done = execute(&arguments, &Inputs::default(), 1);
         assert_eq!(
             done.unwrap().result["text"],
             "1d1 (1) [@\u{200b}everyone] = 1"

@@ -44,8 +44,6 @@ pub enum ParsedMessage {
         command: CommandName,
         problem: String,
     },
-    /// Several commands, each with its text. None is executed.
-    Several(Vec<(CommandName, String)>),
     Unclear,
 }
 
@@ -55,10 +53,10 @@ pub fn read(message: &str) -> ParsedMessage {
     let text = text.strip_prefix("/act ").map_or(text, unquoted);
     // Other bots have commands with "!".
     if let Some(command) = text.strip_prefix(['/', '!']) {
-        return several(text).unwrap_or_else(|| alone(explicit::read(command)));
+        return explicit::read(command);
     }
     if let Some((name, arguments)) = phrasing(text).or_else(|| first_person(text)) {
-        return match alone(reading(name, arguments)) {
+        return match reading(name, arguments) {
             ParsedMessage::Clear(action) if is_first_person(text) => {
                 ParsedMessage::FirstPerson(action)
             }
@@ -117,70 +115,6 @@ fn first_person(text: &str) -> Option<Found> {
 fn is_order(text: &str) -> bool {
     let lower = text.trim_end_matches(['.', '!', '?']).to_lowercase();
     ORDERS.iter().any(|order| regex(order).is_match(&lower))
-}
-
-/// Returns the command that a text begins with, behind a slash or an exclamation mark.
-fn command_of(text: &str) -> Option<CommandName> {
-    match explicit::read(text.strip_prefix(['/', '!'])?) {
-        ParsedMessage::Clear(action) => Some(action.name()),
-        ParsedMessage::Wrong { command, .. } => Some(command),
-        _ => None,
-    }
-}
-
-/// Reads a message of several lines that begin with commands. A narrated action has them as its text,
-/// and says that they are not run, unless it has no other line.
-fn several(message: &str) -> Option<ParsedMessage> {
-    let (first, others) = message.split_once('\n').unwrap_or((message, ""));
-    let is_narrated = command_of(first)? == CommandName::Do;
-    let first = if is_narrated {
-        explicit::first_word(first).1
-    } else {
-        first
-    };
-    let lines = std::iter::once(first).chain(others.lines()).map(str::trim);
-    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    let commands = lines
-        .iter()
-        .filter_map(|line| Some((command_of(line)?, (*line).to_owned())));
-    let commands: Vec<_> = commands.collect();
-    let is_several = if is_narrated {
-        lines.len() > 1 && commands.len() == lines.len()
-    } else {
-        commands.len() > 1
-    };
-    is_several.then_some(ParsedMessage::Several(commands))
-}
-
-/// Returns what was parsed, unless what is to be remembered or said has a further request behind it,
-/// which would be lost.
-fn alone(parsed: ParsedMessage) -> ParsedMessage {
-    let (command, content) = match &parsed {
-        ParsedMessage::Clear(Action::MemoryAdd(a)) => (CommandName::MemoryAdd, &a.content),
-        ParsedMessage::Clear(Action::Ooc(a)) => (CommandName::Ooc, &a.remark),
-        _ => return parsed,
-    };
-    let breaks = regex("text.further");
-    let commands = breaks.find_iter(content).find_map(|found| {
-        let (before, behind) = (content.get(..found.start())?, content.get(found.end()..)?);
-        let further = request(breaks.split(behind).next()?)?;
-        let kept = format!("/{} {before}", command.into_str().replace('.', " "));
-        Some(vec![(command, kept), (further, behind.to_owned())])
-    });
-    commands.map_or(parsed, ParsedMessage::Several)
-}
-
-/// Returns the command that a text orders. Dice or a check without a verb may be part of a note.
-fn request(text: &str) -> Option<CommandName> {
-    let offered = || first_person(text).map(|(command, _)| command);
-    command_of(text).or_else(offered).or_else(|| {
-        let (command, _) = phrasing(text)?;
-        let is_request = match command {
-            CommandName::Roll | CommandName::Check => is_order(text),
-            _ => command == CommandName::SheetShow,
-        };
-        is_request.then_some(command)
-    })
 }
 
 /// Returns a text without the quotation marks around it: what stands behind `/act`, or a name.

@@ -329,54 +329,25 @@ fn an_explicit_command_with_wrong_arguments_says_what_is_wrong() {
     }
 }
 
-/// A command that would be lost in the text of another one is not: nothing is executed, and each is
-/// named.
+/// Further commands are in the text of the first one, whose answer shows them, or are refused.
 #[test]
-fn several_commands_in_one_message_are_named_and_not_executed() {
-    for (text, named) in [
-        ("!r 1d20+5\n!r 2d6+3", ["!r 1d20+5", "!r 2d6+3"]),
-        (
-            "/roll 1d20 # hit\n/roll 1d8",
-            ["/roll 1d20 # hit", "/roll 1d8"],
-        ),
-        (
-            "/sheet show\n\n  /flip a coin",
-            ["/sheet show", "/flip a coin"],
-        ),
-        ("/memory add x\n/roll 2d6", ["/memory add x", "/roll 2d6"]),
-        ("/do\n!c perc\n/roll 2d6", ["!c perc", "/roll 2d6"]),
-        (
-            "remember that he left and flip a coin",
-            ["/memory add he left", "flip a coin"],
-        ),
-        (
-            "remember that he left and roll 2d6",
-            ["/memory add he left", "roll 2d6"],
-        ),
-        (
-            "remember that he left... Roll 2d6.",
-            ["/memory add he left..", "Roll 2d6."],
-        ),
-        (
-            "/memory add he left; show my sheet",
-            ["/memory add he left", "show my sheet"],
-        ),
-        ("ooc: brb, and /roll 2d6", ["/ooc brb", "/roll 2d6"]),
-    ] {
-        let ParsedMessage::Several(commands) = read(text) else {
-            panic!("{text}: {:?}", read(text))
-        };
-        let texts: Vec<&str> = commands.iter().map(|(_, text)| text.as_str()).collect();
-        assert_eq!(texts, named, "{text}");
-    }
+fn a_message_has_one_command() {
     for text in [
-        "/do waves\n/roll 2d6",
-        "/memory add a list:\n!important",
-        "/ooc /roll 2d6",
-        "/memory add he left and rolls of bread",
-        "(( /roll 2d6 ))",
+        "!r 1d20+5\n!r 2d6+3",
+        "/check dex\n/roll 1d8",
+        "/sheet list\n/roll 1d8",
+        "/sheet create Aria\n/roll 2d6",
     ] {
-        assert!(command(text).is_some(), "{text}: {:?}", read(text));
+        assert!(matches!(read(text), ParsedMessage::Wrong { .. }), "{text}");
+    }
+    for (text, name) in [
+        ("/roll 1d20 # hit\n/roll 1d8", CommandName::Roll),
+        ("/sheet show\n\n  /flip a coin", CommandName::SheetShow),
+        ("/memory add x\n/roll 2d6", CommandName::MemoryAdd),
+        ("/do waves\n/roll 2d6", CommandName::Do),
+        ("ooc: brb, and /roll 2d6", CommandName::Ooc),
+    ] {
+        assert_eq!(command(text).map(|(name, _)| name), Some(name), "{text}");
     }
 }
 

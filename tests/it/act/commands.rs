@@ -107,15 +107,14 @@ async fn a_label_and_a_remark_are_one_line_and_a_command_in_a_remark_is_not_run(
     let note = "A command in a remark is not run; send it alone: /roll 2d6";
     assert_eq!(remark.text(), format!("(( /roll 2d6 ))\n{note}"));
     let several = act(&app, "ada", "/roll 1d20\n/roll 1d8").await;
-    assert_eq!(
-        (&several.body["error"], &several.body["message"]),
-        (
-            &json!("invalid_arguments"),
-            &json!(
-                "A message has one command, so nothing was done. One message each: /roll 1d20; /roll 1d8"
-            )
-        )
-    );
+    assert_eq!(several.body["error"], "invalid_arguments");
+    let label = act(&app, "ada", "/roll 1d1 # hit\n/roll 1d8").await;
+    let note = "A command in a label is not run; send it alone: /roll 1d8";
+    assert_eq!(label.text(), format!("hit /roll 1d8: 1d1 (1) = 1\n{note}"));
+    let memory = act(&app, "ada", "remember that he left and roll 2d6").await;
+    let note = "Dice in a memory are not rolled: /roll 2d6";
+    let expected = format!("Remembered: he left and roll 2d6\n{note}");
+    assert_eq!(memory.text(), expected);
 }
 
 #[tokio::test]

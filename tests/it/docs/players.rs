@@ -82,10 +82,6 @@ fn answer(text: &str, seed: u64) -> String {
         },
         ParsedMessage::FirstPerson(action) | ParsedMessage::Labelled(action) => offered(&action),
         ParsedMessage::Wrong { command, problem } => format!("{command}: {problem}"),
-        ParsedMessage::Several(commands) => {
-            let reply = Reply::several(&commands, &stored().allowed).value();
-            reply["message"].as_str().unwrap().to_owned()
-        }
         ParsedMessage::Unclear => not_understood(text, &stored().allowed),
     }
 }

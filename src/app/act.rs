@@ -17,9 +17,7 @@ use crate::actions::commands::{Action, Inputs, Requirements, execute};
 use crate::actions::parser::{self, ParsedMessage};
 use crate::actions::reply::{self, Reply, Why};
 use crate::config::ActionsPolicy;
-use crate::domain::{
-    ActionGate, ActionMode, CommandName, Question, RunId, Source, Usd, User, fingerprint,
-};
+use crate::domain::{ActionGate, ActionMode, Question, RunId, Source, Usd, User, fingerprint};
 use crate::journal::{
     Acceptance, Accepted, ActionIntake, Ending, Event, Executed, GateChecked, NewRun, Parsed,
     SpendingLimit,
@@ -134,15 +132,8 @@ impl App {
     /// Performs, offers or refuses an action, as the parser reads its text.
     async fn answer(self: &Arc<Self>, asked: Asked) -> Result<Acted, Rejected> {
         let message = &asked.question.message;
-        let read = || {
-            let parsed = parser::read(message);
-            let is_wrong_roll = matches!(&parsed, ParsedMessage::Wrong { command, .. }
-                if *command == CommandName::Roll);
-            let separate = is_wrong_roll.then(|| parser::separate_rolls(message));
-            (parsed, separate.flatten())
-        };
-        let (parsed, separate) = self.read_text(message.len(), read).await;
-        match parsed {
+        let read = || parser::read(message);
+        match self.read_text(message.len(), read).await {
             ParsedMessage::Clear(action) if action.name().is_deletion() => {
                 self.offer(asked, &action, OfferReason::Deletion).await
             }
@@ -155,9 +146,7 @@ impl App {
             }
             ParsedMessage::Wrong { command, problem } => {
                 let reply = if asked.rules.commands.contains(&command) {
-                    let how = separate.map(|how| format!(", so nothing was rolled. {how}"));
-                    let message = format!("{command}: {problem}{}", how.unwrap_or_default());
-                    Reply::declined("invalid_arguments", message)
+                    Reply::declined("invalid_arguments", format!("{command}: {problem}"))
                 } else {
                     not_allowed(command)
                 };

@@ -1,11 +1,11 @@
 //! What is said to a text in which no command was found, but a part of one. A hint names only commands
-//! that are allowed where the text was written, and only dice that are all that was asked.
+//! that are allowed where the text was written.
 
 use std::collections::BTreeSet;
 
-use super::explicit::{first_word, nearest_name, read};
-use super::{ParsedMessage, regex, rolls, trimmed};
-use crate::actions::commands::{Action, command_inside, named};
+use super::explicit::{first_word, nearest_name};
+use super::{regex, rolls, trimmed};
+use crate::actions::commands::{command_inside, named};
 use crate::actions::sanitize::sanitize;
 use crate::domain::CommandName;
 use conclave_dice::{Place, Written, inside, written};
@@ -18,14 +18,11 @@ type Allowed = BTreeSet<CommandName>;
 pub fn hint(message: &str, allowed: &Allowed) -> Option<String> {
     let text = trimmed(message);
     let may_roll = allowed.contains(&CommandName::Roll);
-    let respelt = || respelt_roll(text).filter(|_| may_roll);
     match text.strip_prefix(['/', '!']) {
         Some(command) if command.starts_with(char::is_alphabetic) => {
-            respelt().or_else(|| unknown_command(command, allowed))
+            unknown_command(command, allowed)
         }
-        _ => respelt()
-            .or_else(|| inner_command(text, allowed))
-            .or_else(|| misread_dice(text).filter(|_| may_roll)),
+        _ => inner_command(text, allowed).or_else(|| misread_dice(text).filter(|_| may_roll)),
     }
 }
 
@@ -45,29 +42,6 @@ fn unknown_command(text: &str, allowed: &Allowed) -> Option<String> {
     ))
 }
 
-/// Returns the roll that a text is with one sign before it and a space behind the letters: `r2d6`,
-/// `!!roll 2d6`.
-fn respelt_roll(text: &str) -> Option<String> {
-    let bare = text.trim_start_matches(['/', '!', ' ']);
-    let (name, dice) = bare.split_at(bare.find(|c: char| !c.is_ascii_alphabetic())?);
-    let roll = format!("{name} {}", dice.trim_start());
-    let roll = roll.trim_start();
-    if text.strip_prefix(['/', '!']) == Some(roll) {
-        return None;
-    }
-    match read(roll) {
-        ParsedMessage::Clear(Action::Roll(it))
-            if it.label.is_none() && !inside(dice).is_empty() =>
-        {
-            Some(format!(
-                "Nothing was rolled. Did you mean /{}?",
-                sanitize(roll)
-            ))
-        }
-        _ => None,
-    }
-}
-
 /// Says why dice were not rolled, as the command for them would, or that they stand alone.
 fn misread_dice(text: &str) -> Option<String> {
     let (start, place, asked) = match rolls::ordered(text) {
@@ -77,11 +51,9 @@ fn misread_dice(text: &str) -> Option<String> {
     let problem = written(asked, place).and_then(Written::complete).err();
     let unsigned = asked.trim_start_matches(['+', '-', '\u{2212}']);
     let problem = problem.filter(|_| regex("roll.dice_first").is_match(unsigned));
-    let how = match one_by_one(text) {
-        Some(how) => how,
-        None if inside(text).is_empty() && problem.is_none() => return None,
-        None => "Write dice alone, with a comment behind #, as in /roll 2d6+3 # fire".to_owned(),
-    };
+    if inside(text).is_empty() && problem.is_none() {
+        return None;
+    }
     let why = match problem {
         Some(mut problem) => {
             problem.at += text.get(..start)?.chars().count();
@@ -92,22 +64,8 @@ fn misread_dice(text: &str) -> Option<String> {
                 .to_owned()
         }
     };
-    Some(format!("{} {}", sanitize(&why), sanitize(&how)))
-}
-
-/// Returns how to send several rolls.
-fn one_by_one(text: &str) -> Option<String> {
-    let rolls = rolls::listed(text)?;
-    Some(format!(
-        "One message each: /roll {}",
-        rolls.join("; /roll ")
-    ))
-}
-
-/// Returns how to send the rolls of a command that has several.
-pub fn separate_rolls(message: &str) -> Option<String> {
-    let command = trimmed(message).strip_prefix(['/', '!'])?;
-    one_by_one(first_word(command).1).map(|how| sanitize(&how))
+    let how = "Write dice alone, with a comment behind #, as in /roll 2d6+3 # fire";
+    Some(format!("{} {how}", sanitize(&why)))
 }
 
 /// Names a command that stands inside a text.

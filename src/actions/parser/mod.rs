@@ -28,7 +28,7 @@ use crate::text::listed;
 /// The patterns of this folder: a name, a tab and a regular expression.
 const PATTERNS: &str = include_str!("patterns.tsv");
 
-pub use hints::{hint, separate_rolls};
+pub use hints::hint;
 
 /// How a text was parsed.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,9 +8,6 @@ use crate::actions::sheet::{Ability, Skill};
 use crate::domain::{CommandName, number_named};
 use conclave_dice::{MAX_CHARS, Place, Written, written};
 
-/// The most rolls that are listed.
-const MAX_LISTED: usize = 10;
-
 /// Reads a text that rolls dice and does nothing else.
 pub(super) fn read(text: &str) -> Option<Found> {
     let found = |arguments| Some((CommandName::Roll, arguments));
@@ -167,20 +164,6 @@ fn in_words(text: &str) -> Option<Value> {
 pub(super) fn ordered(text: &str) -> Option<(usize, &str)> {
     let rest = regex("roll.order").captures(text)?.get(1)?;
     Some((rest.start(), rest.as_str()))
-}
-
-/// Returns the rolls that a text lists, as they are written, if it has nothing else: "roll 2d6 and a
-/// d8".
-pub(super) fn listed(text: &str) -> Option<Vec<String>> {
-    let lower = text.to_lowercase().replace(" and ", ";");
-    let parts = lower.split([';', ',', '\n']).map(str::trim);
-    let parts = parts.filter(|part| !part.is_empty());
-    let rolls = parts.map(|part| {
-        let dice = understood(ordered(part).map_or(part, |(_, rest)| rest))?;
-        Some(dice.notation())
-    });
-    let rolls: Vec<String> = rolls.collect::<Option<_>>()?;
-    (2..=MAX_LISTED).contains(&rolls.len()).then_some(rolls)
 }
 
 /// Translates words to dice notation. Returns `None` if a word is left over.

@@ -249,9 +249,7 @@ pub fn dice(data: &[u8]) {
 pub fn act(data: &[u8]) {
     let Some(text) = text(data) else { return };
     match parser::read(text) {
-        ParsedMessage::Clear(action)
-        | ParsedMessage::FirstPerson(action)
-        | ParsedMessage::Labelled(action) => {
+        ParsedMessage::Clear(action) | ParsedMessage::FirstPerson(action) => {
             match (Action::read(action.name(), action.arguments()), &action) {
                 // Only the user's own JSON replaces a sheet.
                 (Ok(Action::SheetCreate(again)), Action::SheetReplace(sheet)) => {

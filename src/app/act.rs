@@ -141,9 +141,6 @@ impl App {
             ParsedMessage::FirstPerson(action) => {
                 self.offer(asked, &action, OfferReason::FirstPerson).await
             }
-            ParsedMessage::Labelled(action) => {
-                self.offer(asked, &action, OfferReason::Labelled).await
-            }
             ParsedMessage::Wrong { command, problem } => {
                 let reply = if asked.rules.commands.contains(&command) {
                     Reply::declined("invalid_arguments", format!("{command}: {problem}"))

@@ -1,5 +1,5 @@
-//! Offers a command that fixed rules found, for the user's confirmation: dice in first-person prose,
-//! dice with words that may be their label, and deletions.
+//! Offers a command that fixed rules found, for the user's confirmation: dice in first-person prose
+//! and deletions.
 
 use std::sync::Arc;
 
@@ -17,7 +17,6 @@ use crate::journal::{Event, GateChecked, Proposed};
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OfferReason {
     FirstPerson,
-    Labelled,
     Deletion,
 }
 
@@ -27,7 +26,6 @@ impl OfferReason {
     fn proposed(self, action: &Action) -> Proposed {
         let (confidence, reason) = match self {
             OfferReason::FirstPerson => (0.8, "dice in first-person prose"),
-            OfferReason::Labelled => (0.8, "dice with words that may be their label"),
             OfferReason::Deletion => (1.0, "a deletion needs a confirmation"),
         };
         Proposed {
@@ -46,7 +44,6 @@ impl OfferReason {
     fn why(self) -> &'static str {
         match self {
             OfferReason::FirstPerson => "first-person prose is never executed by a rule",
-            OfferReason::Labelled => "words behind dice are no sure label",
             OfferReason::Deletion => "a deletion is executed only if its user confirms it",
         }
     }

@@ -127,9 +127,7 @@ fn a_hundred_thousand_messages_do_only_what_they_say() {
     for _ in 0..100_000 {
         let message = message(&mut random);
         match parser::read(&message) {
-            ParsedMessage::Clear(action)
-            | ParsedMessage::FirstPerson(action)
-            | ParsedMessage::Labelled(action) => {
+            ParsedMessage::Clear(action) | ParsedMessage::FirstPerson(action) => {
                 clear += 1;
                 holds(&action);
             }

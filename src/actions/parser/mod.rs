@@ -37,8 +37,6 @@ pub enum ParsedMessage {
     Clear(Action),
     /// To be offered: dice in first-person prose.
     FirstPerson(Action),
-    /// To be offered: dice with words that may be their label.
-    Labelled(Action),
     /// A command, beyond doubt, that cannot be executed as it stands.
     Wrong {
         command: CommandName,
@@ -63,13 +61,9 @@ pub fn read(message: &str) -> ParsedMessage {
             parsed => parsed,
         };
     }
-    if let Some((name, arguments)) = narrated::read(text) {
-        return reading(name, arguments);
-    }
-    let labelled = rolls::with_words(text).map(|(name, arguments)| reading(name, arguments));
-    match labelled {
-        Some(ParsedMessage::Clear(action)) => ParsedMessage::Labelled(action),
-        _ => ParsedMessage::Unclear,
+    match narrated::read(text) {
+        Some((name, arguments)) => reading(name, arguments),
+        None => ParsedMessage::Unclear,
     }
 }
 

@@ -4,7 +4,6 @@ use regex::Captures;
 use serde_json::{Map, Value, json};
 
 use super::{Found, capture, regex};
-use crate::actions::sheet::{Ability, Skill};
 use crate::domain::{CommandName, number_named};
 use conclave_dice::{MAX_CHARS, Place, Written, written};
 
@@ -45,21 +44,6 @@ pub(super) fn labelled(text: &str) -> Option<Found> {
     let label = captures.name("label").or(captures.name("front"))?.as_str();
     (dice.comment.is_none() && !may_change_a_roll(label))
         .then(|| (CommandName::Roll, arguments(&dice, Some(label))))
-}
-
-/// Reads dice with words behind them that are their label: an ability or a skill ("3d6 STR"), or any
-/// words behind repeated dice, which is notation of bots ("2#d20+7 longbow").
-pub(super) fn with_words(text: &str) -> Option<Found> {
-    let dice = written(text, Place::Bare).ok()?;
-    let words = dice.words.to_lowercase();
-    let mut skills = Skill::ALL.iter();
-    let is_named = Ability::named(&words).is_some() || skills.any(|it| it.into_str() == words);
-    let is_label = match dice.times {
-        Some(_) => is_comment(&words),
-        None => is_named,
-    };
-    (dice.expression.has_dice() && is_label)
-        .then(|| (CommandName::Roll, arguments(&dice, Some(&dice.words))))
 }
 
 /// Reads the dice behind the name of the command. No dice at all are a d20.

@@ -237,28 +237,6 @@ fn dice_in_the_first_person_are_offered_and_nothing_else_in_it_is() {
     }
 }
 
-#[test]
-fn dice_with_words_that_may_be_their_label_are_offered() {
-    for (text, expression, label) in [
-        ("4d6dl1 str", "4d6dl1", "str"),
-        ("2#d20+7 longbow", "d20+7", "longbow"),
-        ("3d6 STR", "3d6", "STR"),
-        ("1d20+7 stealth", "1d20+7", "stealth"),
-        ("1d20 STR", "1d20", "STR"),
-        ("d20 perception", "d20", "perception"),
-    ] {
-        let ParsedMessage::Labelled(action) = read(text) else {
-            panic!("{text}: {:?}", read(text))
-        };
-        let found = action.arguments();
-        assert_eq!(
-            (&found["expression"], &found["label"]),
-            (&json!(expression), &json!(label)),
-            "{text}"
-        );
-    }
-}
-
 /// Texts near a command that are none, or not clearly one.
 #[test]
 fn what_is_not_clear_is_no_command() {
@@ -356,6 +334,8 @@ fn what_is_not_understood_is_named() {
     for (text, named) in [
         ("1d20 avd", "\"avd\" was not expected here (at character 6)"),
         ("lance 2d6+3", "Write dice alone"),
+        ("3d6 STR", "\"STR\" was not expected here"),
+        ("2#d20+7 longbow", "Write dice alone"),
         (
             "Würfle bitte 1W20 mit Vorteil",
             "I read commands and English",

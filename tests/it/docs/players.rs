@@ -2,7 +2,7 @@
 
 use conclave::actions::commands::{Action, Inputs, Requirements, execute, resolved};
 use conclave::actions::parser::{ParsedMessage, read};
-use conclave::actions::reply::{Reply, not_understood};
+use conclave::actions::reply::not_understood;
 use conclave::domain::{CommandName, RunId, search_words};
 use conclave::journal::{MemoryRow, SheetRow};
 use jiff::Timestamp;
@@ -80,7 +80,7 @@ fn answer(text: &str, seed: u64) -> String {
             Ok(done) => done.result["text"].as_str().unwrap().to_owned(),
             Err(refusal) => refusal.message,
         },
-        ParsedMessage::FirstPerson(action) | ParsedMessage::Labelled(action) => offered(&action),
+        ParsedMessage::FirstPerson(action) => offered(&action),
         ParsedMessage::Wrong { command, problem } => format!("{command}: {problem}"),
         ParsedMessage::Unclear => not_understood(text, &stored().allowed),
     }

@@ -316,21 +316,6 @@ impl Sheet {
         }
     }
 
-    /// Checks that the hit points are at most their maximum. Sheets that were stored without this
-    /// check stay readable.
-    ///
-    /// # Errors
-    /// If they are more.
-    pub fn check_hit_points(&self) -> Result<(), String> {
-        match &self.hit_points {
-            Some(HitPoints { current, max }) if current > max => Err(format!(
-                "{current} hit points are more than their maximum, {max}: write --hp {max} --maxhp {max}, or --hp \
-                 {current} --maxhp {current}"
-            )),
-            _ => Ok(()),
-        }
-    }
-
     /// Returns (score - 10) / 2, rounded down.
     pub fn modifier(&self, ability: Ability) -> i64 {
         let score = self.abilities.as_ref().map_or(10, |all| all.score(ability));
@@ -340,18 +325,6 @@ impl Sheet {
     /// Returns 2, plus one at every fourth level after the first.
     pub fn proficiency(&self) -> i64 {
         2 + (self.level.unwrap_or(1) - 1).div_euclid(4)
-    }
-
-    /// Returns the proficiencies that count for nothing: those that name no skill, no ability and no
-    /// attack.
-    pub fn idle_proficiencies(&self) -> Vec<&str> {
-        let all = self.proficiencies.iter().chain(&self.expertise);
-        let counts = |entry: &str| {
-            let name = entry.trim().replace('_', " ").to_lowercase();
-            let is_skill = Skill::ALL.iter().any(|skill| skill.into_str() == name);
-            is_skill || Ability::named(&name).is_some() || name == "attack"
-        };
-        all.map(String::as_str).filter(|it| !counts(it)).collect()
     }
 
     /// Returns how often the proficiency counts for a skill or a saving throw: 0, 1 or 2 times.

@@ -112,14 +112,11 @@ pub(super) fn row_of<'a>(facts: &'a Inputs, name: &str) -> Result<&'a SheetRow, 
     let wanted = name.trim().to_lowercase();
     let mut rows = facts.sheets.iter();
     let found = rows.find(|row| row.name.to_lowercase() == wanted);
-    found.ok_or_else(|| no_sheet_of(facts, name, ""))
-}
-
-/// Returns the refusal that no sheet has this name, with what else is wrong.
-pub(super) fn no_sheet_of(facts: &Inputs, name: &str, also: &str) -> Refusal {
-    let name = sanitize(name);
-    let see = facts.advice(CommandName::SheetList, "See: /sheet list");
-    Refusal::not_found(format!("You have no sheet of \"{name}\"{also}.{see}"))
+    found.ok_or_else(|| {
+        let name = sanitize(name);
+        let see = facts.advice(CommandName::SheetList, "See: /sheet list");
+        Refusal::not_found(format!("You have no sheet of \"{name}\".{see}"))
+    })
 }
 
 /// A d20 roll with its modifiers.

@@ -37,7 +37,6 @@ pub(super) fn created(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, R
 /// Stores a sheet in place of the one of the same name, if there is one.
 pub(super) fn stored(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Refusal> {
     sheet.check_name().map_err(Refusal::invalid)?;
-    sheet.check_hit_points().map_err(Refusal::invalid)?;
     let row = row_of(facts, &sheet.name).ok();
     let known = row.is_some();
     if !known && facts.sheets.len() >= MAX_SHEETS {
@@ -47,7 +46,7 @@ pub(super) fn stored(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Re
     let stored = json!(sheet);
     let name = sanitize(&sheet.name);
     let done = if known { "replaced" } else { "kept" };
-    let text = format!("The sheet of {name} is {done}.{}", idle(sheet));
+    let text = format!("The sheet of {name} is {done}.");
     check_room(&stored, row.map(|row| &row.sheet), facts)?;
     Ok(CommandOutcome::changing(
         json!({ "text": text, "name": name, "replaced": known, "sheet": sheet }),
@@ -56,18 +55,6 @@ pub(super) fn stored(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Re
             sheet: stored,
         },
     ))
-}
-
-/// Says which proficiencies of a sheet count for nothing, if there are any.
-pub(super) fn idle(sheet: &Sheet) -> String {
-    let idle = sheet.idle_proficiencies();
-    if idle.is_empty() {
-        return String::new();
-    }
-    let idle = sanitize(&idle.join(", "));
-    format!(
-        " Counts for no check: {idle}. A proficiency names a skill, the ability of a saving throw, or attack."
-    )
 }
 
 /// Checks that a sheet fits into the user's room, in which its earlier version no longer counts.

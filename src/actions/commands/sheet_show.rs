@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::check::{no_sheet_of, sheet_of};
+use super::check::sheet_of;
 use super::{Action, CommandOutcome, Inputs, Refusal, read, trim_text};
 use crate::actions::sanitize::{quoted, sanitize, sanitize_lines};
 use crate::actions::sheet::{Ability, MAX_NAME_CHARS, Sheet};
@@ -31,25 +31,11 @@ pub(super) fn execute(
     arguments: &SheetShowArguments,
     facts: &Inputs,
 ) -> Result<CommandOutcome, Refusal> {
-    let name = arguments.name.as_deref();
-    let sheet = sheet_of(facts, name).map_err(|_| unknown(facts, name.unwrap_or_default()))?;
+    let sheet = sheet_of(facts, arguments.name.as_deref())?;
     let sheet = sheet.ok_or_else(|| Refusal::not_found(facts.no_sheet()))?;
     Ok(CommandOutcome::saying(
         json!({ "text": written(&sheet), "name": sanitize(&sheet.name), "sheet": sheet }),
     ))
-}
-
-/// Returns the refusal of a name that no sheet has. Its first word may be meant as a command:
-/// `/sheet rename Bo Bob`.
-fn unknown(facts: &Inputs, name: &str) -> Refusal {
-    let first = name.split_whitespace().next().unwrap_or_default();
-    // One word is the name of a sheet.
-    let also = if name != first && first.chars().all(char::is_lowercase) {
-        format!(", and there is no command \"/sheet {first}\"")
-    } else {
-        String::new()
-    };
-    no_sheet_of(facts, name, &also)
 }
 
 fn written(sheet: &Sheet) -> String {

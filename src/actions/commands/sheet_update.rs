@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::sheet_create::{check_room, idle};
+use super::sheet_create::check_room;
 use super::{Action, CommandOutcome, Inputs, Refusal, check, read};
 use crate::actions::sanitize::sanitize;
 use crate::actions::sheet::Sheet;
@@ -90,24 +90,12 @@ pub(super) fn execute(
     merge(&mut merged, &json!({ "name": row.name }));
     let sheet: Sheet = read(merged).map_err(Refusal::invalid)?;
     sheet.check().map_err(Refusal::invalid)?;
-    if changes.contains_key("hitPoints") {
-        sheet.check_hit_points().map_err(Refusal::invalid)?;
-    }
     let stored = json!(sheet);
     check_room(&stored, Some(&row.sheet), facts)?;
     let name = sanitize(&row.name);
     let parts = changes.keys().filter(|key| *key != "name");
     let parts: Vec<String> = parts.map(|key| sanitize(key)).collect();
-    let names_skills = ["proficiencies", "expertise"];
-    let idle = if names_skills.iter().any(|key| changes.contains_key(*key)) {
-        idle(&sheet)
-    } else {
-        String::new()
-    };
-    let text = format!(
-        "The sheet of {name} is changed: {}.{idle}",
-        parts.join(", ")
-    );
+    let text = format!("The sheet of {name} is changed: {}.", parts.join(", "));
     Ok(CommandOutcome::changing(
         json!({ "text": text, "name": name, "changed": parts, "sheet": stored }),
         Effect::Sheet {
@@ -150,21 +138,6 @@ mod tests {
             sheet,
             json!({ "name": "Aria", "level": 4, "abilities": { "str": 8, "dex": 18, "con": 10, "int": 10, "wis": 10, "cha": 10 }, "hitPoints": { "current": 20, "max": 20 } })
         );
-    }
-
-    #[test]
-    fn hit_points_are_at_most_their_maximum() {
-        for (patch, fits) in [
-            (json!({ "hitPoints": { "current": 30 } }), false),
-            (json!({ "hitPoints": { "max": 5 } }), false),
-            (json!({ "hitPoints": { "current": 30, "max": 30 } }), true),
-            (json!({ "hitPoints": { "current": -3 } }), true),
-        ] {
-            assert_eq!(updated(patch.clone()).is_ok(), fits, "{patch}");
-        }
-        let refused = updated(json!({ "hitPoints": { "current": 30 } })).unwrap_err();
-        let message = "30 hit points are more than their maximum, 20: write --hp 20 --maxhp 20, or --hp 30 --maxhp 30";
-        assert_eq!(refused.message, message);
     }
 
     #[test]

@@ -120,32 +120,6 @@ async fn only_a_json_object_of_the_user_replaces_a_sheet() {
 }
 
 #[tokio::test]
-async fn proficiencies_that_count_for_nothing_are_named() {
-    let provider = MockProvider::start().await;
-    let app = TestApp::start(&provider).await;
-    let create = r#"/sheet create {"name": "W", "proficiencies": ["Sleight_of_Hand", "Wisdom", "attack", "wis save"], "expertise": ["thieves tools"]}"#;
-    let why = "A proficiency names a skill, the ability of a saving throw, or attack.";
-    for (text, answer) in [
-        (
-            create,
-            format!("The sheet of W is kept. Counts for no check: wis save, thieves tools. {why}"),
-        ),
-        (
-            "/sheet update --level 2",
-            "The sheet of W is changed: level.".to_owned(),
-        ),
-        (
-            "/sheet update --proficiencies stealth, lockpicks --expertise stealth",
-            format!(
-                "The sheet of W is changed: proficiencies, expertise. Counts for no check: lockpicks. {why}"
-            ),
-        ),
-    ] {
-        assert_eq!(act(&app, "ada", text).await.text(), answer, "{text}");
-    }
-}
-
-#[tokio::test]
 async fn memories_are_listed_in_pages_and_deleted_once_the_user_confirms() {
     let provider = MockProvider::start().await;
     let quick = Setup::default().set("/policy/actions", json!({ "userBurst": 100 }));

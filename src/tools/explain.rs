@@ -8,14 +8,13 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::citations;
-use super::foreign;
 use super::planner_input::summaries;
 use super::screen;
 use super::view;
 use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently, schema_of};
 use crate::domain::Role;
 use crate::journal::{Event, Explained, ExplanationSource, RunContext, StepFinished};
-use crate::text::excerpt;
+use crate::text::{each_sentence, excerpt, is_latin, language_code};
 
 /// The prompt of the explanation, and its first step.
 const PROMPT: &str = "tool_explain";
@@ -24,6 +23,9 @@ const RESTATED: &str = "tool_restate";
 
 /// The longest explanation, in output tokens.
 const MAX_TOKENS: u32 = 800;
+
+/// The language of a text with fewer letters is not certain.
+const MIN_LETTERS: usize = 30;
 
 /// The most characters of all outputs that the model reads.
 pub const MAX_OUTPUT_CHARS: usize = 12_000;
@@ -138,9 +140,15 @@ pub fn objections(text: &str, asked: &str, errors: &[&str], evidence: &Value) ->
         return Some(finding.message());
     }
     let own = screen::own_text(text, &verbatim);
-    if let Some(sentence) = foreign::sentence(&own, &verbatim.join("\n")) {
+    let is_foreign = |text: &&str| {
+        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+        !is_latin(text)
+            || letters >= MIN_LETTERS && language_code(text).is_some_and(|code| code != "eng")
+    };
+    let mut texts = each_sentence(&own).chain([own.as_str()]);
+    if let Some(text) = texts.find(is_foreign) {
         let why = "Response is not in English, the only language that can be screened";
-        return Some(format!("{why}: '{}'", excerpt(sentence, MAX_QUOTED)));
+        return Some(format!("{why}: '{}'", excerpt(text, MAX_QUOTED)));
     }
     citations::objection(text, evidence)
 }

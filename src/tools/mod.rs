@@ -10,7 +10,6 @@ mod call;
 mod citations;
 mod execute;
 mod explain;
-mod foreign;
 mod in_doubt;
 mod magellan;
 mod output;

@@ -164,7 +164,7 @@ async fn a5_an_execution_id_reconstructs_the_conversation() {
 async fn a6_inference_is_screened() {
     let bench = Bench::new().await;
     bench.proposes("READ", &[read("src/lib.rs")], &[]);
-    let german = "Das behebt den Fehler wahrscheinlich, denn der Import fehlte in dieser Datei.";
+    let german = "The file was read. Das behebt den Fehler wahrscheinlich, denn der Import fehlte.";
     for (text, kind) in [
         ("This is 90% likely to succeed.", "confidence score"),
         ("The missing import caused the error.", "causal language"),

@@ -33,15 +33,6 @@ const FILLERS: [&str; 16] = [
 
 /// Reads a text that asks for a check and for nothing else.
 pub(super) fn read(text: &str) -> Option<Found> {
-    read_with(text, false)
-}
-
-/// Reads what stands behind "I", which is only offered.
-pub(super) fn offered(text: &str) -> Option<Found> {
-    read_with(text, true)
-}
-
-fn read_with(text: &str, is_offered: bool) -> Option<Found> {
     let lower = text.to_lowercase();
     let is_polite = |word: &str| matches!(word.trim_matches(','), "please" | "pls");
     let question = lower.trim().ends_with('?') && !lower.split_whitespace().any(is_polite);
@@ -56,32 +47,12 @@ fn read_with(text: &str, is_offered: bool) -> Option<Found> {
     let text = ordered.unwrap_or(plain);
     let explicit = plain.starts_with("check ");
     // "Roll stealth" is a check; "roll 15 stealth" is none.
-    let is_roll = part("roll").is_some();
     let rolled = || {
-        let what = ordered.filter(|_| is_roll)?;
+        let what = ordered.filter(|_| part("roll").is_some())?;
         words(&format!("{what} check"), false).ok()
     };
-    let check = words(text, explicit).ok().or_else(rolled);
-    let purpose = || with_purpose(text, is_roll, is_offered);
-    Some((CommandName::Check, check.or_else(purpose)?))
-}
-
-/// Reads a check with its purpose: "con save dc 10 for concentration". Only a save or a difficulty
-/// tells that the text is about a game. First-person prose is only offered, so there the name of a
-/// check is enough: "I want to make an insight check on the merchant".
-fn with_purpose(text: &str, is_roll: bool, is_offered: bool) -> Option<Value> {
-    let mut parts = [" for ", " to ", " on "]
-        .into_iter()
-        .filter_map(|preposition| text.split_once(preposition));
-    let (check, purpose) = parts.next()?;
-    let rolled = || words(&format!("{check} check"), false).ok();
-    let check = words(check, false)
-        .ok()
-        .or_else(|| rolled().filter(|_| is_roll && is_offered))?;
-    let is_about_game = is_offered || check.get("dc").is_some() || check.get("save").is_some();
-    let plain = |c: char| c.is_alphabetic() || matches!(c, ' ' | '\'' | '\u{2019}' | '-');
-    let is_purpose = purpose.chars().all(plain) && !super::rolls::may_change_a_roll(purpose);
-    (is_about_game && is_purpose).then_some(check)
+    let check = words(text, explicit).ok().or_else(rolled)?;
+    Some((CommandName::Check, check))
 }
 
 /// Returns the arguments of a check. With `explicit` the text is known to be a check: the word

@@ -333,7 +333,7 @@ fn insert_part(sheet: &mut Map<String, Value>, part: &str, value: Value) -> bool
 ///
 /// # Errors
 /// What is not understood.
-pub(super) fn sheet_parts(text: &str) -> Result<Value, String> {
+fn sheet_parts(text: &str) -> Result<Value, String> {
     let mut text = text.to_lowercase().replace([',', '=', ':'], " ");
     for (long, short) in [
         ("max hit points", "maxhp"),

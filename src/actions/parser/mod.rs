@@ -91,7 +91,7 @@ fn is_first_person(text: &str) -> bool {
 fn first_person(text: &str) -> Option<Found> {
     let mut rest = text.get(regex("text.first_person").find(text)?.end()..)?;
     for _ in 0..=MAX_BETWEEN {
-        let found = is_order(rest).then(|| rolls::read(rest).or_else(|| checks::offered(rest)));
+        let found = is_order(rest).then(|| rolls::read(rest).or_else(|| checks::read(rest)));
         if let Some(found) = found.flatten() {
             return Some(found);
         }
@@ -129,7 +129,7 @@ fn phrasing(text: &str) -> Option<Found> {
     let thanks = regex("text.thanks").find(asked);
     let plain = thanks.and_then(|thanks| asked.get(..thanks.start()));
     let plain = plain.unwrap_or(asked);
-    // "Can you switch to character Aria?" is a request.
+    // "Can you show my sheet?" is a request.
     let unasked = plain.trim_end_matches(['?', ' ']);
     let of_sheet = if courtesy.is_empty() { plain } else { unasked };
     // What is remembered may end with the word: "the password is please".
@@ -216,51 +216,17 @@ fn memories(text: &str) -> Option<Found> {
     if regex("text.list_memories").is_match(text) {
         return Some((CommandName::MemoryList, json!({})));
     }
-    if let Some(words) = capture("text.forget", text).filter(|words| !is_shared(words)) {
+    if let Some(words) = capture("text.forget", text) {
         return Some((CommandName::MemoryDelete, json!({ "memory": words })));
     }
-    // A question stores nothing. "Remember that time when ..." recalls a shared event.
-    let content = capture("text.remember", text)
-        .filter(|content| !content.contains('?') && !is_shared(content))?;
+    // A question stores nothing.
+    let content = capture("text.remember", text).filter(|content| !content.contains('?'))?;
     Some((CommandName::MemoryAdd, json!({ "content": content })))
-}
-
-/// True if "that" points at something and begins no clause: "(remember that) night in the tavern".
-fn is_shared(content: &str) -> bool {
-    let verbs = [
-        "is", "are", "was", "were", "has", "have", "had", "will", "can", "must", "costs", "takes",
-        "starts", "begins", "ends", "runs", "flies", "opens", "closes", "owes", "hates", "likes",
-        "wants", "needs",
-    ];
-    let captures = regex("text.shared").captures(content);
-    captures.is_some_and(|captures| {
-        let next = captures
-            .name("next")
-            .map(|next| next.as_str().to_lowercase());
-        next.is_none_or(|next| !verbs.contains(&next.as_str()))
-    })
 }
 
 fn sheets(text: &str) -> Option<Found> {
     if regex("text.show_sheet").is_match(text) {
         return Some((CommandName::SheetShow, json!({})));
-    }
-    if regex("text.list_sheets").is_match(text) {
-        return Some((CommandName::SheetList, json!({})));
-    }
-    if let Some(captures) = regex("text.set").captures(text) {
-        let part = |name: &str| captures.name(name).map_or("", |part| part.as_str());
-        let changed = format!("{}{} to {}", part("part"), part("ability"), part("value"));
-        let parts = explicit::sheet_parts(&changed).ok()?;
-        return Some((CommandName::SheetUpdate, parts));
-    }
-    for (pattern, command) in [
-        ("text.switch", CommandName::SheetUse),
-        ("text.delete", CommandName::SheetDelete),
-    ] {
-        if let Some(name) = capture(pattern, text) {
-            return Some((command, json!({ "name": unquoted(&name) })));
-        }
     }
     if let Some(captures) = regex("text.show_named").captures(text) {
         let name = captures.name("of").or(captures.name("own"))?;

@@ -163,16 +163,6 @@ fn dice_in_the_first_person_are_offered_and_nothing_else_in_it_is() {
             json!({ "skill": "stealth" }),
         ),
         (
-            "I want to make an insight check on the merchant",
-            Check,
-            json!({ "skill": "insight" }),
-        ),
-        (
-            "I'd like to roll perception to see who follows",
-            Check,
-            json!({ "skill": "perception" }),
-        ),
-        (
             "can I get a perception check",
             Check,
             json!({ "skill": "perception" }),

@@ -3,21 +3,14 @@
 //! Knows HTTP, but no provider's format. Makes one attempt, follows no redirects, ignores proxies
 //! of the environment, decompresses nothing, and never includes an API key in an error.
 
-mod connect;
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::error::Error as _;
 use std::time::Duration;
 
-use base64::Engine as _;
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName,
-    HeaderValue, PROXY_AUTHORIZATION, USER_AGENT,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
 };
-use hyper::{Request, Response, Uri};
-use hyper_util::client::legacy::connect::capture_connection;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Proxy, Response};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,20 +29,15 @@ const EVENT_OVERHEAD: usize = 32;
 /// often.
 const STALL: Duration = Duration::from_secs(20);
 
-/// Maximum number of interim responses (`100 Continue`, `103 Early Hints`) before the answer.
-/// Providers send a few at most. An endless sequence would keep a CPU busy until the deadline.
-const MAX_INTERIM_RESPONSES: u32 = 100;
-
 /// The bytes of most requests, rounded up.
 const BODY_BYTES: usize = 16 * 1024;
 
 /// A client for all calls to one provider.
 pub(super) struct HttpClient {
     provider: String,
-    /// The address of all calls, without user and password. They are sent in a header, and hyper
-    /// logs addresses.
+    /// The address of all calls. reqwest sends its user and password in a header.
     url: Url,
-    client: connect::PooledClient,
+    client: Client,
     headers: HeaderMap,
     key: Option<SecretString>,
     /// How long a stream that has begun may be silent.
@@ -117,27 +105,14 @@ impl HttpClient {
             provider: provider.name.clone(),
             detail,
         };
-        // Fails only if a crypto provider is already installed, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let base = provider.base_url.clone();
+        let base = provider.base_url.as_ref();
         let base = base.ok_or_else(|| fault("it has no address".to_owned()))?;
-        let mut headers =
-            headers(provider, &base, key.as_ref(), key_header, fixed_headers).map_err(fault)?;
-        let uri: Uri = base
-            .as_str()
-            .parse()
-            .map_err(|error| fault(format!("the address cannot be used: {error}")))?;
         let proxy = provider.proxy.as_ref().map(ExposeSecret::expose_secret);
-        let route = connect::route(&uri, proxy, connect_timeout);
-        let (client, proxy_authorization) = route.map_err(fault)?;
-        if let Some(value) = proxy_authorization {
-            headers.insert(PROXY_AUTHORIZATION, value);
-        }
         Ok(HttpClient {
             provider: provider.name.clone(),
-            url: without_password(endpoint(&base)),
-            client,
-            headers,
+            url: endpoint(base),
+            client: client(base, proxy, connect_timeout).map_err(fault)?,
+            headers: headers(provider, key.as_ref(), key_header, fixed_headers).map_err(fault)?,
             key,
             stall: STALL,
         })
@@ -167,13 +142,15 @@ impl HttpClient {
         &self,
         call: Call<'_, B>,
     ) -> Result<Answer<C::Reply>, Error> {
-        let (head, mut body) = self.send(&call).await?.into_parts();
-        if head.status.is_success() && is_stream(&head.headers) {
-            let collected = self.collect::<C, B>(body, &call);
-            return Ok((head.headers, collected.await?));
+        let mut response = self.send(&call).await?;
+        let status = response.status();
+        let headers = std::mem::take(response.headers_mut());
+        if status.is_success() && is_stream(&headers) {
+            let collected = self.collect::<C, B>(response, &call);
+            return Ok((headers, collected.await?));
         }
         let mut bytes = Vec::new();
-        while let Some(piece) = next(&mut body).await {
+        while let Some(piece) = response.chunk().await.transpose() {
             let failed = match piece {
                 Ok(chunk) if bytes.len() + chunk.len() > call.max_bytes => {
                     self.too_long(&call, bytes.len() + chunk.len())
@@ -182,17 +159,16 @@ impl HttpClient {
                     bytes.extend_from_slice(&chunk);
                     continue;
                 }
-                Err(error) => self.broken(&chain(&error)),
+                Err(error) => self.broken(&reason(error)),
             };
-            if head.status.is_success() {
+            if status.is_success() {
                 return Err(failed);
             }
             // The body of an error is optional; its status is enough.
             break;
         }
-        let headers = head.headers;
-        if !head.status.is_success() {
-            let refusal = error_body::read(head.status.as_u16(), &headers, &bytes);
+        if !status.is_success() {
+            let refusal = error_body::read(status.as_u16(), &headers, &bytes);
             return Err(self.rejected(refusal));
         }
         let body = wire_json::read(&bytes).map_err(|error| {
@@ -205,7 +181,7 @@ impl HttpClient {
     }
 
     /// Sends the request and waits for the head of the answer.
-    async fn send<B: Serialize>(&self, call: &Call<'_, B>) -> Result<Response<Incoming>, Error> {
+    async fn send<B: Serialize>(&self, call: &Call<'_, B>) -> Result<Response, Error> {
         let provider = || self.provider.clone();
         let unfit = |detail: String| Error::Unfit {
             provider: provider(),
@@ -213,33 +189,30 @@ impl HttpClient {
         };
         let mut body = Vec::with_capacity(BODY_BYTES);
         serde_json::to_writer(&mut body, call.body).map_err(|error| unfit(error.to_string()))?;
-        let mut request = Request::post(self.url.as_str())
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|error| unfit(error.to_string()))?;
-        request.headers_mut().extend(self.headers.clone());
+        let mut request = self.client.post(self.url.clone());
         if let Ok(key) = HeaderValue::from_str(call.key) {
-            request.headers_mut().insert("idempotency-key", key);
+            request = request.header("idempotency-key", key);
         }
-        let flooded = refuse_floods(&mut request);
-        tokio::select! {
-            // A flood also ends the connection. `biased` makes the error name the flood.
-            biased;
-            () = flooded.notified() => Err(self.broken(&format!(
-                "more than {MAX_INTERIM_RESPONSES} interim responses (1xx) before the answer"
-            ))),
-            response = self.client.request(request) => response.map_err(|error| {
-                if error.is_connect() {
-                    return Error::Connect { provider: provider(), detail: self.clean(&chain(&error)) };
-                }
-                self.broken(&chain(&error))
-            }),
-        }
+        let request = request.headers(self.headers.clone()).body(body);
+        request.send().await.map_err(|error| {
+            if error.is_builder() {
+                return unfit(reason(error));
+            }
+            if error.is_connect() {
+                let detail = self.clean(&reason(error));
+                return Error::Connect {
+                    provider: provider(),
+                    detail,
+                };
+            }
+            self.broken(&reason(error))
+        })
     }
 
     /// Reads a stream to its end. The provider may bill a stream that broke off.
     async fn collect<C: Collect, B>(
         &self,
-        mut body: Incoming,
+        mut body: Response,
         call: &Call<'_, B>,
     ) -> Result<C::Reply, Error> {
         let timeout = call.timeout;
@@ -252,14 +225,14 @@ impl HttpClient {
             } else {
                 timeout
             };
-            let piece = match tokio::time::timeout(patience, next(&mut body)).await {
+            let piece = match tokio::time::timeout(patience, body.chunk()).await {
                 Err(_) => {
                     let seconds = patience.as_secs_f64();
                     return Err(self.broken(&format!("the stream fell silent for {seconds:.1} s")));
                 }
-                Ok(Some(Err(error))) => return Err(self.broken(&chain(&error))),
-                Ok(None) => break,
-                Ok(Some(Ok(piece))) => piece,
+                Ok(Err(error)) => return Err(self.broken(&reason(error))),
+                Ok(Ok(None)) => break,
+                Ok(Ok(Some(piece))) => piece,
             };
             read += piece.len();
             if read > call.max_bytes.saturating_mul(EVENT_OVERHEAD) {
@@ -331,51 +304,36 @@ pub fn without_password(mut url: Url) -> Url {
     url
 }
 
-/// Returns the header for the user and password of an address.
-fn basic_authorization(url: &Url) -> Option<HeaderValue> {
-    if url.username().is_empty() && url.password().is_none() {
-        return None;
+/// Returns a client for calls to `base`, through `proxy` if given.
+///
+/// # Errors
+/// A sentence: there are no root certificates for an `https` address, or the proxy address is
+/// invalid.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "one of the two places that send requests to other hosts"
+)]
+fn client(base: &Url, proxy: Option<&str>, connect_timeout: Duration) -> Result<Client, String> {
+    // Fails only if a crypto provider is already installed, which is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .no_proxy()
+        .redirect(Policy::none())
+        .connect_timeout(connect_timeout);
+    let proxy = proxy.map(Url::parse).transpose();
+    let unusable = "the proxy of the config has no address that can be used";
+    let proxy = proxy.map_err(|_| unusable)?;
+    // Without an https address no root certificates are needed, so that a machine without them can
+    // still use a local server.
+    let is_plain = |url: &Url| url.scheme() == "http";
+    if is_plain(base) && proxy.as_ref().is_none_or(is_plain) {
+        builder = builder.tls_certs_only([]);
     }
-    let decoded = |text: &str| {
-        percent_encoding::percent_decode_str(text)
-            .decode_utf8_lossy()
-            .into_owned()
-    };
-    let pair = format!(
-        "{}:{}",
-        decoded(url.username()),
-        decoded(url.password().unwrap_or_default())
-    );
-    let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
-    let mut value = HeaderValue::from_str(&format!("Basic {encoded}")).ok()?;
-    value.set_sensitive(true);
-    Some(value)
-}
-
-/// Returns the next bytes of a body, or `None` at its end. Skips trailers.
-async fn next(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
-    loop {
-        match body.frame().await?.map(hyper::body::Frame::into_data) {
-            Ok(Ok(bytes)) => return Some(Ok(bytes)),
-            Ok(Err(_)) => {}
-            Err(error) => return Some(Err(error)),
-        }
+    if let Some(proxy) = proxy {
+        builder = builder.proxy(Proxy::all(proxy).map_err(|_| unusable)?);
     }
-}
-
-/// Counts the interim responses to a request. Above the limit, makes reads of the connection fail
-/// and notifies the call.
-fn refuse_floods<B>(request: &mut Request<B>) -> Arc<tokio::sync::Notify> {
-    let flooded = Arc::new(tokio::sync::Notify::new());
-    let (signal, seen) = (flooded.clone(), AtomicU32::new(0));
-    let connection = capture_connection(request);
-    hyper::ext::on_informational(request, move |_| {
-        if seen.fetch_add(1, Ordering::Relaxed) == MAX_INTERIM_RESPONSES {
-            connect::refuse_to_read(&connection);
-            signal.notify_one();
-        }
-    });
-    flooded
+    let client = builder.build();
+    client.map_err(|error| format!("no HTTP client: {}", reason(error)))
 }
 
 /// Returns the reply of a complete stream.
@@ -397,15 +355,12 @@ pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, St
 /// config, such as a gateway's own key, override them.
 fn headers(
     provider: &Provider,
-    base: &Url,
     key: Option<&SecretString>,
     (name, prefix): KeyHeader,
     fixed: HeaderMap,
 ) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
-    headers.extend(basic_authorization(base).map(|value| (AUTHORIZATION, value)));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     // Without it, a server may compress as it likes.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers.insert(
@@ -443,17 +398,21 @@ fn is_stream(headers: &HeaderMap) -> bool {
     kind.trim().eq_ignore_ascii_case("text/event-stream")
 }
 
-/// Returns an error's text with its causes, because hyper puts the details there.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
+/// Returns the causes of an error, or its own text if it has none. The address is left out, because
+/// it may contain a secret.
+fn reason(error: reqwest::Error) -> String {
+    let error = error.without_url();
     let causes = std::iter::successors(error.source(), |&error| error.source());
+    let mut texts: Vec<String> = vec![];
     for cause in causes.map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
+        if !texts.iter().any(|text| text.contains(&cause)) {
+            texts.push(cause);
         }
     }
-    text
+    if texts.is_empty() {
+        return error.to_string();
+    }
+    texts.join(": ")
 }
 
 #[cfg(test)]

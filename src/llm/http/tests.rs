@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::{Call, Collect, HttpClient, StreamFault};
-use crate::domain::{BilledTokens, FailureCause, Provider, ProviderKind, StructuredOutput};
+use crate::domain::{FailureCause, Provider, ProviderKind, StructuredOutput};
 use crate::llm::{
-    BreakerSettings, CallStop, ChatModel, ChatReply, ChatRequest, Error, Registry, Retry, Schema,
+    BreakerSettings, ChatModel, ChatReply, ChatRequest, Error, Registry, Retry, Schema,
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -104,45 +104,6 @@ async fn answered(head: &str, body: &str) -> Result<ChatReply, Error> {
 const OK: &str = "200 OK\r\ncontent-type: application/json";
 
 #[tokio::test]
-async fn anthropic_answers() {
-    let cassette = include_str!("../../../tests/cassettes/anthropic_structured.json");
-    let (base, server) = answering(&format!("{OK}\r\nrequest-id: req_1"), cassette);
-    let reply = model(&base, ProviderKind::Anthropic, Some(KEY))
-        .chat(&request())
-        .await
-        .unwrap();
-    assert_eq!(
-        (reply.stop, reply.provider_request_id.as_deref()),
-        (CallStop::End, Some("req_1"))
-    );
-    assert_eq!(
-        reply.usage,
-        Some(BilledTokens {
-            input: 412,
-            cache_read: 1536,
-            cache_write: 0,
-            output: 57,
-            thinking: 21
-        })
-    );
-    let (head, body) = server.join().unwrap();
-    assert!(head.starts_with("post /v1/messages http/1.1\r\n"), "{head}");
-    let own = format!("x-api-key: {KEY}");
-    for header in [
-        own.as_str(),
-        "anthropic-version: 2023-06-01",
-        "idempotency-key: run/solver/1",
-        "content-type: application/json",
-    ] {
-        assert!(head.lines().any(|line| line == header), "{header}: {head}");
-    }
-    assert_eq!(
-        (&body["model"], &body["max_tokens"]),
-        (&json!("claude-sonnet-5-5"), &json!(64))
-    );
-}
-
-#[tokio::test]
 async fn openai_answers_with_and_without_a_key() {
     for key in [Some(KEY), None, Some(" ")] {
         let cassette = include_str!("../../../tests/cassettes/openai_structured.json");
@@ -166,23 +127,6 @@ async fn openai_answers_with_and_without_a_key() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_says_when_to_come_back() {
-    let body = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down."}, "request_id": "req_2"});
-    let error = answered("429 Slow\r\nretry-after: 7", &body.to_string()).await;
-    let error = error.unwrap_err();
-    assert_eq!(
-        error,
-        Error::Status {
-            provider: "upstream".into(),
-            status: 429,
-            detail: "rate_limit_error: Slow down.".into(),
-            retry_after: Some(Duration::from_secs(7)),
-        }
-    );
-    assert_eq!(error.retry(), Retry::After(Some(Duration::from_secs(7))));
-}
-
-#[tokio::test]
 async fn a_redirect_is_not_followed() {
     let error = answered("307 Elsewhere\r\nlocation: /elsewhere", "")
         .await
@@ -194,24 +138,23 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn no_answer_in_time_is_a_timeout() {
-    let base = raw(b"", Then::KeepOpen);
-    let after = Duration::from_millis(150);
-    let request = ChatRequest {
-        timeout: after,
-        ..request()
-    };
-    let error = model(&base, ProviderKind::Openai, None)
-        .chat(&request)
-        .await
-        .unwrap_err();
-    assert_eq!(
-        error,
-        Error::Timeout {
+async fn no_whole_answer_in_time_is_a_timeout() {
+    for bytes in [&b""[..], b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{"] {
+        let base = raw(bytes, Then::KeepOpen);
+        let after = Duration::from_millis(150);
+        let request = ChatRequest {
+            timeout: after,
+            ..request()
+        };
+        let called = model(&base, ProviderKind::Openai, None)
+            .chat(&request)
+            .await;
+        let expected = Error::Timeout {
             provider: "upstream".into(),
-            after
-        }
-    );
+            after,
+        };
+        assert_eq!(called, Err(expected));
+    }
 }
 
 /// Returns the base URL of a server that answers one call with these bytes. Then it closes the
@@ -253,23 +196,6 @@ async fn a_cut_body_is_a_broken_connection() {
         assert!(matches!(error, Error::Broken { .. }), "{error:?}");
         assert!(error.may_be_billed());
     }
-}
-
-#[tokio::test]
-async fn a_body_that_never_ends_is_a_timeout() {
-    let base = raw(
-        b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{",
-        Then::KeepOpen,
-    );
-    let request = ChatRequest {
-        timeout: Duration::from_millis(200),
-        ..request()
-    };
-    let error = model(&base, ProviderKind::Anthropic, Some(KEY))
-        .chat(&request)
-        .await
-        .unwrap_err();
-    assert!(matches!(error, Error::Timeout { .. }), "{error:?}");
 }
 
 #[tokio::test]
@@ -483,24 +409,12 @@ async fn a_stream_that_falls_silent_is_given_up_long_before_the_call_is() {
 
 #[tokio::test]
 async fn what_a_stream_says_of_its_error_is_for_the_journal() {
-    let events = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"SELECT * FROM keys\"}}\n\n";
-    let error = answered("200 OK\r\ncontent-type: text/event-stream", events)
+    let begun = "data: {\"type\":\"message_start\",\"message\":{}}\n\n";
+    let error = "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"SELECT\"}}\n\n";
+    let head = "200 OK\r\ncontent-type: text/event-stream";
+    let error = answered(head, &format!("{begun}{error}"))
         .await
         .unwrap_err();
-    assert!(
-        !error.outline().contains("SELECT") && error.said().unwrap().contains("SELECT * FROM keys"),
-        "{error}"
-    );
-    assert!(matches!(error, Error::Status { status: 529, .. }) && !error.may_be_billed());
-    assert_eq!(error.retry(), Retry::After(None));
-    // After a part of the reply, it may be billed.
-    let begun = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n";
-    let error = answered(
-        "200 OK\r\ncontent-type: text/event-stream",
-        &format!("{begun}{events}"),
-    )
-    .await
-    .unwrap_err();
     assert_eq!(error.cause(), FailureCause::ProviderError);
     assert_eq!(error.outline(), "upstream ended its reply with an error");
     assert!(error.said().unwrap().contains("SELECT") && error.may_be_billed());

@@ -110,7 +110,7 @@ impl Layer {
 
 /// Decodes the escape at the start of the text. Returns the character and the length of the escape
 /// in bytes.
-pub(super) fn unescaped(text: &str) -> Option<(char, usize)> {
+fn unescaped(text: &str) -> Option<(char, usize)> {
     let rest = text.strip_prefix('\\')?;
     let next = rest.chars().next()?;
     let c = match next {

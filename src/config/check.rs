@@ -15,7 +15,7 @@ use super::{
     Config, Env, ModelData, OutputForm, Problem, Problems, PromptSet, RoleModel, models, passwords,
 };
 use crate::domain::{
-    Agent, CORE_AGENTS, Price, Provider, ProviderKind, Rate, Role, Traits, fingerprint, undated,
+    Agent, CORE_AGENTS, Price, ProviderKind, Rate, Role, Traits, fingerprint, undated,
 };
 
 const DEFAULT_MAX_TOKENS: u32 = 1200;
@@ -127,7 +127,6 @@ impl Check<'_> {
         let mut roles = self.roles();
         self.propose_with(config.as_ref().map(|config| &config.policy), &mut roles);
         let providers = self.providers(&roles);
-        self.warn_of_one_provider(&providers);
         let mut models: Vec<u8> = text.as_bytes().to_vec();
         for (role, model) in &roles {
             models.extend(format!("\n{role}={}", model.model).bytes());
@@ -225,26 +224,6 @@ impl Check<'_> {
             }
         }
         roles
-    }
-
-    /// Warns if one provider has all roles of a config for several, of which none is required.
-    fn warn_of_one_provider(&mut self, used: &BTreeMap<String, Provider>) {
-        let all = &self.file().providers;
-        let others = all.iter().filter(|(name, _)| !used.contains_key(*name));
-        let keys: Vec<String> = others
-            .map(|(name, provider)| key_variable(name, provider))
-            .collect();
-        let is_for_several = all.values().all(|provider| provider.optional);
-        if let [only] = used.keys().collect::<Vec<_>>().as_slice()
-            && is_for_several
-            && !keys.is_empty()
-        {
-            let keys = keys.join(", ");
-            let detail = format!(
-                "{only} alone has every role, and this config is for several: set one of {keys} too"
-            );
-            self.warn("/providers", detail);
-        }
     }
 
     /// Sets the model that proposes actions: that of the role `proposer`, else the master's. Its

@@ -27,24 +27,6 @@ fn a_build_without_the_in_process_model_says_how_to_get_it() {
 }
 
 #[test]
-fn one_key_for_a_config_of_several_providers_is_a_warning() {
-    let mixed = built_in("mixed").unwrap();
-    let warnings = |keys: &[&str]| {
-        let keys: Vec<_> = keys.iter().map(|key| (*key, "k")).collect();
-        let config = from_text(mixed, &env(&keys)).unwrap();
-        config
-            .warnings
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-    };
-    let expected = "/providers: openai alone has every role, and this config is for several: set one of \
-                    ANTHROPIC_API_KEY, OPENROUTER_API_KEY, XAI_API_KEY too";
-    assert_eq!(warnings(&["OPENAI_API_KEY"]), [expected]);
-    assert_eq!(warnings(&["ANTHROPIC_API_KEY", "XAI_API_KEY"]), [""; 0]);
-}
-
-#[test]
 fn what_asks_no_model_needs_no_key_and_is_checked_all_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.json");

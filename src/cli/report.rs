@@ -11,9 +11,9 @@ use super::local::open;
 use super::terminal::{say, say_json};
 use crate::clock::Clock;
 use crate::committee::TrackRecord;
-use crate::config::{self, Env, Policy};
+use crate::config::Env;
 use crate::domain::{RunKind, counted};
-use crate::journal::{Error, RunFilter, RunReader, RunRow, Transcript, ancestors};
+use crate::journal::{Error, RunFilter, RunReader, RunRow, Transcript};
 use crate::strategies::report::{Estimated, StrategyReport};
 
 /// The number of runs that are read at a time.
@@ -21,10 +21,6 @@ const PAGE: u32 = 200;
 
 /// Days before now from which runs are read without `--since`.
 const DAYS: i64 = 30;
-
-/// Only so many of the newest replies are judged again without each agent, because that takes most
-/// of the time.
-const MAX_JUDGED: u64 = 1000;
 
 #[derive(Debug, Args)]
 pub(super) struct ReportArguments {
@@ -46,7 +42,6 @@ enum ReportCommand {
 }
 
 pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Done {
-    let policy = config::policy(env).map_err(failing(Exit::Configuration))?;
     let store = open(env).await?;
     let month = SignedDuration::from_hours(24 * DAYS);
     let since = arguments
@@ -56,7 +51,7 @@ pub(super) async fn run(env: &Env, arguments: ReportArguments) -> Done {
         Some(ReportCommand::Strategies) => Figures::Strategies(StrategyReport::default()),
         None => Figures::Record(Box::default()),
     };
-    let read = read(&*store, since, &policy, &mut figures).await;
+    let read = read(&*store, since, &mut figures).await;
     read.map_err(failing(Exit::Unexpected))?;
     match (figures, arguments.json) {
         (Figures::Strategies(report), true) => print_strategies_json(&report, since),
@@ -73,12 +68,7 @@ enum Figures {
     Strategies(StrategyReport),
 }
 
-async fn read(
-    store: &dyn RunReader,
-    since: Timestamp,
-    policy: &Policy,
-    figures: &mut Figures,
-) -> Result<(), Error> {
+async fn read(store: &dyn RunReader, since: Timestamp, figures: &mut Figures) -> Result<(), Error> {
     // Hidden if standard error is no terminal.
     let progress = ProgressBar::new_spinner();
     let mut filter = RunFilter {
@@ -96,7 +86,7 @@ async fn read(
         };
         filter.before = Some(last.id);
         for row in page.iter().filter(|row| row.state.is_terminal()) {
-            match figures.add(store, row, policy).await {
+            match figures.add(store, row).await {
                 // A run that was altered, or that another release wrote, must not hide all others.
                 Err(error @ Error::Corrupt { .. }) => {
                     let why = format!("is left out: {error} (conclave verify {})", row.id);
@@ -112,12 +102,7 @@ async fn read(
 }
 
 impl Figures {
-    async fn add(
-        &mut self,
-        store: &dyn RunReader,
-        row: &RunRow,
-        policy: &Policy,
-    ) -> Result<(), Error> {
+    async fn add(&mut self, store: &dyn RunReader, row: &RunRow) -> Result<(), Error> {
         let entries = store.entries(row.id, 0).await?;
         let run = Transcript::of_entries(&entries);
         match self {
@@ -125,17 +110,7 @@ impl Figures {
                 let ended = row.finished_at.unwrap_or(row.accepted_at);
                 report.add(&run, ended.duration_since(row.accepted_at));
             }
-            Figures::Record(record) => {
-                let accepted = run.accepted.filter(|_| record.judged < MAX_JUDGED);
-                let before = match accepted {
-                    Some(accepted) => Some(ancestors(store, accepted).await?),
-                    None => None,
-                };
-                record.add(&run);
-                if let Some(before) = before {
-                    record.judge(&run, &before, policy);
-                }
-            }
+            Figures::Record(record) => record.add(&run),
         }
         Ok(())
     }
@@ -198,7 +173,7 @@ fn print(record: &TrackRecord, since: Timestamp) {
 
 fn print_members(record: &TrackRecord) {
     say(format_args!(
-        "{:<12} {:<34} {:>6} {:>7} {:>6} {:>5}/{:<5}/{:<5} {:>10} {:>8} {:>8} {:>8}",
+        "{:<12} {:<34} {:>6} {:>7} {:>6} {:>5}/{:<5}/{:<5} {:>10} {:>8} {:>8}",
         "role",
         "model",
         "calls",
@@ -209,8 +184,7 @@ fn print_members(record: &TrackRecord) {
         "disc.",
         "cost USD",
         "p50 s",
-        "p95 s",
-        "needless"
+        "p95 s"
     ));
     let percent = |share: Option<f64>| {
         share.map_or("-".to_owned(), |share| format!("{:.0} %", 100.0 * share))
@@ -220,7 +194,7 @@ fn print_members(record: &TrackRecord) {
     for ((role, provider, model), member) in &record.members {
         let name: String = format!("{provider}/{model}").chars().take(34).collect();
         say(format_args!(
-            "{role:<12} {name:<34} {:>6} {:>7} {:>6} {:>5}/{:<5}/{:<5} {:>10.4} {:>8} {:>8} {:>8}",
+            "{role:<12} {name:<34} {:>6} {:>7} {:>6} {:>5}/{:<5}/{:<5} {:>10.4} {:>8} {:>8}",
             member.calls,
             member.failed_calls,
             percent(member.valid_json()),
@@ -230,14 +204,10 @@ fn print_members(record: &TrackRecord) {
             member.cost.dollars(),
             seconds(member.latency_ms(0.5)),
             seconds(member.latency_ms(0.95)),
-            percent(member.dispensable_share()),
         ));
     }
     say(format_args!(
-        "\nJSON: outputs that were valid JSON, at once or after repair.\n\
-         needless: replies that would have been the same without the agent (same decision, same leading\n\
-         answer, nothing of it used), of the newest {}.",
-        counted(record.judged, "reply", "replies")
+        "\nJSON: outputs that were valid JSON, at once or after repair."
     ));
 }
 

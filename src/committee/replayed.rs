@@ -79,10 +79,7 @@ pub fn replay(
 }
 
 /// Returns the model family of each agent's report, from this run or the nearest ancestor.
-pub fn families(
-    run: &Transcript<'_>,
-    ancestors: &[(RunId, Vec<Entry>)],
-) -> BTreeMap<Agent, String> {
+fn families(run: &Transcript<'_>, ancestors: &[(RunId, Vec<Entry>)]) -> BTreeMap<Agent, String> {
     let mut families = families_of(run);
     for (_, entries) in ancestors {
         for (agent, family) in families_of(&Transcript::of_entries(entries)) {

@@ -5,14 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::committee::call_names::{is_cross_check, is_of_step, is_report};
-use crate::committee::replayed::families;
-use crate::committee::request_context::lineage;
-use crate::committee::stages::confidence::settle;
-use crate::committee::stages::evidence::Evidence;
-use crate::committee::stages::judge::ScoringInput;
-use crate::config::Policy;
-use crate::domain::{Agent, Gate, Outcome, Role, RunId, Status, Usd};
-use crate::journal::{AgentFinished, AgentOutcome, CallSent, Ending, Entry, Transcript};
+use crate::domain::{Agent, Outcome, Role, Status, Usd};
+use crate::journal::{AgentFinished, AgentOutcome, CallSent, Ending, Transcript};
 
 /// Bins of the reliability diagram over [0, 1].
 const BINS: usize = 10;
@@ -44,11 +38,6 @@ pub struct Member {
     /// Latencies of answered calls, in milliseconds.
     #[serde(skip)]
     latencies: Vec<u64>,
-    /// The number of judged runs ([`TrackRecord::judged`]) in which the member took part, and in how
-    /// many of them the reply would have been the same without it. Same means the same gate
-    /// decision, the same leading answer, and nothing of the member's output used.
-    pub replies: u64,
-    pub influence: u64,
 }
 
 impl Member {
@@ -67,10 +56,6 @@ impl Member {
         sorted.sort_unstable();
         sorted.get(rank.saturating_sub(1)).copied()
     }
-
-    pub fn dispensable_share(&self) -> Option<f64> {
-        share(self.influence, self.replies)
-    }
 }
 
 /// A bin of the reliability diagram: the replies whose c_final is in it, and how many of them
@@ -88,8 +73,6 @@ pub struct Bin {
 #[serde(rename_all = "camelCase")]
 pub struct TrackRecord {
     pub runs: u64,
-    /// The number of runs with a reply that were judged again without each of their agents.
-    pub judged: u64,
     /// The number of runs by outcome.
     pub outcomes: BTreeMap<String, u64>,
     /// By role, provider and model.
@@ -100,7 +83,7 @@ pub struct TrackRecord {
 }
 
 impl TrackRecord {
-    /// Adds a run to all statistics but those of [`TrackRecord::judge`].
+    /// Adds a run.
     pub fn add(&mut self, run: &Transcript<'_>) {
         let Some(finished) = run.finished else {
             return;
@@ -227,64 +210,6 @@ impl TrackRecord {
         }
     }
 
-    /// Judges a run with a reply again without each agent of its panel. Counts for which agents the
-    /// reply would have been the same. `ancestors` are the journals of the runs that it continues,
-    /// the nearest first. This takes much longer than [`TrackRecord::add`].
-    pub fn judge(
-        &mut self,
-        run: &Transcript<'_>,
-        ancestors: &[(RunId, Vec<Entry>)],
-        policy: &Policy,
-    ) {
-        let replied = matches!(
-            run.finished.map(|it| &it.ending),
-            Some(Ending::Replied { .. })
-        );
-        let Some(accepted) = run.accepted.filter(|_| replied) else {
-            return;
-        };
-        self.judged += 1;
-        let message = lineage(accepted, run.planned, run.ancestors(ancestors)).full_text();
-        let latest = run.standing();
-        let input = ScoringInput {
-            run,
-            message: &message,
-            families: &families(run, ancestors),
-            policy,
-        };
-        let draft = run.draft();
-        let evidence = Evidence::of(run);
-        let reply_of = |panel: &[Agent]| -> (Gate, Option<String>) {
-            let mut evidence = evidence.clone();
-            for absent in latest.keys().filter(|agent| !panel.contains(agent)) {
-                evidence.forget(absent.into_str());
-            }
-            let judgement = input.judge(panel, &evidence);
-            let leading = judgement.answer_groups.first();
-            let gate = settle(policy, &judgement, draft).gate(true);
-            (gate, leading.map(|group| group.answer.clone()))
-        };
-        let panel = run.panel();
-        let whole = reply_of(panel);
-        for agent in panel.iter().copied() {
-            let outcome = latest.get(&agent).map(|finished| &finished.outcome);
-            let Some(call) = report_call(run, agent) else {
-                continue;
-            };
-            if !outcome.is_some_and(AgentOutcome::is_answered) {
-                continue;
-            }
-            let is_own = |id: &String| id.split(':').next() == Some(agent.into_str());
-            let used = draft.is_some_and(|draft| draft.units_used.iter().any(is_own));
-            let mut others = panel.to_vec();
-            others.retain(|other| *other != agent);
-            let same = !used && reply_of(&others) == whole;
-            let member = self.member(agent.into_str(), call);
-            member.replies += 1;
-            member.influence += u64::from(same);
-        }
-    }
-
     fn member(&mut self, role: &str, call: &CallSent) -> &mut Member {
         let key = (role.to_owned(), call.provider.clone(), call.model.clone());
         self.members.entry(key).or_default()
@@ -331,7 +256,6 @@ fn members<S: serde::Serializer>(
         valid_json: member.valid_json(),
         latency_ms_p50: member.latency_ms(0.5),
         latency_ms_p95: member.latency_ms(0.95),
-        dispensable_share: member.dispensable_share(),
         member,
     }))
 }
@@ -345,7 +269,6 @@ struct Row<'a> {
     valid_json: Option<f64>,
     latency_ms_p50: Option<u64>,
     latency_ms_p95: Option<u64>,
-    dispensable_share: Option<f64>,
     #[serde(flatten)]
     member: &'a Member,
 }

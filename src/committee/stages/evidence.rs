@@ -64,7 +64,7 @@ impl Evidence {
 
     /// Removes the findings about an agent's report, but not that it was no answer: no cross-check
     /// reads the new report, so nothing shows that it is one.
-    pub fn forget(&mut self, agent: &str) {
+    fn forget(&mut self, agent: &str) {
         let other = |name: &String| name.split(':').next() != Some(agent);
         for check in &mut self.cross_checks {
             check.claims.retain(|verdict| verdict.claim.agent != agent);

@@ -35,7 +35,7 @@ pub enum Error {
     TooLong {
         /// Tokens of the prompt plus `max_tokens`.
         tokens: u32,
-        /// See [`crate::LocalModel::context_tokens`].
+        /// The maximum for prompt and `max_tokens` together.
         limit: u32,
     },
     /// The schema cannot be enforced: it is malformed, unsatisfiable or too complex, or has an

@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::prompt::Prompter;
 use crate::queue::{Job, Queue};
 use crate::sample::Sampler;
-use crate::{Completion, Error, Message, Options, Request, cpu, native, quantize};
+use crate::{Completion, Error, Options, Request, cpu, native, quantize};
 
 /// A loaded model. Clones share it. When the last clone is dropped, the thread ends after its
 /// current step.
@@ -24,7 +24,7 @@ use crate::{Completion, Error, Message, Options, Request, cpu, native, quantize}
 pub struct LocalModel(Arc<Shared>);
 
 struct Shared {
-    name: String,
+    /// The maximum tokens of one request, for prompt and `max_tokens` together.
     context_tokens: u32,
     /// The number of tokens that the model knows.
     vocabulary: i32,
@@ -71,16 +71,14 @@ impl LocalModel {
         let model = Arc::new(model);
         let prompter = Prompter::new(&model).map_err(|error| load_error(error.to_string()))?;
         let grammars = Grammars::new(&model).map_err(|error| load_error(error.to_string()))?;
-        let name = name(&model, &path);
         let (trained_for, vocabulary) = (model.n_ctx_train(), model.n_vocab());
         let queue = Arc::new(Queue::new(options.queue));
         let (thread, cells) = start_thread(backend, model, options, &queue)?;
         let context_tokens = cells.min(if trained_for == 0 { cells } else { trained_for });
-        tracing::info!(model = %name, file = %file.display(), threads, context_tokens,
+        tracing::info!(file = %file.display(), threads, context_tokens,
             took_ms = started.elapsed().as_millis(), "local model is loaded");
         let thread = Mutex::new(Some(thread));
         Ok(Self(Arc::new(Shared {
-            name,
             context_tokens,
             vocabulary,
             prompter,
@@ -109,8 +107,7 @@ impl LocalModel {
         &self,
         request: Request,
     ) -> Result<oneshot::Receiver<Result<Completion, Error>>, Error> {
-        let since = Instant::now();
-        let limit = self.context_tokens();
+        let limit = self.0.context_tokens;
         let max_tokens = request.max_tokens.max(1);
         let too_long = |prompt: u32| Error::TooLong {
             tokens: prompt.saturating_add(max_tokens),
@@ -131,37 +128,9 @@ impl LocalModel {
             max_tokens,
             sampler,
             constraint,
-            since,
             reply,
         })?;
         Ok(outcome)
-    }
-
-    /// Returns the number of prompt tokens of these messages, including those of the chat template.
-    #[must_use]
-    pub fn count_tokens(&self, messages: &[Message]) -> u32 {
-        count(self.0.prompter.all_tokens(messages).len())
-    }
-
-    /// Returns the maximum tokens of one request, for prompt and `max_tokens` together.
-    #[must_use]
-    pub fn context_tokens(&self) -> u32 {
-        self.0.context_tokens
-    }
-
-    /// Returns `general.name` of the GGUF file, or the file name without its extension.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.0.name
-    }
-}
-
-impl std::fmt::Debug for LocalModel {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("LocalModel")
-            .field("name", &self.0.name)
-            .finish_non_exhaustive()
     }
 }
 
@@ -216,13 +185,6 @@ fn start_thread(
         .recv()
         .map_err(|_| load_error("its thread ended while it started".to_owned()))??;
     Ok((thread, cells))
-}
-
-fn name(model: &LlamaModel, path: &Path) -> String {
-    let own = model.meta_val_str("general.name").ok();
-    let own = own.filter(|name| !name.trim().is_empty());
-    let stem = || path.file_stem().unwrap_or_default().to_string_lossy();
-    own.unwrap_or_else(|| stem().into_owned())
 }
 
 fn count(tokens: usize) -> u32 {

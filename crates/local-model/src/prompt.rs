@@ -65,7 +65,7 @@ impl Prompter {
     }
 
     /// Returns the tokens of the conversation, without a limit.
-    pub(crate) fn all_tokens(&self, messages: &[Message]) -> Vec<LlamaToken> {
+    fn all_tokens(&self, messages: &[Message]) -> Vec<LlamaToken> {
         // The texts of control tokens are broken up, so that a message cannot end its own turn.
         let clean = |message: &Message| {
             Message::new(message.role, neutralise(&message.content, &self.controls))

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use llama_cpp_2::token::LlamaToken;
 use tokio::sync::oneshot;
@@ -20,7 +19,6 @@ pub(crate) struct Job {
     pub max_tokens: u32,
     pub sampler: Sampler,
     pub constraint: Option<Constraint>,
-    pub since: Instant,
     pub reply: Reply,
 }
 
@@ -144,7 +142,6 @@ mod tests {
             max_tokens,
             sampler,
             constraint: None,
-            since: Instant::now(),
             reply,
         };
         (job, outcome)

@@ -1,7 +1,6 @@
 //! Input and output types of the model.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// How to load a model.
 #[derive(Debug, Clone)]
@@ -131,10 +130,6 @@ pub struct Completion {
     pub output_tokens: u32,
     /// Why it ended.
     pub stop: StopReason,
-    /// Time in the queue.
-    pub queued: Duration,
-    /// Time from the start of decoding to the last token.
-    pub took: Duration,
 }
 
 /// Why a completion ended.

@@ -1,7 +1,6 @@
 //! A running request.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
@@ -34,8 +33,6 @@ pub(crate) struct Sequence {
     sampler: Sampler,
     constraint: Option<Constraint>,
     reply: Reply,
-    since: Instant,
-    admitted: Instant,
 }
 
 impl Sequence {
@@ -54,8 +51,6 @@ impl Sequence {
             sampler: job.sampler,
             constraint: job.constraint,
             reply: job.reply,
-            since: job.since,
-            admitted: Instant::now(),
         }
     }
 
@@ -161,8 +156,6 @@ impl Sequence {
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
             stop,
-            queued: self.admitted.duration_since(self.since),
-            took: self.admitted.elapsed(),
         });
         // Fails if the caller has dropped its future, and then needs no answer.
         let _ = self.reply.send(completion);

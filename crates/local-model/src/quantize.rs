@@ -2,10 +2,10 @@
 //! times less time for a prompt. The copy is stored next to the original.
 
 use std::ffi::CString;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use llama_cpp_2::gguf::GgufContext;
 use llama_cpp_sys_2 as sys;
@@ -24,10 +24,6 @@ const SLOW_FILE_TYPES: [u32; 6] = [
     sys::LLAMA_FTYPE_MOSTLY_Q5_K_S,
     sys::LLAMA_FTYPE_MOSTLY_Q5_K_M,
 ];
-
-/// Partial files older than this are removed. They come from a process that was killed during the
-/// conversion.
-const ABANDONED: Duration = Duration::from_secs(600);
 
 /// Returns the file to load for `source`: its Q8_0 copy, which is made if there is none, or the
 /// file itself. Never fails: without a copy, the slower original is used.
@@ -82,26 +78,21 @@ fn is_usable(copy: &Path, source_modified: Option<SystemTime>) -> bool {
 /// Writes to a temporary file next to `copy` and renames it. So no reader sees an incomplete file,
 /// and two concurrent writers do no harm.
 fn write_copy(source: &Path, copy: &Path, threads: usize) -> Result<(), String> {
-    static WRITERS: AtomicU32 = AtomicU32::new(0);
-    remove_abandoned(copy);
-    let writer = WRITERS.fetch_add(1, Ordering::Relaxed);
-    let partial = copy.with_extension(format!("gguf.{}-{writer}.partial", std::process::id()));
-    let written = quantize(source, &partial, threads).and_then(|()| {
-        let sync = fs::File::open(&partial).and_then(|file| file.sync_all());
-        sync.and_then(|()| fs::rename(&partial, copy))
-            .map_err(|error| error.to_string())
-    });
-    if written.is_err() {
-        // Report the first failure, even if there is no partial file to remove.
-        let _ = fs::remove_file(&partial);
-    }
-    written
+    let io = |error: std::io::Error| error.to_string();
+    let folder = copy.parent().unwrap_or(Path::new(""));
+    let mut partial = tempfile::Builder::new();
+    // As other files: the umask has the last word.
+    partial
+        .suffix(".partial")
+        .permissions(Permissions::from_mode(0o666));
+    let partial = partial.tempfile_in(folder).map_err(io)?;
+    quantize(source, partial.path(), threads)?;
+    partial.as_file().sync_all().map_err(io)?;
+    partial.persist(copy).map_err(|error| io(error.error))?;
+    Ok(())
 }
 
 fn quantize(source: &Path, target: &Path, threads: usize) -> Result<(), String> {
-    // If a folder is not writable, llama.cpp says only "failed to open". The system's error has the
-    // reason.
-    fs::File::create(target).map_err(|error| format!("{}: {error}", target.display()))?;
     let c_path = |path: &Path| {
         path.to_str()
             .and_then(|path| CString::new(path).ok())
@@ -124,25 +115,6 @@ fn quantize(source: &Path, target: &Path, threads: usize) -> Result<(), String> 
     }
 }
 
-fn remove_abandoned(copy: &Path) {
-    let name = copy.file_name().and_then(|name| name.to_str());
-    let entries = copy.parent().and_then(|folder| fs::read_dir(folder).ok());
-    let (Some(name), Some(entries)) = (name, entries) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let file = entry.file_name();
-        let file = file.to_string_lossy();
-        let is_partial = file.starts_with(name) && file.ends_with(".partial");
-        let modified = entry.metadata().and_then(|about| about.modified());
-        let age = modified.ok().and_then(|time| time.elapsed().ok());
-        if is_partial && age.is_some_and(|age| age > ABANDONED) {
-            // Another process may have removed it first.
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,7 +129,7 @@ mod tests {
     fn a_folder_that_cannot_be_written_is_a_reason_not_a_panic() {
         let copy = Path::new("/absent/model.q8_0.gguf");
         let refused = write_copy(Path::new("model.gguf"), copy, 1);
-        assert!(refused.is_err_and(|reason| reason.contains("/absent/model.q8_0.gguf")));
+        assert!(refused.is_err_and(|reason| reason.contains("/absent/")));
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //! neither the stages that ask nor what becomes of an answer.
 
 pub(super) mod prompts;
-mod prompt_checks;
 mod prompt_files;
 mod message;
 mod attempt;

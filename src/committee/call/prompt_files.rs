@@ -138,3 +138,12 @@ pub(super) fn system_part(path: &str) -> String {
 pub(super) fn user_part(path: &str) -> String {
     format!("{path}#user")
 }
+
+pub(super) fn is_system_part(template: &str) -> bool {
+    template.ends_with("#system")
+}
+
+/// True if other templates include it.
+pub(super) fn is_part(template: &str) -> bool {
+    template.starts_with(PARTS)
+}

@@ -1,6 +1,7 @@
 //! The prompts: files compiled in, overridable by a directory, rendered by a template library.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -9,8 +10,9 @@ use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::committee::call::prompt_checks;
-use crate::committee::call::prompt_files::{self, file_of, system_part, templates, user_part};
+use crate::committee::call::prompt_files::{
+    self, file_of, is_part, is_system_part, system_part, templates, user_part,
+};
 use crate::config::{Problem, Problems, PromptSet};
 use crate::domain::fingerprint;
 use crate::llm::SystemText;
@@ -51,30 +53,21 @@ impl Prompts {
     /// Every problem of the files of `directory` with which some call could not be made.
     pub fn load(directory: Option<&Path>, goals: &[String]) -> Result<Self, Problems> {
         let mut texts = prompt_files::built_in();
-        let (mut problems, mut given) = (vec![], BTreeSet::new());
+        let mut problems = vec![];
         if let Some(directory) = directory {
-            given = prompt_checks::variables(&compiled(&templates(&texts), goals).0);
             problems = prompt_files::replace(&mut texts, directory);
         }
-        let templates = templates(&texts);
-        let environment = if let Some(directory) = directory {
-            let (environment, mut faults) = compiled(&templates, goals);
-            faults.extend(prompt_checks::unknown_names(
-                &environment,
-                &templates,
-                &given,
-            ));
-            problems.extend(faults.into_iter().map(|(template, detail)| Problem {
+        // Each is compiled for the first call that needs it. Most services use one of the three sets.
+        let (templates, mut environment) = (templates(&texts), environment(goals));
+        let names: Vec<String> = templates.keys().cloned().collect();
+        environment.set_loader(move |name| Ok(templates.get(name).cloned()));
+        if let Some(directory) = directory {
+            let faults = faults(&mut environment, &names).into_iter();
+            problems.extend(faults.map(|(template, detail)| Problem {
                 place: directory.join(file_of(&template)).display().to_string(),
                 detail,
             }));
-            environment
-        } else {
-            // Each is compiled for the first call that needs it. Most services use one of the three sets.
-            let mut environment = environment(goals);
-            environment.set_loader(move |name| Ok(templates.get(name).cloned()));
-            environment
-        };
+        }
         problems.sort();
         if !problems.is_empty() {
             return Err(Problems(problems));
@@ -152,6 +145,12 @@ impl Prompts {
     }
 }
 
+/// A value for each variable that a prompt is given.
+const SAMPLE: &str = include_str!("prompt_sample.json");
+
+/// The steps after which a prompt counts as endless when it is checked.
+const MAX_FUEL: u64 = 1_000_000;
+
 fn environment(goals: &[String]) -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -160,19 +159,36 @@ fn environment(goals: &[String]) -> Environment<'static> {
     environment
 }
 
-/// Compiles templates. Returns why some do not parse, each with its name.
-fn compiled(
-    templates: &BTreeMap<String, String>,
-    goals: &[String],
-) -> (Environment<'static>, Vec<(String, String)>) {
-    let mut environment = environment(goals);
-    let mut faults = vec![];
-    for (name, source) in templates {
-        if let Err(error) = environment.add_template_owned(name.clone(), source.clone()) {
-            faults.push((name.clone(), error.to_string()));
-        }
-    }
-    (environment, faults)
+/// Renders each prompt as a call does, with [`SAMPLE`]. Returns why some fail, each with the name of
+/// the template that has the fault, which may be a part.
+fn faults(environment: &mut Environment<'_>, names: &[String]) -> BTreeSet<(String, String)> {
+    let sample: Value = serde_json::from_str(SAMPLE).unwrap_or_default();
+    environment.set_fuel(Some(MAX_FUEL));
+    let fault = |name: &String| {
+        let values = if is_system_part(name) {
+            &Value::Null
+        } else {
+            &sample
+        };
+        let values = minijinja::Value::from(Serde(values));
+        let template = environment.get_template(name);
+        // A part is rendered where it is included.
+        let rendered = template.and_then(|it| {
+            if is_part(name) {
+                Ok(String::new())
+            } else {
+                it.render(values)
+            }
+        });
+        let error = rendered.err()?;
+        let causes = std::iter::successors(Some(&error), |&error| error.source()?.downcast_ref());
+        let cause = causes.last().unwrap_or(&error);
+        let place = cause.name().unwrap_or(name);
+        Some((place.to_owned(), cause.to_string()))
+    };
+    let faults = names.iter().filter_map(fault).collect();
+    environment.set_fuel(None);
+    faults
 }
 
 /// Fences data in the prompts of plain-text roles.
@@ -238,19 +254,8 @@ mod tests {
     use crate::domain::Agent;
     use serde_json::json;
 
-    fn everything() -> serde_json::Value {
-        json!({
-            "fence": "7f3a", "question": "Why?", "mode": "deep", "task_type": "MIXED", "hints": ["code"],
-            "attachments": [{ "filename": "a.png", "contentType": "image/png" }], "images": 1, "unseen": ["a"],
-            "answers": [{ "question": "Which?", "chosen": "B" }],
-            "corrections": [{ "assumption": "x", "correction": "y" }],
-            "learned": [{ "condition": "c", "action": "a" }],
-            "disagreements": [{ "topic": "t", "positions": ["p", "q"] }], "findings": ["solver:u1 holds"],
-            "claims": [{ "id": "C1", "topic": "t", "own": "o", "others": [{ "letter": "A", "text": "p" }] }],
-            "reports": [{ "label": "R1", "summary": "s", "claims": [{ "id": "R1.1", "tags": "key", "text": "c" }] }],
-            "outputs": [{ "agent": "solver", "status": "VALID", "cred": "0.80", "axes": "", "report_json": "{}" }],
-            "missing": ["critic: timed out"], "max_words": 250, "written": "", "earlier": { "about": "x", "message": "y", "reports": [] }, "drafts": ["d"], "steps": ["s"],
-        })
+    fn everything() -> Value {
+        serde_json::from_str(SAMPLE).unwrap()
     }
 
     #[test]
@@ -291,8 +296,7 @@ mod tests {
                 assert!(*name != "propose" || system.ends_with(':'), "{system:?}");
             }
         }
-        let problems = json!({ "problems": [{ "pointer": "/units", "detail": "is missing" }] });
-        let repair = prompts.repair(Full, &problems).unwrap();
+        let repair = prompts.repair(Full, everything()).unwrap();
         assert!(repair.contains("/units"), "{repair}");
     }
 
@@ -329,7 +333,7 @@ mod tests {
 
     #[test]
     fn every_file_with_which_a_call_would_fail_is_refused_by_name() {
-        let broken: [(&str, &[u8]); 12] = [
+        let broken: [(&str, &[u8]); 13] = [
             ("compact/plan.md", b"Plan. === user ==="),
             ("critic.md", b"{% if %}\n=== user ===\n{{ question }}"),
             (
@@ -345,6 +349,10 @@ mod tests {
             ("parts/typo.md", b"{{ broken"),
             ("plan.md", b""),
             ("repair.md", b" "),
+            (
+                "same_question.md",
+                b"S\n=== user ===\n{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
+            ),
             ("solver.md", b"\n=== user ===\n{{ question }}"),
             ("text", b"a file"),
             ("visual.md", b"\xff"),
@@ -362,7 +370,10 @@ mod tests {
         let files: [(&str, &[u8]); 4] = [
             ("solver.md", solver),
             ("parts/learned.md", b""),
-            ("parts/question.md", b"{{ question }}{{ words }}"),
+            (
+                "parts/question.md",
+                b"{{ question }}{{ words | default(0) }}",
+            ),
             (".git/HEAD", b"hidden"),
         ];
         assert_eq!(refused(&files), "");

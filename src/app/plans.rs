@@ -78,8 +78,8 @@ impl App {
         ids: RequestIds,
     ) -> Result<Submitted, Rejected> {
         let (question, focus, evidence) = self.plan_request(input, focus).await?;
-        let fixed = self.plan_key(&question, &focus, &evidence);
         let workspace = self.tools()?.workspace_path();
+        let fixed = self.plan_key(&question, &workspace, &focus, &evidence);
         let intake = ToolIntake::Plan {
             focus,
             evidence,
@@ -172,7 +172,13 @@ impl App {
     }
 
     /// Returns the fingerprint of all that decides a plan.
-    fn plan_key(&self, question: &Question, focus: &EvidenceFocus, evidence: &Value) -> String {
+    fn plan_key(
+        &self,
+        question: &Question,
+        workspace: &str,
+        focus: &EvidenceFocus,
+        evidence: &Value,
+    ) -> String {
         let model = self.committee.roles.get(&Role::Master);
         let model = model.map(|model| model.model.clone()).unwrap_or_default();
         let described = |tool: &Tool| json!([tool.name(), tool.schema()]);
@@ -182,7 +188,7 @@ impl App {
             question.user.id,
             question.context.guild_id,
             question.message,
-            self.config.tools_workspace,
+            workspace,
             focus,
             evidence,
             catalog,

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::problems::{self, FieldProblem};
 use crate::config::Limits;
 use crate::domain::{
-    Attachment, Context, EvidenceFocus, Mode, Question, Salience, Source, User, or_default,
+    Attachment, Context, EvidenceFocus, Mode, Question, Salience, Source, User, is_invisible,
+    or_default,
 };
 use crate::llm::without_secrets;
 
@@ -195,9 +196,12 @@ pub(super) fn check_focus(focus: &EvidenceFocus) -> Result<(), Vec<FieldProblem>
         ("/diagnostic", &focus.diagnostic, MAX_NAME_CHARS),
     ];
     for (pointer, value, most) in fields {
-        let detail = match value.as_ref().map(|value| value.chars().count()) {
-            Some(0) => "must not be empty".to_owned(),
-            Some(chars) if chars > most => format!("has more than {most} characters"),
+        let detail = match value {
+            Some(value) if value.trim().is_empty() => "must not be empty".to_owned(),
+            Some(value) if value.chars().any(is_invisible) => "has invisible characters".to_owned(),
+            Some(value) if value.chars().count() > most => {
+                format!("has more than {most} characters")
+            }
             _ => continue,
         };
         problems.push(FieldProblem::new(pointer, detail));

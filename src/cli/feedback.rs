@@ -71,7 +71,7 @@ pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Done {
 }
 
 fn trust(taught_by: &str, confidence: f64) {
-    tell!("the answer of run {taught_by} is learned, with confidence {confidence:.2}");
+    tell!("the confidence of the answer learned from run {taught_by} is {confidence:.2} now");
 }
 
 fn thanks(run: RunId, number: u64) {

@@ -166,7 +166,10 @@ pub fn command_line() -> clap::Command {
 
 /// Parses the command line and executes its command on a runtime of its own.
 pub fn main() -> ExitCode {
+    // With one worker, a task that never waits would stop all others.
+    let workers = std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2));
     let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
         .enable_all()
         .build()
     {

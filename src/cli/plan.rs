@@ -265,7 +265,8 @@ impl Service<'_> {
         let status = std::process::Command::new(program)
             .args(words)
             .arg(file.path())
-            .status()?;
+            .status()
+            .map_err(|error| std::io::Error::other(format!("{program}: {error}")))?;
         if !status.success() {
             let why = format!("{program} ended with {status}");
             return Err(std::io::Error::other(why));
@@ -336,9 +337,9 @@ async fn line() -> Result<String, Exit> {
     let (sender, line) = tokio::sync::oneshot::channel();
     // The end of the program does not wait for this thread.
     std::thread::spawn(move || {
-        let mut line = String::new();
-        let read = std::io::stdin().lock().read_line(&mut line);
-        let _ = sender.send(read.map(|_| line));
+        let mut line = vec![];
+        let read = std::io::stdin().lock().read_until(b'\n', &mut line);
+        let _ = sender.send(read.map(|_| String::from_utf8_lossy(&line).into_owned()));
     });
     tokio::select! {
         Ok(read) = line => read.map_err(failing(Exit::Unexpected)),

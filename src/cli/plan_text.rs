@@ -222,7 +222,7 @@ fn arguments(step: &PlanStep) -> Vec<String> {
         if more > 0 {
             let bytes = text.len();
             lines.push(format!(
-                "    and {more} more lines ({bytes} bytes in all): \"m\" shows all of it"
+                "    and {more} more lines ({bytes} bytes in all): \"conclave show\" with --json has all of it"
             ));
         }
     }

@@ -15,6 +15,7 @@ use crate::config::Env;
 use crate::domain::{DecisionPath, RunKind};
 use crate::http::reply_body;
 use crate::journal::{Decided, Ending, Entry, Event, Transcript};
+use crate::tools::answers::PlanView;
 use crate::tools::view;
 
 /// The start of the audit appendix in a reply.
@@ -69,7 +70,12 @@ async fn of_tools(
     Ok(match run.kind {
         RunKind::Plan => {
             let plan = journals.plan(run.id, &own).await?;
-            plan.map(|plan| (plan_text::plan(&plan), json!(plan)))
+            let text = |plan: &PlanView| {
+                let rejection = plan.rejection.iter().map(plan_text::rejection);
+                let parts = std::iter::once(plan_text::plan(plan)).chain(rejection);
+                Vec::from_iter(parts).join("\n")
+            };
+            plan.map(|plan| (text(&plan), json!(plan)))
         }
         RunKind::Execution => {
             let plan = match view::authorized(&own) {

@@ -90,8 +90,10 @@ pub(super) fn find(env: &Env) -> Result<Source, Problem> {
         .unwrap_or("anthropic");
     let notice = with_keys.first().map(|name| {
         let variable = Preset::of(name).map(Preset::variable).unwrap_or_default();
-        let others = match with_keys.get(1..) {
-            Some(others @ [_, ..]) => {
+        // The config "mixed" has no role of a server on this machine.
+        let mixed = with_keys.iter().filter(|it| **it != "ollama");
+        let others = match Vec::from_iter(mixed.copied()).as_slice() {
+            [first, others @ ..] if *first == *name && !others.is_empty() => {
                 let others = others.join(", ");
                 format!("; keys for {others} are set too: CONCLAVE_CONFIG=mixed seats several model families")
             }

@@ -25,6 +25,19 @@ pub struct Confidence {
     #[serde(rename = "c_final")]
     pub c_final: f64,
     pub threshold: f64,
+    /// Why `c_final` is less than its terms give.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<Limit>,
+}
+
+/// What limits `c_final` whatever its terms give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// An image of the request was not seen.
+    UnseenImage,
+    /// An open request was not cross-checked.
+    NotCrossChecked,
 }
 
 /// The gate's decision.
@@ -67,14 +80,19 @@ impl Confidence {
             coverage_bonus,
             c_final,
             threshold,
+            limited_by: None,
         }
     }
 
     /// Returns the same with `c_final` limited to `most`.
     #[must_use]
-    pub fn at_most(self, most: f64) -> Self {
+    pub fn at_most(self, most: f64, limit: Limit) -> Self {
+        if self.c_final <= most {
+            return self;
+        }
         Self {
-            c_final: self.c_final.min(most),
+            c_final: most,
+            limited_by: Some(limit),
             ..self
         }
     }

@@ -7,6 +7,9 @@ use serde_json::Value;
 /// Upper bound of the text of an output, in bytes; the note of what is left out comes on top.
 pub const MAX_TEXT_BYTES: usize = 64 << 10;
 
+/// The room for notes in it, which are few and short.
+const NOTES_BYTES: usize = 1 << 10;
+
 /// The result of one step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
@@ -111,7 +114,7 @@ pub fn bounded(mut text: String, limit: usize) -> String {
     text
 }
 
-/// One line for each item, `none` if there are none, then the notes in brackets.
+/// One line for each item, `none` if there are none, cut to fit an output; then the notes in brackets.
 pub fn listing<'n>(
     items: impl IntoIterator<Item = String>,
     none: &str,
@@ -121,8 +124,11 @@ pub fn listing<'n>(
     if lines.is_empty() {
         lines.push(none.to_owned());
     }
-    lines.extend(notes.into_iter().map(|note| format!("[{note}]")));
-    lines.join("\n")
+    let mut text = bounded(lines.join("\n"), MAX_TEXT_BYTES - NOTES_BYTES);
+    for note in notes {
+        text.push_str(&format!("\n[{note}]"));
+    }
+    text
 }
 
 /// Returns the text in single quotes and on one line.

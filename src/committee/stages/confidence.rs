@@ -1,7 +1,7 @@
 //! Computes c_final from what the engine measured and what the master estimates.
 
 use crate::config::Policy;
-use crate::domain::{AnswerGroup, Confidence, Judgement, Terms};
+use crate::domain::{AnswerGroup, Confidence, Judgement, Limit, Terms};
 use crate::journal::Draft;
 use crate::scoring;
 
@@ -62,9 +62,9 @@ fn at_most(policy: &Policy, judgement: &Judgement, bonus: Terms) -> Confidence {
 fn bounded(judgement: &Judgement, confidence: Confidence) -> Confidence {
     let unchecked = !judgement.cross_checked && leading(judgement).is_none();
     if judgement.rests_on_unseen {
-        confidence.at_most(MAX_UNSEEN)
+        confidence.at_most(MAX_UNSEEN, Limit::UnseenImage)
     } else if unchecked {
-        confidence.at_most(scoring::MAX_UNCHECKED)
+        confidence.at_most(scoring::MAX_UNCHECKED, Limit::NotCrossChecked)
     } else {
         confidence
     }

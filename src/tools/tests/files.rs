@@ -259,6 +259,12 @@ fn outputs_and_results_are_bounded_and_say_so() {
     assert!(read.ends_with("\n[634464 of 700000 bytes left out]"));
     let found = place.text(FileSearch, &["x", "long"]);
     assert!(found.ends_with("\nlong:1000: line with x\n[stopped after 1000 matches]"));
+    place.put(
+        "many",
+        &"a line of some seventy letters, so that a thousand do not fit in it\n".repeat(1_200),
+    );
+    let found = place.text(FileSearch, &["seventy", "many"]);
+    assert!(found.ends_with("bytes left out]\n[stopped after 1000 matches]"));
     assert!(place.text(FileSearch, &["ä", "wide"]).len() < 600);
     let huge = "No matches.\n[files above 8388608 bytes are left out]";
     assert_eq!(place.text(FileSearch, &["x", "huge"]), huge);

@@ -152,10 +152,16 @@ async fn a_plan_is_quoted_before_it_is_asked() {
         let refused = bench.post("/api/plans", &wrong).await;
         hold(refused, 422, "/errors/0/pointer", format!("/{field}"));
     }
-    let mut outside = asks("Show it");
-    outside["file"] = json!("../../etc/passwd");
-    let refused = bench.post("/api/plans", &outside).await;
-    hold(refused, 422, "/errors/0/pointer", "/file");
+    for (field, value) in [
+        ("file", "../../etc/passwd"),
+        ("file", "a\0b"),
+        ("diagnostic", " "),
+    ] {
+        let mut wrong = asks("Show it");
+        wrong[field] = json!(value);
+        let refused = bench.post("/api/plans", &wrong).await;
+        hold(refused, 422, "/errors/0/pointer", format!("/{field}"));
+    }
 
     bench.proposes("READ", &[read("src/lib.rs")], &[]);
     bench.explains("tool_explain", "src/lib.rs was read.");

@@ -302,4 +302,15 @@ async fn the_listing_in_the_documentation_is_as_it_was_printed() {
     }
     let mended = std::fs::read_to_string(folder.path().join("src/lib.rs"));
     assert_eq!(mended.unwrap(), BROKEN);
+    // A rejected plan is shown with the reason.
+    let unknown = step("step_1", "shell", &json!({}));
+    provider.reply_with("tool_plan*", plan("QUERY", &[unknown], &[]));
+    let (code, shown) = ran(&["plan", "Run it"]).await;
+    assert_eq!(code, Some(4));
+    let id = ids.find_iter(&shown).last().unwrap().as_str();
+    let (_, shown) = ran(&["show", id]).await;
+    assert!(
+        shown.contains("Tool 'shell' not found in available tools\nAvailable tools: file_read"),
+        "{shown}"
+    );
 }

@@ -15,7 +15,7 @@ use crate::domain::{RunId, RunKind};
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("verdict").required(true).args(["positive", "negative"])))]
 pub(super) struct FeedbackArguments {
-    /// The run: its id or `last`.
+    /// The run: its id, the first characters of its id, or `last`.
     run: String,
     /// The reply was right and useful.
     #[arg(long)]

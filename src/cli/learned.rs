@@ -33,7 +33,7 @@ pub(super) struct LearnedArguments {
 enum LearnedCommand {
     /// Revoke a learned answer for good.
     Revoke {
-        /// The run that gave the answer: its id or `last`.
+        /// The run that gave the answer: its id, the first characters of its id, or `last`.
         run: String,
     },
 }

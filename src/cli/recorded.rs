@@ -12,20 +12,24 @@ use serde_json::Value;
 use super::exit::{Exit, fail, failing};
 use super::local::open;
 use super::remote;
+use super::terminal::on_one_line;
 use crate::config::Env;
 use crate::domain::{RunId, RunKind};
 use crate::journal::{
-    Entry, Error, Event, Proven, RunFilter, RunState, Store, Transcript, read_proven,
+    Entry, Error, Event, Listed, Proven, RunFilter, RunState, Store, Transcript, read_proven,
 };
 use crate::tools::answers::PlanView;
 use crate::tools::view;
+
+/// Candidates that the error for an ambiguous prefix lists.
+const MAX_CANDIDATES: usize = 5;
 
 /// The most ancestors that are read, so that a damaged journal cannot cause an endless loop.
 const MAX_ANCESTORS: usize = 32;
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgument {
-    /// The run: its id or `last`.
+    /// The run: its id, the first characters of its id, or `last`.
     run: String,
     /// Read it from a running service instead of the journal on this machine; CONCLAVE_TOKEN is the
     /// service's token.
@@ -86,14 +90,18 @@ pub(super) struct Recorded {
     pub broken: Option<String>,
 }
 
+/// A run as a list shows it.
 #[derive(Deserialize)]
-struct Page {
-    runs: Vec<Listing>,
+#[serde(rename_all = "camelCase")]
+struct Candidate {
+    id: RunId,
+    accepted_at: Timestamp,
+    message: String,
 }
 
 #[derive(Deserialize)]
-struct Listing {
-    id: RunId,
+struct Page {
+    runs: Vec<Candidate>,
 }
 
 /// Where journals are read.
@@ -108,33 +116,67 @@ impl Journals<'_> {
         if let Ok(id) = name.parse() {
             return Ok(id);
         }
-        if name != "last" {
-            let detail = format!("{name:?} is not an id of a run, or `last`");
-            return Err(fail(Exit::Usage, detail));
+        if name == "last" {
+            let newest = self.before(None, kind, 1).await?;
+            return newest
+                .first()
+                .map(|run| run.id)
+                .ok_or_else(|| fail(Exit::Refused, "there is no run yet"));
         }
-        let newest = self.newest(kind).await?;
-        newest.ok_or_else(|| fail(Exit::Refused, "there is no run yet"))
+        let Some((prefix, end)) = prefix_of(name) else {
+            let detail = format!("{name:?} is not an id of a run, the start of one, or `last`");
+            return Err(fail(Exit::Usage, detail));
+        };
+        let limit = MAX_CANDIDATES + 1;
+        let mut found = self.before(Some(end), None, limit).await?;
+        found.retain(|run| run.id.uuid().simple().to_string().starts_with(&prefix));
+        match found.as_slice() {
+            [only] => Ok(only.id),
+            [] => Err(format!("no run's id begins with {name}")),
+            several => Err(ambiguous(name, several)),
+        }
+        .map_err(failing(Exit::Refused))
     }
 
-    /// Returns the newest run of this kind.
-    async fn newest(&self, kind: Option<RunKind>) -> Result<Option<RunId>, Exit> {
+    /// Lists runs older than `end`, newest first.
+    async fn before(
+        &self,
+        end: Option<RunId>,
+        kind: Option<RunKind>,
+        limit: usize,
+    ) -> Result<Vec<Candidate>, Exit> {
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         match self {
             Self::Here(store) => {
                 let filter = RunFilter {
                     kind,
-                    limit: 1,
+                    before: end,
+                    limit,
                     ..RunFilter::default()
                 };
-                // A row that cannot be read counts too: to read it gives the error.
                 let rows = store.listed(&filter).await;
-                let rows = rows.map_err(failing(Exit::Unexpected))?;
-                Ok(rows.first().and_then(|(id, _)| id.parse().ok()))
+                let rows = rows.map_err(failing(Exit::Unexpected))?.into_iter();
+                // A row that cannot be read is a candidate too: to read it gives the error.
+                let candidate = |(id, row): Listed| {
+                    let id: RunId = id.parse().ok()?;
+                    let made_at = id.made_at().unwrap_or_default();
+                    let (accepted_at, message) = row
+                        .map(|row| (row.accepted_at, row.message))
+                        .unwrap_or_else(|error| (made_at, error.to_string()));
+                    Some(Candidate {
+                        id,
+                        accepted_at,
+                        message,
+                    })
+                };
+                Ok(rows.filter_map(candidate).collect())
             }
             Self::There { env, server } => {
                 let kind = kind.map_or("all", |kind| kind.into_str());
-                let path = format!("/api/runs?kind={kind}&limit=1");
+                let cursor = end.map(|end| format!("&cursor={end}")).unwrap_or_default();
+                let path = format!("/api/runs?kind={kind}&limit={limit}{cursor}");
                 let page: Page = typed(server, remote::get(env, server, &path).await?)?;
-                Ok(page.runs.first().map(|run| run.id))
+                Ok(page.runs)
             }
         }
     }
@@ -280,4 +322,47 @@ async fn read_here(store: &dyn Store, id: RunId) -> Result<Option<Recorded>, Exi
         head: row.head_hash,
         broken: fault.map(|broken| broken.to_string()),
     }))
+}
+
+/// Returns the hex digits of a prefix of an id, and the least id above all with it.
+fn prefix_of(name: &str) -> Option<(String, RunId)> {
+    let digits: String = name.to_lowercase().chars().filter(|c| *c != '-').collect();
+    let is_hex = digits.chars().all(|c| c.is_ascii_hexdigit());
+    if digits.is_empty() || digits.len() > 32 || !is_hex {
+        return None;
+    }
+    let greatest = u128::from_str_radix(&format!("{digits:f<32}"), 16).ok()?;
+    let above = format!("{:032x}", greatest.saturating_add(1))
+        .parse()
+        .ok()?;
+    Some((digits, above))
+}
+
+/// Returns the error for a prefix of several ids.
+fn ambiguous(name: &str, found: &[Candidate]) -> String {
+    let line = |run: &Candidate| {
+        let message = on_one_line(&run.message, 50);
+        format!("\n  {}  {}  {message}", run.id, run.accepted_at)
+    };
+    let is_cut = found.len() > MAX_CANDIDATES;
+    let more = if is_cut { "\n  and more" } else { "" };
+    let lines: String = found.iter().take(MAX_CANDIDATES).map(line).collect();
+    format!("several runs' ids begin with {name}:{lines}{more}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_hex_with_or_without_hyphens() {
+        let above = "019b2c4e-8000-0000-0000-000000000000".parse().unwrap();
+        for name in ["019b2c4e-7", "019B2C4E7"] {
+            assert_eq!(prefix_of(name), Some(("019b2c4e7".to_owned(), above)));
+        }
+        assert_eq!(
+            ["", "-", "latest", &"0".repeat(33)].map(prefix_of),
+            [None, None, None, None]
+        );
+    }
 }

@@ -17,15 +17,15 @@ async fn ids(cli: &CommandLine) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_run_is_named_by_its_id_or_last() {
+async fn a_run_is_named_by_its_id_a_unique_prefix_or_last() {
     let cli = CommandLine::new().await;
     let nothing = cli.run(&["show", "last"]).await;
     assert_eq!(nothing.0, 4);
-    for _ in 0..2 {
+    for _ in 0..6 {
         cli.run(&["ask", QUESTION]).await;
     }
     let ids = ids(&cli).await;
-    for name in ["last", ids[0].as_str()] {
+    for name in ["last", ids[0].as_str(), &ids[0][..ids[0].len() - 2]] {
         let proof = cli.run(&["verify", name]).await;
         let said = proof.1;
         assert!(
@@ -38,9 +38,15 @@ async fn a_run_is_named_by_its_id_or_last() {
         let noted = cli.run(&["feedback", name, "--positive"]).await;
         assert!(noted.1.contains(&ids[0]), "{name}: {}", noted.2);
     }
-    for name in [&ids[0][..30], "lately"] {
+    let ambiguous = cli.run(&["show", &ids[0][..2]]).await;
+    let said = ambiguous.2;
+    assert_eq!(ambiguous.0, 4, "{said}");
+    let listed: Vec<bool> = ids.iter().map(|id| said.contains(id)).collect();
+    assert_eq!(listed, [true, true, true, true, true, false], "{said}");
+    assert!(said.trim_end().ends_with("and more"), "{said}");
+    for (name, code) in [("ffff", 4), ("lately", 2)] {
         let unknown = cli.run(&["verify", name]).await;
-        assert_eq!(unknown.0, 2, "{}", unknown.2);
+        assert_eq!(unknown.0, code, "{}", unknown.2);
         assert!(unknown.2.contains(name));
     }
 }
@@ -52,7 +58,7 @@ async fn a_run_on_a_server_is_shown_verified_and_replayed() {
     let got = app.ask("audit", QUESTION).await;
     let id = got.run.to_string();
     let server = ["--server", &app.url];
-    for name in ["last", &id] {
+    for name in ["last", &id, &id[..30]] {
         let shown = cli.run(&["show", name, server[0], server[1]]).await;
         assert!(shown.1.contains(got.text()), "{}", shown.2);
         let proof = cli.run(&["verify", name, server[0], server[1]]).await;

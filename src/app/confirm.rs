@@ -60,17 +60,10 @@ impl App {
         }
         let at = self.clock.now();
         let key = confirmed_by(proposal);
-        let body_hash = confirmation_hash(proposal, choice, idempotency_key.as_deref());
+        let repeated = (proposal, choice, idempotency_key.as_deref());
+        let body_hash = confirmation_hash(proposal, choice, repeated.2);
         if let Some((run, known)) = self.store.by_key(&key).await? {
-            let key = idempotency_key.as_deref();
-            let is_of = |choice: &usize| {
-                key.is_some() && known == confirmation_hash(proposal, *choice, key)
-            };
-            return match (1..=MAX_CHOICES).find(is_of) {
-                Some(confirmed) if confirmed == choice => self.told(run).await,
-                Some(_) => Err(Rejected::KeyReused { run }),
-                None => Err(Rejected::ProposalGone(CONFIRMED)),
-            };
+            return self.confirmed(run, &known, repeated).await;
         }
         let offer = open_offer(&transcript, at)?;
         let action = chosen(offer, choice)?;
@@ -78,7 +71,7 @@ impl App {
             question,
             // There is one key per proposal: the second execution finds it taken, even if both are
             // concurrent.
-            key: Some(key),
+            key: Some(key.clone()),
             body_hash,
             correlation_id: None,
             id: RunId::from_uuid(self.clock.new_id()),
@@ -90,7 +83,31 @@ impl App {
             },
         };
         let proposed = Some(why(&entries, offer));
-        self.perform(asked, &action, proposed).await
+        match self.perform(asked, &action, proposed).await {
+            // Another confirmation was faster.
+            Err(Rejected::ProposalGone(why)) => match self.store.by_key(&key).await? {
+                Some((run, known)) => self.confirmed(run, &known, repeated).await,
+                None => Err(Rejected::ProposalGone(why)),
+            },
+            acted => acted,
+        }
+    }
+
+    /// Returns the answer to a confirmation that was made before: that of the first one to a repetition
+    /// with the same idempotency key. `known` is the hash of the first one.
+    async fn confirmed(
+        &self,
+        run: RunId,
+        known: &str,
+        (proposal, choice, key): (RunId, usize, Option<&str>),
+    ) -> Result<Acted, Rejected> {
+        let is_of =
+            |choice: &usize| key.is_some() && known == confirmation_hash(proposal, *choice, key);
+        match (1..=MAX_CHOICES).find(is_of) {
+            Some(confirmed) if confirmed == choice => self.told(run).await,
+            Some(_) => Err(Rejected::KeyReused { run }),
+            None => Err(Rejected::ProposalGone(CONFIRMED)),
+        }
     }
 
     /// Records that a command was not executed. A declined confirmation leaves the proposal as it

@@ -231,13 +231,17 @@ async fn a_repeated_confirmation_with_the_same_key_gets_the_stored_result() {
     );
     let app = TestApp::with(&provider, proposing()).await;
     let offered = act(&app, "ada", "dice, go").await;
-    let first = confirm_with_key(&app, "ada", &offered, Some("k1")).await;
-    let again = confirm_with_key(&app, "ada", &offered, Some("k1")).await;
-    assert_eq!((first.status, &first.body["executed"]), (200, &json!(true)));
-    assert_eq!(
-        (again.status, &again.body, again.run),
-        (200, &first.body, first.run)
-    );
+    // Also if they come at the same time.
+    let ten = (0..10).map(|_| confirm_with_key(&app, "ada", &offered, Some("k1")));
+    let ten = futures_util::future::join_all(ten).await;
+    let first = &ten[0];
+    for again in ten
+        .iter()
+        .chain([&confirm_with_key(&app, "ada", &offered, Some("k1")).await])
+    {
+        assert_eq!((again.status, &again.body["executed"]), (200, &json!(true)));
+        assert_eq!((&again.body, again.run), (&first.body, first.run));
+    }
     for key in [Some("k2"), None] {
         let other = confirm_with_key(&app, "ada", &offered, key).await;
         assert_eq!(other.status, 409, "{key:?}");

@@ -35,12 +35,13 @@ static FIGURE: LazyLock<Regex> = LazyLock::new(|| {
 static NUMBER_WORD: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)\b[a-z]{3,9}(?:-[a-z]{3,5})?\b"));
 
-/// A path or a file name. The abbreviations "e.g." and "i.e." are none.
-static PATH: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"[\w.-]*/[\w./-]*\w|\b[\w-]{2,}\.[A-Za-z]{1,5}\b"));
+/// A path, a file name, or the code of a diagnostic. The abbreviations "e.g." and "i.e." are none.
+static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"[\w.-]*/[\w./-]*\w|\b[\w-]{2,}\.[A-Za-z]{1,5}\b|\b[A-Z][0-9]{3,5}\b")
+});
 
 /// Returns why the citations of a text are rejected; `None` if each query exists and returned what
-/// its sentence says: something or nothing, every figure and every path. Times and ordinals are not
+/// its sentence says: something or nothing, every figure, path and code. Times and ordinals are not
 /// looked up.
 pub fn objection(text: &str, evidence: &Value) -> Option<String> {
     let text: String = text.nfkc().collect();
@@ -77,13 +78,13 @@ pub fn objection(text: &str, evidence: &Value) -> Option<String> {
     None
 }
 
-/// Returns a figure or a path of a sentence that the rows of its queries lack.
+/// Returns a figure, a path or a code of a sentence that the rows of its queries lack.
 fn not_returned(sentence: &str, rows: &str) -> Option<String> {
     let own = QUERY.replace_all(sentence, " ");
-    let mut paths = PATH.find_iter(&own).map(|path| path.as_str());
-    let is_path = |text: &&str| text.chars().any(char::is_alphabetic);
-    if let Some(path) = paths.find(|path| is_path(path) && !rows.contains(path)) {
-        return Some(path.to_owned());
+    let mut names = NAMED.find_iter(&own).map(|name| name.as_str());
+    let has_letters = |text: &&str| text.chars().any(char::is_alphabetic);
+    if let Some(name) = names.find(|name| has_letters(name) && !rows.contains(name)) {
+        return Some(name.to_owned());
     }
     let known: Vec<&str> = rows.split(|c: char| !c.is_ascii_digit()).collect();
     // "One" and "zero" are words of prose.
@@ -91,7 +92,7 @@ fn not_returned(sentence: &str, rows: &str) -> Option<String> {
         Some(number) if number > 1 => number.to_string(),
         _ => word[0].to_owned(),
     };
-    let own = PATH.replace_all(&own, " ");
+    let own = NAMED.replace_all(&own, " ");
     let own = NUMBER_WORD.replace_all(&own, in_digits);
     let mut figures = FIGURE.captures_iter(&own).filter(|it| it.get(2).is_none());
     let unknown = figures.find(|it| !known.contains(&&it[1]))?;
@@ -159,6 +160,10 @@ mod tests {
             (
                 "No evidence found for Q1.",
                 "Response states no evidence for Q1, which returned it",
+            ),
+            (
+                "Q8 shows E0999 with 2 fix attempts.",
+                "Response states 'E0999' with Q8, which did not return it",
             ),
             ("Q9 shows 1 row.", "Evidence query 'Q9' does not exist"),
             (

@@ -323,7 +323,7 @@ async fn learned_answers_are_listed_revoked_and_compared_on_the_command_line() {
     let first: Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
     let id = first["id"].as_str().unwrap();
     let (code, _, said) = run(&["feedback", id, "--positive"]).await;
-    assert!(code == 0 && said.contains("confidence 0.30"), "{said}");
+    assert!(code == 0 && said.contains("is 0.30 now"), "{said}");
     let before = provider.calls().len();
     let (code, reply, _) = run(&["ask", QUESTION]).await;
     assert!(code == 0 && reply.contains("from memory"), "{reply}");

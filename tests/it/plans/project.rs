@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use regex::Regex;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
@@ -313,4 +313,29 @@ async fn the_listing_in_the_documentation_is_as_it_was_printed() {
         shown.contains("Tool 'shell' not found in available tools\nAvailable tools: file_read"),
         "{shown}"
     );
+}
+
+#[tokio::test]
+async fn a_plan_belongs_to_the_real_folder_of_its_workspace() {
+    let (provider, home) = (MockProvider::start().await, Home::sqlite());
+    let (one, two) = (broken_crate(), broken_crate());
+    scripted(&provider);
+    let link = home.folder.path().join("link");
+    std::os::unix::fs::symlink(one.path(), &link).unwrap();
+    let planned = async |root: &Path| -> String {
+        let variables = environment(&provider, root);
+        let variables = variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        let variables: Vec<(&str, &str)> = variables.collect();
+        let arguments = ["plan", REQUEST, "--json"];
+        let command = conclave(home.folder.path(), &arguments, &variables).output();
+        let printed = command.await.unwrap().stdout;
+        let plan: Value = serde_json::from_slice(&printed).unwrap();
+        plan["planId"].as_str().unwrap().to_owned()
+    };
+    let first = planned(one.path()).await;
+    assert_eq!(planned(&link).await, first);
+    assert_ne!(planned(two.path()).await, first);
+    assert_eq!(provider.count_step("tool_plan"), 2);
 }

@@ -123,7 +123,29 @@ fn the_synthesis_is_bought_if_any_answer_may_reach_the_threshold() {
         assert_eq!(out_of_reach(&policy, &judgement), expected, "{judgement:?}");
     }
     let asks = settled(&[("10", 0.3)], true, &draft(Some("10"), None));
-    assert_eq!(asks.gate(true), Gate::Ask);
+    assert_eq!((asks.gate(true), asks.limited_by), (Gate::Ask, None));
+}
+
+#[test]
+fn what_limits_c_final_is_named() {
+    let unseen = Judgement {
+        rests_on_unseen: true,
+        ..judgement(&[("10", 0.0)], true)
+    };
+    for (judgement, most, limit) in [
+        (unseen, MAX_UNSEEN, Limit::UnseenImage),
+        (
+            judgement(&[], false),
+            scoring::MAX_UNCHECKED,
+            Limit::NotCrossChecked,
+        ),
+    ] {
+        let confidence = settle(&policy(), &judgement, None);
+        assert_eq!(
+            (confidence.c_final, confidence.limited_by),
+            (most, Some(limit))
+        );
+    }
 }
 
 #[test]

@@ -176,11 +176,13 @@ async fn a_run_without_progress_is_given_up() {
     let store = home.store().await;
     let mut run = new_run(1, None, QUESTION);
     run.at = Clock::System.now();
-    let id = run.id;
+    let (id, at) = (run.id, run.at);
     store.accept(run).await.unwrap();
     for begun in 0..51 {
         let owner = format!("process {begun}");
-        let claimed = store.claim(Claim::Run(id), &owner, Duration::ZERO, Clock::System.now());
+        // A lease has ended when a later time than its end is stored.
+        let at = at + Duration::from_millis(2 * begun);
+        let claimed = store.claim(Claim::Run(id), &owner, Duration::ZERO, at);
         assert!(claimed.await.unwrap().is_some(), "{begun}");
     }
     drop(store);

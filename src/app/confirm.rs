@@ -60,8 +60,9 @@ impl App {
         }
         let at = self.clock.now();
         let key = confirmed_by(proposal);
-        let repeated = (proposal, choice, idempotency_key.as_deref());
-        let body_hash = confirmation_hash(proposal, choice, repeated.2);
+        let idempotency_key = idempotency_key.as_deref();
+        let body_hash = confirmation_hash(proposal, choice, idempotency_key);
+        let repeated = (proposal, choice, idempotency_key);
         if let Some((run, known)) = self.store.by_key(&key).await? {
             return self.confirmed(run, &known, repeated).await;
         }

@@ -45,21 +45,16 @@ fn places<'a>(text: &'a str, secrets: &'a [&str]) -> impl Iterator<Item = Range<
 
 /// Returns the byte ranges of the text in which a decoded form contains a secret.
 fn escaped(text: &str, secrets: &[&str]) -> Vec<Range<usize>> {
-    let mut spans = vec![];
-    if !text.contains('\\') {
-        return spans;
-    }
-    let mut layer = Layer {
-        text: text.to_owned(),
-        starts: (0..=text.len()).collect(),
-    };
-    for _ in 0..MAX_LAYERS {
-        let Some(decoded) = layer.decoded() else {
+    let (mut spans, mut layers, mut text) = (vec![], vec![], Cow::Borrowed(text));
+    while layers.len() < MAX_LAYERS {
+        let Some((decoded, shifts)) = decoded(&text) else {
             break;
         };
-        layer = decoded;
-        let found = places(&layer.text, secrets);
-        spans.extend(found.map(|place| layer.start(place.start)..layer.start(place.end)));
+        layers.push(shifts);
+        let original = |at| layers.iter().rev().fold(at, encoded_position);
+        let found = places(&decoded, secrets);
+        spans.extend(found.map(|place| original(place.start)..original(place.end)));
+        text = Cow::Owned(decoded);
     }
     spans
 }
@@ -79,33 +74,29 @@ fn replaced(text: &str, mut spans: Vec<Range<usize>>) -> String {
     cleaned
 }
 
-/// A decoded form, with the position in the original text of each of its bytes.
-struct Layer {
-    text: String,
-    /// One per byte of `text`, and the end of the original text.
-    starts: Vec<usize>,
+/// Where the distance between a decoded text and its encoded form changes: byte positions in both, in
+/// order.
+type Shifts = Vec<(usize, usize)>;
+
+/// Returns a text with its escapes decoded; `None` if it has none.
+fn decoded(text: &str) -> Option<(String, Shifts)> {
+    let (mut out, mut shifts, mut rest) = (String::new(), vec![], text);
+    while let Some((plain, escape)) = rest.find('\\').and_then(|at| rest.split_at_checked(at)) {
+        let (c, length) = unescaped(escape).unwrap_or(('\\', 1));
+        out.push_str(plain);
+        out.push(c);
+        rest = escape.get(length..).unwrap_or_default();
+        shifts.push((out.len(), text.len() - rest.len()));
+    }
+    out.push_str(rest);
+    (out.len() < text.len()).then_some((out, shifts))
 }
 
-impl Layer {
-    /// Returns the next decoded form, or `None` if this one has no escapes.
-    fn decoded(&self) -> Option<Self> {
-        let (mut text, mut starts) = (String::new(), Vec::with_capacity(self.starts.len()));
-        let (mut rest, mut changed) = (self.text.as_str(), false);
-        while let Some(first) = rest.chars().next() {
-            let start = self.start(self.text.len() - rest.len());
-            let (c, length) = unescaped(rest).unwrap_or((first, first.len_utf8()));
-            changed |= length != c.len_utf8();
-            text.push(c);
-            starts.extend(std::iter::repeat_n(start, c.len_utf8()));
-            rest = rest.get(length..).unwrap_or_default();
-        }
-        starts.push(self.start(self.text.len()));
-        changed.then_some(Self { text, starts })
-    }
-
-    fn start(&self, at: usize) -> usize {
-        self.starts.get(at).copied().unwrap_or_default()
-    }
+/// Returns the position in the encoded form of what is at `at` in the decoded one.
+fn encoded_position(at: usize, shifts: &Shifts) -> usize {
+    let after = shifts.partition_point(|(decoded, _)| *decoded <= at);
+    let last = after.checked_sub(1).and_then(|last| shifts.get(last));
+    last.map_or(at, |(decoded, encoded)| encoded + (at - decoded))
 }
 
 /// Decodes the escape at the start of the text. Returns the character and the length of the escape

@@ -5,6 +5,7 @@ use std::error::Error as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use memchr::memmem::Finder;
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
@@ -208,13 +209,14 @@ const NO_FENCE: &str = "'''";
 fn without_fence(values: &mut Value, fence: &str) {
     let Value::Object(map) = values else { return };
     if !fence.is_empty() {
+        let fence = Finder::new(fence);
         map.iter_mut()
             .filter(|(name, _)| *name != "fence")
-            .for_each(|(_, value)| without(value, fence));
+            .for_each(|(_, value)| without(value, &fence));
     }
 }
 
-fn without(value: &mut Value, fence: &str) {
+fn without(value: &mut Value, fence: &Finder<'_>) {
     match value {
         Value::String(text) => {
             if let Some(clean) = unfenced(text, fence) {
@@ -229,13 +231,13 @@ fn without(value: &mut Value, fence: &str) {
 
 /// Returns a text without a fence, which is ASCII in lower case, in any case; `None` if the text has
 /// none.
-fn unfenced(text: &str, fence: &str) -> Option<String> {
+fn unfenced(text: &str, fence: &Finder<'_>) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     let (mut clean, mut end) = (String::new(), 0);
-    for (at, found) in lower.match_indices(fence) {
+    for at in fence.find_iter(lower.as_bytes()) {
         clean += text.get(end..at)?;
         clean += NO_FENCE;
-        end = at + found.len();
+        end = at + fence.needle().len();
     }
     (end > 0).then(|| clean + text.get(end..).unwrap_or_default())
 }

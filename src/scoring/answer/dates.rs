@@ -103,10 +103,8 @@ fn date() -> String {
 /// decides whether "04/07" is in April or July.
 fn mentions(text: &str) -> Vec<Mention> {
     let text = clip(text, MAX_BYTES);
-    let has_other = OTHER_NAMES
-        .as_ref()
-        .is_some_and(|names| names.is_match(text));
-    let date = if has_other {
+    let names = OTHER_NAMES.as_ref().filter(|_| !text.is_ascii());
+    let date = if names.is_some_and(|names| names.is_match(text)) {
         &DATE_OF_ANY_SCRIPT
     } else {
         &DATE

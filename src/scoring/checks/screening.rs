@@ -3,12 +3,13 @@
 
 use std::borrow::Cow;
 use std::cmp::min;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LazyLock, OnceLock};
 
 use aho_corasick::AhoCorasick;
 use include_dir::{Dir, File, include_dir};
 use regex::Regex;
+use rustc_hash::FxHashSet;
 
 use super::repetition::repetition;
 use crate::text::{
@@ -233,27 +234,24 @@ fn screen(text: &str, found: &[Word]) -> Screening {
 /// Returns a text as the patterns read it: with one blank where several are, and without the breaks
 /// inside a sentence.
 fn flowing(text: &str) -> String {
-    let mut flowing = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        if !c.is_whitespace() {
-            flowing.push(c);
-            continue;
-        }
-        let mut breaks = usize::from(c == '\n');
-        while let Some(c) = chars.next_if(|c| c.is_whitespace()) {
-            breaks += usize::from(c == '\n');
-        }
+    let (mut flowing, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((word, behind)) = rest
+        .find(char::is_whitespace)
+        .and_then(|at| rest.split_at_checked(at))
+    {
+        rest = behind.trim_start();
+        flowing.push_str(word);
         let goes_on = flowing.ends_with(|c: char| c.is_alphabetic() || c == ',')
-            && chars.peek().is_some_and(|c| c.is_alphabetic());
-        match breaks {
-            0 => flowing.push(' '),
-            1 if goes_on => flowing.push(' '),
-            1 => flowing.push('\n'),
-            _ => flowing.push_str("\n\n"),
-        }
+            && rest.starts_with(char::is_alphabetic);
+        let blanks = behind.bytes().take(behind.len() - rest.len());
+        flowing.push_str(match blanks.filter(|byte| *byte == b'\n').count() {
+            0 => " ",
+            1 if goes_on => " ",
+            1 => "\n",
+            _ => "\n\n",
+        });
     }
-    flowing
+    flowing + rest
 }
 
 /// True for an answer without words, such as "==" or "%".
@@ -372,13 +370,13 @@ fn spoken(words: &[Word]) -> usize {
 /// True if what is said repeats most of what was asked. An answer may be a phrase of the request,
 /// such as one of its options.
 fn echoes(asked: &[Word], said: &[Word]) -> bool {
-    let known: HashSet<&Word> = asked.iter().collect();
+    let known: FxHashSet<&Word> = asked.iter().collect();
     let mut new = said.iter().filter(|word| !known.contains(word));
     if new.nth(1).is_some() || 2 * said.len() < asked.len() {
         return false;
     }
     let trigrams = |words: &'_ [Word]| words.windows(3).map(<[Word]>::to_vec).collect();
-    let (of_asked, of_said): (HashSet<Vec<Word>>, HashSet<Vec<Word>>) =
+    let (of_asked, of_said): (FxHashSet<Vec<Word>>, FxHashSet<Vec<Word>>) =
         (trigrams(asked), trigrams(said));
     ratio(of_said.intersection(&of_asked).count(), of_said.len()) >= 0.85
 }

@@ -69,10 +69,11 @@ pub(super) fn is(word: &str, role: Role) -> bool {
 
 /// True if a text with these words names a base other than ten: "base 16", "16進数", "mod 12".
 pub fn name_base(words: &[Word]) -> bool {
-    words.array_windows().any(|[a, b]| {
-        let (number, word) = if is(a, Role::Base) { (b, a) } else { (a, b) };
-        is(word, Role::Base) && number.parse::<u32>().is_ok_and(|base| base != 10)
-    })
+    let names = |number: &Word, word: &Word| {
+        number.parse::<u32>().is_ok_and(|base| base != 10) && is(word, Role::Base)
+    };
+    let mut pairs = words.array_windows();
+    pairs.any(|[a, b]| names(a, b) || names(b, a))
 }
 
 /// Returns the power of ten of a word such as "million".

@@ -209,19 +209,14 @@ fn screen(text: &str, found: &[Word]) -> Screening {
         return out;
     }
     let own = without_quotations(text);
+    // What may match the text may match it without its breaks or its quotations.
+    let rules = possible(&flowing(text));
     let flowing = flowing(&own);
-    // What may match the text may match it without its quotations.
-    let rules = possible(text);
     // Some attacks begin a line.
     add_attacks((&own, &rules), 1.0, &mut out);
     add_attacks((text, &rules), QUOTED_WEIGHT, &mut out);
-    let refused = if flowing == own {
-        refusal(&own, &rules)
-    } else {
-        let rules = possible(&flowing);
-        add_attacks((&flowing, &rules), 1.0, &mut out);
-        refusal(&flowing, &rules)
-    };
+    add_attacks((&flowing, &rules), 1.0, &mut out);
+    let refused = refusal(&flowing, &rules);
     if let Some((kind, weight)) = refused {
         out.add(kind, weight);
     }
@@ -234,24 +229,23 @@ fn screen(text: &str, found: &[Word]) -> Screening {
 /// Returns a text as the patterns read it: with one blank where several are, and without the breaks
 /// inside a sentence.
 fn flowing(text: &str) -> String {
-    let (mut flowing, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some((word, behind)) = rest
-        .find(char::is_whitespace)
-        .and_then(|at| rest.split_at_checked(at))
-    {
-        rest = behind.trim_start();
-        flowing.push_str(word);
+    // One blank between two words stays as it is.
+    static BLANKS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\s{2,}|[\s--\x20]"));
+    let (mut flowing, mut end) = (String::with_capacity(text.len()), 0);
+    for blanks in BLANKS.find_iter(text) {
+        flowing.push_str(text.get(end..blanks.start()).unwrap_or_default());
+        end = blanks.end();
+        let behind = text.get(end..).unwrap_or_default();
         let goes_on = flowing.ends_with(|c: char| c.is_alphabetic() || c == ',')
-            && rest.starts_with(char::is_alphabetic);
-        let blanks = behind.bytes().take(behind.len() - rest.len());
-        flowing.push_str(match blanks.filter(|byte| *byte == b'\n').count() {
+            && behind.starts_with(char::is_alphabetic);
+        flowing.push_str(match blanks.as_str().matches('\n').count() {
             0 => " ",
             1 if goes_on => " ",
             1 => "\n",
             _ => "\n\n",
         });
     }
-    flowing + rest
+    flowing + text.get(end..).unwrap_or_default()
 }
 
 /// True for an answer without words, such as "==" or "%".

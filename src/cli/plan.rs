@@ -355,7 +355,7 @@ fn shown(view: &ExecutionView, as_json: bool) -> Done {
         say(format_args!("{}", plan_text::execution(view)));
     }
     match view.state {
-        ExecutionState::Completed => Ok(()),
+        ExecutionState::Completed | ExecutionState::Closed => Ok(()),
         _ => Err(Exit::Refused),
     }
 }

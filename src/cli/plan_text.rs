@@ -234,5 +234,6 @@ fn words(state: ExecutionState) -> &'static str {
         ExecutionState::Completed => "SUCCESS",
         ExecutionState::Halted | ExecutionState::Failed => "FAILURE",
         ExecutionState::Running => "RUNNING",
+        ExecutionState::Closed => "CLOSED, nothing was executed",
     }
 }

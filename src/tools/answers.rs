@@ -72,6 +72,8 @@ pub enum ExecutionState {
     Halted,
     /// The run ended without its steps, for example because it was cancelled.
     Failed,
+    /// It has no steps: its user closed the plan with it.
+    Closed,
 }
 
 /// An execution with all that led to it.

@@ -172,10 +172,13 @@ fn has_failed(events: &[Event]) -> bool {
 pub fn execution_state(events: &[Event]) -> ExecutionState {
     let finished = Transcript::of(events).finished;
     let steps = finished_steps(events);
-    let due = authorized(events).map(|it| it.steps.len() + it.restores.len());
+    let authorized = authorized(events);
+    let closes = authorized.is_some_and(|it| it.mode == AuthorizationMode::Cancel);
+    let due = authorized.map(|it| it.steps.len() + it.restores.len());
     match finished.map(|finished| &finished.ending) {
         _ if steps.iter().any(|step| !step.ok) => ExecutionState::Halted,
         None => ExecutionState::Running,
+        Some(Ending::Acted { .. }) if closes => ExecutionState::Closed,
         Some(Ending::Acted { .. }) => ExecutionState::Completed,
         Some(_) if due.is_some_and(|due| steps.len() == due) => ExecutionState::Completed,
         Some(_) => ExecutionState::Failed,

@@ -265,6 +265,7 @@ async fn a_cancelled_plan_is_closed_and_the_request_gets_another() {
     let done = bench.authorized(&view, &authorizes("cancel")).await;
     let done = hold(done, 200, "/execution/authorization/by", "Ada (u1)");
     assert_eq!(done["execution"]["authorization"]["mode"], "cancel");
+    assert_eq!(done["execution"]["state"], "closed");
     assert_eq!(done["execution"]["steps"], json!([]));
     let path = format!("/api/plans/{}", view["planId"].as_str().unwrap());
     hold(bench.app.get(&path).await, 200, "/state", "cancelled");

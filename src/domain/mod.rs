@@ -46,8 +46,8 @@ pub use evidence::{
 pub use failure_cause::FailureCause;
 pub use ids::{Fingerprint, RunId, fingerprint, hex};
 pub use model::{
-    BilledTokens, CallStop, Effort, LongContext, Price, Rate, Settings, StructuredOutput, Takes,
-    Traits, is_same_model, undated,
+    BilledTokens, CallStop, Effort, LongContext, Price, Rate, Retryable, Settings,
+    StructuredOutput, Takes, Traits, is_same_model, undated,
 };
 pub use money::Usd;
 pub use number_word::{in_digits, number_named};

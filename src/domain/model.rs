@@ -75,6 +75,14 @@ pub enum CallStop {
     Other,
 }
 
+/// Whether another attempt is useful, and the minimum delay before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Retryable {
+    No,
+    AfterMs(u64),
+}
+
 /// When a model's API takes a setting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -8,7 +8,7 @@ use super::tool_event::{
     Explained, StepFinished, StepStarted, ToolIntake, ToolPlanned, step_finished_key,
     step_started_key,
 };
-pub use crate::domain::CallStop;
+pub use crate::domain::{CallStop, Retryable};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -440,14 +440,6 @@ pub enum CallResult {
     },
     /// The process died during the call, which may have been billed.
     InDoubt,
-}
-
-/// Whether another attempt is useful, and the minimum delay before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Retryable {
-    No,
-    AfterMs(u64),
 }
 
 /// Reviews of contested claims, found only in journals of earlier versions. No code reads the

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{ChatReply, Error};
+use super::{ChatReply, Error, ErrorKind};
 
 /// When a circuit opens, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,28 +63,26 @@ pub(super) fn sign(
     timeout: Duration,
     patience: Duration,
 ) -> Outcome {
-    match result {
-        Ok(_) => Outcome::Success,
-        Err(Error::Timeout { .. }) if timeout < patience => Outcome::None,
-        Err(
-            Error::Connect { .. }
-            | Error::Broken { .. }
-            | Error::Timeout { .. }
-            | Error::Unreadable { .. }
-            | Error::Aborted { .. },
-        )
-        | Err(Error::Status {
+    let Err(error) = result else {
+        return Outcome::Success;
+    };
+    match error.kind {
+        ErrorKind::Timeout(_) if timeout < patience => Outcome::None,
+        ErrorKind::Connect
+        | ErrorKind::Broken
+        | ErrorKind::Timeout(_)
+        | ErrorKind::Unreadable
+        | ErrorKind::Aborted
+        | ErrorKind::Status {
             status: 408 | 429 | 500..=599,
             ..
-        }) => Outcome::Failure,
+        } => Outcome::Failure,
         // A provider that refuses the request itself works.
-        Err(Error::Status { .. } | Error::Unfit { .. } | Error::TooLong { .. }) => Outcome::Success,
-        Err(
-            Error::Account { .. }
-            | Error::Saturated { .. }
-            | Error::Throttled { .. }
-            | Error::CircuitOpen { .. },
-        ) => Outcome::None,
+        ErrorKind::Status { .. } | ErrorKind::Unfit | ErrorKind::TooLong { .. } => Outcome::Success,
+        ErrorKind::Account { .. }
+        | ErrorKind::Saturated
+        | ErrorKind::Throttled { .. }
+        | ErrorKind::CircuitOpen { .. } => Outcome::None,
     }
 }
 
@@ -281,43 +279,28 @@ mod tests {
 
     #[test]
     fn only_what_tells_of_the_provider_counts() {
-        let (provider, detail) = (|| "p".to_owned(), String::new);
-        let status = |status| Error::Status {
-            provider: provider(),
+        let status = |status| ErrorKind::Status {
             status,
-            detail: detail(),
             retry_after: None,
         };
-        let connect = Error::Connect {
-            provider: provider(),
-            detail: detail(),
-        };
-        let unreadable = Error::Unreadable {
-            provider: provider(),
-            detail: detail(),
-        };
-        let saturated = Error::Saturated {
-            provider: provider(),
-        };
-        let timeout = Error::Timeout {
-            provider: provider(),
-            after: Duration::from_secs(1),
-        };
+        let timeout = ErrorKind::Timeout(Duration::from_secs(1));
+        let sign =
+            |kind, timeout, patience| sign(&Err(Error::new("p", kind, "")), timeout, patience);
         let cases = [
-            (connect, Outcome::Failure),
-            (unreadable, Outcome::Failure),
+            (ErrorKind::Connect, Outcome::Failure),
+            (ErrorKind::Unreadable, Outcome::Failure),
             (status(529), Outcome::Failure),
             (status(429), Outcome::Failure),
             (status(400), Outcome::Success),
             (status(401), Outcome::Success),
-            (saturated, Outcome::None),
+            (ErrorKind::Saturated, Outcome::None),
             (timeout.clone(), Outcome::Failure),
         ];
         let patience = SETTINGS.patience;
-        for (error, expected) in cases {
-            assert_eq!(sign(&Err(error), patience, patience), expected);
+        for (kind, expected) in cases {
+            assert_eq!(sign(kind, patience, patience), expected);
         }
-        let hasty = sign(&Err(timeout), Duration::from_secs(1), patience);
+        let hasty = sign(timeout, Duration::from_secs(1), patience);
         assert_eq!(hasty, Outcome::None);
     }
 }

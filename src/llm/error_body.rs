@@ -8,59 +8,15 @@ use regex::Regex;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::{AccountProblem, Error};
+use super::{AccountProblem, ErrorKind, Fault};
 use crate::clock::Clock;
 use crate::text::pattern;
 
 /// Maximum `retry-after`. A longer wait is a mistake or means "never".
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// A call that the provider refused.
-#[derive(Debug, PartialEq)]
-pub(super) struct Rejection {
-    status: u16,
-    /// The provider's words, not yet cleaned.
-    detail: String,
-    retry_after: Option<Duration>,
-    /// True if the request exceeds the model's context or the provider's size limit.
-    too_long: bool,
-    /// Set if the account gets no answers.
-    account: Option<AccountProblem>,
-    /// True if the model's output does not match the schema, which Groq reports as a rejection.
-    invalid_output: bool,
-}
-
-impl Rejection {
-    /// Converts it into an [`Error`]; `clean` removes keys.
-    pub fn into_error(self, provider: &str, clean: impl Fn(&str) -> String) -> Error {
-        let provider = provider.to_owned();
-        let detail = clean(&self.detail);
-        if self.too_long {
-            return Error::Unfit { provider, detail };
-        }
-        if self.invalid_output {
-            return Error::Unreadable { provider, detail };
-        }
-        let status = self.status;
-        if let Some(problem) = self.account {
-            return Error::Account {
-                provider,
-                status,
-                problem,
-                detail,
-            };
-        }
-        Error::Status {
-            provider,
-            status,
-            detail,
-            retry_after: self.retry_after,
-        }
-    }
-}
-
-/// Parses an answer with a status other than 2xx.
-pub(super) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Rejection {
+/// Parses an answer with a status other than 2xx. The detail is not yet cleaned.
+pub(super) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Fault {
     let value: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
     // Google's compatible API puts the error into a list.
     let value = value.get(0).unwrap_or(&value);
@@ -68,18 +24,15 @@ pub(super) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Rejection {
         [] => "no explanation",
         _ => "an explanation that is not JSON",
     };
-    let unread = || Rejection {
-        status,
-        detail: other.to_owned(),
-        retry_after: None,
-        too_long: status == 413,
-        account: (status == 402).then_some(AccountProblem::NoCredit),
-        invalid_output: false,
-    };
-    Rejection {
-        retry_after: retry_after(headers),
-        ..from_body(status, value).unwrap_or_else(unread)
+    let fault = from_body(status, value);
+    let (mut kind, detail) = fault.unwrap_or_else(|| (kind_of(status, "", ""), other.to_owned()));
+    if let ErrorKind::Status {
+        retry_after: wait, ..
+    } = &mut kind
+    {
+        *wait = retry_after(headers);
     }
+    (kind, detail)
 }
 
 /// Returns the HTTP status that an error inside a 200 stands for. Without one in `code` it is 502.
@@ -90,39 +43,43 @@ pub(super) fn status_of(code: Option<u64>) -> u16 {
 
 /// Parses `{"error": {"message", "type", "code"}}` and the variants `{"error": "text"}` and
 /// `{"message": "text"}`.
-pub(super) fn from_body(status: u16, body: &Value) -> Option<Rejection> {
+pub(super) fn from_body(status: u16, body: &Value) -> Option<Fault> {
     let error = &body["error"];
     let text = |name: &str| error[name].as_str();
     let message = text("message")
         .or(error.as_str())
         .or(body["message"].as_str())
         .or(text("type"))?;
-    let kind = text("code").or_else(|| text("type")).unwrap_or_default();
-    let too_long = status == 413
-        || matches!(
-            kind,
-            "context_length_exceeded" | "exceed_context_size_error" | "request_too_large"
-        )
-        || (status == 400 && TOO_LONG.is_match(message));
-    let is_unpaid = status == 402 || matches!(kind, "insufficient_quota" | "billing_error");
-    let account = match status {
-        _ if is_unpaid => Some(AccountProblem::NoCredit),
-        400 | 403 if NO_CREDIT.is_match(message) => Some(AccountProblem::NoCredit),
-        400 if WRONG_KEY.is_match(message) => Some(AccountProblem::WrongKey),
-        _ => None,
-    };
+    let code = text("code").or_else(|| text("type")).unwrap_or_default();
     let detail = match text("type") {
         Some(kind) if !message.contains(kind) => format!("{kind}: {message}"),
         _ => message.to_owned(),
     };
-    Some(Rejection {
-        status,
-        detail,
-        retry_after: None,
-        too_long,
-        account,
-        invalid_output: kind == "json_validate_failed",
-    })
+    Some((kind_of(status, code, message), detail))
+}
+
+/// Returns what an error's status, code and message stand for. Groq refuses output that does not
+/// match the schema as if it were a request.
+fn kind_of(status: u16, code: &str, message: &str) -> ErrorKind {
+    let problem = match (status, code) {
+        (413, _)
+        | (_, "context_length_exceeded" | "exceed_context_size_error" | "request_too_large") => {
+            return ErrorKind::Unfit;
+        }
+        (400, _) if TOO_LONG.is_match(message) => return ErrorKind::Unfit,
+        (_, "json_validate_failed") => return ErrorKind::Unreadable,
+        (402, _) | (_, "insufficient_quota" | "billing_error") => AccountProblem::NoCredit,
+        (400 | 403, _) if NO_CREDIT.is_match(message) => AccountProblem::NoCredit,
+        (400, _) if WRONG_KEY.is_match(message) => AccountProblem::WrongKey,
+        _ => {
+            let retry_after = None;
+            return ErrorKind::Status {
+                status,
+                retry_after,
+            };
+        }
+    };
+    ErrorKind::Account { status, problem }
 }
 
 /// Returns one line. Removes the given key and anything else that looks like a key. The line is
@@ -201,7 +158,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::llm::Retry;
+    use crate::domain::Retryable;
+    use crate::llm::Error;
+
+    fn error(provider: &str, status: u16, body: &Value) -> Error {
+        let (kind, detail) = read(status, &HeaderMap::new(), body.to_string().as_bytes());
+        Error::new(provider, kind, detail)
+    }
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
         let header = |(name, value): &(&str, &str)| {
@@ -246,9 +209,7 @@ mod tests {
             json!({"error": {"code": 400, "message": "the request exceeds the available context size", "type": "exceed_context_size_error"}}),
         ];
         for body in bodies {
-            let error = read(400, &HeaderMap::new(), body.to_string().as_bytes())
-                .into_error("p", str::to_owned);
-            assert!(matches!(error, Error::Unfit { .. }), "{error:?}");
+            assert_eq!(error("p", 400, &body).kind, ErrorKind::Unfit);
         }
     }
 
@@ -258,12 +219,11 @@ mod tests {
             "message": "Generated JSON does not match the expected schema. Please adjust your prompt.",
             "type": "invalid_request_error", "code": "json_validate_failed", "failed_generation": "{}",
         }});
-        let error = read(400, &HeaderMap::new(), body.to_string().as_bytes())
-            .into_error("groq", str::to_owned);
-        assert!(matches!(error, Error::Unreadable { .. }), "{error:?}");
+        let error = error("groq", 400, &body);
+        assert_eq!(error.kind, ErrorKind::Unreadable);
         assert_eq!(
             (error.retry(), error.may_be_billed()),
-            (Retry::After(None), true)
+            (Retryable::AfterMs(0), true)
         );
     }
 
@@ -287,10 +247,9 @@ mod tests {
             (400, listed, "wrong key"),
             (400, other, "invalid request"),
         ] {
-            let error = read(status, &HeaderMap::new(), body.to_string().as_bytes())
-                .into_error("p", str::to_owned);
+            let error = error("p", status, &body);
             let expected = format!("p answered {status}: {meaning}");
-            assert_eq!((error.retry(), error.outline()), (Retry::Never, expected));
+            assert_eq!((error.retry(), error.outline()), (Retryable::No, expected));
         }
     }
 
@@ -324,7 +283,7 @@ mod tests {
 
     #[test]
     fn bodies_without_a_message_are_not_quoted() {
-        let rejection = read(502, &headers(&[]), b"<html>secret</html>");
-        assert_eq!(rejection.detail, "an explanation that is not JSON");
+        let (_, detail) = read(502, &headers(&[]), b"<html>secret</html>");
+        assert_eq!(detail, "an explanation that is not JSON");
     }
 }

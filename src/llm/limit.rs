@@ -14,7 +14,7 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
 use super::circuit::Outcome;
-use super::{ChatReply, ChatRequest, Error};
+use super::{ChatReply, ChatRequest, Error, ErrorKind};
 
 /// A lowering of the limit: the share of the calls under way that is kept, and the least limit.
 struct Lowering {
@@ -315,23 +315,13 @@ impl State {
 
 /// Returns how an error lowers the limit, if the provider cannot take as many calls as it gets.
 fn lowering_after(error: &Error) -> Option<&'static Lowering> {
-    match error {
-        Error::Timeout { .. } => Some(&TIMED_OUT),
-        Error::Status {
+    match error.kind {
+        ErrorKind::Timeout(_) => Some(&TIMED_OUT),
+        ErrorKind::Status {
             status: 429 | 503 | 529,
             ..
         } => Some(&REFUSED),
-        Error::Connect { .. }
-        | Error::Status { .. }
-        | Error::Account { .. }
-        | Error::Broken { .. }
-        | Error::Unreadable { .. }
-        | Error::Aborted { .. }
-        | Error::Unfit { .. }
-        | Error::TooLong { .. }
-        | Error::Saturated { .. }
-        | Error::Throttled { .. }
-        | Error::CircuitOpen { .. } => None,
+        _ => None,
     }
 }
 
@@ -343,7 +333,6 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
-    use crate::llm::CallStop;
 
     /// A provider that takes so many calls at once and refuses the others, or slows down.
     struct Server {
@@ -373,21 +362,14 @@ mod tests {
             self.busy.fetch_sub(1, Ordering::Relaxed);
             if refuse {
                 self.refused.fetch_add(1, Ordering::Relaxed);
-                return Err(Error::Status {
-                    provider: "p".into(),
+                let retry_after = None;
+                let kind = ErrorKind::Status {
                     status: 429,
-                    detail: String::new(),
-                    retry_after: None,
-                });
+                    retry_after,
+                };
+                return Err(Error::new("p", kind, ""));
             }
-            Ok(ChatReply {
-                text: String::new(),
-                stop: CallStop::End,
-                usage: None,
-                stated_cost: None,
-                model: None,
-                provider_request_id: None,
-            })
+            Ok(ChatReply::sample(""))
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub use engine::Error as LoadError;
 
-use super::{Author, CallStop, ChatModel, ChatReply, ChatRequest, Error, Message, Part};
+use super::{Author, CallStop, ChatModel, ChatReply, ChatRequest, Error, ErrorKind, Message, Part};
 use crate::domain::BilledTokens;
 
 /// A GGUF model in this process. It is loaded once and shared by all roles.
@@ -59,10 +59,8 @@ impl ChatModel for Local {
         };
         let completed = self.model.complete(wanted);
         let completed = tokio::time::timeout(request.timeout, completed).await;
-        let completed = completed.map_err(|_| Error::Timeout {
-            provider: self.name.clone(),
-            after: request.timeout,
-        })?;
+        let timeout = |_| Error::new(&self.name, ErrorKind::Timeout(request.timeout), "");
+        let completed = completed.map_err(timeout)?;
         let completion = completed.map_err(|error| self.error(&error))?;
         Ok(ChatReply {
             text: completion.text,
@@ -85,19 +83,16 @@ impl ChatModel for Local {
 
 impl Local {
     fn error(&self, error: &engine::Error) -> Error {
-        let provider = self.name.clone();
-        let detail = error.to_string();
-        match error {
-            engine::Error::QueueFull { .. } => Error::Saturated { provider },
-            engine::Error::TooLong { .. } | engine::Error::Schema { .. } => {
-                Error::Unfit { provider, detail }
-            }
+        let kind = match error {
+            engine::Error::QueueFull { .. } => ErrorKind::Saturated,
+            engine::Error::TooLong { .. } | engine::Error::Schema { .. } => ErrorKind::Unfit,
             engine::Error::ModelMissing { .. }
             | engine::Error::Cpu { .. }
             | engine::Error::Load { .. }
             | engine::Error::Closed
-            | engine::Error::Decode { .. } => Error::Unreadable { provider, detail },
-        }
+            | engine::Error::Decode { .. } => ErrorKind::Unreadable,
+        };
+        Error::new(&self.name, kind, error.to_string())
     }
 }
 

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::domain::{BilledTokens, FailureCause, Settings, Usd};
+use crate::domain::{BilledTokens, FailureCause, Retryable, Settings, Usd};
 
 pub use crate::domain::CallStop;
 pub use circuit::{BreakerSettings, CircuitPosition};
@@ -200,59 +200,49 @@ pub trait ChatModel: Send + Sync {
 
 /// Why an attempt failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Error {
+#[error("{}{}", self.outline(), self.said().map_or_else(String::new, |said| format!(": {said}")))]
+pub struct Error {
+    pub provider: String,
+    pub kind: ErrorKind,
+    /// What the provider or the network says. Empty if the kind tells everything.
+    pub detail: String,
+}
+
+/// A failure before its provider is named: its kind and detail.
+type Fault = (ErrorKind, String);
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ErrorKind {
     /// The request never reached the provider.
-    #[error("cannot reach {provider}: {detail}")]
-    Connect { provider: String, detail: String },
+    Connect,
     /// The connection broke after the request was sent.
-    #[error("the connection to {provider} broke: {detail}")]
-    Broken { provider: String, detail: String },
-    #[error("{provider} did not answer within {:.1} s", .after.as_secs_f64())]
-    Timeout { provider: String, after: Duration },
-    #[error("{provider} answered {status}{}: {detail}", meaning(*.status))]
+    Broken,
+    /// No whole answer came within this time.
+    Timeout(Duration),
     Status {
-        provider: String,
         status: u16,
-        detail: String,
         retry_after: Option<Duration>,
     },
     /// The account gets no answers, under whichever status. Another attempt is useless.
-    #[error("{provider} answered {status}: {problem}: {detail}")]
     Account {
-        provider: String,
         status: u16,
         problem: AccountProblem,
-        detail: String,
     },
     /// Status 200 with a body that is not as documented.
-    #[error("{provider} sent a reply that cannot be read: {detail}")]
-    Unreadable { provider: String, detail: String },
+    Unreadable,
     /// The provider ended its reply with an error, after a part that it may bill.
-    #[error("{provider} ended its reply with an error: {detail}")]
-    Aborted { provider: String, detail: String },
+    Aborted,
     /// The request does not fit the model: it is too long for its context, or has images that it
     /// cannot read.
-    #[error("the request does not fit {provider}: {detail}")]
-    Unfit { provider: String, detail: String },
+    Unfit,
     /// Status 200 with more text than the output limit allows.
-    #[error(
-        "{provider} sent {bytes} bytes, more than the output limit of {max_tokens} tokens allows"
-    )]
-    TooLong {
-        provider: String,
-        bytes: usize,
-        max_tokens: u32,
-    },
+    TooLong { bytes: usize, max_tokens: u32 },
     /// Too many calls wait for this provider.
-    #[error("too many calls are waiting for {provider}")]
-    Saturated { provider: String },
+    Saturated,
     /// The model refused calls or was slow, and takes no more of them at the moment.
-    #[error("{model} at {provider} takes no more calls at the moment")]
-    Throttled { provider: String, model: String },
+    Throttled { model: String },
     /// The model has failed too often in a row and is not called for a while.
-    #[error("{last}; the circuit of {model} at {provider} is open {}", opening(*.retry_in))]
     CircuitOpen {
-        provider: String,
         model: String,
         /// Why the last call failed, in the service's own words.
         last: String,
@@ -289,43 +279,44 @@ fn opening(retry_in: Duration) -> String {
     }
 }
 
-/// Whether another attempt is useful.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Retry {
-    Never,
-    /// Yes, after the caller's backoff, but not before this time has passed.
-    After(Option<Duration>),
-}
-
 impl Error {
+    /// Creates an error.
+    pub fn new(provider: &str, kind: ErrorKind, detail: impl Into<String>) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            kind,
+            detail: detail.into(),
+        }
+    }
+
     /// Returns the cause, whether another attempt is useful (SPEC 4), and whether the provider may
     /// bill for the attempt. An open circuit is not worth another attempt: the next model is called
     /// at once. A gateway's timeout may be billed, since the model behind it may have run.
-    fn nature(&self) -> (FailureCause, Retry, bool) {
-        let (never, again) = (Retry::Never, Retry::After(None));
-        match self {
-            Error::Connect { .. } => (FailureCause::Unreachable, again, false),
-            Error::Broken { .. } => (FailureCause::ConnectionBroken, again, true),
-            Error::Timeout { .. } => (FailureCause::TimedOut, again, true),
-            Error::Unreadable { .. } => (FailureCause::UnreadableReply, again, true),
-            Error::Aborted { .. } => (FailureCause::ProviderError, again, true),
-            Error::Unfit { .. } => (FailureCause::RequestUnfit, never, false),
-            Error::TooLong { .. } => (FailureCause::ReplyTooLong, never, true),
-            Error::Saturated { .. } => (FailureCause::Saturated, again, false),
-            Error::Throttled { .. } => (FailureCause::Saturated, never, false),
+    fn nature(&self) -> (FailureCause, Retryable, bool) {
+        let (never, again) = (Retryable::No, Retryable::AfterMs(0));
+        match &self.kind {
+            ErrorKind::Connect => (FailureCause::Unreachable, again, false),
+            ErrorKind::Broken => (FailureCause::ConnectionBroken, again, true),
+            ErrorKind::Timeout(_) => (FailureCause::TimedOut, again, true),
+            ErrorKind::Unreadable => (FailureCause::UnreadableReply, again, true),
+            ErrorKind::Aborted => (FailureCause::ProviderError, again, true),
+            ErrorKind::Unfit => (FailureCause::RequestUnfit, never, false),
+            ErrorKind::TooLong { .. } => (FailureCause::ReplyTooLong, never, true),
+            ErrorKind::Saturated => (FailureCause::Saturated, again, false),
+            ErrorKind::Throttled { .. } => (FailureCause::Saturated, never, false),
             // The provider serves no run now, as with a wrong key.
-            Error::Account { .. } => (FailureCause::NotAuthorized, never, false),
+            ErrorKind::Account { .. } => (FailureCause::NotAuthorized, never, false),
             // The probe may end during the caller's pauses.
-            Error::CircuitOpen { retry_in, .. } if retry_in.is_zero() => {
+            ErrorKind::CircuitOpen { retry_in, .. } if retry_in.is_zero() => {
                 (FailureCause::CircuitOpen, again, false)
             }
-            Error::CircuitOpen { .. } => (FailureCause::CircuitOpen, never, false),
-            Error::Status {
+            ErrorKind::CircuitOpen { .. } => (FailureCause::CircuitOpen, never, false),
+            ErrorKind::Status {
                 status,
                 retry_after,
-                ..
             } => {
-                let later = Retry::After(*retry_after);
+                let least = retry_after.unwrap_or_default().as_millis();
+                let later = Retryable::AfterMs(u64::try_from(least).unwrap_or(u64::MAX));
                 let is_timeout = matches!(status, 408 | 504 | 524);
                 match status {
                     401 | 403 => (FailureCause::NotAuthorized, never, false),
@@ -339,8 +330,9 @@ impl Error {
         }
     }
 
-    /// Returns whether another attempt is useful.
-    pub fn retry(&self) -> Retry {
+    /// Returns whether another attempt is useful. It is made after the caller's backoff, and not
+    /// before the time that the provider asks for.
+    pub fn retry(&self) -> Retryable {
         self.nature().1
     }
 
@@ -353,35 +345,61 @@ impl Error {
     /// Describes the error in the service's own words. The provider's words may quote anything,
     /// such as its own files, SQL statements or a key.
     pub fn outline(&self) -> String {
-        let text = self.to_string();
-        let said = self.said().map(|said| format!(": {said}"));
-        let own = said.and_then(|said| text.strip_suffix(&said));
-        own.unwrap_or(&text).to_owned()
+        let (provider, detail) = (&self.provider, &self.detail);
+        match &self.kind {
+            ErrorKind::Connect => format!("cannot reach {provider}: {detail}"),
+            ErrorKind::Broken => format!("the connection to {provider} broke: {detail}"),
+            ErrorKind::Timeout(after) => {
+                format!(
+                    "{provider} did not answer within {:.1} s",
+                    after.as_secs_f64()
+                )
+            }
+            ErrorKind::Status { status, .. } => {
+                format!("{provider} answered {status}{}", meaning(*status))
+            }
+            ErrorKind::Account { status, problem } => {
+                format!("{provider} answered {status}: {problem}")
+            }
+            ErrorKind::Unreadable => format!("{provider} sent a reply that cannot be read"),
+            ErrorKind::Aborted => format!("{provider} ended its reply with an error"),
+            ErrorKind::Unfit => format!("the request does not fit {provider}"),
+            ErrorKind::TooLong { bytes, max_tokens } => format!(
+                "{provider} sent {bytes} bytes, more than the output limit of {max_tokens} tokens allows"
+            ),
+            ErrorKind::Saturated => format!("too many calls are waiting for {provider}"),
+            ErrorKind::Throttled { model } => {
+                format!("{model} at {provider} takes no more calls at the moment")
+            }
+            ErrorKind::CircuitOpen {
+                model,
+                last,
+                retry_in,
+            } => {
+                let opening = opening(*retry_in);
+                format!("{last}; the circuit of {model} at {provider} is open {opening}")
+            }
+        }
     }
 
     /// Returns the provider's words, for the journal and operators.
     pub fn said(&self) -> Option<&str> {
-        match self {
-            Error::Status { detail, .. }
-            | Error::Account { detail, .. }
-            | Error::Unreadable { detail, .. }
-            | Error::Aborted { detail, .. }
-            | Error::Unfit { detail, .. } => Some(detail),
-            Error::Connect { .. }
-            | Error::Broken { .. }
-            | Error::Timeout { .. }
-            | Error::TooLong { .. }
-            | Error::Saturated { .. }
-            | Error::Throttled { .. }
-            | Error::CircuitOpen { .. } => None,
-        }
+        let says = matches!(
+            self.kind,
+            ErrorKind::Status { .. }
+                | ErrorKind::Account { .. }
+                | ErrorKind::Unreadable
+                | ErrorKind::Aborted
+                | ErrorKind::Unfit
+        );
+        says.then_some(&*self.detail)
     }
 
     /// True if the provider rejected the request for what stands in it.
     fn is_about_the_body(&self) -> bool {
         matches!(
-            self,
-            Error::Status {
+            self.kind,
+            ErrorKind::Status {
                 status: 400 | 422,
                 ..
             }
@@ -390,8 +408,8 @@ impl Error {
 
     /// Returns the cause with the provider's status, if it sent one: "rate limited (429)".
     pub fn named(&self) -> String {
-        match self {
-            Error::Status { status, .. } | Error::Account { status, .. } => {
+        match self.kind {
+            ErrorKind::Status { status, .. } | ErrorKind::Account { status, .. } => {
                 format!("{} ({status})", self.cause())
             }
             _ => self.cause().to_string(),

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 
 use super::redact::without_secrets;
-use super::{ChatModel, ChatReply, ChatRequest, Error, usage};
+use super::{ChatModel, ChatReply, ChatRequest, Error, ErrorKind, usage};
 use crate::text::excerpt;
 
 /// Maximum length of a provider's names for models and requests.
@@ -37,23 +37,8 @@ impl RedactingModel {
     }
 
     fn error(&self, mut error: Error) -> Error {
-        match &mut error {
-            Error::Connect { detail, .. }
-            | Error::Broken { detail, .. }
-            | Error::Status { detail, .. }
-            | Error::Account { detail, .. }
-            | Error::Unreadable { detail, .. }
-            | Error::Aborted { detail, .. }
-            | Error::Unfit { detail, .. } => {
-                self.clean(detail);
-                *detail = excerpt(detail, MAX_DETAIL_CHARS);
-            }
-            Error::Timeout { .. }
-            | Error::TooLong { .. }
-            | Error::Saturated { .. }
-            | Error::Throttled { .. }
-            | Error::CircuitOpen { .. } => {}
-        }
+        self.clean(&mut error.detail);
+        error.detail = excerpt(&error.detail, MAX_DETAIL_CHARS);
         error
     }
 }
@@ -65,11 +50,9 @@ impl ChatModel for RedactingModel {
         let mut reply = reply.map_err(|error| self.error(error))?;
         let bytes = reply.text.len();
         if bytes > request.max_text_bytes() {
-            return Err(Error::TooLong {
-                provider: self.provider.clone(),
-                bytes,
-                max_tokens: request.max_tokens,
-            });
+            let max_tokens = request.max_tokens;
+            let kind = ErrorKind::TooLong { bytes, max_tokens };
+            return Err(Error::new(&self.provider, kind, ""));
         }
         self.clean(&mut reply.text);
         if let Some(usage) = reply.usage {
@@ -127,12 +110,7 @@ mod tests {
             format!("m[31m[secret]{}", "x".repeat(187)),
         );
         assert_eq!(heard(Ok(said)).await, Ok(expected));
-        let fault = |detail: &str| Error::Status {
-            provider: "p".into(),
-            status: 400,
-            detail: detail.into(),
-            retry_after: None,
-        };
+        let fault = |detail: &str| Error::new("p", ErrorKind::Unfit, detail);
         assert_eq!(
             heard(Err(fault("no zz-private-0123456789"))).await,
             Err(fault("no [secret]"))
@@ -141,9 +119,7 @@ mod tests {
         let said = format!("{} zz-private-0123456789", "x".repeat(285));
         let kept = format!("{} [secret]", "x".repeat(285));
         assert_eq!(heard(Err(fault(&said))).await, Err(fault(&kept)));
-        let Err(Error::Status { detail, .. }) = heard(Err(fault(&"é".repeat(400)))).await else {
-            panic!("an error stays one")
-        };
-        assert_eq!(detail.chars().count(), MAX_DETAIL_CHARS);
+        let error = heard(Err(fault(&"é".repeat(400)))).await.unwrap_err();
+        assert_eq!(error.detail.chars().count(), MAX_DETAIL_CHARS);
     }
 }

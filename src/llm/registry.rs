@@ -16,7 +16,7 @@ use super::limit::{Limit, Load, ProviderPlaces};
 use super::openai::OpenAi;
 use super::redacting_model::RedactingModel;
 use super::run_slots::RunSlots;
-use super::{ChatModel, ChatReply, ChatRequest, Error};
+use super::{ChatModel, ChatReply, ChatRequest, Error, ErrorKind};
 use crate::domain::{Provider, ProviderKind};
 
 /// All providers.
@@ -45,7 +45,7 @@ impl Registry {
     /// Creates one HTTP client per provider, except for the in-process model.
     ///
     /// # Errors
-    /// [`Error::Connect`] if a provider's client cannot be built.
+    /// [`ErrorKind::Connect`] if a provider's client cannot be built.
     pub fn new<'a>(
         providers: impl IntoIterator<Item = &'a Provider>,
         connect_timeout: Duration,
@@ -209,12 +209,12 @@ impl Limited {
 
     fn refused(&self, model: &str, retry_in: Duration) -> Error {
         let last = self.with_circuit(model, |circuit| circuit.last_failure.clone());
-        Error::CircuitOpen {
-            provider: self.provider.clone(),
+        let kind = ErrorKind::CircuitOpen {
             model: model.to_owned(),
             last: last.unwrap_or_else(|| "failed too often in a row".to_owned()),
             retry_in,
-        }
+        };
+        Error::new(&self.provider, kind, "")
     }
 
     fn note(&self, model: &str, ticket: Permit, sign: Outcome) {
@@ -283,14 +283,11 @@ impl ChatModel for Limited {
             return Err(self.refused(model, wait));
         }
         if request.has_fallback && limit.is_throttled() {
-            return Err(Error::Throttled {
-                provider: self.provider.clone(),
-                model: model.clone(),
-            });
+            let model = model.clone();
+            let kind = ErrorKind::Throttled { model };
+            return Err(Error::new(&self.provider, kind, ""));
         }
-        let saturated = || Error::Saturated {
-            provider: self.provider.clone(),
-        };
+        let saturated = || Error::new(&self.provider, ErrorKind::Saturated, "");
         let place = limit.place(request.timeout).await;
         let place = place.ok_or_else(saturated)?;
         let (result, timeout) = match place.waited {
@@ -321,7 +318,7 @@ mod tests {
     use tokio::time::{sleep, timeout};
 
     use super::*;
-    use crate::domain::FailureCause;
+    use crate::domain::{FailureCause, Retryable};
 
     /// Answers after two seconds with the timeout of its request.
     struct Slow;
@@ -357,8 +354,7 @@ mod tests {
         );
         assert_eq!(first.unwrap().text, "10");
         assert_eq!(second.unwrap().text, "8");
-        let provider = "slow".to_owned();
-        assert_eq!(impatient, Err(Error::Saturated { provider }));
+        assert_eq!(impatient.unwrap_err().kind, ErrorKind::Saturated);
     }
 
     #[tokio::test(start_paused = true)]
@@ -380,10 +376,7 @@ mod tests {
             if self.0.load(Relaxed) {
                 return Slow.chat(request).await;
             }
-            Err(Error::Connect {
-                provider: "ill".into(),
-                detail: "refused".into(),
-            })
+            Err(Error::new("ill", ErrorKind::Connect, "refused"))
         }
     }
 
@@ -414,7 +407,7 @@ mod tests {
         let refused = model.chat(&request(10)).await.unwrap_err();
         assert_eq!(
             (refused.cause(), refused.retry(), refused.may_be_billed()),
-            (FailureCause::CircuitOpen, super::super::Retry::Never, false)
+            (FailureCause::CircuitOpen, Retryable::No, false)
         );
         assert_eq!(
             refused.outline(),
@@ -439,7 +432,7 @@ mod tests {
             (beside.outline().as_str(), beside.retry()),
             (
                 "unreachable; the circuit of m at ill is open until a probe ends",
-                super::super::Retry::After(None)
+                Retryable::AfterMs(0)
             ),
             "one probe at a time"
         );
@@ -468,12 +461,11 @@ mod tests {
             if self.0.swap(true, Relaxed) {
                 return Slow.chat(request).await;
             }
-            Err(Error::Status {
-                provider: "p".into(),
+            let kind = ErrorKind::Status {
                 status: 429,
-                detail: String::new(),
                 retry_after: None,
-            })
+            };
+            Err(Error::new("p", kind, ""))
         }
     }
 
@@ -495,11 +487,8 @@ mod tests {
         let (four, passed_on, waited) =
             tokio::join!(four, model.chat(&with_fallback), model.chat(&alone));
         assert!(four.iter().all(Result::is_ok));
-        let throttled = Err(Error::Throttled {
-            provider: "p".into(),
-            model: "m".into(),
-        });
-        assert_eq!(passed_on, throttled);
+        let throttled = ErrorKind::Throttled { model: "m".into() };
+        assert_eq!(passed_on.unwrap_err().kind, throttled);
         assert_eq!(waited.unwrap().text, "8", "it waited for two seconds");
         assert!(model.chat(&with_fallback).await.is_ok(), "a place is free");
     }

@@ -15,7 +15,7 @@ use conclave::domain::BilledTokens;
 use conclave::domain::{Context, Mode, RunId, Source, Usd, User};
 use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, Told, Transcript};
 use conclave::llm::{
-    BreakerSettings, CallStop, ChatModel, ChatReply, ChatRequest, Error, Part, Registry,
+    BreakerSettings, CallStop, ChatModel, ChatReply, ChatRequest, Error, ErrorKind, Part, Registry,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -106,7 +106,7 @@ impl ChatModel for Hostile {
             tokio::task::yield_now().await;
         }
         let reply = self.script.chat(request).await?;
-        let provider = || "hostile".to_owned();
+        let error = |kind, detail| Err(Error::new("hostile", kind, detail));
         let billed = |input, output| {
             Some(BilledTokens {
                 input,
@@ -116,12 +116,11 @@ impl ChatModel for Hostile {
         };
         let most = u64::from(request.max_tokens);
         let status = |status, retry_after| {
-            Err(Error::Status {
-                provider: provider(),
+            let kind = ErrorKind::Status {
                 status,
-                detail: "as the test asked".into(),
                 retry_after,
-            })
+            };
+            error(kind, "as the test asked")
         };
         if self.greedy && drawn.is_multiple_of(11) {
             let mut stated_cost = None;
@@ -145,29 +144,14 @@ impl ChatModel for Hostile {
             });
         }
         match (drawn >> 8) % 40 {
-            0 => Err(Error::Timeout {
-                provider: provider(),
-                after: request.timeout,
-            }),
+            0 => error(ErrorKind::Timeout(request.timeout), ""),
             1 => {
                 tokio::time::sleep(request.timeout).await;
-                Err(Error::Timeout {
-                    provider: provider(),
-                    after: request.timeout,
-                })
+                error(ErrorKind::Timeout(request.timeout), "")
             }
-            2 => Err(Error::Broken {
-                provider: provider(),
-                detail: "cut".into(),
-            }),
-            3 => Err(Error::Connect {
-                provider: provider(),
-                detail: "refused".into(),
-            }),
-            4 => Err(Error::Unreadable {
-                provider: provider(),
-                detail: "a page".into(),
-            }),
+            2 => error(ErrorKind::Broken, "cut"),
+            3 => error(ErrorKind::Connect, "refused"),
+            4 => error(ErrorKind::Unreadable, "a page"),
             5 => status(529, None),
             6 => status(429, Some(Duration::from_millis(20))),
             7 => status(429, Some(Duration::from_secs(3600))),

@@ -8,8 +8,8 @@ use crate::committee::deps::Deps;
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::{self, InputBound};
 use crate::config::RoleModel;
-use crate::domain::{BilledTokens, Usd};
-use crate::journal::{Call, CallResult, CallSent, Retryable, RunContext, settled_key};
+use crate::domain::{BilledTokens, Retryable, Usd};
+use crate::journal::{Call, CallResult, CallSent, RunContext, settled_key};
 use crate::llm::{self, ChatReply, ChatRequest, Message, Schema};
 use std::sync::Arc;
 use std::time::Duration;
@@ -220,10 +220,10 @@ impl<'a> Attempts<'a> {
 async fn perform(deps: &Deps, model: &RoleModel, request: &ChatRequest) -> Call {
     let reply = match deps.models.model(&model.provider) {
         Some(chat) => chat.chat(request).await,
-        None => Err(llm::Error::Unfit {
-            provider: model.provider.clone(),
-            detail: "it is not running".into(),
-        }),
+        None => {
+            let kind = llm::ErrorKind::Unfit;
+            Err(llm::Error::new(&model.provider, kind, "it is not running"))
+        }
     };
     reply.map_or_else(|error| failed(&error), |reply| answered(model, reply))
 }
@@ -247,18 +247,12 @@ fn answered(model: &RoleModel, reply: ChatReply) -> Call {
 }
 
 fn failed(error: &llm::Error) -> Call {
-    let retry = match error.retry() {
-        llm::Retry::Never => Retryable::No,
-        llm::Retry::After(least) => Retryable::AfterMs(
-            least.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
-        ),
-    };
     Call {
         result: CallResult::Failed {
             cause: error.cause().to_owned(),
             detail: error.outline(),
             said: error.said().map(str::to_owned),
-            retry,
+            retry: error.retry(),
         },
         usage: None,
         cost: (!error.may_be_billed()).then_some(Usd::ZERO),

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use super::http::{Call, HttpClient, header};
+use super::http::HttpClient;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 use crate::domain::{Provider, StructuredOutput};
 
@@ -43,19 +43,7 @@ impl Anthropic {
 impl ChatModel for Anthropic {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let body = request::to_wire(request, self.structured_output, self.stream);
-        let call = Call {
-            key: &request.key,
-            body: &body,
-            timeout: request.timeout,
-            max_bytes: request.max_body_bytes(),
-            max_tokens: request.max_tokens,
-        };
-        let (headers, answer) = self.http.post::<_, stream::Streamed>(call).await?;
-        let reply = response::from_wire(answer, header(&headers, "request-id"));
-        reply.map_err(|rejection| match rejection {
-            Some(rejection) => self.http.rejected(rejection),
-            None => self.http.unreadable("no content in the reply"),
-        })
+        self.http.post::<stream::Streamed>(request, &body).await
     }
 }
 

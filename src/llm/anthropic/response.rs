@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::domain::BilledTokens;
-use crate::llm::error_body::{self, Rejection};
+use crate::llm::error_body;
 use crate::llm::wire_json::or_default;
-use crate::llm::{CallStop, ChatReply, usage};
+use crate::llm::{CallStop, ChatReply, ErrorKind, Fault, usage};
 
 /// An answer of the API, with only the fields that are used.
 #[derive(Debug, Default, Deserialize)]
@@ -41,18 +41,18 @@ pub(super) enum Content {
     Other,
 }
 
-/// Converts an answer. Pure. `request_id` is the `request-id` header.
+/// Converts an answer. Pure.
 ///
 /// # Errors
 /// A status 200 without a reply: the provider's error, if it says one.
-pub(super) fn from_wire(
-    response: Response,
-    request_id: Option<&str>,
-) -> Result<ChatReply, Option<Rejection>> {
+pub(super) fn from_wire(response: Response, request_id: Option<&str>) -> Result<ChatReply, Fault> {
     let Some(content) = response.content else {
         let status = status_of(&response.error);
         let wrapped = json!({ "error": response.error });
-        return Err(error_body::from_body(status, &wrapped));
+        let fault = error_body::from_body(status, &wrapped);
+        return Err(
+            fault.unwrap_or_else(|| (ErrorKind::Unreadable, "no content in the reply".into()))
+        );
     };
     let (mut text, mut input) = (String::new(), None);
     for block in content {
@@ -183,17 +183,16 @@ mod tests {
             (json!({"code": 200, "message": "m"}), 502, false),
         ] {
             let body = json!({"type": "error", "error": error});
-            let Err(Some(rejection)) = from_wire(serde_json::from_value(body).unwrap(), None)
-            else {
-                panic!("no rejection")
-            };
-            let error = rejection.into_error("p", str::to_owned);
-            let is_status = matches!(error, Error::Status { status, .. } if status == expected);
+            let fault = from_wire(serde_json::from_value(body).unwrap(), None);
+            let (kind, detail) = fault.unwrap_err();
+            let error = Error::new("p", kind, detail);
+            let is_status =
+                matches!(error.kind, ErrorKind::Status { status, .. } if status == expected);
             assert!(is_status && error.may_be_billed() == billed, "{error:?}");
             assert!(error.said().is_some_and(|said| said.ends_with('m')));
         }
         let empty = from_wire(serde_json::from_str("{}").unwrap(), None);
-        assert_eq!(empty, Err(None));
+        assert_eq!(empty.unwrap_err().0, ErrorKind::Unreadable);
     }
 
     #[test]

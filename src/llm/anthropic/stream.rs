@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::response::{Content, Response};
-use crate::llm::http::{Collect, StreamFault};
-use crate::llm::wire_json;
+use super::response::{Content, Response, from_wire};
+use crate::llm::http::Collect;
+use crate::llm::{ChatReply, ErrorKind, Fault, wire_json};
 
 /// The events and fields that are used.
 #[derive(Debug, Deserialize)]
@@ -69,9 +69,18 @@ pub(super) struct Streamed {
 impl Collect for Streamed {
     type Reply = Response;
 
-    fn take(&mut self, data: &str) -> Result<bool, StreamFault> {
+    const REQUEST_ID: &'static str = "request-id";
+
+    fn convert(reply: Response, request_id: Option<&str>) -> Result<ChatReply, Fault> {
+        from_wire(reply, request_id)
+    }
+
+    fn take(&mut self, data: &str) -> Result<bool, Fault> {
         match wire_json::read(data.as_bytes()).map_err(|error| {
-            StreamFault::Unreadable(format!("an event of the stream cannot be read: {error}"))
+            (
+                ErrorKind::Unreadable,
+                format!("an event of the stream cannot be read: {error}"),
+            )
         })? {
             Event::MessageStart { message } => self.started = Some(message),
             Event::ContentBlockStart {
@@ -121,7 +130,7 @@ impl Collect for Streamed {
                 });
                 return Ok(true);
             }
-            Event::Error { error } => return Err(StreamFault::Aborted(said(&error))),
+            Event::Error { error } => return Err((ErrorKind::Aborted, said(&error))),
             Event::Other => {}
         }
         Ok(false)
@@ -160,10 +169,9 @@ fn said(error: &Value) -> String {
 mod tests {
     use super::*;
     use crate::domain::BilledTokens;
-    use crate::llm::anthropic::response::from_wire;
     use crate::llm::http;
 
-    fn collected(stream: &str) -> Result<Option<Response>, StreamFault> {
+    fn collected(stream: &str) -> Result<Option<Response>, Fault> {
         http::collected::<Streamed>(stream)
     }
 
@@ -202,13 +210,14 @@ mod tests {
         let error =
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
         let broken = |before: &str| format!("{before}event: error\ndata: {error}\n\n");
-        let expected = StreamFault::Aborted("overloaded_error: Overloaded".to_owned());
+        let expected = (
+            ErrorKind::Aborted,
+            "overloaded_error: Overloaded".to_owned(),
+        );
         assert_eq!(collected(&broken(half)).unwrap_err(), expected);
         let refused = collected(&broken("")).unwrap().unwrap();
-        let Err(Some(rejection)) = from_wire(refused, None) else {
-            panic!("no rejection")
-        };
-        let error = rejection.into_error("p", str::to_owned).to_string();
+        let (kind, detail) = from_wire(refused, None).unwrap_err();
+        let error = crate::llm::Error::new("p", kind, detail).to_string();
         assert_eq!(error, "p answered 529: overloaded_error: Overloaded");
         assert!(collected("data: {\n\n").is_err());
     }

@@ -16,9 +16,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::error_body::Rejection;
 use super::sse::StreamReader;
-use super::{Error, error_body, wire_json};
+use super::{ChatReply, ChatRequest, Error, ErrorKind, Fault, error_body, wire_json};
 use crate::domain::Provider;
 
 /// Maximum size of a stream as a multiple of the whole body's size, since a stream wraps every few
@@ -47,21 +46,6 @@ pub(super) struct HttpClient {
 /// The header that carries the key, and the prefix of its value.
 pub(super) type KeyHeader = (HeaderName, &'static str);
 
-/// The parameters of one call.
-pub(super) struct Call<'a, B> {
-    /// Sent as `Idempotency-Key`.
-    pub key: &'a str,
-    pub body: &'a B,
-    pub timeout: Duration,
-    /// Maximum size of a reply. A larger one is refused.
-    pub max_bytes: usize,
-    /// The output limit, for the error.
-    pub max_tokens: u32,
-}
-
-/// A 2xx answer, parsed from a JSON body or assembled from a stream of events, with its headers.
-type Answer<R> = (HeaderMap, R);
-
 /// Assembles a reply from the events of a stream.
 pub(super) trait Collect: Default {
     type Reply: DeserializeOwned;
@@ -69,27 +53,27 @@ pub(super) trait Collect: Default {
     /// Adds the data of one event. Returns true after the last one.
     ///
     /// # Errors
-    /// [`StreamFault`]: nothing more is to be read.
-    fn take(&mut self, data: &str) -> Result<bool, StreamFault>;
+    /// Why the stream gives no reply; nothing more is to be read.
+    fn take(&mut self, data: &str) -> Result<bool, Fault>;
 
     /// Returns the reply, or `None` if the stream ended too early.
     fn finish(self) -> Option<Self::Reply>;
-}
 
-/// Why a stream gives no reply. The words are for the journal, and never for clients.
-#[derive(Debug, PartialEq)]
-pub(super) enum StreamFault {
-    /// An event cannot be parsed.
-    Unreadable(String),
-    /// The provider ended its reply with an error. What came before it may be billed.
-    Aborted(String),
+    /// The header of the provider's id of a request.
+    const REQUEST_ID: &'static str;
+
+    /// Converts a reply, whole or of a stream. Pure.
+    ///
+    /// # Errors
+    /// A status 200 without a reply: the provider's error, if it says one.
+    fn convert(reply: Self::Reply, request_id: Option<&str>) -> Result<ChatReply, Fault>;
 }
 
 impl HttpClient {
     /// Creates a client.
     ///
     /// # Errors
-    /// [`Error::Connect`] if no client can be built: there are no root certificates for an `https`
+    /// [`ErrorKind::Connect`] if no client can be built: there are no root certificates for an `https`
     /// address, or a key contains characters that no header allows.
     pub fn new(
         provider: &Provider,
@@ -101,10 +85,7 @@ impl HttpClient {
         // An empty environment variable counts as no key.
         let key = provider.api_key.clone();
         let key = key.filter(|key| !key.expose_secret().trim().is_empty());
-        let fault = |detail: String| Error::Connect {
-            provider: provider.name.clone(),
-            detail,
-        };
+        let fault = |detail: String| Error::new(&provider.name, ErrorKind::Connect, detail);
         let base = provider.base_url.as_ref();
         let base = base.ok_or_else(|| fault("it has no address".to_owned()))?;
         let proxy = provider.proxy.as_ref().map(ExposeSecret::expose_secret);
@@ -118,48 +99,50 @@ impl HttpClient {
         })
     }
 
-    /// Posts the body and reads the answer, whole or streamed.
+    /// Posts the body of a request and reads the answer, whole or streamed.
     ///
     /// # Errors
-    /// Every network and HTTP variant of [`Error`]; [`Error::Unreadable`] if a 2xx body has not the
-    /// form that `C` expects.
-    pub async fn post<B: Serialize, C: Collect>(
+    /// Every network and HTTP kind of [`Error`]; [`ErrorKind::Unreadable`] if a 2xx body has not the
+    /// form that `C` expects. Its detail is one line, without anything that looks like a key.
+    pub async fn post<C: Collect>(
         &self,
-        call: Call<'_, B>,
-    ) -> Result<Answer<C::Reply>, Error> {
-        let timeout = call.timeout;
-        tokio::time::timeout(timeout, self.exchange::<B, C>(call))
-            .await
-            .unwrap_or_else(|_| {
-                Err(Error::Timeout {
-                    provider: self.provider.clone(),
-                    after: timeout,
-                })
-            })
+        request: &ChatRequest,
+        body: &impl Serialize,
+    ) -> Result<ChatReply, Error> {
+        let exchange = self.exchange::<C>(request, body);
+        let answer = match tokio::time::timeout(request.timeout, exchange).await {
+            Ok(answer) => answer,
+            Err(_) => Err((ErrorKind::Timeout(request.timeout), String::new())),
+        };
+        answer.map_err(|(kind, detail)| {
+            let detail = error_body::clean(&detail, self.key.as_ref());
+            Error::new(&self.provider, kind, detail)
+        })
     }
 
-    async fn exchange<B: Serialize, C: Collect>(
+    async fn exchange<C: Collect>(
         &self,
-        call: Call<'_, B>,
-    ) -> Result<Answer<C::Reply>, Error> {
-        let mut response = self.send(&call).await?;
+        request: &ChatRequest,
+        body: &impl Serialize,
+    ) -> Result<ChatReply, Fault> {
+        let mut response = self.send(request, body).await?;
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
+        let id = header(&headers, C::REQUEST_ID);
         if status.is_success() && is_stream(&headers) {
-            let collected = self.collect::<C, B>(response, &call);
-            return Ok((headers, collected.await?));
+            return C::convert(self.collect::<C>(response, request).await?, id);
         }
         let mut bytes = Vec::new();
         while let Some(piece) = response.chunk().await.transpose() {
             let failed = match piece {
-                Ok(chunk) if bytes.len() + chunk.len() > call.max_bytes => {
-                    self.too_long(&call, bytes.len() + chunk.len())
+                Ok(chunk) if bytes.len() + chunk.len() > request.max_body_bytes() => {
+                    too_long(request, bytes.len() + chunk.len())
                 }
                 Ok(chunk) => {
                     bytes.extend_from_slice(&chunk);
                     continue;
                 }
-                Err(error) => self.broken(&reason(error)),
+                Err(error) => broken(reason(error)),
             };
             if status.is_success() {
                 return Err(failed);
@@ -168,54 +151,45 @@ impl HttpClient {
             break;
         }
         if !status.is_success() {
-            let refusal = error_body::read(status.as_u16(), &headers, &bytes);
-            return Err(self.rejected(refusal));
+            return Err(error_body::read(status.as_u16(), &headers, &bytes));
         }
         let body = wire_json::read(&bytes).map_err(|error| {
             let kind = header(&headers, CONTENT_TYPE.as_str()).unwrap_or("no content type");
             let coding = header(&headers, CONTENT_ENCODING.as_str());
             let coding = coding.map_or_else(String::new, |it| format!(", compressed as {it}"));
-            self.unreadable(&format!("{error} ({} bytes, {kind}{coding})", bytes.len()))
+            let detail = format!("{error} ({} bytes, {kind}{coding})", bytes.len());
+            (ErrorKind::Unreadable, detail)
         })?;
-        Ok((headers, body))
+        C::convert(body, id)
     }
 
     /// Sends the request and waits for the head of the answer.
-    async fn send<B: Serialize>(&self, call: &Call<'_, B>) -> Result<Response, Error> {
-        let provider = || self.provider.clone();
-        let unfit = |detail: String| Error::Unfit {
-            provider: provider(),
-            detail: self.clean(&detail),
-        };
-        let mut body = Vec::with_capacity(BODY_BYTES);
-        serde_json::to_writer(&mut body, call.body).map_err(|error| unfit(error.to_string()))?;
-        let mut request = self.client.post(self.url.clone());
-        if let Ok(key) = HeaderValue::from_str(call.key) {
-            request = request.header("idempotency-key", key);
+    async fn send(&self, request: &ChatRequest, body: &impl Serialize) -> Result<Response, Fault> {
+        let mut json = Vec::with_capacity(BODY_BYTES);
+        serde_json::to_writer(&mut json, body)
+            .map_err(|error| (ErrorKind::Unfit, error.to_string()))?;
+        let mut post = self.client.post(self.url.clone());
+        if let Ok(key) = HeaderValue::from_str(&request.key) {
+            post = post.header("idempotency-key", key);
         }
-        let request = request.headers(self.headers.clone()).body(body);
-        request.send().await.map_err(|error| {
-            if error.is_builder() {
-                return unfit(reason(error));
-            }
-            if error.is_connect() {
-                let detail = self.clean(&reason(error));
-                return Error::Connect {
-                    provider: provider(),
-                    detail,
-                };
-            }
-            self.broken(&reason(error))
+        let post = post.headers(self.headers.clone()).body(json);
+        post.send().await.map_err(|error| {
+            let kind = match () {
+                () if error.is_builder() => ErrorKind::Unfit,
+                () if error.is_connect() => ErrorKind::Connect,
+                () => ErrorKind::Broken,
+            };
+            (kind, reason(error))
         })
     }
 
     /// Reads a stream to its end. The provider may bill a stream that broke off.
-    async fn collect<C: Collect, B>(
+    async fn collect<C: Collect>(
         &self,
         mut body: Response,
-        call: &Call<'_, B>,
-    ) -> Result<C::Reply, Error> {
-        let timeout = call.timeout;
+        request: &ChatRequest,
+    ) -> Result<C::Reply, Fault> {
+        let timeout = request.timeout;
         let (mut reader, mut reply, mut read, mut begun) =
             (StreamReader::default(), C::default(), 0, false);
         loop {
@@ -228,72 +202,40 @@ impl HttpClient {
             let piece = match tokio::time::timeout(patience, body.chunk()).await {
                 Err(_) => {
                     let seconds = patience.as_secs_f64();
-                    return Err(self.broken(&format!("the stream fell silent for {seconds:.1} s")));
+                    return Err(broken(format!("the stream fell silent for {seconds:.1} s")));
                 }
-                Ok(Err(error)) => return Err(self.broken(&reason(error))),
+                Ok(Err(error)) => return Err(broken(reason(error))),
                 Ok(Ok(None)) => break,
                 Ok(Ok(Some(piece))) => piece,
             };
             read += piece.len();
-            if read > call.max_bytes.saturating_mul(EVENT_OVERHEAD) {
-                return Err(self.too_long(call, read));
+            if read > request.max_body_bytes().saturating_mul(EVENT_OVERHEAD) {
+                return Err(too_long(request, read));
             }
             for event in reader
                 .read(&piece)
-                .map_err(|error| self.unreadable(&error.to_string()))?
+                .map_err(|error| (ErrorKind::Unreadable, error.to_string()))?
             {
                 begun = true;
-                let is_last = reply.take(&event.data).map_err(|fault| match fault {
-                    StreamFault::Unreadable(detail) => self.unreadable(&detail),
-                    StreamFault::Aborted(detail) => Error::Aborted {
-                        provider: self.provider.clone(),
-                        detail: self.clean(&detail),
-                    },
-                })?;
-                if is_last {
-                    return reply
-                        .finish()
-                        .ok_or_else(|| self.unreadable("the stream had no reply in it"));
+                if reply.take(&event.data)? {
+                    let none = || "the stream had no reply in it".to_owned();
+                    let reply = reply.finish();
+                    return reply.ok_or_else(|| (ErrorKind::Unreadable, none()));
                 }
             }
         }
-        reply
-            .finish()
-            .ok_or_else(|| self.broken("the stream ended early"))
+        let reply = reply.finish();
+        reply.ok_or_else(|| broken("the stream ended early".to_owned()))
     }
+}
 
-    /// Returns the error for a call that the provider refused.
-    pub fn rejected(&self, rejection: Rejection) -> Error {
-        rejection.into_error(&self.provider, |text| self.clean(text))
-    }
+fn too_long(request: &ChatRequest, bytes: usize) -> Fault {
+    let max_tokens = request.max_tokens;
+    (ErrorKind::TooLong { bytes, max_tokens }, String::new())
+}
 
-    /// Returns the error for a 2xx answer that is not as documented.
-    pub fn unreadable(&self, detail: &str) -> Error {
-        Error::Unreadable {
-            provider: self.provider.clone(),
-            detail: self.clean(detail),
-        }
-    }
-
-    fn too_long<B>(&self, call: &Call<'_, B>, bytes: usize) -> Error {
-        Error::TooLong {
-            provider: self.provider.clone(),
-            bytes,
-            max_tokens: call.max_tokens,
-        }
-    }
-
-    /// Returns the text as one short line, without anything that looks like a key.
-    fn clean(&self, text: &str) -> String {
-        error_body::clean(text, self.key.as_ref())
-    }
-
-    fn broken(&self, detail: &str) -> Error {
-        Error::Broken {
-            provider: self.provider.clone(),
-            detail: self.clean(detail),
-        }
-    }
+fn broken(detail: String) -> Fault {
+    (ErrorKind::Broken, detail)
 }
 
 /// Returns an address without its user and password.
@@ -338,11 +280,11 @@ fn client(base: &Url, proxy: Option<&str>, connect_timeout: Duration) -> Result<
 
 /// Returns the reply of a complete stream.
 #[cfg(test)]
-pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, StreamFault> {
+pub(super) fn collected<C: Collect>(stream: &str) -> Result<Option<C::Reply>, Fault> {
     let mut reply = C::default();
     for event in StreamReader::default()
         .read(stream.as_bytes())
-        .map_err(|error| StreamFault::Unreadable(error.to_string()))?
+        .map_err(|error| (ErrorKind::Unreadable, error.to_string()))?
     {
         if reply.take(&event.data)? {
             break;
@@ -388,7 +330,7 @@ fn headers(
 }
 
 /// Returns the text of a header.
-pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{Call, Collect, HttpClient, StreamFault};
-use crate::domain::{FailureCause, Provider, ProviderKind, StructuredOutput};
+use super::{Collect, HttpClient};
+use crate::domain::{FailureCause, Provider, ProviderKind, Retryable, StructuredOutput};
 use crate::llm::{
-    BreakerSettings, ChatModel, ChatReply, ChatRequest, Error, Registry, Retry, Schema,
+    BreakerSettings, ChatModel, ChatReply, ChatRequest, Error, ErrorKind, Fault, Registry, Schema,
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -132,7 +132,7 @@ async fn a_redirect_is_not_followed() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error, Error::Status { status: 307, .. }),
+        matches!(error.kind, ErrorKind::Status { status: 307, .. }),
         "{error:?}"
     );
 }
@@ -149,10 +149,7 @@ async fn no_whole_answer_in_time_is_a_timeout() {
         let called = model(&base, ProviderKind::Openai, None)
             .chat(&request)
             .await;
-        let expected = Error::Timeout {
-            provider: "upstream".into(),
-            after,
-        };
+        let expected = Error::new("upstream", ErrorKind::Timeout(after), "");
         assert_eq!(called, Err(expected));
     }
 }
@@ -193,7 +190,7 @@ async fn a_cut_body_is_a_broken_connection() {
             .chat(&request())
             .await
             .unwrap_err();
-        assert!(matches!(error, Error::Broken { .. }), "{error:?}");
+        assert_eq!(error.kind, ErrorKind::Broken, "{error:?}");
         assert!(error.may_be_billed());
     }
 }
@@ -204,16 +201,8 @@ fn is_client_hello(bytes: &[u8]) -> bool {
 }
 
 /// Posts an empty object.
-async fn post(http: &HttpClient) -> Result<(), Error> {
-    let body = json!({});
-    let call = Call {
-        key: "run/solver/1",
-        body: &body,
-        timeout: Duration::from_secs(30),
-        max_bytes: 1 << 20,
-        max_tokens: 100,
-    };
-    http.post::<_, Never>(call).await.map(|_| ())
+async fn post(http: &HttpClient) -> Result<ChatReply, Error> {
+    http.post::<Never>(&ChatRequest::sample(), &json!({})).await
 }
 
 #[tokio::test]
@@ -244,7 +233,7 @@ async fn an_https_address_is_spoken_to_in_tls_with_and_without_a_proxy() {
     });
     let direct = format!("https://{address}");
     let error = post(&client(&provider(&direct))).await.unwrap_err();
-    assert!(matches!(error, Error::Connect { .. }), "{error:?}");
+    assert_eq!(error.kind, ErrorKind::Connect, "{error:?}");
 
     let target = "https://model.invalid";
     let proxy = Some(format!("http://me:secret@{address}").into());
@@ -254,7 +243,7 @@ async fn an_https_address_is_spoken_to_in_tls_with_and_without_a_proxy() {
     });
     let error = post(&http).await.unwrap_err();
     assert!(
-        matches!(error, Error::Connect { .. }) && !format!("{error:?}").contains("secret"),
+        error.kind == ErrorKind::Connect && !format!("{error:?}").contains("secret"),
         "{error:?}"
     );
     tokio::task::spawn_blocking(|| server.join())
@@ -292,7 +281,7 @@ async fn a_closed_port_is_unreachable() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error, Error::Connect { .. }) && !error.may_be_billed(),
+        error.kind == ErrorKind::Connect && !error.may_be_billed(),
         "{error:?}"
     );
 }
@@ -305,15 +294,15 @@ async fn a_200_that_is_not_the_api_is_unreadable_and_not_quoted() {
         "",
     ] {
         let error = answered(OK, body).await.unwrap_err();
-        assert!(matches!(error, Error::Unreadable { .. }), "{error:?}");
+        assert_eq!(error.kind, ErrorKind::Unreadable, "{error:?}");
         assert!(!error.to_string().contains("private"), "{error}");
     }
     let huge = " ".repeat(9 * 1024 * 1024);
     let error = answered(OK, &huge).await.unwrap_err();
-    assert!(matches!(error, Error::TooLong { .. }), "{error:?}");
+    assert!(matches!(error.kind, ErrorKind::TooLong { .. }), "{error:?}");
     let error = answered("400 Bad Request", &huge).await.unwrap_err();
     assert!(
-        matches!(error, Error::Status { status: 400, .. }),
+        matches!(error.kind, ErrorKind::Status { status: 400, .. }),
         "{error:?}"
     );
 }
@@ -343,7 +332,13 @@ struct Never;
 impl Collect for Never {
     type Reply = Value;
 
-    fn take(&mut self, _: &str) -> Result<bool, StreamFault> {
+    const REQUEST_ID: &'static str = "x-request-id";
+
+    fn convert(_: Value, _: Option<&str>) -> Result<ChatReply, Fault> {
+        Ok(ChatReply::sample(""))
+    }
+
+    fn take(&mut self, _: &str) -> Result<bool, Fault> {
         Ok(false)
     }
 
@@ -395,7 +390,7 @@ async fn what_a_stream_says_of_its_error_is_for_the_journal() {
     assert_eq!(error.cause(), FailureCause::ProviderError);
     assert_eq!(error.outline(), "upstream ended its reply with an error");
     assert!(error.said().unwrap().contains("SELECT") && error.may_be_billed());
-    assert_eq!(error.retry(), Retry::After(None));
+    assert_eq!(error.retry(), Retryable::AfterMs(0));
 }
 
 /// Returns the base URL of a server that takes neither `max_tokens` nor a schema, and the bodies that

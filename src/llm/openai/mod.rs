@@ -12,7 +12,7 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 use tokio::time::Instant;
 use url::Url;
 
-use super::http::{Call, HttpClient, header};
+use super::http::HttpClient;
 use super::{ChatModel, ChatReply, ChatRequest, Error};
 use crate::domain::Provider;
 use unsupported::{Learned, Parameter, Unsupported, unsupported_by};
@@ -47,8 +47,7 @@ impl ChatModel for OpenAi {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let until = Instant::now() + request.timeout;
         let mut not = self.learned.of(&request.model);
-        let usual = (request.key.as_str(), request.timeout);
-        let first = match self.attempt(request, usual, &not).await {
+        let first = match self.attempt(request, &not).await {
             Err(error) if error.is_about_the_body() => error,
             done => return done,
         };
@@ -56,10 +55,13 @@ impl ChatModel for OpenAi {
         while let Some(parameter) = self.unsupported(request, &not, &last) {
             not.insert(parameter);
             rejected += 1;
-            // Another body needs another key.
-            let key = format!("{}+{rejected}", request.key);
-            let left = until.saturating_duration_since(Instant::now());
-            match self.attempt(request, (&key, left), &not).await {
+            let again = ChatRequest {
+                // Another body needs another key.
+                key: format!("{}+{rejected}", request.key),
+                timeout: until.saturating_duration_since(Instant::now()),
+                ..request.clone()
+            };
+            match self.attempt(&again, &not).await {
                 Err(error) if error.is_about_the_body() => last = error,
                 Ok(reply) => {
                     let model = &request.model;
@@ -75,26 +77,9 @@ impl ChatModel for OpenAi {
 }
 
 impl OpenAi {
-    async fn attempt(
-        &self,
-        request: &ChatRequest,
-        (key, timeout): (&str, Duration),
-        not: &Unsupported,
-    ) -> Result<ChatReply, Error> {
+    async fn attempt(&self, request: &ChatRequest, not: &Unsupported) -> Result<ChatReply, Error> {
         let body = request::to_wire(request, self.dialect, not);
-        let call = Call {
-            key,
-            body: &body,
-            timeout,
-            max_bytes: request.max_body_bytes(),
-            max_tokens: request.max_tokens,
-        };
-        let (headers, answer) = self.http.post::<_, stream::Streamed>(call).await?;
-        let reply = response::from_wire(answer, header(&headers, "x-request-id"));
-        reply.map_err(|rejection| match rejection {
-            Some(rejection) => self.http.rejected(rejection),
-            None => self.http.unreadable("no choices in the reply"),
-        })
+        self.http.post::<stream::Streamed>(request, &body).await
     }
 
     /// Returns a parameter of the rejected request that the server does not support.

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::domain::{BilledTokens, Usd};
-use crate::llm::error_body::{self, Rejection};
+use crate::llm::error_body;
 use crate::llm::wire_json::or_default;
-use crate::llm::{CallStop, ChatReply, usage};
+use crate::llm::{CallStop, ChatReply, ErrorKind, Fault, usage};
 
 /// An answer of the API, whole or a chunk of a stream, with only the fields that are used.
 #[derive(Debug, Default, Deserialize)]
@@ -81,18 +81,16 @@ pub(super) struct Called {
     pub arguments: Value,
 }
 
-/// Converts an answer. Pure. `request_id` is the `x-request-id` header.
+/// Converts an answer. Pure.
 ///
 /// # Errors
 /// A status 200 without a reply: the error of the upstream provider, if it says one.
-pub(super) fn from_wire(
-    response: Response,
-    request_id: Option<&str>,
-) -> Result<ChatReply, Option<Rejection>> {
+pub(super) fn from_wire(response: Response, request_id: Option<&str>) -> Result<ChatReply, Fault> {
     let failed = |error: Value| {
         let code = error.get("code").and_then(Value::as_u64);
         let wrapped = json!({ "error": error });
-        Err(error_body::from_body(error_body::status_of(code), &wrapped))
+        let fault = error_body::from_body(error_body::status_of(code), &wrapped);
+        Err(fault.unwrap_or_else(|| (ErrorKind::Unreadable, "no choices in the reply".into())))
     };
     let first = response.choices.into_iter().flatten().next();
     let Some(Choice {
@@ -194,7 +192,14 @@ fn read_usage(value: &Value) -> Option<BilledTokens> {
 mod tests {
     use super::*;
 
-    fn read(cassette: &str) -> Result<ChatReply, Option<Rejection>> {
+    fn status(status: u16) -> ErrorKind {
+        ErrorKind::Status {
+            status,
+            retry_after: None,
+        }
+    }
+
+    fn read(cassette: &str) -> Result<ChatReply, Fault> {
         let path = format!("tests/cassettes/{cassette}.json");
         let text = std::fs::read_to_string(path).unwrap();
         from_wire(serde_json::from_str(&text).unwrap(), None)
@@ -290,11 +295,8 @@ mod tests {
         assert_eq!((reply.model, reply.provider_request_id), (None, None));
         let body =
             json!({"choices": null, "error": {"code": 429, "message": "Rate limit exceeded"}});
-        let Err(Some(rejection)) = from_wire(serde_json::from_value(body).unwrap(), None) else {
-            panic!("no rejection")
-        };
-        let error = rejection.into_error("p", str::to_owned).to_string();
-        assert_eq!(error, "p answered 429: Rate limit exceeded");
+        let fault = from_wire(serde_json::from_value(body).unwrap(), None).unwrap_err();
+        assert_eq!(fault, (status(429), "Rate limit exceeded".into()));
     }
 
     #[test]
@@ -317,12 +319,7 @@ mod tests {
 
     #[test]
     fn an_error_inside_a_200_is_a_status() {
-        let Err(Some(rejection)) = read("openrouter_error") else {
-            panic!("no rejection")
-        };
-        let error = rejection.into_error("openrouter", str::to_owned);
-        let is_status = matches!(error, crate::llm::Error::Status { status: 429, .. });
-        assert!(is_status, "{error:?}");
+        assert_eq!(read("openrouter_error").unwrap_err().0, status(429));
         let mut inside = json!({"choices": [{"message": {"content": ""}, "finish_reason": "error",
             "error": {"code": 502, "message": "Provider disconnected"}}]});
         let mut billed = inside.clone();
@@ -334,12 +331,9 @@ mod tests {
         let mut thought = inside.clone();
         thought["choices"][0]["message"]["reasoning"] = json!("So");
         assert!(from_wire(serde_json::from_value(thought).unwrap(), None).is_ok());
-        let Err(Some(inside)) = from_wire(serde_json::from_value(inside).unwrap(), None) else {
-            panic!("no rejection")
-        };
-        let inside = inside.into_error("p", str::to_owned).to_string();
-        assert_eq!(inside, "p answered 502: Provider disconnected");
+        let inside = from_wire(serde_json::from_value(inside).unwrap(), None).unwrap_err();
+        assert_eq!(inside, (status(502), "Provider disconnected".into()));
         let empty = from_wire(serde_json::from_str("{}").unwrap(), None);
-        assert_eq!(empty, Err(None));
+        assert_eq!(empty.unwrap_err().0, ErrorKind::Unreadable);
     }
 }

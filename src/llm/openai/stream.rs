@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::response::{Called, Choice, Reply, Response, ToolCall, text_of};
-use crate::llm::http::{Collect, StreamFault};
-use crate::llm::wire_json;
+use super::response::{Called, Choice, Reply, Response, ToolCall, from_wire, text_of};
+use crate::llm::http::Collect;
+use crate::llm::{ChatReply, ErrorKind, Fault, wire_json};
 
 /// The data of the event after the last chunk.
 const DONE: &str = "[DONE]";
@@ -29,12 +29,21 @@ pub(super) struct Streamed {
 impl Collect for Streamed {
     type Reply = Response;
 
-    fn take(&mut self, data: &str) -> Result<bool, StreamFault> {
+    const REQUEST_ID: &'static str = "x-request-id";
+
+    fn convert(reply: Response, request_id: Option<&str>) -> Result<ChatReply, Fault> {
+        from_wire(reply, request_id)
+    }
+
+    fn take(&mut self, data: &str) -> Result<bool, Fault> {
         if data.trim() == DONE {
             return Ok(true);
         }
         let chunk: Response = wire_json::read(data.as_bytes()).map_err(|error| {
-            StreamFault::Unreadable(format!("a chunk of the stream cannot be read: {error}"))
+            (
+                ErrorKind::Unreadable,
+                format!("a chunk of the stream cannot be read: {error}"),
+            )
         })?;
         if !chunk.error.is_null() && !self.has_begun {
             self.error = chunk.error;
@@ -45,7 +54,7 @@ impl Collect for Streamed {
             let message = message
                 .as_str()
                 .map_or_else(|| message.to_string(), str::to_owned);
-            return Err(StreamFault::Aborted(message));
+            return Err((ErrorKind::Aborted, message));
         }
         self.id = self.id.take().or(chunk.id);
         self.model = self.model.take().or(chunk.model);
@@ -106,9 +115,8 @@ impl Collect for Streamed {
 mod tests {
     use super::*;
     use crate::llm::http;
-    use crate::llm::openai::response::from_wire;
 
-    fn collected(stream: &str) -> Result<Option<Response>, StreamFault> {
+    fn collected(stream: &str) -> Result<Option<Response>, Fault> {
         http::collected::<Streamed>(stream)
     }
 
@@ -146,14 +154,15 @@ mod tests {
         assert!(up_to("\"finish_reason\":\"stop\"").unwrap().is_none());
         // Before any output it is a refusal, and behind some it may be billed.
         let gone = "data: {\"error\":{\"message\":\"the upstream is gone\",\"code\":429}}\n\n";
-        let Err(Some(refusal)) = from_wire(collected(gone).unwrap().unwrap(), None) else {
-            panic!("no refusal");
+        let refusal = from_wire(collected(gone).unwrap().unwrap(), None).unwrap_err();
+        let kind = ErrorKind::Status {
+            status: 429,
+            retry_after: None,
         };
-        let refusal = refusal.into_error("p", str::to_owned).to_string();
-        assert_eq!(refusal, "p answered 429: the upstream is gone");
+        assert_eq!(refusal, (kind, "the upstream is gone".into()));
         let begun = TEXT.split("\"finish_reason\":\"stop\"").next().unwrap();
         let begun = begun.rsplit_once("data:").unwrap().0;
-        let ended = StreamFault::Aborted("the upstream is gone".to_owned());
+        let ended = (ErrorKind::Aborted, "the upstream is gone".to_owned());
         assert_eq!(collected(&format!("{begun}{gone}")).unwrap_err(), ended);
         let of_delta =
             |delta| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n");

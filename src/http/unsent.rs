@@ -1,16 +1,15 @@
 //! Limits the bytes of the responses that wait for their clients. If clients do not read, other
 //! clients get a 503, and the process does not run out of memory.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, LOCATION};
 use axum::response::{IntoResponse as _, Response};
-use hyper::body::{Body as _, Frame, SizeHint};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use futures_util::stream::{self, Stream, StreamExt as _};
+use hyper::body::Body as _;
+use tokio::sync::Semaphore;
 
 use super::error::Problem;
 use super::problem_kind::Kind;
@@ -54,17 +53,33 @@ impl Unsent {
         let permits = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
         let budget = Arc::clone(&self.budget);
         let permit = budget.try_acquire_many_owned(permits.min(self.permits));
-        let (parts, body) = response.into_parts();
+        let (mut parts, body) = response.into_parts();
         let Ok(permit) = permit else {
             return refused(parts.headers);
         };
-        let counted = Counted {
-            rest: Bytes::new(),
-            body,
-            _permit: permit,
-        };
-        Response::from_parts(parts, Body::new(counted))
+        // The stream does not know its length.
+        parts.headers.insert(CONTENT_LENGTH, bytes.into());
+        let chunks = body.into_data_stream().flat_map(move |data| {
+            let _until_sent = &permit;
+            chunks(data)
+        });
+        Response::from_parts(parts, Body::from_stream(chunks))
     }
+}
+
+/// Returns data in chunks with memory of their own, so that the connection stores no more of it than
+/// it is about to send.
+fn chunks(data: Result<Bytes, axum::Error>) -> impl Stream<Item = Result<Bytes, axum::Error>> {
+    let mut rest = Some(data);
+    stream::iter(std::iter::from_fn(move || {
+        let mut data = match rest.take()? {
+            Ok(data) => data,
+            failed => return Some(failed),
+        };
+        let chunk = Bytes::copy_from_slice(&data.split_to(data.len().min(CHUNK)));
+        rest = (!data.is_empty()).then_some(Ok(data));
+        Some(Ok(chunk))
+    }))
 }
 
 /// Returns the 503 in place of a response with these headers. Those about its body are replaced.
@@ -85,55 +100,6 @@ fn refused(mut headers: HeaderMap) -> Response {
     }
     *refused.headers_mut() = headers;
     refused
-}
-
-/// A body in chunks with memory of their own, so that the connection stores no more of it than it
-/// is about to send.
-struct Counted {
-    rest: Bytes,
-    body: Body,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl hyper::body::Body for Counted {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        if self.rest.is_empty() {
-            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => self.rest = data,
-                    Err(other) => return Poll::Ready(Some(Ok(other))),
-                },
-                end => return Poll::Ready(end),
-            }
-        }
-        let length = self.rest.len().min(CHUNK);
-        let chunk = Bytes::copy_from_slice(&self.rest.split_to(length));
-        if self.rest.is_empty() {
-            self.rest = Bytes::new();
-        }
-        Poll::Ready(Some(Ok(Frame::data(chunk))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let rest = self.rest.len() as u64;
-        let inner = self.body.size_hint();
-        let mut hint = SizeHint::new();
-        hint.set_lower(inner.lower().saturating_add(rest));
-        if let Some(upper) = inner.upper() {
-            hint.set_upper(upper.saturating_add(rest));
-        }
-        hint
-    }
 }
 
 #[cfg(test)]

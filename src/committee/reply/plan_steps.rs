@@ -26,15 +26,16 @@ pub fn plan_steps(markdown: &str) -> Vec<String> {
     let mut rest = blocks.as_slice();
     while let Some((block, after)) = rest.split_first() {
         rest = after;
-        match block {
-            Block::Heading { level, text } if names_a_plan(text) => {
-                let ends = |block: &Block| matches!(block, Block::Heading { level: next, .. } if next <= level);
+        match block.kind {
+            Kind::Heading(level) if block.texts.iter().any(|text| names_a_plan(text)) => {
+                let ends =
+                    |block: &Block| matches!(block.kind, Kind::Heading(next) if next <= level);
                 let end = after.iter().position(ends).unwrap_or(after.len());
                 let (section, after) = after.split_at_checked(end).unwrap_or((after, &[]));
                 rest = after;
                 steps.extend(steps_of(section));
             }
-            Block::List(list) => steps.extend(list.steps()),
+            Kind::List(_) => steps.extend(block.steps()),
             _ => {}
         }
     }
@@ -62,108 +63,101 @@ fn with_known_markers(markdown: &str) -> Cow<'_, str> {
 
 /// Returns the items and rows of a section's lists and tables, or else its paragraphs.
 fn steps_of(section: &[Block]) -> Vec<&String> {
-    let items = section.iter().flat_map(|block| match block {
-        Block::List(List { items, .. }) | Block::Table { rows: items } => items.as_slice(),
-        _ => &[],
-    });
-    let items: Vec<&String> = items.collect();
-    if !items.is_empty() {
-        return items;
+    let texts = |wanted: fn(&Kind) -> bool| {
+        let blocks = section.iter().filter(|block| wanted(&block.kind));
+        blocks.flat_map(|block| &block.texts).collect::<Vec<_>>()
+    };
+    let items = texts(|kind| matches!(kind, Kind::List(_) | Kind::Table));
+    if items.is_empty() {
+        return texts(|kind| *kind == Kind::Paragraph);
     }
-    let paragraphs = section.iter().filter_map(|block| match block {
-        Block::Paragraph(text) => Some(text),
-        _ => None,
-    });
-    paragraphs.collect()
+    items
 }
 
-/// A part of a text that is not inside another one.
-enum Block {
-    Heading {
-        level: usize,
-        text: String,
-    },
-    Paragraph(String),
-    List(List),
-    /// The rows below the head, each as its first cell that has a letter.
-    Table {
-        rows: Vec<String>,
-    },
-}
-
-#[derive(Default)]
-struct List {
-    is_ordered: bool,
-    /// The text of each item without the lists in it.
-    items: Vec<String>,
-    /// The steps of the lists in the items.
+/// A part of a text.
+struct Block {
+    kind: Kind,
+    /// The text of a heading or a paragraph, the items of a list without the lists in them, or the
+    /// rows below a table's head from the first cell that has a letter.
+    texts: Vec<String>,
+    /// The steps of the lists in a list's items.
     inner: Vec<String>,
 }
 
-impl List {
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// With its level.
+    Heading(usize),
+    Paragraph,
+    /// With the first number of an ordered list.
+    List(Option<u64>),
+    Table,
+}
+
+impl Block {
+    fn new(kind: Kind, texts: &[&str]) -> Self {
+        Self {
+            kind,
+            texts: texts.iter().copied().map(str::to_owned).collect(),
+            inner: vec![],
+        }
+    }
+
     /// Returns the items of an ordered list that is long enough for a plan, or else the steps of the
     /// lists in it.
     fn steps(&self) -> &[String] {
-        let is_plan = self.is_ordered && self.items.len() >= MIN_ITEMS;
-        if is_plan { &self.items } else { &self.inner }
+        let is_ordered = matches!(self.kind, Kind::List(Some(_)));
+        let is_plan = is_ordered && self.texts.len() >= MIN_ITEMS;
+        if is_plan { &self.texts } else { &self.inner }
+    }
+
+    /// Begins a cell of a table. Cells before it without a letter, such as a step's number, are
+    /// dropped.
+    fn begin_cell(&mut self) {
+        match self.texts.last_mut() {
+            Some(row) if row.chars().any(char::is_alphabetic) => row.push_str(". "),
+            Some(row) => row.clear(),
+            None => {}
+        }
     }
 }
 
-/// Returns the blocks of a text without its code blocks.
+/// Returns the blocks of a text that are in no list, without its code blocks.
 fn blocks(markdown: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = vec![];
-    // The open lists inside the list of the last block.
-    let mut nested: Vec<List> = vec![];
-    let (mut lists, mut in_code) = (0, false);
+    let (mut blocks, mut lists, mut in_code) = (vec![], Vec::<Block>::new(), false);
     let options = Options::ENABLE_TASKLISTS | Options::ENABLE_TABLES;
     for event in Parser::new_ext(markdown, options) {
+        let is_outside = lists.is_empty();
+        let block = lists.last_mut().or(blocks.last_mut());
+        let text = block.and_then(|block| block.texts.last_mut());
         match event {
-            Event::Start(Tag::Table(_)) if lists == 0 => {
-                blocks.push(Block::Table { rows: vec![] });
+            Event::Start(Tag::Heading { level, .. }) if is_outside => {
+                blocks.push(Block::new(Kind::Heading(level as usize), &[""]));
             }
-            Event::Start(Tag::TableRow) => {
-                if let Some(Block::Table { rows }) = blocks.last_mut() {
-                    rows.push(String::new());
-                }
+            Event::Start(Tag::Paragraph) if is_outside => {
+                blocks.push(Block::new(Kind::Paragraph, &[""]));
             }
-            Event::Start(Tag::TableCell) => begin_cell(&mut blocks),
-            Event::Start(Tag::Heading { level, .. }) if lists == 0 => blocks.push(Block::Heading {
-                level: level as usize,
-                text: String::new(),
-            }),
-            Event::Start(Tag::Paragraph) if lists == 0 => {
-                blocks.push(Block::Paragraph(String::new()));
-            }
-            Event::Start(Tag::List(start)) => {
-                lists += 1;
-                if lists == 1 {
-                    begin_list(&mut blocks, start);
-                } else {
-                    nested.push(List {
-                        is_ordered: start.is_some(),
-                        ..List::default()
-                    });
-                }
-            }
-            Event::End(TagEnd::List(_)) => {
-                lists -= 1;
-                let ended = nested.pop();
-                if let (Some(ended), Some(outer)) = (ended, open(&mut blocks, &mut nested)) {
-                    outer.inner.extend_from_slice(ended.steps());
-                }
-            }
-            Event::Start(Tag::Item) => {
-                if let Some(list) = open(&mut blocks, &mut nested) {
-                    list.items.push(String::new());
+            Event::Start(Tag::Table(_)) if is_outside => blocks.push(Block::new(Kind::Table, &[])),
+            Event::Start(Tag::List(start)) => lists.push(Block::new(Kind::List(start), &[])),
+            Event::End(TagEnd::List(_)) => match (lists.pop(), lists.last_mut()) {
+                (Some(ended), Some(outer)) => outer.inner.extend_from_slice(ended.steps()),
+                (Some(ended), None) => add_list(&mut blocks, ended),
+                (None, _) => {}
+            },
+            Event::Start(Tag::TableRow) if is_outside => begin_text(blocks.last_mut()),
+            Event::Start(Tag::Item) => begin_text(lists.last_mut()),
+            Event::Start(Tag::TableCell) if is_outside => {
+                if let Some(table) = blocks.last_mut() {
+                    table.begin_cell();
                 }
             }
             Event::Start(Tag::CodeBlock(_)) => in_code = true,
             Event::End(TagEnd::CodeBlock) => in_code = false,
-            Event::Text(text) | Event::Code(text) if !in_code => {
-                add(&mut blocks, &mut nested, &text);
+            Event::Text(more) | Event::Code(more) if !in_code => {
+                text.into_iter().for_each(|text| text.push_str(&more));
             }
             Event::SoftBreak | Event::HardBreak | Event::Start(Tag::Paragraph) => {
-                add(&mut blocks, &mut nested, " ");
+                text.into_iter().for_each(|text| text.push(' '));
             }
             _ => {}
         }
@@ -171,57 +165,27 @@ fn blocks(markdown: &str) -> Vec<Block> {
     blocks
 }
 
-/// Returns the innermost open list.
-fn open<'a>(blocks: &'a mut [Block], nested: &'a mut [List]) -> Option<&'a mut List> {
-    nested.last_mut().or(match blocks.last_mut() {
-        Some(Block::List(list)) => Some(list),
-        _ => None,
-    })
+/// Begins an item or a row.
+fn begin_text(block: Option<&mut Block>) {
+    block
+        .into_iter()
+        .for_each(|block| block.texts.push(String::new()));
 }
 
-/// Begins a list. In Markdown, code or a paragraph between two items ends a list. A list that starts
+/// Adds a list. In Markdown, code or a paragraph between two items ends a list. A list that starts
 /// with the next number continues the list before them.
-fn begin_list(blocks: &mut Vec<Block>, start: Option<u64>) {
-    let last = blocks
-        .iter()
-        .rposition(|block| !matches!(block, Block::Paragraph(_)));
-    let continued = last.filter(|at| match blocks.get(*at) {
-        Some(Block::List(List {
-            is_ordered, items, ..
-        })) => *is_ordered && start == Some(items.len() as u64 + 1),
-        _ => false,
-    });
-    match continued {
-        Some(at) => blocks.truncate(at + 1),
-        None => blocks.push(Block::List(List {
-            is_ordered: start.is_some(),
-            ..List::default()
-        })),
-    }
-}
-
-/// Begins a cell of a table. Cells before it without a letter, such as a step's number, are dropped.
-fn begin_cell(blocks: &mut [Block]) {
-    let Some(Block::Table { rows }) = blocks.last_mut() else {
-        return;
-    };
-    match rows.last_mut() {
-        Some(row) if row.chars().any(char::is_alphabetic) => row.push_str(". "),
-        Some(row) => row.clear(),
-        None => {}
-    }
-}
-
-/// Appends to the text of the innermost open item, or else of the last block.
-fn add(blocks: &mut [Block], nested: &mut [List], more: &str) {
-    let text = match (nested.last_mut(), blocks.last_mut()) {
-        (Some(list), _) | (None, Some(Block::List(list))) => list.items.last_mut(),
-        (None, Some(Block::Heading { text, .. } | Block::Paragraph(text))) => Some(text),
-        (None, Some(Block::Table { rows })) => rows.last_mut(),
-        (None, None) => None,
-    };
-    if let Some(text) = text {
-        text.push_str(more);
+fn add_list(blocks: &mut Vec<Block>, mut list: Block) {
+    let is_other = |block: &Block| block.kind != Kind::Paragraph;
+    if let Some(at) = blocks.iter().rposition(is_other)
+        && let Some(last) = blocks.get_mut(at)
+        && matches!(last.kind, Kind::List(Some(_)))
+        && list.kind == Kind::List(Some(last.texts.len() as u64 + 1))
+    {
+        last.texts.append(&mut list.texts);
+        last.inner.append(&mut list.inner);
+        blocks.truncate(at + 1);
+    } else {
+        blocks.push(list);
     }
 }
 

@@ -147,7 +147,7 @@ impl App {
             }
             Interpretation::Unreadable(why) => {
                 tracing::warn!("the proposal cannot be read");
-                record_verdict(run, gates::unreadable(why)).await?;
+                record_verdict(run, gates::unreadable(why))?;
                 asked.unknown()
             }
             Interpretation::Nothing(cause) => {
@@ -236,8 +236,7 @@ impl App {
             .parse::<CommandName>()
             .map_or("unknown", |command| command.into_str());
         tracing::info!(ok, command = known, confidence, reason, "a proposal");
-        run.record(Event::Proposed(Box::new(proposed.clone())))
-            .await?;
+        run.record(Event::Proposed(Box::new(proposed.clone())))?;
         if !ok {
             return Ok(asked.unknown());
         }
@@ -248,7 +247,7 @@ impl App {
             others,
         } = self.checked(asked, proposed);
         for verdict in verdicts {
-            record_verdict(run, verdict).await?;
+            record_verdict(run, verdict)?;
         }
         let action = match action {
             Ok(action) => action,
@@ -345,7 +344,7 @@ impl App {
             confidence: proposed.confidence,
             reason: Some(proposed.reason.clone()),
         };
-        run.record(Event::Parsed(parsed)).await?;
+        run.record(Event::Parsed(parsed))?;
         let result = done.result;
         run.store(Event::Executed(Box::new(Executed {
             command,
@@ -365,9 +364,9 @@ impl App {
 }
 
 /// Records the verdict of a gate, and counts it if the gate was not passed.
-async fn record_verdict(run: &RunContext, verdict: GateChecked) -> Result<(), Stop> {
+fn record_verdict(run: &RunContext, verdict: GateChecked) -> Result<(), Stop> {
     let event = Event::GateChecked(verdict);
     action::rejected_by(&event);
-    run.record(event).await?;
+    run.record(event)?;
     Ok(())
 }

@@ -60,15 +60,14 @@ pub use track_record::TrackRecord;
 pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
     let request = request_context::open(run, deps).await?;
     let stage = Stage::new(run, deps, &request);
-    let hints = hint(stage).await?;
+    let hints = hint(stage)?;
     let planned = ahead::plan(stage, &hints).await?;
     let request = request.read_as(&planned, run.accepted());
     let stage = Stage::new(run, deps, &request);
     if let Some((synthesized, decision)) = question::without_agents(&request, &planned.plan) {
-        run.record(Event::Synthesized(Arc::new(synthesized)))
-            .await?;
+        run.record(Event::Synthesized(Arc::new(synthesized)))?;
         let none = Confidence::none(deps.policy.ask_user_threshold);
-        let gated = gate(stage, none, decision).await?;
+        let gated = gate(stage, none, decision)?;
         return finish::reply(stage, None, &gated).await;
     }
     let deliberation = rounds::rounds(stage, &planned.plan).await?;
@@ -89,25 +88,25 @@ pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
     };
     let confidence = confidence::settle(&deps.policy, judgement, synthesized.draft.as_ref());
     let decision = confidence.gate(request.may_ask());
-    let gated = gate(stage, confidence, decision).await?;
+    let gated = gate(stage, confidence, decision)?;
     finish::reply(stage, Some(&deliberation), &gated).await
 }
 
-async fn hint(stage: Stage<'_>) -> Result<Hinted, Failure> {
+fn hint(stage: Stage<'_>) -> Result<Hinted, Failure> {
     let hints = Hinted {
         unseen: stage.request.unseen.clone(),
         images: stage.request.images.len(),
         ..hints::hints_of(&stage.request.question)
     };
-    Ok(stage.run.record_output(step::hints(), hints).await?)
+    Ok(stage.run.record_output(&step::hints(), hints)?)
 }
 
-async fn gate(stage: Stage<'_>, confidence: Confidence, gate: Gate) -> Result<Gated, Failure> {
+fn gate(stage: Stage<'_>, confidence: Confidence, gate: Gate) -> Result<Gated, Failure> {
     let gated = Gated {
         gate,
         confidence,
         mode: stage.request.question.mode,
         is_last: !stage.request.may_ask(),
     };
-    Ok(stage.run.record_output(step::gate(), gated).await?)
+    Ok(stage.run.record_output(&step::gate(), gated)?)
 }

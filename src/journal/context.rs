@@ -295,7 +295,7 @@ impl RunContext {
     ///
     /// # Errors
     /// [`Stop::Lost`] if the run has ended.
-    pub async fn record(&self, event: Event) -> Result<Event, Stop> {
+    pub fn record(&self, event: Event) -> Result<Event, Stop> {
         if let Some(known) = self.recall(&event.key()) {
             return Ok(known);
         }
@@ -310,7 +310,7 @@ impl RunContext {
     /// # Errors
     /// [`Stop`] if the database fails or the lease is lost.
     pub async fn store(&self, event: Event) -> Result<Event, Stop> {
-        let event = self.record(event).await?;
+        let event = self.record(event)?;
         self.flush().await?;
         Ok(event)
     }
@@ -328,17 +328,22 @@ impl RunContext {
     ) -> Result<T, E> {
         let recorded = match self.recall(&step.key) {
             Some(known) => known,
-            None => self.record((step.record)(perform.await?)).await?,
+            None => self.record((step.record)(perform.await?))?,
         };
-        Ok((step.output)(recorded).ok_or_else(|| Stop::Store(corrupt(&self.lease)))?)
+        Ok(self.output_of(&step, recorded)?)
     }
 
     /// Records the output of a step, or returns the one that is recorded already.
     ///
     /// # Errors
     /// As [`RunContext::step`].
-    pub async fn record_output<T>(&self, step: Step<T>, output: T) -> Result<T, Stop> {
-        self.step(step, std::future::ready(Ok(output))).await
+    pub fn record_output<T>(&self, step: &Step<T>, output: T) -> Result<T, Stop> {
+        let recorded = self.record((step.record)(output))?;
+        self.output_of(step, recorded)
+    }
+
+    fn output_of<T>(&self, step: &Step<T>, recorded: Event) -> Result<T, Stop> {
+        (step.output)(recorded).ok_or_else(|| Stop::Store(corrupt(&self.lease)))
     }
 
     /// Returns the recorded output of a step.

@@ -138,7 +138,7 @@ async fn trusted(committee: &Committee<'_>, predicted: f64) -> Result<Reply, Fai
         answer: Some(Box::new(best.answer.clone())),
         ..committee.decision(DecisionPath::Heuristic, why)
     };
-    committee.record(decided).await?;
+    committee.record(decided)?;
     let (run, deps) = (committee.run, committee.deps);
     recalled(run, deps, &best.answer, best.shown.id, predicted).await
 }
@@ -192,8 +192,8 @@ impl Committee<'_> {
         }
     }
 
-    async fn record(&self, decided: Decided) -> Result<(), Failure> {
-        self.run.record(Event::Decided(Box::new(decided))).await?;
+    fn record(&self, decided: Decided) -> Result<(), Failure> {
+        self.run.record(Event::Decided(Box::new(decided)))?;
         Ok(())
     }
 }
@@ -206,7 +206,7 @@ impl Llm for Committee<'_> {
             shown: how.shown.clone(),
             ..self.decision(DecisionPath::Llm, how.why)
         };
-        self.record(decided).await?;
+        self.record(decided)?;
         convene(self.run, self.deps).await.map(Some)
     }
 

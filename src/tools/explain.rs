@@ -65,7 +65,7 @@ pub async fn explain(run: &RunContext, deps: &Deps, deadline: Duration) -> Resul
         source,
         rejected,
     };
-    run.record(Event::Explained(explained)).await?;
+    run.record(Event::Explained(explained))?;
     Ok(())
 }
 

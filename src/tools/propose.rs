@@ -95,7 +95,7 @@ pub async fn propose(
         changes,
         rejection,
     };
-    run.record(Event::ToolPlanned(Box::new(planned))).await?;
+    run.record(Event::ToolPlanned(Box::new(planned)))?;
     let view = view::plan_view(run.id(), &run.events().to_vec(), &[]);
     let is_offered = view.as_ref().is_some_and(|view| view.rejection.is_none());
     Ok(Ending::Acted {

@@ -268,7 +268,7 @@ async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
                 free()
             };
             let called = context.call(intent("late"), effect).await;
-            let recorded = context.record(hints()).await;
+            let recorded = context.record(hints());
             let computed = context
                 .compute(|| bought.fetch_add(1, Ordering::SeqCst))
                 .await;
@@ -319,7 +319,7 @@ async fn a_decision_is_stored_with_the_next_intent_and_at_the_end() {
         let entries = store.entries(id, 0).await.unwrap();
         entries.into_iter().map(|entry| entry.key).collect()
     };
-    context.record(hints()).await.unwrap();
+    context.record(hints()).unwrap();
     assert_eq!(keys().await, ["accepted", "claimed/1"]);
     let mut stored = vec![];
     let effect = async {

@@ -48,7 +48,7 @@ pub fn check_room(stage: Stage<'_>) -> Result<(), Failure> {
 
 /// Fits the agents to call under the cap, beside those whose output is reused. Earmarks the money
 /// for the cross-check and the synthesis.
-pub async fn panel(
+pub fn panel(
     stage: Stage<'_>,
     asked: &[Agent],
     reused: &BTreeMap<Agent, AgentOutcome>,
@@ -66,7 +66,7 @@ pub async fn panel(
         fitting
             .agents
             .retain(|it| it.role.agent().is_some_and(is_on));
-        return fit_again(run, recorded.clone(), fitting).await;
+        return fit_again(run, recorded.clone(), &fitting);
     }
     let left = run.ledger().left();
     let Some(mut fitted) = fitting.fit(u8::MAX, left) else {
@@ -75,13 +75,13 @@ pub async fn panel(
     earmark(run, fitted.held, fitted.check);
     fitted.trimmed.agents.extend(reused.keys());
     fitted.trimmed.agents.sort();
-    record_trimmed(run, fitted.trimmed).await
+    record_trimmed(run, fitted.trimmed)
 }
 
 /// Fits the core under the cap beside the call of the plan, which is made at the same time. Earmarks
 /// the money for the plan, the cross-check and the synthesis. `None` if the core does not fit whole:
 /// nothing is earmarked then.
-pub async fn core_beside_plan(stage: Stage<'_>) -> Result<Option<Trimmed>, Failure> {
+pub fn core_beside_plan(stage: Stage<'_>) -> Result<Option<Trimmed>, Failure> {
     let (run, request, master) = (stage.run, stage.request, stage.master()?);
     let fitting = fitting(stage, &CORE_AGENTS, vec![])?;
     let question = budget::text_bound(&for_planning(&request.question.message));
@@ -95,7 +95,7 @@ pub async fn core_beside_plan(stage: Stage<'_>) -> Result<Option<Trimmed>, Failu
     };
     run.earmark(Earmark::Plan, plan);
     earmark(run, fitted.held, fitted.check);
-    record_trimmed(run, fitted.trimmed).await.map(Some)
+    record_trimmed(run, fitted.trimmed).map(Some)
 }
 
 /// Fits again what was left out or shortened, after calls of round 1 cost less than they were
@@ -104,7 +104,7 @@ pub async fn core_beside_plan(stage: Stage<'_>) -> Result<Option<Trimmed>, Failu
 /// agent at first often carries all of them one after the other.
 ///
 /// Returns `None` if nothing more fits, or nothing is missing.
-pub async fn more(
+pub fn more(
     stage: Stage<'_>,
     asked: &[Agent],
     recorded: &Trimmed,
@@ -137,7 +137,7 @@ pub async fn more(
     }
     let is_fit = |event: &&Event| matches!(event, Event::Trimmed(_));
     trimmed.wave = u32::try_from(events.iter().filter(is_fit).count()).ok();
-    record_trimmed(run, trimmed).await.map(Some)
+    record_trimmed(run, trimmed).map(Some)
 }
 
 /// Adds a fit of the missing agents to the recorded panel. Agents that were not fitted again stay
@@ -216,19 +216,19 @@ pub fn synthesis_cost(
     Ok(budget::synthesis_hold(&master, &synthesis))
 }
 
-async fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, Failure> {
+fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, Failure> {
     let Trimmed { epoch, wave, .. } = trimmed;
-    Ok(run.record_output(step::trim(epoch, wave), trimmed).await?)
+    Ok(run.record_output(&step::trim(epoch, wave), trimmed)?)
 }
 
 /// Returns the panel of a resumed run: the recorded one, if the money left suffices for it. Calls
 /// in doubt count at their reservations. If too little is left after them, the agents that have not
 /// answered yet are fitted again; existing answers stay. If not even the solver and the synthesis
 /// fit, only the solver is called, and its report is the answer.
-async fn fit_again(
+fn fit_again(
     run: &RunContext,
     recorded: Trimmed,
-    fitting: Fitting<'_>,
+    fitting: &Fitting<'_>,
 ) -> Result<Trimmed, Failure> {
     let open: Vec<Role> = fitting.agents.iter().map(|wanted| wanted.role).collect();
     let mut max_tokens = recorded.max_tokens.clone();
@@ -254,7 +254,7 @@ async fn fit_again(
             solver_alone(&open, &recorded)
         }
     };
-    record_trimmed(run, refitted(recorded, &open, fitted, run.epoch())).await
+    record_trimmed(run, refitted(recorded, &open, fitted, run.epoch()))
 }
 
 /// Returns the recorded panel without the open agents that were not fitted again.

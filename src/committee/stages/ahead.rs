@@ -30,7 +30,7 @@ const MAX_PATIENCE: Duration = Duration::from_secs(10);
 /// Those of [`plan::make`], after the calls in flight have ended; and those of the agents' turns.
 pub async fn plan(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure> {
     let run = stage.run;
-    let Some(trimmed) = core(stage).await? else {
+    let Some(trimmed) = core(stage)? else {
         return plan::make(stage, hints).await;
     };
     let started = RoundStarted {
@@ -39,14 +39,14 @@ pub async fn plan(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure> 
         why: "the core answers while the plan is made".to_owned(),
         ahead: true,
     };
-    run.record(Event::RoundStarted(started)).await?;
+    run.record(Event::RoundStarted(started))?;
     let provisional = plan::provisional(stage, hints);
     let context = RoundContext::new(stage, &provisional, trimmed);
     let planned = async {
         run.release(Earmark::Plan);
         let planned = plan::make(stage, hints).await?;
         if !planned.asks_user() {
-            turns(&added(&context, &planned).await?).await?;
+            turns(&added(&context, &planned)?).await?;
         }
         Ok(planned)
     };
@@ -82,15 +82,15 @@ async fn ended_soon(
 }
 
 /// Returns the panel of the core, if its agents are to be asked now.
-async fn core(stage: Stage<'_>) -> Result<Option<Trimmed>, Failure> {
+fn core(stage: Stage<'_>) -> Result<Option<Trimmed>, Failure> {
     let run = stage.run;
     if run.recorded(&step::plan()).is_some() {
         Ok(None)
     } else if Transcript::of(&run.events()).trimmed.is_some() {
         let none = Default::default();
-        trim::panel(stage, &CORE_AGENTS, &none).await.map(Some)
+        trim::panel(stage, &CORE_AGENTS, &none).map(Some)
     } else if is_wanted(stage) {
-        trim::core_beside_plan(stage).await
+        trim::core_beside_plan(stage)
     } else {
         Ok(None)
     }
@@ -110,13 +110,10 @@ fn is_wanted(stage: Stage<'_>) -> bool {
 
 /// Returns the context of the agents that the plan adds to the core, as far as they fit under the
 /// cap beside the calls in flight.
-async fn added<'a>(
-    context: &RoundContext<'a>,
-    planned: &Planned,
-) -> Result<RoundContext<'a>, Failure> {
+fn added<'a>(context: &RoundContext<'a>, planned: &Planned) -> Result<RoundContext<'a>, Failure> {
     let stage = context.stage();
     let known = &context.trimmed;
-    let more = trim::more(stage, &planned.plan.agents_to_run, known).await?;
+    let more = trim::more(stage, &planned.plan.agents_to_run, known)?;
     let mut trimmed = more.unwrap_or_else(|| known.clone());
     trimmed.agents.retain(|agent| !known.agents.contains(agent));
     Ok(RoundContext::new(stage, context.plan, trimmed))

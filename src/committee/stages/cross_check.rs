@@ -72,7 +72,7 @@ pub async fn make(
         },
         (None, None) => passes(context, latest).await?,
     };
-    run.record(Event::CrossChecked(Arc::new(checked))).await?;
+    run.record(Event::CrossChecked(Arc::new(checked)))?;
     Ok(())
 }
 

@@ -43,7 +43,7 @@ pub(super) async fn solver_alone(
         return Ok(None);
     }
     let why = "the solver is asked first".to_owned();
-    context.start(1, vec![Agent::Solver], why).await?;
+    context.start(1, vec![Agent::Solver], why)?;
     let until = context.deps.stage_end(run, SOLVER_END);
     let outcome = context.first_turn(Agent::Solver, until).await?;
     let Some(outcome) = outcome else {

@@ -27,7 +27,7 @@ impl RoundContext<'_> {
     /// Records that a later round begins, or why it is skipped. A decision made before a crash
     /// stands, because time and money look different afterwards. `None`: this round and all later
     /// ones are skipped.
-    pub(super) async fn begin(
+    pub(super) fn begin(
         &self,
         round: u8,
         mut open: Open,
@@ -48,7 +48,7 @@ impl RoundContext<'_> {
             for round in round..=self.plan.rounds {
                 let why = why.clone();
                 let skipped = RoundSkipped { round, why };
-                run.record(Event::RoundSkipped(skipped)).await?;
+                run.record(Event::RoundSkipped(skipped))?;
             }
             return Ok(None);
         }
@@ -63,7 +63,7 @@ impl RoundContext<'_> {
             }
             format!("contested: {}", topics.join(", "))
         };
-        self.start(round, open.agents(), why).await?;
+        self.start(round, open.agents(), why)?;
         Ok(Some(open))
     }
 

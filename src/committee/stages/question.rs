@@ -48,7 +48,7 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Fa
     let synthesized = Synthesized::new(None, question, obtained, corrections);
     let synthesized = finish::enforce_invariants(input, synthesized).await?;
     let done = Arc::new(synthesized);
-    Ok(input.run.record_output(step::synthesis(), done).await?)
+    Ok(input.run.record_output(&step::synthesis(), done)?)
 }
 
 /// Gets a question that can be asked, and its source: the master, or else fixed rules.

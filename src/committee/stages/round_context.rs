@@ -58,19 +58,14 @@ impl<'a> RoundContext<'a> {
     }
 
     /// Records that a round begins with these agents.
-    pub(super) async fn start(
-        &self,
-        round: u8,
-        agents: Vec<Agent>,
-        why: String,
-    ) -> Result<(), Failure> {
+    pub(super) fn start(&self, round: u8, agents: Vec<Agent>, why: String) -> Result<(), Failure> {
         let started = RoundStarted {
             round,
             agents,
             why,
             ahead: false,
         };
-        self.run.record(Event::RoundStarted(started)).await?;
+        self.run.record(Event::RoundStarted(started))?;
         Ok(())
     }
 

@@ -29,7 +29,7 @@ use crate::journal::{AgentFinished, AgentOutcome, RunContext, Transcript, Trimme
 pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failure> {
     let run = stage.run;
     let split = reuse::split(stage.request, &plan.agents_to_run);
-    let trimmed = trim::panel(stage, &split.asked, &split.reused).await?;
+    let trimmed = trim::panel(stage, &split.asked, &split.reused)?;
     let mut context = RoundContext::new(stage, plan, trimmed);
     if let Some(latest) = escalation::solver_alone(&context, &split).await? {
         let judgement = checked(&context, &latest).await?;
@@ -40,7 +40,7 @@ pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failu
         let first_end = stage.deps.stage_end(run, FIRST_END);
         let has_time = Instant::now() + longest_report(run) < first_end;
         let added = if has_time { &split.asked[..] } else { &[] };
-        let Some(more) = trim::more(stage, added, &context.trimmed).await? else {
+        let Some(more) = trim::more(stage, added, &context.trimmed)? else {
             break;
         };
         context.trimmed = more;
@@ -62,7 +62,7 @@ pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failu
             latest: &latest,
             claims: &claims,
         };
-        let Some(open) = context.begin(round, open, &heard, &judgement).await? else {
+        let Some(open) = context.begin(round, open, &heard, &judgement)? else {
             break;
         };
         for (agent, outcome) in context.later_round(round, &open, &heard).await? {
@@ -135,7 +135,7 @@ impl RoundContext<'_> {
             let names = names.join(", ");
             format!("the user's answer touches {names}; the rest is reused")
         };
-        self.start(1, asked.clone(), why).await?;
+        self.start(1, asked.clone(), why)?;
         let mut latest: BTreeMap<Agent, AgentOutcome> = BTreeMap::new();
         if let Some(parent) = &self.request.parent {
             for (agent, inherited) in &split.reused {
@@ -146,7 +146,7 @@ impl RoundContext<'_> {
                     reused_from: Some(parent.run),
                     resolved: None,
                 };
-                latest.insert(*agent, finished(self.run, done).await?);
+                latest.insert(*agent, finished(self.run, done)?);
             }
         }
         let until = self.first_end();

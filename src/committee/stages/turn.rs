@@ -34,7 +34,7 @@ impl RoundContext<'_> {
             Ok(outcome) => Ok(outcome),
             Err(error) => {
                 let outcome = failed(error.no_output()?);
-                self.finish(round, agent, outcome, None).await
+                self.finish(round, agent, outcome, None)
             }
         }
     }
@@ -56,7 +56,7 @@ impl RoundContext<'_> {
                 failure => failed(failure),
             },
         };
-        self.finish(1, agent, outcome, None).await.map(Some)
+        self.finish(1, agent, outcome, None).map(Some)
     }
 
     /// Calls the solver again after a lack of money. If no core agent has answered, the call may
@@ -120,7 +120,7 @@ impl RoundContext<'_> {
             notes: typed.notes,
             tokens: typed.tokens,
         };
-        Ok(self.finish(round, agent, outcome, None).await?)
+        Ok(self.finish(round, agent, outcome, None)?)
     }
 
     fn model(&self, agent: Agent) -> Result<&RoleModel, Failure> {
@@ -162,10 +162,10 @@ impl RoundContext<'_> {
             }
             Err(error) => (failed(error.no_output()?), None),
         };
-        self.finish(round, agent, outcome, resolved).await
+        self.finish(round, agent, outcome, resolved)
     }
 
-    async fn finish(
+    fn finish(
         &self,
         round: u8,
         agent: Agent,
@@ -179,7 +179,7 @@ impl RoundContext<'_> {
             reused_from: None,
             resolved,
         };
-        finished(self.run, done).await
+        finished(self.run, done)
     }
 
     pub(super) fn resolve_prompt(
@@ -214,12 +214,9 @@ fn resolved(
     (outcome, resolved)
 }
 
-pub(super) async fn finished(
-    run: &RunContext,
-    finished: AgentFinished,
-) -> Result<AgentOutcome, Failure> {
+pub(super) fn finished(run: &RunContext, finished: AgentFinished) -> Result<AgentOutcome, Failure> {
     let step = step::agent(finished.round, finished.agent);
-    let recorded = run.record_output(step, Arc::new(finished)).await?;
+    let recorded = run.record_output(&step, Arc::new(finished))?;
     Ok(recorded.outcome.clone())
 }
 

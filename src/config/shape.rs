@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use conclave_lenient_json::allowed_words;
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
@@ -107,11 +108,11 @@ fn mistakes(error: &ValidationError<'_>, found: &mut Vec<(String, String)>) {
             };
             match context.iter().find(inside) {
                 Some(errors) => errors.iter().for_each(|error| mistakes(error, found)),
-                None => found.push((place, one_of(context))),
+                None => found.push((place, one_of(error.kind(), context))),
             }
         }
         ValidationErrorKind::OneOfNotValid { context } => {
-            found.push((place, one_of(context)));
+            found.push((place, one_of(error.kind(), context)));
         }
         _ => found.push((place, error.to_string())),
     }
@@ -119,33 +120,13 @@ fn mistakes(error: &ValidationError<'_>, found: &mut Vec<(String, String)>) {
 
 /// Returns the problem of a value that has none of some forms: the words that it can be, else what
 /// each form lacks.
-fn one_of(context: &[Vec<ValidationError<'_>>]) -> String {
-    let words = words(context);
+fn one_of(error: &ValidationErrorKind, context: &[Vec<ValidationError<'_>>]) -> String {
+    let words = allowed_words(error);
     if words.is_empty() {
         let each = context.iter().flatten().map(ToString::to_string);
         return each.collect::<Vec<_>>().join(", and ");
     }
     format!("not one of {}", words.join(", "))
-}
-
-fn words(context: &[Vec<ValidationError<'_>>]) -> Vec<String> {
-    let of_error = |error: &ValidationError<'_>| match error.kind() {
-        ValidationErrorKind::Enum { options } => {
-            let options = options.as_array().into_iter().flatten();
-            let words = options.filter_map(Value::as_str).map(str::to_owned);
-            words.collect()
-        }
-        ValidationErrorKind::Constant { expected_value } => expected_value
-            .as_str()
-            .map(str::to_owned)
-            .into_iter()
-            .collect(),
-        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            words(context)
-        }
-        _ => vec![],
-    };
-    context.iter().flatten().flat_map(of_error).collect()
 }
 
 /// Returns the JSON pointer of `key` below a place.

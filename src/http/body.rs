@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
-use conclave_lenient_json::Unambiguous;
+use conclave_lenient_json::{Unambiguous, allowed_words};
 use jsonschema::Validator;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use schemars::JsonSchema;
@@ -117,27 +117,9 @@ pub(super) fn shaped<T: DeserializeOwned>(
 const WRONG_TYPE: &str = "has the wrong type";
 const NOT_ALLOWED: &str = "is not one of the allowed values";
 
-/// Returns the texts that an error says are allowed; none if something else is.
-fn allowed(error: &ValidationErrorKind) -> Vec<&str> {
-    match error {
-        ValidationErrorKind::Constant { expected_value } => {
-            expected_value.as_str().into_iter().collect()
-        }
-        ValidationErrorKind::Enum { options } => {
-            let options = options.as_array().into_iter().flatten();
-            options.filter_map(Value::as_str).collect()
-        }
-        ValidationErrorKind::OneOfNotValid { context } => {
-            let errors = context.iter().flatten();
-            errors.flat_map(|error| allowed(error.kind())).collect()
-        }
-        _ => vec![],
-    }
-}
-
 /// Returns what is wrong with a value that is none of the allowed ones.
 fn not_allowed(error: &ValidationErrorKind) -> String {
-    match allowed(error).split_last() {
+    match allowed_words(error).split_last() {
         Some((last, others)) if !others.is_empty() => {
             format!("must be {} or {last}", others.join(", "))
         }

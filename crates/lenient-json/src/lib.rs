@@ -27,7 +27,7 @@ use self::reader::{CUT_SHORT, LastNumber};
 use self::schema::SchemaCheck;
 
 pub use self::extract::without_thinking;
-pub use self::schema::Schema;
+pub use self::schema::{Schema, allowed_words};
 pub use self::unambiguous::Unambiguous;
 
 /// The longest reply that is read.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -106,6 +107,26 @@ impl SchemaCheck {
     /// one. Then there is nothing to coerce.
     pub fn is_as_wanted(&self, value: &Value) -> bool {
         self.is_closed && self.validator.is_valid(value)
+    }
+}
+
+/// Returns the words that a value may be, as far as an error of its schema tells them.
+pub fn allowed_words(error: &ValidationErrorKind) -> Vec<&str> {
+    match error {
+        ValidationErrorKind::Constant { expected_value } => {
+            expected_value.as_str().into_iter().collect()
+        }
+        ValidationErrorKind::Enum { options } => {
+            let options = options.as_array().into_iter().flatten();
+            options.filter_map(Value::as_str).collect()
+        }
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            let errors = context.iter().flatten();
+            errors
+                .flat_map(|error| allowed_words(error.kind()))
+                .collect()
+        }
+        _ => vec![],
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::reply_body::MetaBody;
@@ -145,10 +146,10 @@ pub(in crate::http) struct CallTiming {
 }
 
 /// A run's journal with the proof of its chain.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Journal", deny_unknown_fields)]
-pub(in crate::http) struct JournalBody {
+pub struct JournalBody {
     #[schemars(schema_with = "super::shapes::run_id")]
     pub run_id: String,
     pub entries: Vec<EntryBody>,
@@ -160,13 +161,14 @@ pub(in crate::http) struct JournalBody {
     pub broken: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Entry", deny_unknown_fields)]
-pub(in crate::http) struct EntryBody {
+/// An entry of a journal.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Entry", description = "", deny_unknown_fields)]
+pub struct EntryBody {
     #[schemars(range(min = 1))]
     pub seq: i64,
     #[schemars(schema_with = "super::shapes::time")]
-    pub at: String,
+    pub at: Timestamp,
     pub key: String,
     /// The event: `kind`, `data` and the version `v`.
     pub body: Value,

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::action::{Acted, Asked, disabled, not_allowed, observe, owner, permitted};
 use super::offer::OfferReason;
 use super::rate::Rate;
-use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, admission, count, spending};
+use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, admission, count};
 use crate::actions::ProposalCache;
 use crate::actions::commands::{Action, Inputs, Requirements, execute};
 use crate::actions::parser::{self, ParsedMessage};
@@ -19,8 +19,7 @@ use crate::actions::reply::{self, Reply, Why};
 use crate::config::ActionsPolicy;
 use crate::domain::{ActionGate, ActionMode, Question, RunId, Source, Usd, User, fingerprint};
 use crate::journal::{
-    Acceptance, Accepted, ActionIntake, Ending, Event, Executed, GateChecked, NewRun, Parsed,
-    SpendingLimit,
+    Accepted, ActionIntake, Ending, Event, Executed, GateChecked, NewRun, Parsed, SpendingLimit,
 };
 
 /// How often an action is executed anew because another one of its user came between. Of a hundred
@@ -310,25 +309,6 @@ impl App {
             idempotency_key: asked.key,
             body_hash: asked.body_hash,
             limits,
-        }
-    }
-
-    /// Returns the response for an action that the store did not begin.
-    pub(super) async fn not_begun(
-        &self,
-        not: Acceptance,
-        needed: Usd,
-        limits: Vec<SpendingLimit>,
-    ) -> Result<Acted, Rejected> {
-        match not {
-            Acceptance::Joined(run) => self.told(run).await,
-            Acceptance::KeyReused(run) => Err(Rejected::KeyReused { run }),
-            Acceptance::OverLimit { scope, left } => {
-                let (store, policy, now) = (&*self.store, &self.config.policy, self.clock.now());
-                let spent = spending::spent(store, policy, limits, (scope, left, needed), now);
-                Err(Rejected::Spent(Box::new(spent.await?)))
-            }
-            Acceptance::New => Err(Rejected::Draining),
         }
     }
 

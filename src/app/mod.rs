@@ -40,7 +40,7 @@ use crate::config::{self, Config};
 use crate::domain::{Question, RunId, Usd, counted, fingerprint};
 use crate::journal::{
     self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Continues, Entry, NewRun,
-    Proven, RunFilter, RunRow, Store, Told, Wake, read_proven,
+    Proven, RunFilter, RunRow, SpendingLimit, Store, Told, Wake, read_proven,
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use crate::tools::Toolbox;
@@ -314,23 +314,34 @@ impl App {
                 }
             }
         };
-        match acceptance {
-            Acceptance::New => {
-                counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source)
-                    .increment(1);
-                self.runner.run_to_completion(id, slot, begun);
-                Ok(Submitted {
-                    run: id,
-                    joined: false,
-                })
-            }
-            Acceptance::Joined(run) => Ok(Submitted { run, joined: true }),
+        if acceptance != Acceptance::New {
+            let run = self.joined(acceptance, cap, limits).await?;
+            return Ok(Submitted { run, joined: true });
+        }
+        counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source).increment(1);
+        self.runner.run_to_completion(id, slot, begun);
+        Ok(Submitted {
+            run: id,
+            joined: false,
+        })
+    }
+
+    /// Returns the run that a submission joins, if the store did not accept it as a new one.
+    async fn joined(
+        &self,
+        not: Acceptance,
+        needed: Usd,
+        limits: Vec<SpendingLimit>,
+    ) -> Result<RunId, Rejected> {
+        match not {
+            Acceptance::Joined(run) => Ok(run),
             Acceptance::KeyReused(run) => Err(Rejected::KeyReused { run }),
             Acceptance::OverLimit { scope, left } => {
-                let (store, policy) = (&*self.store, &self.config.policy);
-                let spent = spending::spent(store, policy, limits, (scope, left, cap), now);
+                let (store, policy, now) = (&*self.store, &self.config.policy, self.clock.now());
+                let spent = spending::spent(store, policy, limits, (scope, left, needed), now);
                 Err(Rejected::Spent(Box::new(spent.await?)))
             }
+            Acceptance::New => Err(Rejected::Draining),
         }
     }
 

@@ -144,7 +144,10 @@ impl App {
             })),
             ActionStart::Changed => Ok(None),
             ActionStart::Not(_) if confirms.is_some() => Err(Rejected::ProposalGone(CONFIRMED)),
-            ActionStart::Not(not) => self.not_begun(not, Usd::ZERO, vec![]).await.map(Some),
+            ActionStart::Not(not) => {
+                let run = self.joined(not, Usd::ZERO, vec![]).await?;
+                self.told(run).await.map(Some)
+            }
         }
     }
 }

@@ -70,25 +70,25 @@ impl App {
                 .max(policy.actions.timeout + Duration::from_secs(10)),
             told: Told::WithReply,
         };
-        let seed = self.clock.new_seed();
-        let new = self.new_action(asked.clone(), seed, cap, limits.clone());
+        let new = self.new_action(asked.clone(), self.clock.new_seed(), cap, limits.clone());
         let lease = match self.store.begin(new, held).await? {
             ActionStart::Held(lease) => lease,
-            ActionStart::Not(not) => return self.not_begun(not, cap, limits).await,
+            ActionStart::Not(not) => {
+                return self.told(self.joined(not, cap, limits).await?).await;
+            }
             ActionStart::Ended | ActionStart::Changed => return self.told(asked.id).await,
         };
         // The action is finished even if the client disconnects.
         let (id, app) = (asked.id, Arc::clone(self));
         let own = self.runner.own_action(id);
         let (tell, told) = oneshot::channel();
-        let span = tracing::error_span!("action", requestId = %id);
         self.runner.spawn_task(
             async move {
                 let response = app.call_proposer(lease, &asked, until, &own.cancel).await;
                 drop((slot, own));
                 let _ = tell.send(response);
             }
-            .instrument(span),
+            .instrument(tracing::error_span!("action", requestId = %id)),
         );
         match told.await {
             Ok(Ok(response)) => Ok(Acted {

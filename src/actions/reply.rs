@@ -11,7 +11,7 @@ use super::commands::Action;
 use super::parser;
 use super::sanitize::{cut, sanitize};
 use crate::domain::{ActionMode, CommandName, RunId, Source};
-use crate::journal::{ActionOutcome, Event, Proposed};
+use crate::journal::{ActionOutcome, Event, Proposed, Transcript};
 
 /// The response to a text.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -346,16 +346,8 @@ fn proposal(action: &Action, why: Why<'_>, source: Source) -> ProposalReply {
 /// Returns the reply of an action that has executed its command, from its journal. Returns `None`
 /// if the journal shows no execution.
 pub fn of_execution(events: &[Event]) -> Option<Reply> {
-    let (mut accepted, mut executed, mut parsed) = (None, None, None);
-    for event in events {
-        match event {
-            Event::Accepted(found) => accepted = Some(found),
-            Event::Executed(found) => executed = Some(found),
-            Event::Parsed(found) => parsed = Some(found),
-            _ => {}
-        }
-    }
-    let (accepted, executed, parsed) = (accepted?, executed?, parsed?);
+    let run = Transcript::of(events);
+    let (accepted, executed, parsed) = (run.accepted?, run.executed?, run.parsed?);
     let action = Action::read(parsed.command, parsed.arguments.clone()).ok()?;
     let (result, source) = (executed.result.clone(), accepted.question.source);
     Some(match parsed.reason.as_deref() {

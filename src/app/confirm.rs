@@ -8,7 +8,7 @@ use crate::actions::reply::{Reply, Why};
 use crate::domain::{
     ActionMode, CommandName, Context, Question, RunId, RunKind, Source, User, fingerprint,
 };
-use crate::journal::{ActionIntake, ActionOutcome, Ending, Entry, Event, Transcript};
+use crate::journal::{ActionIntake, ActionOutcome, Ending, Event, Transcript};
 use jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -83,7 +83,7 @@ impl App {
                 confirms: Some(proposal),
             },
         };
-        let proposed = Some(why(&entries, offer));
+        let proposed = Some(why(&transcript, offer));
         match self.perform(asked, &action, proposed).await {
             // Another confirmation was faster.
             Err(Rejected::ProposalGone(why)) => match self.store.by_key(&key).await? {
@@ -206,11 +206,8 @@ fn chosen(offer: &Value, choice: usize) -> Result<Action, Rejected> {
 }
 
 /// Returns who made a proposal, and why.
-fn why<'a>(entries: &'a [Entry], offer: &Value) -> Why<'a> {
-    let proposed = entries.iter().find_map(|entry| match &entry.event {
-        Event::Proposed(proposed) => Some(proposed),
-        _ => None,
-    });
+fn why<'a>(transcript: &Transcript<'a>, offer: &Value) -> Why<'a> {
+    let proposed = transcript.proposed;
     let mode = offer.get("mode");
     let mode = mode.and_then(|mode| ActionMode::deserialize(mode).ok());
     Why {

@@ -14,7 +14,7 @@ use crate::domain::{
 };
 use crate::journal::{
     Accepted, AuthorizationMode, Authorized, Event, Rejection, RejectionKind, RunRow, RunState,
-    StepChanges, Told, ToolIntake,
+    StepChanges, Told, ToolIntake, Transcript,
 };
 use crate::tools::answers::{AuthorizeMode, ExecutionState, ExecutionView, PlanState, PlanView};
 use crate::tools::validate::validate;
@@ -426,11 +426,9 @@ impl App {
     /// Returns the events of a plan, and its executions with theirs, oldest first.
     async fn plan_events(&self, id: RunId) -> Result<(Vec<Event>, Vec<Execution>), Rejected> {
         let events = self.events_of(id).await?;
-        let is_plan = |event: &Event| {
-            matches!(event, Event::Accepted(accepted)
-                if matches!(accepted.tools, Some(ToolIntake::Plan { .. })))
-        };
-        if !events.iter().any(is_plan) {
+        let accepted = Transcript::of(&events).accepted;
+        let tools = accepted.and_then(|accepted| accepted.tools.as_ref());
+        if !matches!(tools, Some(ToolIntake::Plan { .. })) {
             return Err(Rejected::NoSuchPlan);
         }
         let mut executions = vec![];
@@ -523,11 +521,8 @@ fn own_question(
     (source, user): (Source, User),
     context: Option<Context>,
 ) -> Result<Question, Rejected> {
-    let asked = events.iter().find_map(|event| match event {
-        Event::Accepted(accepted) => Some(accepted.question.clone()),
-        _ => None,
-    });
-    let asked = asked.ok_or(Rejected::NoSuchPlan)?;
+    let accepted = Transcript::of(events).accepted;
+    let asked = accepted.ok_or(Rejected::NoSuchPlan)?.question.clone();
     let guild = &asked.context.guild_id;
     let is_there = context.is_none_or(|context| context.guild_id == *guild);
     if asked.source != source || asked.user.id != user.id || !is_there {

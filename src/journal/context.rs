@@ -16,7 +16,7 @@ use super::step::Step;
 use super::wake::Wake;
 use super::{
     Accepted, CallResult, CallSent, CallSettled, ChainFault, Ending, Entry, Error, Event, Finished,
-    Lease, Store, rows, unlinked, verify,
+    Lease, Store, Transcript, rows, unlinked, verify,
 };
 use crate::clock::Clock;
 use crate::compute::ComputePool;
@@ -150,10 +150,7 @@ impl RunContext {
         compute: ComputePool,
     ) -> Result<Self, Stop> {
         let entries = store.entries(lease.run, 0).await?;
-        let accepted = entries.iter().find_map(|entry| match &entry.event {
-            Event::Accepted(accepted) => Some(Accepted::clone(accepted)),
-            _ => None,
-        });
+        let accepted = Transcript::of_entries(&entries).accepted.cloned();
         let Some(accepted) = accepted else {
             return Err(corrupt(&lease).into());
         };

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{
     Accepted, AgentFinished, CallSent, CallSettled, CallView, Continues, Converged, CrossChecked,
-    Decided, Draft, Entry, Event, Feedback, Finished, Gated, Hinted, Learned, Planned,
-    RoundSkipped, RoundStarted, Scored, SolverJudged, Synthesized, Trimmed,
+    Decided, Draft, Entry, Event, Executed, Explained, Feedback, Finished, Gated, Hinted, Learned,
+    Parsed, Planned, Proposed, RoundSkipped, RoundStarted, Scored, SolverJudged, StepFinished,
+    StepStarted, Synthesized, ToolPlanned, Trimmed,
 };
 use crate::domain::{Agent, AgentReport, Judgement, TaskType};
 
@@ -41,6 +42,14 @@ pub struct Transcript<'a> {
     pub solver_judged: Option<&'a SolverJudged>,
     /// Oldest first.
     pub learned: Vec<&'a Learned>,
+    /// Of an action.
+    pub parsed: Option<&'a Parsed>,
+    pub proposed: Option<&'a Proposed>,
+    pub executed: Option<&'a Executed>,
+    pub tool_planned: Option<&'a ToolPlanned>,
+    pub steps_started: Vec<&'a StepStarted>,
+    pub steps_finished: Vec<&'a StepFinished>,
+    pub explained: Option<&'a Explained>,
     /// In the order of their intents.
     pub calls: Vec<CallView<'a>>,
     /// The number of outcomes before round 2, if it was held.
@@ -104,21 +113,20 @@ impl<'a> Transcript<'a> {
             Event::Decided(decided) => self.decided = Some(decided),
             Event::Converged(converged) => self.converged = Some(converged),
             Event::Learned(learned) => self.learned.push(learned),
-            // Events of actions, of claims, and the peer reviews of older versions.
+            Event::Parsed(parsed) => self.parsed = Some(parsed),
+            Event::Proposed(proposed) => self.proposed = Some(proposed),
+            Event::Executed(executed) => self.executed = Some(executed),
+            Event::ToolPlanned(planned) => self.tool_planned = Some(planned),
+            Event::StepStarted(started) => self.steps_started.push(started),
+            Event::StepFinished(finished) => self.steps_finished.push(finished),
+            Event::Explained(explained) => self.explained = Some(explained),
+            // Claims, calls, verdicts of gates, and the peer reviews of older versions.
             Event::Claimed(_)
             | Event::ComputeStarted(_)
             | Event::CallSent(_)
             | Event::CallSettled(_)
             | Event::Reviewed(_)
-            | Event::Parsed(_)
-            | Event::Proposed(_)
-            | Event::GateChecked(_)
-            | Event::Executed(_)
-            // Events of tools.
-            | Event::ToolPlanned(_)
-            | Event::StepStarted(_)
-            | Event::StepFinished(_)
-            | Event::Explained(_) => {}
+            | Event::GateChecked(_) => {}
         }
     }
 

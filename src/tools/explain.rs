@@ -13,7 +13,7 @@ use super::screen;
 use super::view;
 use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently, schema_of};
 use crate::domain::Role;
-use crate::journal::{Event, Explained, ExplanationSource, RunContext, StepFinished};
+use crate::journal::{Event, Explained, ExplanationSource, RunContext, StepFinished, Transcript};
 use crate::text::{each_sentence, excerpt, is_latin, language_code};
 
 /// The prompt of the explanation, and its first step.
@@ -55,7 +55,11 @@ pub async fn explain(run: &RunContext, deps: &Deps, deadline: Duration) -> Resul
         return Ok(());
     }
     let events = run.events().to_vec();
-    let steps: Vec<StepFinished> = view::finished_steps(&events).into_iter().cloned().collect();
+    let steps: Vec<StepFinished> = Transcript::of(&events)
+        .steps_finished
+        .into_iter()
+        .cloned()
+        .collect();
     let until = run.started() + deadline.saturating_sub(MARGIN);
     let mut rejected = vec![];
     let stated = stated(run, deps, &steps, until, &mut rejected).await?;

@@ -5,29 +5,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::call::Toolbox;
 use super::output::ToolError;
 use super::record::{has_succeeded, record};
-use super::view::{self, UNDO};
+use super::view::UNDO;
 use super::workspace::{Before, Workspace, changed, hash};
 use crate::committee::{Deps, Failure};
 use crate::journal::{
-    Authorized, Event, FileChange, Restore, RunContext, StepFinished, StepStarted,
+    Authorized, Event, FileChange, Restore, RunContext, StepFinished, StepStarted, Transcript,
 };
 
 /// Returns what puts the files of an execution back, the last change first.
 pub fn restores(events: &[Event]) -> Vec<Restore> {
+    let run = Transcript::of(events);
     let kept = |step: &str, path: &str| {
-        events.iter().find_map(|event| match event {
-            Event::StepStarted(started) if started.step_id == step => {
-                let file = started.before.iter().find(|file| file.path == path);
-                file.map(|file| file.content.clone())
-            }
-            _ => None,
-        })
+        let started = run.steps_started.iter().filter(|it| it.step_id == step);
+        let mut files = started.flat_map(|it| &it.before);
+        files.find(|file| file.path == path)?.content.clone()
     };
     let mut restores = vec![];
-    for finished in view::finished_steps(events).into_iter().rev() {
+    for finished in run.steps_finished.iter().rev() {
         for change in finished.changed.iter().rev() {
             let old = change.old.clone();
-            let old = old.or_else(|| kept(&finished.step_id, &change.path).flatten());
+            let old = old.or_else(|| kept(&finished.step_id, &change.path));
             // Without the old content nothing can be put back.
             if old.is_some() == change.before.is_some() {
                 restores.push(Restore {

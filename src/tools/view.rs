@@ -20,13 +20,6 @@ fn accepted(events: &[Event]) -> Option<&Accepted> {
     Transcript::of(events).accepted
 }
 
-fn planned(events: &[Event]) -> Option<&ToolPlanned> {
-    events.iter().find_map(|event| match event {
-        Event::ToolPlanned(planned) => Some(&**planned),
-        _ => None,
-    })
-}
-
 /// Returns the authorization of an execution.
 pub fn authorized(events: &[Event]) -> Option<&Authorized> {
     match &accepted(events)?.tools {
@@ -43,23 +36,12 @@ pub fn workspace(events: &[Event]) -> &str {
     }
 }
 
-/// Returns the ended steps of an execution, in order.
-pub fn finished_steps(events: &[Event]) -> Vec<&StepFinished> {
-    let finished = events.iter().filter_map(|event| match event {
-        Event::StepFinished(finished) => Some(&**finished),
-        _ => None,
-    });
-    finished.collect()
-}
-
 /// Returns the step that began and has no recorded end.
 pub fn open_step(events: &[Event]) -> Option<&StepStarted> {
-    let finished = finished_steps(events);
-    let is_open = |id: &str| !finished.iter().any(|step| step.step_id == id);
-    events.iter().find_map(|event| match event {
-        Event::StepStarted(started) if is_open(&started.step_id) => Some(started),
-        _ => None,
-    })
+    let run = Transcript::of(events);
+    let is_ended = |id: &str| run.steps_finished.iter().any(|step| step.step_id == id);
+    let mut started = run.steps_started.into_iter();
+    started.find(|step| !is_ended(&step.step_id))
 }
 
 /// Returns the plan of a run with its executions, each with its events, oldest first.
@@ -72,7 +54,7 @@ pub fn plan_view(
         plan,
         changes,
         rejection,
-    } = planned(events)?;
+    } = Transcript::of(events).tool_planned?;
     let accepted = accepted(events)?;
     // Those that took changes back do not count.
     let counted = executions.iter().filter_map(|(row, events)| {
@@ -82,7 +64,7 @@ pub fn plan_view(
     let counted: Vec<_> = counted.collect();
     let done = counted
         .iter()
-        .flat_map(|(_, events, _)| finished_steps(events));
+        .flat_map(|(_, events, _)| Transcript::of(*events).steps_finished);
     let done: Vec<&StepFinished> = done.collect();
     let has_failed = counted.iter().any(|(_, events, _)| has_failed(events));
     let mut changed = counted.iter().rev();
@@ -170,12 +152,12 @@ fn has_failed(events: &[Event]) -> bool {
 
 /// Returns how far an execution is. One that ended during the explanation has all its steps.
 pub fn execution_state(events: &[Event]) -> ExecutionState {
-    let finished = Transcript::of(events).finished;
-    let steps = finished_steps(events);
+    let run = Transcript::of(events);
+    let steps = &run.steps_finished;
     let authorized = authorized(events);
     let closes = authorized.is_some_and(|it| it.mode == AuthorizationMode::Cancel);
     let due = authorized.map(|it| it.steps.len() + it.restores.len());
-    match finished.map(|finished| &finished.ending) {
+    match run.finished.map(|finished| &finished.ending) {
         _ if steps.iter().any(|step| !step.ok) => ExecutionState::Halted,
         None => ExecutionState::Running,
         Some(Ending::Acted { .. }) if closes => ExecutionState::Closed,
@@ -187,7 +169,7 @@ pub fn execution_state(events: &[Event]) -> ExecutionState {
 
 /// Returns what the end of an execution's run holds.
 pub fn execution_end(run: RunId, events: &[Event]) -> ExecutionEnd {
-    let steps = finished_steps(events);
+    let steps = Transcript::of(events).steps_finished;
     ExecutionEnd {
         execution_id: run.to_string(),
         completed: steps.iter().all(|step| step.ok),
@@ -197,12 +179,9 @@ pub fn execution_end(run: RunId, events: &[Event]) -> ExecutionEnd {
 
 /// Returns an execution with its plan, from the journals of both. `None` if one of them is no such
 /// run.
-pub fn execution_view(
-    run: RunId,
-    events: &[Event],
-    plan_events: &[Event],
-) -> Option<ExecutionView> {
-    let (own, of_plan) = (accepted(events)?, accepted(plan_events)?);
+pub fn execution_view(id: RunId, events: &[Event], plan_events: &[Event]) -> Option<ExecutionView> {
+    let (run, planned) = (Transcript::of(events), Transcript::of(plan_events));
+    let (own, of_plan) = (run.accepted?, planned.accepted?);
     let authorized = authorized(events)?;
     let Some(ToolIntake::Plan {
         focus, evidence, ..
@@ -210,22 +189,17 @@ pub fn execution_view(
     else {
         return None;
     };
-    let explanation = events.iter().find_map(|event| match event {
-        Event::Explained(explained) => Some(explained.clone()),
-        _ => None,
-    });
-    let calls = Transcript::of(plan_events).calls;
     let is_modified = authorized.mode == AuthorizationMode::Modified;
-    let proposed = planned(plan_events).filter(|_| is_modified);
+    let proposed = planned.tool_planned.filter(|_| is_modified);
     Some(ExecutionView {
-        execution_id: run.to_string(),
+        execution_id: id.to_string(),
         plan_id: authorized.plan.to_string(),
         state: execution_state(events),
         request: of_plan.question.message.clone(),
         prompt: PromptView {
             input: planner_input::input(&of_plan.question.message, focus, evidence),
             prompts_hash: of_plan.prompts_hash.clone(),
-            model: calls.first().map(|call| call.sent.model.clone()),
+            model: planned.calls.first().map(|call| call.sent.model.clone()),
         },
         evidence: evidence.clone(),
         plan: authorized.content.clone(),
@@ -237,8 +211,8 @@ pub fn execution_view(
             undoes: authorized.undoes.map(|undone| undone.to_string()),
         },
         budget: budget(own, events),
-        steps: finished_steps(events).into_iter().map(shown).collect(),
-        explanation,
+        steps: run.steps_finished.into_iter().map(shown).collect(),
+        explanation: run.explained.cloned(),
     })
 }
 

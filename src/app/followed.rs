@@ -37,7 +37,7 @@ impl App {
     /// # Errors
     /// [`journal::Error`] if the journal cannot be read for another reason, or for longer.
     pub async fn finished(&self, run: RunId) -> Result<Option<Finished>, journal::Error> {
-        let mut wake = self.wake.listen(run);
+        let mut wake = self.process.wake.listen(run);
         let mut must_read = !self.runner.holds(run);
         let mut outage = Outage::default();
         loop {
@@ -88,7 +88,7 @@ impl App {
         after: i64,
     ) -> ReceiverStream<Result<Entry, journal::Error>> {
         let (sender, receiver) = tokio::sync::mpsc::channel(8);
-        let (store, wake) = (Arc::clone(&self.store), self.wake.clone());
+        let (store, wake) = (Arc::clone(&self.store), self.process.wake.clone());
         let (mut outage, max_outage) = (Outage::default(), self.max_outage());
         self.runner.spawn_reader(async move {
             let mut wake = wake.listen(run);

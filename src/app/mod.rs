@@ -40,7 +40,7 @@ use crate::config::{self, Config};
 use crate::domain::{Question, RunId, Usd, counted, fingerprint};
 use crate::journal::{
     self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Continues, Entry, NewRun,
-    Proven, RunFilter, RunRow, SpendingLimit, Store, Told, Wake, read_proven,
+    Process, Proven, RunFilter, RunRow, SpendingLimit, Store, Told, Wake, read_proven,
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use crate::tools::Toolbox;
@@ -68,8 +68,7 @@ pub struct App {
     pace: UserRateLimit,
     acting: act::ActGuards,
     store: Arc<dyn Store>,
-    wake: Wake,
-    compute: ComputePool,
+    process: Process,
     committee: Arc<Deps>,
     /// `None` if tool plans are off.
     toolbox: Option<Arc<Toolbox>>,
@@ -168,16 +167,14 @@ impl App {
         // Installs the recorder, if it is not. Metrics recorded before this are lost.
         let _ = metrics_recorder::metrics();
         let toolbox = compose::toolbox(&config)?;
-        let wake = Wake::default();
-        let shared = (wake.clone(), compute.clone());
-        let runner = Runner::new(
-            Arc::clone(&store),
-            Arc::clone(&committee),
-            clock.clone(),
-            shared,
-            owner,
-            toolbox.clone(),
-        );
+        let process = Process {
+            store: Arc::clone(&store),
+            clock: clock.clone(),
+            wake: Wake::default(),
+            compute,
+        };
+        let tools = toolbox.clone();
+        let runner = Runner::new(process.clone(), Arc::clone(&committee), owner, tools);
         let access = Access::new(&config, store.clone(), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);
         let pace = UserRateLimit::new(&config.policy.limits);
@@ -190,8 +187,7 @@ impl App {
             pace,
             acting,
             store,
-            wake,
-            compute,
+            process,
             committee,
             toolbox,
             runner,
@@ -384,7 +380,7 @@ impl App {
 
     /// Runs a CPU-heavy part of a request off the async workers.
     pub async fn compute<T>(&self, piece: impl FnOnce() -> T + Send) -> T {
-        self.compute.run(piece).await
+        self.process.compute.run(piece).await
     }
 
     /// Returns the run of an earlier request with this key and body.

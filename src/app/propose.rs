@@ -108,12 +108,7 @@ impl App {
         until: Instant,
         cancel: &CancellationToken,
     ) -> Result<serde_json::Value, Stop> {
-        let (store, clock, wake) = (
-            Arc::clone(&self.store),
-            self.clock.clone(),
-            self.wake.clone(),
-        );
-        let run = RunContext::open(store, lease, clock, wake, self.compute.clone()).await?;
+        let run = RunContext::open(self.process.clone(), lease).await?;
         match self.understand(&run, asked, until, cancel).await {
             Err(Stop::Cancelled) => {
                 run.finish(Ending::Cancelled).await?;

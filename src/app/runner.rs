@@ -20,13 +20,11 @@ use tracing::Instrument as _;
 use super::database_watch;
 use super::endings::{ending, internal, log_ending};
 use crate::actions;
-use crate::clock::Clock;
 use crate::committee::{Deps, Failure, stage_under_way};
-use crate::compute::ComputePool;
 use crate::domain::{RunId, RunKind, Usd};
 use crate::journal::{
-    self, Accepted, Cause, Claim, Ending, Event, Finished, Lease, LeaseState, Listener, RunContext,
-    Stop, Store, Wake,
+    self, Accepted, Cause, Claim, Ending, Event, Finished, Lease, LeaseState, Listener, Process,
+    RunContext, Stop,
 };
 use crate::llm::{RunSlot, RunSlots};
 use crate::strategies;
@@ -62,11 +60,8 @@ pub(super) type Slot = OwnedSemaphorePermit;
 pub(super) struct Runner(Arc<Inner>);
 
 struct Inner {
-    store: Arc<dyn Store>,
+    process: Process,
     committee: Arc<Deps>,
-    clock: Clock,
-    wake: Wake,
-    compute: ComputePool,
     /// `None` if tool plans are off.
     tools: Option<Arc<Toolbox>>,
     owner: String,
@@ -85,21 +80,16 @@ struct Inner {
 
 impl Runner {
     pub fn new(
-        store: Arc<dyn Store>,
+        process: Process,
         committee: Arc<Deps>,
-        clock: Clock,
-        (wake, compute): (Wake, ComputePool),
         owner: String,
         tools: Option<Arc<Toolbox>>,
     ) -> Self {
         let slots = Arc::new(Semaphore::new(committee.policy.limits.max_in_flight));
         let run_slots = committee.run_slots();
         Self(Arc::new(Inner {
-            store,
+            process,
             committee,
-            clock,
-            wake,
-            compute,
             tools,
             owner,
             slots,
@@ -198,13 +188,17 @@ impl Runner {
 
     /// True if the run has ended, in any process.
     async fn has_ended(&self, run: RunId) -> bool {
-        let row = self.0.store.run(run).await;
+        let row = self.0.process.store.run(run).await;
         row.is_ok_and(|row| row.is_none_or(|row| row.state.is_terminal()))
     }
 
     async fn claim(&self, which: Claim) -> Result<Option<Lease>, journal::Error> {
-        let (owner, now) = (&self.0.owner, self.0.clock.now());
-        self.0.store.claim(which, owner, self.lease(), now).await
+        let (owner, now) = (&self.0.owner, self.0.process.clock.now());
+        self.0
+            .process
+            .store
+            .claim(which, owner, self.lease(), now)
+            .await
     }
 
     /// Returns the unique name of this process.
@@ -223,7 +217,7 @@ impl Runner {
 
     /// Stops the run if this process executes it, else notifies the process that does.
     pub fn cancel(&self, run: RunId) {
-        self.0.wake.up(run);
+        self.0.process.wake.up(run);
         if let Some(own) = self.own().get(&run) {
             own.cancel.cancel();
         }
@@ -242,15 +236,15 @@ impl Runner {
             let mut guard = TakeOverGuard::default();
             while !runner.is_draining() {
                 if Instant::now() >= look_for_dead {
-                    if let Err(error) = runner.0.store.release_dead().await {
+                    if let Err(error) = runner.0.process.store.release_dead().await {
                         tracing::warn!(%error, "cannot look for dead processes");
                     }
                     look_for_dead = Instant::now() + runner.lease();
                 }
-                if guard.allows(runner.0.clock.now(), runner.lease()) {
+                if guard.allows(runner.0.process.clock.now(), runner.lease()) {
                     runner.take_over().await;
                 }
-                if let Err(error) = runner.0.store.vacuum().await {
+                if let Err(error) = runner.0.process.store.vacuum().await {
                     tracing::debug!(%error, "the database could not be tidied");
                 }
                 if let Some(metrics) = super::metrics_recorder::metrics() {
@@ -276,7 +270,7 @@ impl Runner {
             let inner = &runner.0;
             tokio::select! {
                 () = inner.draining.cancelled() => {}
-                () = database_watch::watch(&*inner.store, &inner.database_lost, POLL) => {}
+                () = database_watch::watch(&*inner.process.store, &inner.database_lost, POLL) => {}
             }
         });
     }
@@ -344,7 +338,7 @@ impl Runner {
             }
         }
         self.own().remove(&run);
-        self.0.wake.up(run);
+        self.0.process.wake.up(run);
         executed.is_ok()
     }
 
@@ -391,16 +385,10 @@ impl Runner {
 
     /// Reads the run's journal, unless it has only what this process has just written.
     async fn open(&self, lease: &Lease, accepted: Option<Accepted>) -> Result<RunContext, Stop> {
-        let inner = &self.0;
-        let (store, lease) = (Arc::clone(&inner.store), lease.clone());
-        let (clock, wake) = (inner.clock.clone(), inner.wake.clone());
-        let compute = inner.compute.clone();
+        let (process, lease) = (self.0.process.clone(), lease.clone());
         match accepted {
-            Some(accepted) => Ok(RunContext::begin(
-                (store, lease, accepted),
-                (clock, wake, compute),
-            )),
-            None => RunContext::open(store, lease, clock, wake, compute).await,
+            Some(accepted) => Ok(RunContext::begin(process, lease, accepted)),
+            None => RunContext::open(process, lease).await,
         }
     }
 
@@ -425,7 +413,7 @@ impl Runner {
                 "the run was given up: it was begun {idle} times in a row without getting any further"
             )));
         }
-        let crashes = self.0.compute.crashes(lease.run);
+        let crashes = self.0.process.compute.crashes(lease.run);
         if crashes >= MAX_CRASHES {
             let detail = format!("the run was given up: it crashed {crashes} processes");
             tracing::error!("{detail}");
@@ -492,7 +480,7 @@ impl Runner {
         deadline: Duration,
     ) -> AbortOnDropHandle<Result<Ending, Failure>> {
         let (context, committee) = (Arc::clone(context), Arc::clone(&self.0.committee));
-        let (toolbox, store) = (self.0.tools.clone(), Arc::clone(&self.0.store));
+        let (toolbox, store) = (self.0.tools.clone(), Arc::clone(&self.0.process.store));
         let work = async move {
             let work = async {
                 let toolbox = toolbox.as_deref();
@@ -529,8 +517,9 @@ impl Runner {
             spent: Usd::ZERO,
         }));
         self.0
+            .process
             .store
-            .append(lease, self.0.clock.now(), &[&finished])
+            .append(lease, self.0.process.clock.now(), &[&finished])
             .await?;
         // The mode is in the journal, which was not read.
         counter!("conclave_runs_total", "mode" => "unknown", "outcome" => Cause::Internal.into_str())

@@ -88,6 +88,15 @@ impl<'a> IntoIterator for &'a Events {
     }
 }
 
+/// What the runs of one process share.
+#[derive(Clone)]
+pub struct Process {
+    pub store: Arc<dyn Store>,
+    pub clock: Clock,
+    pub wake: Wake,
+    pub compute: ComputePool,
+}
+
 /// A run in progress: its journal so far, its ledger, and the lease that permits this process to
 /// write.
 ///
@@ -95,10 +104,8 @@ impl<'a> IntoIterator for &'a Events {
 /// it: before the next call is made, when the run waits, and when it ends. A process that dies
 /// before makes the decision again. An intent is stored before its effect.
 pub struct RunContext {
-    store: Arc<dyn Store>,
+    process: Process,
     lease: Lease,
-    clock: Clock,
-    wake: Wake,
     accepted: Accepted,
     chain_fault: Option<ChainFault>,
     started: Instant,
@@ -107,7 +114,6 @@ pub struct RunContext {
     /// Notified when a call is being sent.
     sending: Notify,
     observer: Arc<Observer>,
-    compute: ComputePool,
     state: Arc<Mutex<State>>,
     /// The writes in progress. Each is a task of its own, so it completes even if its stage is
     /// dropped, or while another stage of the run is in a CPU-heavy piece.
@@ -121,20 +127,12 @@ pub struct RunContext {
 impl RunContext {
     /// Returns the context of a run that this process has just accepted and claimed, without reading
     /// its journal.
-    pub fn begin(
-        (store, lease, accepted): (Arc<dyn Store>, Lease, Accepted),
-        (clock, wake, compute): (Clock, Wake, ComputePool),
-    ) -> Self {
+    pub fn begin(process: Process, lease: Lease, accepted: Accepted) -> Self {
         let mut state = State::new(accepted.cap);
         state.push(Event::Accepted(Box::new(accepted.clone())));
         state.push(Event::Claimed(lease.claimed()));
         state.unwritten.clear();
-        Self::new(
-            (store, lease, accepted),
-            (clock, wake, compute),
-            state,
-            None,
-        )
+        Self::new(process, lease, accepted, (state, None))
     }
 
     /// Reads the run's journal. Settles the calls that were in flight when an earlier process died
@@ -142,13 +140,8 @@ impl RunContext {
     ///
     /// # Errors
     /// [`Stop`] if the database fails or the lease is lost.
-    pub async fn open(
-        store: Arc<dyn Store>,
-        lease: Lease,
-        clock: Clock,
-        wake: Wake,
-        compute: ComputePool,
-    ) -> Result<Self, Stop> {
+    pub async fn open(process: Process, lease: Lease) -> Result<Self, Stop> {
+        let store = &process.store;
         let entries = store.entries(lease.run, 0).await?;
         let accepted = Transcript::of_entries(&entries).accepted.cloned();
         let Some(accepted) = accepted else {
@@ -163,12 +156,7 @@ impl RunContext {
             None
         };
         let state = State::of(accepted.cap, entries);
-        let context = Self::new(
-            (store, lease, accepted),
-            (clock, wake, compute),
-            state,
-            chain_fault,
-        );
+        let context = Self::new(process, lease, accepted, (state, chain_fault));
         let open = context.state().settle_open();
         if !open.is_empty() {
             context.add(open)?;
@@ -178,25 +166,22 @@ impl RunContext {
     }
 
     fn new(
-        (store, lease, accepted): (Arc<dyn Store>, Lease, Accepted),
-        (clock, wake, compute): (Clock, Wake, ComputePool),
-        state: State,
-        chain_fault: Option<ChainFault>,
+        process: Process,
+        lease: Lease,
+        accepted: Accepted,
+        (state, chain_fault): (State, Option<ChainFault>),
     ) -> Self {
         let started = Instant::now();
         let observer = Observer::new(&accepted, started);
         Self {
-            store,
+            process,
             lease,
-            clock,
-            wake,
             accepted,
             chain_fault,
             started,
             called: SetOnce::new(),
             sending: Notify::new(),
             observer: Arc::new(observer),
-            compute,
             state: Arc::new(Mutex::new(state)),
             writes: TaskTracker::new(),
             writing: Arc::default(),
@@ -239,7 +224,7 @@ impl RunContext {
     /// # Errors
     /// [`Stop`] if the database fails.
     pub async fn ancestors(&self) -> Result<Vec<(RunId, Vec<Entry>)>, Stop> {
-        Ok(super::ancestors(&*self.store, &self.accepted).await?)
+        Ok(super::ancestors(&*self.process.store, &self.accepted).await?)
     }
 
     /// Returns the recorded event with this key.
@@ -430,7 +415,7 @@ impl RunContext {
         if self.state().unconfirmed > 0 {
             // The database may have an entry whose write failed. So the state is rebuilt from the
             // stored entries.
-            let entries = self.store.entries(self.lease.run, 0).await?;
+            let entries = self.process.store.entries(self.lease.run, 0).await?;
             let mut state = self.state();
             let recorded = std::mem::take(&mut state.unwritten);
             *state = State::of(self.accepted.cap, entries);
@@ -458,8 +443,9 @@ impl RunContext {
             (std::mem::take(&mut state.unwritten), finished)
         };
         let shown: Vec<&Event> = events.iter().map(|event| &**event).collect();
-        self.store
-            .append(&self.lease, self.clock.now(), &shown)
+        self.process
+            .store
+            .append(&self.lease, self.process.clock.now(), &shown)
             .await?;
         {
             let state = self.state();
@@ -468,8 +454,8 @@ impl RunContext {
             }
         }
         match finished {
-            Event::Finished(finished) => self.wake.finished(self.lease.run, *finished),
-            _ => self.wake.up(self.lease.run),
+            Event::Finished(finished) => self.process.wake.finished(self.lease.run, *finished),
+            _ => self.process.wake.up(self.lease.run),
         }
         Ok(())
     }

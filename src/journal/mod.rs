@@ -39,7 +39,7 @@ mod writes;
 
 pub use archive::{Archive, ArchivedEntry};
 pub use chain::{ChainFault, verify};
-pub use context::{Call, RunContext, Stop, Uncalled};
+pub use context::{Call, Process, RunContext, Stop, Uncalled};
 pub use event::*;
 pub use evidence::{CheckPass, CheckScope, CheckSize, CrossChecked, Resolved};
 pub use learned_event::{

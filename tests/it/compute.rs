@@ -12,7 +12,8 @@ use conclave::compute::ComputePool;
 use conclave::domain::{RunId, Usd};
 use conclave::journal::{
     ActionStart, AfterAction, Call, CallResult, CallSent, CallStop, Cause, Claim, Ending, Entry,
-    Event, PostgresStore, RunContext, RunState, SqliteStore, Stop, Store, Told, Uncalled, Wake,
+    Event, PostgresStore, Process, RunContext, RunState, SqliteStore, Stop, Store, Told, Uncalled,
+    Wake,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -232,6 +233,15 @@ fn hints() -> Event {
     })
 }
 
+fn process(store: &Arc<dyn Store>, clock: Clock) -> Process {
+    Process {
+        store: Arc::clone(store),
+        clock,
+        wake: Wake::default(),
+        compute: ComputePool::default(),
+    }
+}
+
 async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
     let clock = Clock::System;
     let mut run = new_run(1, None, "one");
@@ -243,13 +253,7 @@ async fn nothing_happens_after_the_end(store: Arc<dyn Store>) {
         .await
         .unwrap()
         .unwrap();
-    let context = RunContext::open(
-        Arc::clone(&store),
-        lease,
-        clock,
-        Wake::default(),
-        ComputePool::default(),
-    );
+    let context = RunContext::open(process(&store, clock), lease);
     let context = Arc::new(context.await.unwrap());
     let (begun, has_begun) = tokio::sync::oneshot::channel();
     let (release, released) = mpsc::channel::<()>();
@@ -311,10 +315,7 @@ async fn a_decision_is_stored_with_the_next_intent_and_at_the_end() {
     let ActionStart::Held(lease) = store.begin(run, hold).await.unwrap() else {
         panic!("the run is accepted and claimed");
     };
-    let context = RunContext::begin(
-        (Arc::clone(&store), lease, accepted),
-        (clock, Wake::default(), ComputePool::default()),
-    );
+    let context = RunContext::begin(process(&store, clock), lease, accepted);
     let keys = async || -> Vec<String> {
         let entries = store.entries(id, 0).await.unwrap();
         entries.into_iter().map(|entry| entry.key).collect()

@@ -24,7 +24,11 @@ impl Runner {
             // An unresponsive database must not block this beyond the end of the lease. After a stall
             // of the process the lease may still be free to renew.
             let until = valid_until.max(asked + POLL);
-            let renewal = self.0.store.renew(lease, duration, self.0.clock.now());
+            let renewal = self
+                .0
+                .process
+                .store
+                .renew(lease, duration, self.0.process.clock.now());
             match tokio::time::timeout_at(until, renewal).await {
                 Ok(Ok(LeaseState::Yes)) => valid_until = asked + duration,
                 Ok(Ok(held)) => return held,

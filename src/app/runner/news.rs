@@ -31,7 +31,7 @@ impl Runner {
     }
 
     async fn publish_loop(&self) {
-        let mut own = self.0.wake.own();
+        let mut own = self.0.process.wake.own();
         loop {
             let mut runs = BTreeSet::new();
             match own.recv().await {
@@ -43,7 +43,7 @@ impl Runner {
             while let Ok(run) = own.try_recv() {
                 runs.insert(run);
             }
-            if let Err(error) = self.0.store.announce(&Vec::from_iter(runs)).await {
+            if let Err(error) = self.0.process.store.announce(&Vec::from_iter(runs)).await {
                 tracing::debug!(%error, "other processes are not told of news");
             }
         }
@@ -51,7 +51,7 @@ impl Runner {
 
     async fn subscribe_loop(&self) {
         loop {
-            match self.0.store.news().await {
+            match self.0.process.store.news().await {
                 Ok(mut news) => {
                     while let Some(run) = news.next().await {
                         self.notified(run).await;
@@ -67,10 +67,10 @@ impl Runner {
     /// Handles another process's notification of a run: wakes its waiters. If the run executes here
     /// and was cancelled, stops it.
     async fn notified(&self, run: RunId) {
-        self.0.wake.pass_on(run);
+        self.0.process.wake.pass_on(run);
         let token = self.own().get(&run).map(|own| own.cancel.clone());
         if let Some(token) = token
-            && let Ok(Some(row)) = self.0.store.run(run).await
+            && let Ok(Some(row)) = self.0.process.store.run(run).await
             && row.cancel_requested
         {
             token.cancel();

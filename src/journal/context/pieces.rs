@@ -16,7 +16,12 @@ impl RunContext {
         drop(self.open_state()?);
         // The piece may take long, or end the process.
         self.start_flush();
-        Ok(self.compute.place().await.run_for(self.lease.run, work))
+        Ok(self
+            .process
+            .compute
+            .place()
+            .await
+            .run_for(self.lease.run, work))
     }
 
     /// As [`RunContext::compute`], for a piece whose time depends only on the run's texts. If they are

@@ -59,12 +59,12 @@ impl RunContext {
         turn: OwnedMutexGuard<()>,
     ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let (store, lease, at) = (
-            Arc::clone(&self.store),
+            Arc::clone(&self.process.store),
             self.lease.clone(),
-            self.clock.now(),
+            self.process.clock.now(),
         );
         let (state, observer) = (Arc::clone(&self.state), Arc::clone(&self.observer));
-        let wake = self.wake.clone();
+        let wake = self.process.wake.clone();
         async move {
             let _turn = turn;
             let shown: Vec<&Event> = events.iter().map(|event| &**event).collect();

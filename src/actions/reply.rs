@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::commands::Action;
 use super::parser;
-use super::sanitize::{cut, sanitize};
+use super::sanitize::{cut, harmless, sanitize};
 use crate::domain::{ActionMode, CommandName, RunId, Source};
 use crate::journal::{ActionOutcome, Event, Proposed, Transcript};
 
@@ -253,7 +253,7 @@ impl Reply {
     pub fn declined(error: &str, message: impl Into<String>) -> Self {
         Self::Declined(Box::new(DeclinedReply {
             error: error.into(),
-            message: message.into(),
+            message: harmless(&message.into()),
             ephemeral: true,
             would: None,
         }))

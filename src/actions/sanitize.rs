@@ -5,6 +5,9 @@ use crate::text::one_line;
 /// The most characters of a user's text that are repeated.
 const MAX_CHARS: usize = 300;
 
+/// The most characters of an answer to what was not done; a message on Discord has 2,000.
+const MAX_ANSWER_CHARS: usize = 1_900;
+
 /// Returns the text as one line without control characters and working mentions, cut to [`MAX_CHARS`].
 /// A second line could pass for an answer of its own.
 pub fn sanitize(text: &str) -> String {
@@ -26,6 +29,12 @@ pub fn sanitize_lines(text: &str) -> String {
     without_mentions(&shortened(&shown))
 }
 
+/// Returns an answer, which may repeat words of a user, without working mentions and cut to what fits
+/// into a message.
+pub fn harmless(answer: &str) -> String {
+    without_mentions(&cut(answer, MAX_ANSWER_CHARS))
+}
+
 /// Marks every line of a text as a quotation.
 pub fn quoted(text: &str) -> String {
     format!("> {}", text.replace('\n', "\n> "))
@@ -42,6 +51,7 @@ fn shortened(text: &str) -> String {
 
 /// Breaks the mentions of Discord, so that they notify no user.
 fn without_mentions(text: &str) -> String {
+    let text = text.replace("@\u{200b}", "@");
     text.replace('@', "@\u{200b}").replace("<#", "<\u{200b}#")
 }
 

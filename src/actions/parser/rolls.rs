@@ -209,7 +209,9 @@ fn in_notation(text: &str) -> Option<String> {
     replace("roll.minus", &|_| "-".into());
     replace("roll.times", &|_| "*".into());
     replace("roll.divided", &|_| "/".into());
-    Some(text)
+    // Words such as "keep the highest" may mean each of several kinds of dice before them.
+    let of_several = |text: &str| regex("roll.of_several").is_match(text);
+    (!of_several(&text) || of_several(&lower)).then_some(text)
 }
 
 /// Returns a small number, written in words or digits.

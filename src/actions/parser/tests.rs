@@ -53,6 +53,7 @@ fn dice_in_words_are_the_dice_that_are_meant() {
         ("roll 6d10 drop the 2 highest", "6d10kl4"),
         ("roll 4d8, keep the best 2", "4d8kh2"),
         ("roll stats: 4d6 drop lowest", "4d6kh3"),
+        ("roll 4d6 drop lowest plus 1d4", "4d6kh3+1d4"),
         ("roll percentile dice", "1d100"),
         ("roll a couple of d8s", "2d8"),
         ("roll a die", "1d6"),

@@ -18,7 +18,9 @@ use crate::config::{Policy, Strategy};
 use crate::domain::{
     Agent, AskedFirst, DecisionPath, Mode, Question, Reply, Role, RunId, fingerprint,
 };
-use crate::journal::{Accepted, DECIDED, Decided, Event, Matched, RunContext, Stop, Store};
+use crate::journal::{
+    self, Accepted, DECIDED, Decided, Event, Matched, Proven, RunContext, Stop, Store, read_proven,
+};
 
 /// The step of the call that compares two questions, and its prompt.
 const STEP: &str = "same_question";
@@ -66,7 +68,9 @@ pub async fn answer(run: &RunContext, deps: &Deps, store: &dyn Store) -> Result<
     let candidates = if strategy == Strategy::HeuristicFirst {
         let found = find(store, question).await.map_err(Stop::from)?;
         let ranked = || rank(found, &question.message);
-        run.compute(ranked).await?
+        let mut ranked = run.compute(ranked).await?;
+        ranked.truncate(MAX_CANDIDATES);
+        unaltered(store, ranked).await.map_err(Stop::from)?
     } else {
         vec![]
     };
@@ -89,14 +93,32 @@ pub async fn answer(run: &RunContext, deps: &Deps, store: &dyn Store) -> Result<
     }
 }
 
+/// Returns the candidates whose runs, and what was learned from them, are as their journals say.
+async fn unaltered(
+    store: &dyn Store,
+    candidates: Vec<Candidate>,
+) -> Result<Vec<Candidate>, journal::Error> {
+    let mut kept = vec![];
+    for candidate in candidates {
+        let run = candidate.shown.id;
+        match read_proven(store, run).await {
+            Ok(Some(Proven { fault: None, .. })) => kept.push(candidate),
+            Ok(_) | Err(journal::Error::Corrupt { .. }) => {
+                tracing::error!(%run, "its learned answer is left out: the run was altered");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(kept)
+}
+
 /// Returns what a strategy decides on.
 fn context(
     run: RunId,
     question: &Question,
-    mut candidates: Vec<Candidate>,
+    candidates: Vec<Candidate>,
     policy: &Policy,
 ) -> DecisionContext {
-    candidates.truncate(MAX_CANDIDATES);
     DecisionContext {
         run,
         text: question.message.clone(),

@@ -290,12 +290,23 @@ async fn altered_runs_teach_nothing_and_damaged_answers_keep_no_question_from_th
     change("UPDATE runs SET user_id = 'u1'").await;
     let taught = feedback(&app, &first, true).await;
     assert_eq!(taught["learned"]["confidence"], 0.3, "{taught}");
+    feedback(&app, &first, true).await;
+    feedback(&app, &first, true).await;
 
+    let asked_again = async |learned: bool| {
+        let before = provider.calls().len();
+        let again = asked(&app, QUESTION, None).await;
+        let outcome = if learned { "heuristic" } else { "answered" };
+        assert_eq!(again.outcome, outcome);
+        assert_eq!(provider.calls().len() == before, learned);
+    };
+    asked_again(true).await;
+    change("UPDATE learned_answers SET confidence = 0.9").await;
+    asked_again(false).await;
+    change("UPDATE learned_answers SET confidence = 0.7").await;
+    asked_again(true).await;
     change("UPDATE learned_answers SET answer = 'no JSON'").await;
-    let before = provider.calls().len();
-    let again = asked(&app, QUESTION, None).await;
-    assert_eq!(again.outcome, "answered");
-    assert!(provider.calls().len() > before, "the committee answered");
+    asked_again(false).await;
 }
 
 #[tokio::test]

@@ -89,13 +89,13 @@ fn has_number(request: &str, text: &str, number: &Number) -> bool {
     let text = collapse_whitespace(text);
     let is_it = |found: Number| number.is_among(&[found]);
     if text.contains(['/', '^', '\\', '⁄', '½', '¼', '¾'])
-        || answer::each_number(&text).any(is_it)
+        || answer::each_amount(&text).any(is_it)
         || is_named_in(request, &text, number)
     {
         return true;
     }
     let given = answer::numbers(&collapse_whitespace(request), None);
-    answer::each_number(&text).all(|it| it.is_among(&given))
+    answer::each_amount(&text).all(|it| it.is_among(&given))
 }
 
 /// True if a text has a number in words of its language, if that is one that is read.
@@ -103,7 +103,7 @@ fn is_named_in(request: &str, text: &str, number: &Number) -> bool {
     let text = clip(text, MAX_IN_WORDS_BYTES);
     let code = language_code(text).or_else(|| language_code(&format!("{request}\n{text}")));
     in_digits(text, code).any(|text| {
-        let mut found = answer::each_number(&text);
+        let mut found = answer::each_amount(&text);
         found.any(|found| number.is_among(&[found]))
     })
 }
@@ -173,6 +173,20 @@ mod tests {
         assert!(may_give("¿Cuántos?", "", "Quedan doce de 40.", "12"));
         let coins = "There are 50 coins, and each of them is worth a cent.";
         assert!(!may_give("How many?", "", coins, "100"));
+        for (text, gives) in [
+            ("It costs €20.", true),
+            ("It costs 20 euros.", true),
+            ("Er kostet 20,00 €.", true),
+            ("It costs 20.", true),
+            ("It costs $20.", false),
+            ("It costs (20).", true),
+        ] {
+            assert_eq!(
+                may_give("What is the price?", "", text, "€20"),
+                gives,
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub use dates::Day;
 pub use decimals::DecimalSign;
 pub(super) use normalize::undress;
 pub use normalize::{Answer, parse};
-pub use number::{Number, each_number, numbers};
+pub use number::{Number, each_amount, numbers};
 pub(super) use options::{Options, letter_of};
 pub use phrase::Phrase;
 pub(super) use plain::{final_answer, opening_verdict};

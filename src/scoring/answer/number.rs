@@ -305,20 +305,38 @@ pub fn numbers(text: &str, sign: Option<DecimalSign>) -> Vec<Number> {
 }
 
 /// Returns the numbers of a text one by one. To read one takes far longer than to find it.
-pub fn each_number(text: &str) -> impl Iterator<Item = Number> {
+fn each_number(text: &str) -> impl Iterator<Item = Number> {
+    places(text).filter_map(|at| read_at(text, at))
+}
+
+/// As [`numbers`], one by one, and with the sign of a currency in front of a number.
+pub fn each_amount(text: &str) -> impl Iterator<Item = Number> {
+    places(text).filter_map(|at| {
+        let number = read_at(text, at)?;
+        let sign = text.get(..at).and_then(|before| before.chars().next_back());
+        let sign = sign.filter(|_| number.measure.is_none());
+        let priced = sign.and_then(|sign| read_at(text, at - sign.len_utf8()));
+        Some(priced.filter(|it| it.measure.is_some()).unwrap_or(number))
+    })
+}
+
+/// Returns where the numbers of a text begin.
+fn places(text: &str) -> impl Iterator<Item = usize> {
     let mut before = ' ';
     let places = text.char_indices().filter(move |(_, c)| {
         let is_inside = before.is_alphanumeric() && !is_unspaced(before) || ".,".contains(before);
         before = *c;
         c.is_ascii_digit() && !is_inside
     });
-    let read = places.filter_map(|(at, _)| {
-        let rest = clip(text.get(at..).unwrap_or_default(), MAX_AMOUNT);
-        let line = rest.split('\n').next().unwrap_or(rest);
-        let rest = line.split(". ").next().unwrap_or(line);
-        amount(rest).map(|amount| Number::of(amount, vec![]))
-    });
-    read.take(MAX_NUMBERS)
+    places.map(|(at, _)| at).take(MAX_NUMBERS)
+}
+
+/// Reads the number that begins at a place, with its unit.
+fn read_at(text: &str, at: usize) -> Option<Number> {
+    let rest = clip(text.get(at..).unwrap_or_default(), MAX_AMOUNT);
+    let line = rest.split('\n').next().unwrap_or(rest);
+    let rest = line.split(". ").next().unwrap_or(line);
+    amount(rest).map(|amount| Number::of(amount, vec![]))
 }
 
 /// Formats a number with at most six significant digits and without trailing zeros.

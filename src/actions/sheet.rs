@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::sanitize::sanitize;
 use crate::domain::changes_direction;
 
 /// The most bytes that a sheet may have as JSON.
@@ -325,6 +326,24 @@ impl Sheet {
     /// Returns 2, plus one at every fourth level after the first.
     pub fn proficiency(&self) -> i64 {
         2 + (self.level.unwrap_or(1) - 1).div_euclid(4)
+    }
+
+    /// Names the proficiencies that count for nothing, as the end of an answer; empty without any.
+    pub fn idle_proficiencies(&self) -> String {
+        let counts = |entry: &str| {
+            let name = entry.trim().replace('_', " ").to_lowercase();
+            let is_skill = Skill::ALL.iter().any(|skill| skill.into_str() == name);
+            is_skill || Ability::named(&name).is_some() || name == "attack"
+        };
+        let all = self.proficiencies.iter().chain(&self.expertise);
+        let idle: Vec<&str> = all.map(String::as_str).filter(|it| !counts(it)).collect();
+        if idle.is_empty() {
+            return String::new();
+        }
+        let idle = sanitize(&idle.join(", "));
+        format!(
+            " These proficiencies name no skill, no ability and no attack, so they count for nothing: {idle}."
+        )
     }
 
     /// Returns how often the proficiency counts for a skill or a saving throw: 0, 1 or 2 times.

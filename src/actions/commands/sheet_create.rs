@@ -46,7 +46,8 @@ pub(super) fn stored(sheet: &Sheet, facts: &Inputs) -> Result<CommandOutcome, Re
     let stored = json!(sheet);
     let name = sanitize(&sheet.name);
     let done = if known { "replaced" } else { "kept" };
-    let text = format!("The sheet of {name} is {done}.");
+    let idle = sheet.idle_proficiencies();
+    let text = format!("The sheet of {name} is {done}.{idle}");
     check_room(&stored, row.map(|row| &row.sheet), facts)?;
     Ok(CommandOutcome::changing(
         json!({ "text": text, "name": name, "replaced": known, "sheet": sheet }),

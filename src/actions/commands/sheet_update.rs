@@ -95,7 +95,8 @@ pub(super) fn execute(
     let name = sanitize(&row.name);
     let parts = changes.keys().filter(|key| *key != "name");
     let parts: Vec<String> = parts.map(|key| sanitize(key)).collect();
-    let text = format!("The sheet of {name} is changed: {}.", parts.join(", "));
+    let (changed, idle) = (parts.join(", "), sheet.idle_proficiencies());
+    let text = format!("The sheet of {name} is changed: {changed}.{idle}");
     Ok(CommandOutcome::changing(
         json!({ "text": text, "name": name, "changed": parts, "sheet": stored }),
         Effect::Sheet {
@@ -113,6 +114,10 @@ mod tests {
     use jiff::Timestamp;
 
     fn updated(patch: Value) -> Result<Value, Refusal> {
+        done(patch).map(|result| result["sheet"].clone())
+    }
+
+    fn done(patch: Value) -> Result<Value, Refusal> {
         let Ok(Action::SheetUpdate(arguments)) = Action::read(CommandName::SheetUpdate, patch)
         else {
             panic!("no update");
@@ -126,7 +131,26 @@ mod tests {
             }],
             ..Inputs::default()
         };
-        execute(&arguments, &facts).map(|done| done.result["sheet"].clone())
+        execute(&arguments, &facts).map(|done| done.result)
+    }
+
+    #[test]
+    fn proficiencies_that_count_for_nothing_are_named() {
+        let given = json!([
+            "Stealth",
+            "sleight_of_hand",
+            "dex",
+            "attack",
+            "cooking",
+            "stelth"
+        ]);
+        let text = done(json!({ "proficiencies": given })).unwrap()["text"].to_string();
+        assert!(
+            text.contains("count for nothing: cooking, stelth."),
+            "{text}"
+        );
+        let text = done(json!({ "expertise": ["stealth"] })).unwrap()["text"].to_string();
+        assert!(text.ends_with("expertise.\""), "{text}");
     }
 
     #[test]

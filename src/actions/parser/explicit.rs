@@ -185,6 +185,12 @@ fn keyed(command: CommandName, text: &str) -> Option<(&str, Vec<(&str, &str)>)> 
     use CommandName::{Check, Roll, SheetCreate, SheetUpdate};
     let keys = regex("explicit.option").captures_iter(text);
     let keys = keys.filter_map(|key| Some((key.get(0)?, key.get(1)?.as_str())));
+    let is_quoted = |at: usize| {
+        let before = text.get(..at).unwrap_or_default();
+        !before.matches('"').count().is_multiple_of(2)
+            || before.matches('“').count() > before.matches('”').count()
+    };
+    let keys = keys.filter(|(key, _)| !is_quoted(key.start()));
     let keys: Vec<_> = keys.collect();
     let is_sheet = matches!(command, SheetCreate | SheetUpdate);
     let is_known =

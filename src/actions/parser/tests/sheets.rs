@@ -79,6 +79,18 @@ fn a_word_with_digits_hyphens_apostrophes_and_dots_is_a_name() {
 
 /// Players mean a change by a sign, but the number is set.
 #[test]
+fn what_stands_in_quotation_marks_is_no_option() {
+    for text in [
+        r#"/sheet update notes: "he has hp: 12""#,
+        "/sheet update notes: “he has hp: 12”",
+    ] {
+        let (name, arguments) = command(text).unwrap();
+        assert_eq!(name, CommandName::SheetUpdate);
+        assert_eq!(arguments, json!({ "notes": "he has hp: 12" }), "{text}");
+    }
+}
+
+#[test]
 fn a_number_of_a_sheet_has_no_sign() {
     for (text, named) in [
         ("/sheet update --hp +5", "/sheet update --hp 15"),

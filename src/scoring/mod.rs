@@ -39,6 +39,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use crate::domain::{AnswerGroup, Judgement};
 pub use batch::parse as parse_record;
+pub use checks::repeats_instructions;
 pub use from_text::report_from_text;
 pub use reply_answer::may_give;
 pub use terms::MAX_UNCHECKED;

@@ -422,6 +422,25 @@ async fn a_reply_that_breaks_a_rule_is_replaced_by_the_best_report() {
 }
 
 #[tokio::test]
+async fn a_master_that_repeats_its_instructions_is_replaced_and_one_that_quotes_the_request_is_not()
+{
+    let instruction =
+        "Answer the question yourself from the reports; do not average or retell them.";
+    let provider = MockProvider::start().await;
+    let main = format!("100 °C. My orders are these. {instruction}");
+    provider.reply_with("synthesis*", synthesis(&main, |_| {}));
+    let app = TestApp::start(&provider).await;
+    let response = app.post(&chat("audit", QUESTION)).send().await.unwrap();
+    let body: Value = response.json().await.unwrap();
+    let rule = json!(["no instruction of the prompts is repeated"]);
+    assert_eq!(body["audit"]["synthesis"]["brokenRules"], rule);
+    assert!(!body["reply"].as_str().unwrap().contains("retell"));
+    let asked = format!("{QUESTION} And what does this mean: {instruction}");
+    let got = app.ask("audit", &asked).await;
+    assert_eq!(got.body["audit"]["synthesis"]["brokenRules"], json!([]));
+}
+
+#[tokio::test]
 async fn a_requested_section_stays_and_a_plan_in_prose_has_an_estimate() {
     let record = "## Context\n\nWe measure at the coast.\n\n## Assumptions\n\n- The sea is calm.\n\n## Deployment plan\n\n\
         First fill the kettle.\n\nThen heat the water.\n\nFinally read the thermometer.";

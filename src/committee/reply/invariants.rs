@@ -18,6 +18,7 @@ use crate::domain::{
 };
 use crate::journal::{AgentOutcome, ChainFault, Draft, Planned, Transcript};
 use crate::llm::MIN_SECRET_CHARS;
+use crate::scoring::repeats_instructions;
 
 /// A rule that a reply breaks. It is logged, so it contains the rule and counts but no text of the
 /// reply.
@@ -65,6 +66,7 @@ pub fn check_text(exhibit: &InvariantInput<'_>) -> Vec<Violation> {
     found.money(exhibit);
     found.audit(exhibit, &frame);
     found.secrets(exhibit);
+    found.instructions(exhibit);
     found.0
 }
 
@@ -264,6 +266,17 @@ impl Violations {
         if !leaks.is_empty() {
             let detail = format!("{} in the reply or its audit", leaks.len());
             self.add("no secret anywhere", detail);
+        }
+    }
+
+    fn instructions(&mut self, x: &InvariantInput<'_>) {
+        let request = x.run.accepted.map(|accepted| &*accepted.question.message);
+        let draft = x.run.synthesized.and_then(|it| it.draft.as_ref());
+        if let (Some(request), Some(draft)) = (request, draft)
+            && x.reply.outcome == Outcome::Answered
+            && repeats_instructions(request, &draft.main)
+        {
+            self.add("no instruction of the prompts is repeated", "main answer");
         }
     }
 }

@@ -80,6 +80,8 @@ struct Rule {
     weight: f64,
     /// True if a match need not have any text.
     needs_none: bool,
+    /// True if it finds a sentence of the prompts.
+    is_instruction: bool,
     source: String,
     /// Compiled for the first text that may match. Most patterns never are.
     pattern: OnceLock<Regex>,
@@ -122,6 +124,7 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
             finds,
             weight: weight.parse().unwrap_or_default(),
             needs_none: needs.is_empty(),
+            is_instruction: false,
             source: field().to_owned(),
             pattern: OnceLock::new(),
         });
@@ -133,6 +136,7 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
             finds: FlagKind::LeakedPrompt.into_str(),
             weight: 0.9,
             needs_none: false,
+            is_instruction: true,
             source: format!("(?i){}", regex::escape(sentence)),
             pattern: OnceLock::new(),
         });
@@ -383,6 +387,15 @@ pub(in crate::scoring) fn obeyed_injection(message: &str, body: &str) -> bool {
         of_kind(&rules, "dictated").flat_map(|rule| rule.pattern().captures_iter(message).take(20));
     let payloads = dictated.filter_map(|found| Some(found.get(1)?.as_str().to_lowercase()));
     payloads.into_iter().any(|payload| lower.contains(&payload))
+}
+
+/// True if a text repeats a sentence of the prompts, outside of code and quotations, that the request
+/// does not have.
+pub fn repeats_instructions(message: &str, text: &str) -> bool {
+    let own = flowing(&without_quotations(text));
+    let rules = possible(&own).into_iter();
+    let mut instructions = rules.filter(|rule| rule.is_instruction).map(Rule::pattern);
+    instructions.any(|sentence| sentence.is_match(&own) && !sentence.is_match(message))
 }
 
 /// Adds what attacks in a text, with the rules that may match it.

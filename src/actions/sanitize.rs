@@ -59,3 +59,16 @@ fn without_mentions(text: &str) -> String {
 pub fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_notifies_nobody_and_fits_into_a_message() {
+        let answer = harmless(&format!("@everyone <#5> {}", "y".repeat(30_000)));
+        assert!(answer.starts_with("@\u{200b}everyone <\u{200b}#5> y"));
+        assert!(answer.chars().count() <= 2_000);
+        assert_eq!(harmless(&sanitize("@a")), sanitize("@a"));
+    }
+}

@@ -15,7 +15,6 @@ use super::remote;
 use super::terminal::on_one_line;
 use crate::config::Env;
 use crate::domain::{RunId, RunKind};
-use crate::http::{EntryBody, JournalBody};
 use crate::journal::{
     Entry, Error, Event, Listed, Proven, RunFilter, RunState, Store, Transcript, read_proven,
 };
@@ -193,10 +192,10 @@ impl Journals<'_> {
                 };
                 let mut run: Recorded = typed(server, run)?;
                 let journal = remote::get(env, server, &format!("{path}/journal")).await?;
-                let journal: JournalBody = typed(server, journal)?;
+                let journal: Journal = typed(server, journal)?;
                 let unverified = (!journal.verified).then(|| "it is not verified".to_owned());
                 let rows = journal.entries.into_iter();
-                let entries = rows.map(|row| stored(row, server));
+                let entries = rows.map(|row| row.entry(server));
                 run.entries = entries.collect::<Result<_, _>>()?;
                 run.head = journal.head;
                 run.broken = journal.broken.or(unverified);
@@ -252,19 +251,39 @@ impl Journals<'_> {
     }
 }
 
-/// Returns an entry as it is stored.
-fn stored(body: EntryBody, server: &str) -> Result<Entry, Exit> {
-    let text = body.body.to_string();
-    let event = text.parse().map_err(unread(server))?;
-    Ok(Entry {
-        seq: body.seq,
-        at: body.at,
-        key: body.key,
-        body: text,
-        prev: body.prev,
-        hash: body.hash,
-        event,
-    })
+/// A journal as the API gives it.
+#[derive(Deserialize)]
+struct Journal {
+    entries: Vec<Row>,
+    head: String,
+    verified: bool,
+    broken: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    seq: i64,
+    at: Timestamp,
+    key: String,
+    body: Value,
+    prev: String,
+    hash: String,
+}
+
+impl Row {
+    fn entry(self, server: &str) -> Result<Entry, Exit> {
+        let body = self.body.to_string();
+        let event = body.parse().map_err(unread(server))?;
+        Ok(Entry {
+            seq: self.seq,
+            at: self.at,
+            key: self.key,
+            body,
+            prev: self.prev,
+            hash: self.hash,
+            event,
+        })
+    }
 }
 
 /// Reads an answer of the service.

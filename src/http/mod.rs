@@ -16,7 +16,6 @@ mod unsent;
 pub use api::act::action;
 pub use api::chat::question;
 pub use api::reply_body::reply_body;
-pub use api::run_bodies::{EntryBody, JournalBody};
 pub use body::Unread;
 pub use connections::serve;
 pub use sse::progress_event;

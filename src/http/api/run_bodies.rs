@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::reply_body::MetaBody;
@@ -146,10 +145,10 @@ pub(in crate::http) struct CallTiming {
 }
 
 /// A run's journal with the proof of its chain.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Journal", deny_unknown_fields)]
-pub struct JournalBody {
+pub(in crate::http) struct JournalBody {
     #[schemars(schema_with = "super::shapes::run_id")]
     pub run_id: String,
     pub entries: Vec<EntryBody>,
@@ -161,14 +160,13 @@ pub struct JournalBody {
     pub broken: Option<String>,
 }
 
-/// An entry of a journal.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Entry", description = "", deny_unknown_fields)]
-pub struct EntryBody {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Entry", deny_unknown_fields)]
+pub(in crate::http) struct EntryBody {
     #[schemars(range(min = 1))]
     pub seq: i64,
     #[schemars(schema_with = "super::shapes::time")]
-    pub at: Timestamp,
+    pub at: String,
     pub key: String,
     /// The event: `kind`, `data` and the version `v`.
     pub body: Value,

@@ -191,7 +191,7 @@ pub(in crate::http) async fn journal(
         } = proven;
         let lines = entries.into_iter().map(|entry| EntryBody {
             seq: entry.seq,
-            at: entry.at,
+            at: entry.at.to_string(),
             key: entry.key,
             body: serde_json::from_str(&entry.body).unwrap_or(Value::Null),
             prev: entry.prev,

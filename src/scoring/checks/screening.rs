@@ -213,7 +213,8 @@ fn screen(text: &str, found: &[Word]) -> Screening {
         return out;
     }
     let own = without_quotations(text);
-    // What may match the text may match it without its breaks or its quotations.
+    // What a rule needs stands in this form if the rule matches the text with or without its breaks and
+    // quotations.
     let rules = possible(&flowing(text));
     let flowing = flowing(&own);
     // Some attacks begin a line.

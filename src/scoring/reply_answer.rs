@@ -29,10 +29,14 @@ pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
     let summary = Some(tldr.trim()).filter(|tldr| !tldr.is_empty() && !main.contains(tldr));
     let all = format!("{tldr}\n{main}");
     match &named {
-        Answer::Number(number) => [all.as_str()]
-            .into_iter()
-            .chain(summary)
-            .all(|text| has_number(request, text, number)),
+        Answer::Number(number) => {
+            // Only beside other words may a sign be a dash, and a fraction a step.
+            let is_bare = |text: &&str| count_words(text) <= MAX_BARE_WORDS;
+            let mut bare = summary.into_iter().chain([main]).filter(is_bare);
+            let is_other = |text: &str| answer::parse(text).is_some_and(|it| named.differs(&it));
+            let mut texts = [all.as_str()].into_iter().chain(summary);
+            texts.all(|text| has_number(request, text, number)) && !bare.any(is_other)
+        }
         Answer::Words(phrase) => {
             let short = summary.filter(|text| count_words(text) <= MAX_BARE_WORDS);
             let mut texts = [Some(all.as_str()), short].into_iter().flatten();
@@ -173,6 +177,19 @@ mod tests {
         assert!(may_give("¿Cuántos?", "", "Quedan doce de 40.", "12"));
         let coins = "There are 50 coins, and each of them is worth a cent.";
         assert!(!may_give("How many?", "", coins, "100"));
+        for (said, named, gives) in [
+            ("-40 °C", "40 °C", false),
+            ("**1/6**", "5/6", false),
+            ("5/6.", "5/6", true),
+            ("0.83", "5/6", true),
+            ("It is −40 °C there.", "-40 °C", true),
+        ] {
+            assert_eq!(
+                may_give("", said, "See below: 40, 5/6.", named),
+                gives,
+                "{said}"
+            );
+        }
         for (text, gives) in [
             ("It costs €20.", true),
             ("It costs 20 euros.", true),

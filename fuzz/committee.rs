@@ -147,6 +147,7 @@ fn judgement(message: &str, report: &AgentReport) -> Judgement {
         task_type: None,
         demands: &[],
         first_round: vec![],
+        lost: 0,
         outputs: outputs.into(),
         cross_checks: &[],
         resolutions: &[],

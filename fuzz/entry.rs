@@ -196,6 +196,7 @@ pub fn score_text(data: &[u8]) {
         message,
         task_type: None,
         demands: &[],
+        lost: 0,
         first_round: outputs.clone(),
         outputs,
         cross_checks: &[],

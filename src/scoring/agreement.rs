@@ -37,11 +37,14 @@ pub(super) struct Group {
 pub(super) struct Agreement {
     /// The leading group first.
     pub groups: Vec<Group>,
-    /// True if most of the outputs that count give one final answer.
+    /// True if most of the outputs that count give one final answer, or would with those lost.
     pub one_answer: bool,
     /// The number of outputs that count.
     pub counting: usize,
-    /// The number of voices that the whole core would have beside those given.
+    /// The number of agents that were asked and gave no output.
+    pub lost: usize,
+    /// The number of voices that the whole core would have beside those given, and at least one for
+    /// each agent that was lost: it may have disagreed.
     pub missing: usize,
 }
 
@@ -62,6 +65,7 @@ pub(super) struct Compared<'a> {
     pub latest: &'a [ParsedOutput<'a>],
     /// The outputs of round 1, in their own order; empty if there was no later round.
     pub first: &'a [ParsedOutput<'a>],
+    pub lost: usize,
     pub calls: &'a [CrossCheck],
     pub claims: &'a [Claim<'a>],
     pub resolutions: &'a [Resolution],
@@ -114,7 +118,8 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     let counting = latest.iter().filter(|now| now.counts());
     let answered = counting.clone().filter_map(|now| answer_of(now, first));
     let (counting, answered) = (counting.count(), answered.count());
-    let one_answer = answered > 0 && 2 * answered > counting;
+    // One that was lost may have given an answer.
+    let one_answer = answered > 0 && 2 * answered + panel.lost > counting;
     let present = if one_answer {
         heard(latest, &nodes)
     } else {
@@ -124,7 +129,8 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
         groups,
         one_answer,
         counting,
-        missing: SEATS.saturating_sub(present),
+        lost: panel.lost,
+        missing: SEATS.saturating_sub(present).max(panel.lost),
     }
 }
 

@@ -210,6 +210,7 @@ impl Record {
             task_type: self.line.task_type,
             demands: &self.line.demands,
             outputs: latest.into_iter().map(Recorded::output).collect(),
+            lost: 0,
             first_round: first.into_iter().flatten().map(Recorded::output).collect(),
             cross_checks: &self.cross_checks,
             resolutions: &self.line.resolutions,

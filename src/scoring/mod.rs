@@ -80,6 +80,8 @@ pub struct Panel<'a> {
     pub demands: &'a [Demand],
     /// The latest output of each agent.
     pub outputs: Vec<Output<'a>>,
+    /// The number of agents that were asked and gave no output.
+    pub lost: usize,
     /// The agents' independent outputs of round 1. Empty if `outputs` are those of round 1.
     pub first_round: Vec<Output<'a>>,
     /// The findings of the cross-check calls: none, one, or two. The second call saw everything in
@@ -189,6 +191,7 @@ pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &Policy) -> Jud
     let agreement = agreement::compare(&Compared {
         latest: &readings,
         first: &first,
+        lost: panel.lost,
         calls: panel.cross_checks,
         claims: &claims,
         resolutions: panel.resolutions,

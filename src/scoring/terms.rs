@@ -104,8 +104,10 @@ pub(super) fn open_penalty(
     // An output that is missing or not VALID counts as one that is just VALID, so losing the weakest
     // never raises c_final.
     let valid = scores.iter().filter(|it| it.status == Status::Valid);
-    let missing = SEATS.saturating_sub(valid.count()) as f64 / SEATS as f64;
-    let thinned = missing * (base - policy.thresholds.tau_soft).max(0.0);
+    let valid = valid.count();
+    let missing = SEATS.saturating_sub(valid).max(context.agreement.lost);
+    let thinned =
+        crate::text::ratio(missing, valid + missing) * (base - policy.thresholds.tau_soft).max(0.0);
     // Outputs that give no answer do not confirm the one that some give.
     let leading = context.agreement.groups.first();
     let answer = leading.map_or(1.0, |group| probability(group, context.agreement, policy));

@@ -503,3 +503,25 @@ async fn runs_end_as_expected_if_a_fifth_of_calls_fails() {
     }
     assert_eq!(counts, std::collections::BTreeMap::from([(200, RUNS)]));
 }
+
+#[tokio::test]
+async fn an_agent_beside_the_core_that_fails_lowers_c_final_and_is_named() {
+    let with_editor = |scenario: &mut Scenario| {
+        scenario.plan["agentsToRun"] = json!(["solver", "critic", "verifier", "editor"]);
+    };
+    let mut found = vec![];
+    for fails in [false, true] {
+        let scenario = Scenario::agreeing().with(with_editor);
+        let provider = MockProvider::playing(scenario).await;
+        if fails {
+            provider.on("r1/editor*", Fault::Status(400));
+        }
+        let app = TestApp::start(&provider).await;
+        let got = app.ask("audit", QUESTION).await;
+        let confidence = &got.body["audit"]["confidence"];
+        found.push(confidence["c_final"].as_f64().unwrap());
+        let named = if fails { json!(["editor"]) } else { json!([]) };
+        assert_eq!(confidence["restsOn"]["notValid"], named);
+    }
+    assert!(found[1] < found[0], "{found:?}");
+}

@@ -152,8 +152,8 @@ fn verdicts(
 }
 
 /// What the terms of c_final rest on: the units that contradict each other and those that every
-/// cross-check refutes, the core outputs that are missing or not VALID, and the parts of the request
-/// that have a checked answer.
+/// cross-check refutes, the core outputs that are not VALID and the agents that failed, and the parts
+/// of the request that have a checked answer.
 fn rests_on(run: &Transcript<'_>, discarded: &BTreeSet<&str>) -> Value {
     let judgement = run.judgement();
     let open = judgement.into_iter().flat_map(|it| &it.disagreements);
@@ -169,8 +169,11 @@ fn rests_on(run: &Transcript<'_>, discarded: &BTreeSet<&str>) -> Value {
     let mut claims: BTreeSet<&UnitRef> = contested.chain(refuted).collect();
     claims.retain(|unit| !discarded.contains(unit.agent.as_str()));
     let status = |agent: Agent| judgement.and_then(|it| it.status_of(agent));
-    let mut not_valid = CORE_AGENTS.to_vec();
-    not_valid.retain(|agent| status(*agent) != Some(Status::Valid));
+    let core = CORE_AGENTS.iter().copied();
+    let core = core.filter(|agent| status(*agent) != Some(Status::Valid));
+    let failed = run.standing().into_keys();
+    let failed = failed.filter(|agent| status(*agent).is_none());
+    let not_valid: BTreeSet<Agent> = core.chain(failed).collect();
     let parts = judgement.map(|it| it.parts.iter().zip(&it.covered));
     let parts = parts
         .into_iter()

@@ -45,13 +45,15 @@ impl<'a> ScoringInput<'a> {
                 let family = self.families.get(agent).map(String::as_str);
                 output(finished.get(agent).copied()?, family)
             });
-            outputs.collect()
+            outputs.collect::<Vec<_>>()
         };
+        let latest = outputs(self.run.standing());
         scoring::Panel {
             message: self.message,
             task_type: plan.map(|plan| plan.task_type),
             demands: plan.map_or(&[], |plan| &plan.demands),
-            outputs: outputs(self.run.standing()),
+            lost: agents.len().saturating_sub(latest.len()),
+            outputs: latest,
             first_round: self.run.first_round().map(outputs).unwrap_or_default(),
             cross_checks: &evidence.cross_checks,
             resolutions: &evidence.resolutions,

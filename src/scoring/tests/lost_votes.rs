@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::domain::Decision;
+use proptest::prelude::*;
 
 const SPEED: &str = "A train travels 180 km in 2.5 hours. What is its average speed in km/h?";
 
@@ -16,6 +17,39 @@ fn an_output_without_the_answer_weighs_as_a_lost_one() {
     }
     let agreeing = with(report("verifier", Some("72 km/h"), "It is 72 km/h.", ""));
     assert!(ships(&agreeing) && lost < 0.7);
+}
+
+/// Returns c_final for agents with these answers, of whom `lost` more gave no output.
+fn with_lost(votes: &[Option<&str>], lost: usize) -> f64 {
+    let names = ["solver", "critic", "verifier", "editor", "implementer"];
+    let reports = names.iter().zip(votes);
+    let reports: Vec<AgentReport> = reports
+        .map(|(agent, vote)| report(agent, *vote, "The seat is by the sea.", ""))
+        .collect();
+    let panel = Panel {
+        message: "Which city is the seat of the court?",
+        outputs: outputs(&reports, Obtained::Clean),
+        lost,
+        ..Panel::default()
+    };
+    c_final(&judge(&panel, &Policy::default()))
+}
+
+proptest! {
+    /// An agent that was lost may have disagreed, whatever the size of the panel.
+    #[test]
+    fn losing_an_agent_never_raises_c_final(
+        votes in prop::collection::vec(
+            prop_oneof![Just(None), Just(Some("Lima")), Just(Some("Quito"))], 2..6),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let mut left = votes.clone();
+        left.remove(at.index(votes.len()));
+        // Without the only vote, the reply gives another answer.
+        prop_assume!(left.iter().any(Option::is_some) || votes.iter().all(Option::is_none));
+        let (before, after) = (with_lost(&votes, 0), with_lost(&left, 1));
+        prop_assert!(after <= before + 1e-9, "{before} to {after}");
+    }
 }
 
 #[test]

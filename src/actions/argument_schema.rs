@@ -1,6 +1,6 @@
 //! Reads the JSON schema of one argument.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Returns the names of the types that a schema allows.
 pub(super) fn types(schema: &Value) -> Vec<&str> {
@@ -51,14 +51,5 @@ pub(super) fn expected(schema: &Value) -> String {
         "of another type".to_owned()
     } else {
         names.join(" or ")
-    }
-}
-
-/// Returns a schema that also allows `null`.
-pub(super) fn nullable(schema: Value) -> Value {
-    if types(&schema).contains(&"null") {
-        schema
-    } else {
-        json!({ "anyOf": [schema, { "type": "null" }] })
     }
 }

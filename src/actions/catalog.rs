@@ -1,11 +1,12 @@
 //! Views of the registry for a model, for people, for programs and for Discord.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use conclave_lenient_json::strict;
 use serde_json::{Map, Value, json};
 
-use super::argument_schema::{choices, is_composed, nullable, types};
+use super::argument_schema::{choices, is_composed, types};
 use super::commands::{Command, REGISTRY, schema_of};
 use super::sheet::Ability;
 use crate::domain::CommandName;
@@ -49,15 +50,37 @@ fn short(schema: &Value) -> Value {
     }
 }
 
-/// Returns the schema of all arguments of all commands in one object, each nullable.
-pub fn merged_arguments() -> Value {
-    let mut properties = Map::new();
-    for command in REGISTRY.iter() {
-        for (name, schema) in simple_arguments(command) {
-            properties.entry(name).or_insert_with(|| nullable(schema));
-        }
+/// The arguments of all commands that are plain values.
+static ARGUMENTS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
+    let arguments = REGISTRY.iter().flat_map(simple_arguments);
+    arguments.collect()
+});
+
+/// Returns the schema of arguments as a model gives them: each with its name and its value as a text.
+pub fn list_of_arguments() -> Value {
+    let names: Vec<&String> = ARGUMENTS.keys().collect();
+    let item = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "enum": names },
+            "value": { "type": "string", "description": "As a text: \"2d6+3\", \"15\", \"true\"." },
+        },
+        "required": ["name", "value"],
+        "additionalProperties": false,
+    });
+    let about = "The arguments that the text gives; none if ok is false.";
+    json!({ "description": about, "type": "array", "items": item })
+}
+
+/// Returns the value of an argument that is written as a text. What is not of its type stays a text.
+pub fn argument(name: &str, text: String) -> Value {
+    let kinds = ARGUMENTS.get(name).map(types).unwrap_or_default();
+    if kinds.is_empty() || kinds.contains(&"string") {
+        return Value::String(text);
     }
-    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+    let value = text.trim().parse::<Value>().ok();
+    let value = value.filter(|value| value.is_number() || value.is_boolean() || value.is_null());
+    value.unwrap_or(Value::String(text))
 }
 
 /// Returns the registry as text for a terminal.
@@ -155,7 +178,6 @@ fn discord_option(name: &str, schema: &Value, required: &[Value]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actions::commands::Action;
     use crate::actions::parser::{ParsedMessage, read};
 
     #[test]
@@ -199,18 +221,17 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_may_fill_in_is_taken_by_the_commands() {
-        let merged = merged_arguments();
-        let validator = jsonschema::validator_for(&merged).unwrap();
-        let arguments = json!({ "expression": "2d6", "label": null, "dc": null });
-        assert!(validator.is_valid(&arguments));
-        assert!(!validator.is_valid(&json!({ "user": "u2" })));
-        assert!(Action::read(CommandName::Roll, json!({ "expression": "2d6" })).is_ok());
-        let vendor = strict::for_vendor(&merged);
-        assert_eq!(
-            vendor["required"].as_array().unwrap().len(),
-            merged["properties"].as_object().unwrap().len()
-        );
+    fn arguments_in_texts_get_their_types() {
+        for (name, text, value) in [
+            ("dc", "15", json!(15)),
+            ("dc", "fifteen", json!("fifteen")),
+            ("expression", "20", json!("20")),
+            ("ability", "dex", json!("dex")),
+            ("nothing", "1", json!("1")),
+        ] {
+            assert_eq!(argument(name, text.to_owned()), value, "{name}");
+        }
+        assert!(ARGUMENTS.contains_key("expression") && !ARGUMENTS.contains_key("user"));
     }
 
     #[test]

@@ -44,8 +44,8 @@ pub struct Proposal {
     pub confidence: f64,
     /// The command's name in the catalog; "none" if ok is false.
     pub action: String,
-    /// The command's arguments; null for all that it does not have or need.
-    pub args: Map<String, Value>,
+    /// The command's arguments that the text gives.
+    pub args: Arguments,
     /// Why, in at most 15 words.
     pub reason: String,
     /// If confidence is below 0.5, up to two other readings; else none. They are deserialized
@@ -62,7 +62,46 @@ pub struct Proposal {
 #[serde(deny_unknown_fields)]
 pub struct Alternative {
     pub action: String,
-    pub args: Map<String, Value>,
+    pub args: Arguments,
+}
+
+/// Arguments as a model writes them. It is asked for a list: in an object, every argument of every
+/// command would have to be there or null, which is more than Anthropic's schemas may have.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Arguments {
+    Listed(Vec<Argument>),
+    Named(Map<String, Value>),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Argument {
+    pub name: String,
+    /// A number, true or false may be written as a text.
+    pub value: Value,
+}
+
+impl Arguments {
+    /// Returns the arguments that have a value.
+    fn given(self) -> Value {
+        let named: Vec<(String, Value)> = match self {
+            Self::Named(args) => args.into_iter().collect(),
+            Self::Listed(args) => args.into_iter().map(Argument::read).collect(),
+        };
+        let given = named.into_iter().filter(|(_, value)| !value.is_null());
+        Value::Object(given.collect())
+    }
+}
+
+impl Argument {
+    fn read(self) -> (String, Value) {
+        let value = match self.value {
+            Value::String(text) => catalog::argument(&self.name, text),
+            other => other,
+        };
+        (self.name, value)
+    }
 }
 
 static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(Schema::new(schema())));
@@ -87,19 +126,17 @@ pub fn schema() -> Value {
     set(
         &mut alternative,
         "/properties/args",
-        catalog::merged_arguments(),
+        catalog::list_of_arguments(),
     );
     let about = "If confidence is below 0.5, up to two other readings; else none.";
     let alternatives = json!({ "description": about, "type": "array", "items": alternative });
-    set(&mut schema, "/properties/args", catalog::merged_arguments());
+    set(
+        &mut schema,
+        "/properties/args",
+        catalog::list_of_arguments(),
+    );
     set(&mut schema, "/properties/alternatives", alternatives);
     schema
-}
-
-/// Returns the arguments that are not null.
-fn given(args: Map<String, Value>) -> Value {
-    let given = args.into_iter().filter(|(_, value)| !value.is_null());
-    Value::Object(given.collect())
 }
 
 impl Proposal {
@@ -114,7 +151,7 @@ impl Proposal {
             ok: self.ok,
             confidence: self.confidence,
             action: cut(&self.action, 100),
-            args: given(self.args),
+            args: self.args.given(),
             reason: cut(&self.reason, REASON_CHARS),
             alternatives,
             raw: cut(raw, RAW_CHARS),
@@ -127,7 +164,7 @@ impl Proposal {
 /// Reads an alternative. A malformed one gets an empty name, which the gates refuse.
 fn other_reading(written: Value) -> ProposedCommand {
     let (action, args) = match serde_json::from_value::<Alternative>(written.clone()) {
-        Ok(Alternative { action, args }) => (cut(&action, 100), given(args)),
+        Ok(Alternative { action, args }) => (cut(&action, 100), args.given()),
         Err(_) => (String::new(), written),
     };
     ProposedCommand { action, args }

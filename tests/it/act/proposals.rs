@@ -12,6 +12,29 @@ use crate::act::{
 use crate::support::{MockProvider, TestApp};
 
 #[tokio::test]
+async fn a_model_gives_arguments_as_a_list_of_texts() {
+    let provider = MockProvider::start().await;
+    let args = json!([
+        { "name": "ability", "value": "dex" }, { "name": "dc", "value": "15" },
+        { "name": "advantage", "value": "advantage" },
+    ]);
+    let mut said = proposal("check", args, 0.4);
+    said["alternatives"] =
+        json!([{ "action": "roll", "args": [{ "name": "expression", "value": "1d20" }] }]);
+    provider.reply_with("proposal", said);
+    let app = TestApp::with(&provider, proposing()).await;
+    let offered = act(&app, "ada", "could I please somehow dodge this thing").await;
+    assert_eq!(
+        offered.body["proposed_action"]["args"],
+        json!({ "ability": "dex", "dc": 15, "advantage": "advantage" })
+    );
+    let choices = offered.body["choices"].to_string();
+    assert!(choices.contains(r#"{"expression":"1d20"}"#), "{choices}");
+    let sent = provider.calls_of("proposal").remove(0);
+    assert_eq!(sent.schema()["properties"]["args"]["type"], "array");
+}
+
+#[tokio::test]
 async fn a_proposal_waits_for_its_users_confirmation_and_is_executed_once() {
     let provider = MockProvider::start().await;
     provider.reply_with(

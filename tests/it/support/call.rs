@@ -88,7 +88,7 @@ impl Call {
     }
 
     /// Returns the schema of the reply, or null if the caller wants plain text.
-    pub(super) fn schema(&self) -> &Value {
+    pub fn schema(&self) -> &Value {
         match self.wire {
             Wire::Anthropic => &self.body["output_config"]["format"]["schema"],
             Wire::OpenAi => &self.body["response_format"]["json_schema"]["schema"],

@@ -14,6 +14,8 @@ use super::wire::{Answer, Wire};
 
 /// System prompts with fewer tokens are not cached.
 const CACHED_FROM_TOKENS: i64 = 1024;
+/// The most parameters with union types in a schema of Anthropic's.
+const MAX_UNIONS: usize = 16;
 /// The billed tokens of an image.
 const IMAGE_TOKENS: i64 = 1_500;
 
@@ -54,11 +56,21 @@ pub(super) fn complaint(call: &Call) -> Option<String> {
         Some(format!("{}: {error}", error.instance_path()))
     } else if is_anthropic && !ends_with_user(&call.body["messages"]) {
         Some("messages: the last must be the user's".to_owned())
+    } else if is_anthropic && unions(call.schema()) > MAX_UNIONS {
+        Some("Schemas contains too many parameters with union types".to_owned())
     } else if is_strict && !requires_all(call.schema()) {
         Some("'required' must list every property".to_owned())
     } else {
         None
     }
+}
+
+/// Returns the number of values in a schema that may have several types.
+fn unions(schema: &Value) -> usize {
+    let is_union = schema["anyOf"].is_array() || schema["type"].is_array();
+    let items = schema.as_array().into_iter().flatten();
+    let fields = schema.as_object().into_iter().flat_map(Map::values);
+    usize::from(is_union) + items.chain(fields).map(unions).sum::<usize>()
 }
 
 fn ends_with_user(messages: &Value) -> bool {

@@ -102,13 +102,15 @@ pub(super) fn from_wire(response: Response, request_id: Option<&str>) -> Result<
     else {
         return failed(response.error);
     };
-    // What has output or usage may be billed, and is read as a reply.
-    if finish_reason.as_deref() == Some("error")
-        && message.is_empty()
-        && read_usage(&response.usage).is_none_or(|it| it == BilledTokens::default())
-    {
+    if finish_reason.as_deref() == Some("error") && message.is_empty() {
         let error = [error, response.error].into_iter().find(|it| !it.is_null());
-        return failed(error.unwrap_or_else(|| json!("the finish reason is \"error\"")));
+        let error = error.unwrap_or_else(|| json!("the finish reason is \"error\""));
+        // OpenRouter bills no error without output (looked up 2026-11-30).
+        let output = read_usage(&response.usage).map_or(0, |usage| usage.output);
+        return failed(error).map_err(|(kind, detail)| match output {
+            0 => (kind, detail),
+            _ => (ErrorKind::Broken, detail),
+        });
     }
     let refusal = message.refusal.as_deref();
     let refused = refusal.is_some_and(|refusal| !refusal.is_empty());
@@ -165,7 +167,12 @@ fn content(content: Value) -> Option<String> {
 fn stated_cost(usage: &Value) -> Option<Usd> {
     let dollars = |name: &str, unit: f64| Some(usage.get(name)?.as_f64()? * unit);
     let cost = dollars("cost", 1.0).or_else(|| dollars("cost_in_usd_ticks", 1e-10))?;
-    Some(Usd::from_dollars(cost))
+    // With a key of one's own, OpenRouter's cost is its fee.
+    let own = usage
+        .get("cost_details")
+        .filter(|_| usage["is_byok"] == true);
+    let own = own.and_then(|details| details.get("upstream_inference_cost")?.as_f64());
+    Some(Usd::from_dollars(cost + own.unwrap_or_default()))
 }
 
 /// Parses usage. `prompt_tokens` includes cache reads and writes. Reasoning is part of
@@ -273,6 +280,14 @@ mod tests {
         for (usage, expected) in [
             (json!({"cost": 0.25, "is_byok": false}), Some(0.25)),
             (json!({"cost_in_usd_ticks": 37_756_000}), Some(0.003_775_6)),
+            (
+                json!({"cost": 0.25, "is_byok": true, "cost_details": {"upstream_inference_cost": 2.0}}),
+                Some(2.25),
+            ),
+            (
+                json!({"cost": 0.25, "cost_details": {"upstream_inference_cost": 0.25}}),
+                Some(0.25),
+            ),
             (json!({"cost": {"total_cost": 0.25}}), None),
             (json!({"cost": "0.25"}), None),
             (json!({"cost": -1.0}), Some(0.0)),
@@ -322,9 +337,12 @@ mod tests {
         assert_eq!(read("openrouter_error").unwrap_err().0, status(429));
         let mut inside = json!({"choices": [{"message": {"content": ""}, "finish_reason": "error",
             "error": {"code": 502, "message": "Provider disconnected"}}]});
-        let mut billed = inside.clone();
-        billed["usage"] = json!({"prompt_tokens": 9, "completion_tokens": 4});
-        assert!(from_wire(serde_json::from_value(billed).unwrap(), None).is_ok());
+        for (output, kind) in [(0, status(502)), (4, ErrorKind::Broken)] {
+            let mut billed = inside.clone();
+            billed["usage"] = json!({"prompt_tokens": 9, "completion_tokens": output});
+            let fault = from_wire(serde_json::from_value(billed).unwrap(), None).unwrap_err();
+            assert_eq!(fault, (kind, "Provider disconnected".into()));
+        }
         inside["choices"][0]["message"]["content"] = json!("{");
         assert!(from_wire(serde_json::from_value(inside.clone()).unwrap(), None).is_ok());
         inside["choices"][0]["message"]["content"] = json!("");

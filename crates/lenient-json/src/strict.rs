@@ -85,6 +85,11 @@ fn closed(schema: &Value) -> Value {
     if let Some(constant) = result.remove("const") {
         result.insert("enum".into(), json!([constant]));
     }
+    // OpenAI wants a type for every schema.
+    let words = result.get("enum").and_then(Value::as_array);
+    if words.is_some_and(|words| words.iter().all(Value::is_string)) {
+        result.entry("type").or_insert_with(|| json!("string"));
+    }
     bounds(&mut result);
     if let Some(items) = result.get("items") {
         let items = closed(items);

@@ -46,7 +46,7 @@ impl ChatModel for OpenAi {
     /// without it, within the same time. No provider bills for such a rejection.
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let until = Instant::now() + request.timeout;
-        let mut not = self.learned.of(&request.model);
+        let mut not = self.learned.of(request);
         let first = match self.attempt(request, &not).await {
             Err(error) if error.is_about_the_body() => error,
             done => return done,
@@ -66,7 +66,7 @@ impl ChatModel for OpenAi {
                 Ok(reply) => {
                     let model = &request.model;
                     tracing::warn!(model, unsupported = ?not, "the server does not support every parameter");
-                    self.learned.keep(model, not);
+                    self.learned.keep(request, not);
                     return Ok(reply);
                 }
                 failed => return failed,

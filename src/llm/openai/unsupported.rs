@@ -2,10 +2,12 @@
 //! known models support is in the model data; this is for other models, and for gateways before
 //! known ones.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
+
+use crate::llm::ChatRequest;
 
 /// What servers say of a parameter that they do not support, as they said it on 2026-11-26: OpenAI,
 /// vLLM, LiteLLM, DeepSeek, Mistral. A parameter with a wrong value is another matter.
@@ -74,19 +76,28 @@ pub(super) fn unsupported_by(
     Some(parameter)
 }
 
-/// What a server does not support for each model, as far as this process has learned it.
+/// What a server does not support for each model, as far as this process has learned it. It may take
+/// one schema and not another, so a schema is known by its name.
 #[derive(Debug, Default)]
-pub(super) struct Learned(Mutex<HashMap<String, Unsupported>>);
+pub(super) struct Learned(Mutex<BTreeSet<(String, Option<String>, Parameter)>>);
 
 impl Learned {
-    pub fn of(&self, model: &str) -> Unsupported {
+    pub fn of(&self, request: &ChatRequest) -> Unsupported {
+        let schema = request.schema.as_ref().map(|schema| &schema.name);
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(model).cloned().unwrap_or_default()
+        let known = known.iter().filter(|(model, name, _)| {
+            *model == request.model && (name.is_none() || name.as_ref() == schema)
+        });
+        known.map(|(_, _, parameter)| *parameter).collect()
     }
 
-    pub fn keep(&self, model: &str, found: Unsupported) {
+    pub fn keep(&self, request: &ChatRequest, found: Unsupported) {
+        let schema = request.schema.as_ref().map(|schema| &schema.name);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry(model.to_owned()).or_default().extend(found);
+        known.extend(found.into_iter().map(|parameter| {
+            let name = schema.filter(|_| parameter == Parameter::Schema);
+            (request.model.clone(), name.cloned(), parameter)
+        }));
     }
 }
 
@@ -142,14 +153,27 @@ mod tests {
     }
 
     #[test]
-    fn what_two_calls_learn_is_kept_together() {
-        let learned = Learned::default();
-        learned.keep("m", [Parameter::Temperature].into());
-        learned.keep("m", [Parameter::Schema].into());
+    fn what_two_calls_learn_is_kept_together_and_a_schema_by_its_name() {
+        let asks = |model: &str, schema: &str| ChatRequest {
+            model: model.to_owned(),
+            schema: Some(crate::llm::Schema {
+                name: schema.to_owned(),
+                value: conclave_lenient_json::Schema::new(json!({})).into(),
+            }),
+            ..ChatRequest::sample()
+        };
+        let (plan, learned) = (asks("m", "plan"), Learned::default());
+        learned.keep(&plan, [Parameter::Temperature].into());
+        learned.keep(&plan, [Parameter::Schema].into());
         let both = [Parameter::Temperature, Parameter::Schema].into();
+        assert_eq!(learned.of(&plan), both);
+        let others = (
+            learned.of(&asks("m", "report")),
+            learned.of(&asks("n", "plan")),
+        );
         assert_eq!(
-            (learned.of("m"), learned.of("n")),
-            (both, Unsupported::new())
+            others,
+            ([Parameter::Temperature].into(), Unsupported::new())
         );
     }
 }

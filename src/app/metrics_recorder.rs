@@ -70,7 +70,7 @@ conclave_tool_steps_total: Steps of tool plans that ended, by tool and outcome
 conclave_left_out_total: Agents and claims that caps left out of the first fit of a plan
 conclave_budget_refusals_total: Calls that were not made because the cap had no room
 conclave_cap_exceeded_total: Calls for which a provider billed more than was reserved
-conclave_usage_bounded_total: Reported usages beyond what their requests can have had
+conclave_usage_bounded_total: Reported usages and costs beyond what their requests can have had
 conclave_refused_total: Requests that were not taken on, by reason
 conclave_decisions_total: Decisions of a strategy, by path
 conclave_speculations_total: First rounds that began before the plan, by whether their reports are used or wasted

@@ -41,6 +41,9 @@ pub use run_slots::{RunSlot, RunSlots};
 pub use sse::{StreamEvent, StreamReader};
 pub use system_text::SystemText;
 
+/// A call with less time than this is not made: it would time out, and count at its reservation.
+pub const MIN_TIME: Duration = Duration::from_millis(200);
+
 /// A call to a model, independent of the provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatRequest {

@@ -16,7 +16,7 @@ use super::limit::{Limit, Load, ProviderPlaces};
 use super::openai::OpenAi;
 use super::redacting_model::RedactingModel;
 use super::run_slots::RunSlots;
-use super::{ChatModel, ChatReply, ChatRequest, Error, ErrorKind};
+use super::{ChatModel, ChatReply, ChatRequest, Error, ErrorKind, MIN_TIME};
 use crate::domain::{Provider, ProviderKind};
 
 /// All providers.
@@ -294,7 +294,7 @@ impl ChatModel for Limited {
             None => (self.admitted(request).await, request.timeout),
             Some(waited) => {
                 let left = request.timeout.saturating_sub(waited);
-                if left.is_zero() {
+                if left < MIN_TIME {
                     return Err(saturated());
                 }
                 let request = ChatRequest {

@@ -16,21 +16,28 @@ const SLACK: u64 = 100_000;
 /// Maximum tokens of one image.
 const IMAGE: u64 = 20_000;
 
-/// Bounds each count by what this request can have used: two input tokens per byte, and twice the
-/// requested output tokens. [`SLACK`] is added to each, for the provider's own tokens. A figure
-/// above that is an error of the provider, and the bounded count still exceeds any reservation. The
-/// second value is true if a count was bounded.
+impl ChatRequest {
+    /// Returns the most input tokens and output tokens that this request can have used: two input
+    /// tokens per byte, and twice the requested output tokens. [`SLACK`] is added to each, for the
+    /// provider's own tokens. A figure above that is an error of the provider, and these still exceed
+    /// any reservation.
+    pub fn most_tokens(&self) -> (u64, u64) {
+        let part = |part: &Part| match part {
+            Part::Text(text) => 2 * text.len() as u64,
+            Part::Image(_) => IMAGE,
+        };
+        let schema = self.schema.as_ref();
+        let schema = schema.map_or(0, |schema| 2 * schema.value.bytes() as u64);
+        let parts = self.messages.iter().flat_map(|message| &message.parts);
+        let parts: u64 = parts.map(part).sum();
+        let input = SLACK + 2 * self.system.len() as u64 + schema + parts;
+        (input, SLACK + 2 * u64::from(self.max_tokens))
+    }
+}
+
+/// Bounds each count by [`ChatRequest::most_tokens`]. The second value is true if one was bounded.
 pub(super) fn bounded(request: &ChatRequest, usage: BilledTokens) -> (BilledTokens, bool) {
-    let part = |part: &Part| match part {
-        Part::Text(text) => 2 * text.len() as u64,
-        Part::Image(_) => IMAGE,
-    };
-    let schema = request.schema.as_ref();
-    let schema = schema.map_or(0, |schema| 2 * schema.value.bytes() as u64);
-    let parts = request.messages.iter().flat_map(|message| &message.parts);
-    let parts: u64 = parts.map(part).sum();
-    let input = SLACK + 2 * request.system.len() as u64 + schema + parts;
-    let output = SLACK + 2 * u64::from(request.max_tokens);
+    let (input, output) = request.most_tokens();
     let bounded = BilledTokens {
         input: usage.input.min(input),
         cache_read: usage.cache_read.min(input),

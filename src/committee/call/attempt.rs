@@ -10,16 +10,13 @@ use crate::committee::money::budget::{self, InputBound};
 use crate::config::RoleModel;
 use crate::domain::{BilledTokens, Retryable, Usd};
 use crate::journal::{Call, CallResult, CallSent, RunContext, settled_key};
-use crate::llm::{self, ChatReply, ChatRequest, Message, Schema};
+use crate::llm::{self, ChatReply, ChatRequest, MIN_TIME, Message, Schema};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// The first attempt at an output takes at most this share of the time that its stage has left.
 const FIRST_SHARE: f64 = 2.0 / 3.0;
-
-/// An attempt with less time than this is not made.
-const MIN_TIME: Duration = Duration::from_millis(200);
 
 pub(super) struct Settled {
     pub result: CallResult,
@@ -225,14 +222,25 @@ async fn perform(deps: &Deps, model: &RoleModel, request: &ChatRequest) -> Call 
             Err(llm::Error::new(&model.provider, kind, "it is not running"))
         }
     };
-    reply.map_or_else(|error| failed(&error), |reply| answered(model, reply))
+    reply.map_or_else(
+        |error| failed(&error),
+        |reply| answered(model, request, reply),
+    )
 }
 
-fn answered(model: &RoleModel, reply: ChatReply) -> Call {
+fn answered(model: &RoleModel, request: &ChatRequest, reply: ChatReply) -> Call {
     let ChatReply {
         text, usage, stop, ..
     } = reply;
+    let (input, output) = request.most_tokens();
+    let most = model.price.map(|price| price.worst(input, 0, output));
+    let most = most.unwrap_or_default();
     let stated = reply.stated_cost.unwrap_or_default();
+    if stated > most {
+        metrics::counter!("conclave_usage_bounded_total").increment(1);
+        tracing::warn!(model = request.model, %stated, booked = %most, "a cost that cannot be");
+    }
+    let stated = stated.min(most);
     // Zero tokens for an answer with text mean that the provider did not count.
     let counted = usage
         .as_ref()

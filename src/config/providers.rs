@@ -220,6 +220,13 @@ impl Check<'_> {
                 .strip_prefix("${")
                 .and_then(|rest| rest.strip_suffix('}'));
             let value = match variable.map(|variable| (variable, self.env.get(variable))) {
+                None if value.contains("${") => {
+                    self.add(
+                        at,
+                        "only a whole value may be ${NAME}: put the rest into the variable",
+                    );
+                    continue;
+                }
                 None => value.as_str(),
                 Some((variable, _)) if !is_variable(variable) => {
                     self.add(at, "${...} has not the name of an environment variable");

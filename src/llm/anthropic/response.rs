@@ -66,10 +66,14 @@ pub(super) fn from_wire(response: Response, request_id: Option<&str>) -> Result<
             Content::Other => {}
         }
     }
+    let text = input.unwrap_or(text);
+    let is_blank = text.trim().is_empty();
     Ok(ChatReply {
-        text: input.unwrap_or(text),
+        text,
         stop: match response.stop_reason.as_deref() {
             Some("end_turn" | "stop_sequence" | "tool_use") => CallStop::End,
+            // With a larger limit the context would be as full.
+            Some("model_context_window_exceeded") if is_blank => CallStop::Other,
             Some("max_tokens" | "model_context_window_exceeded") => CallStop::MaxTokens,
             Some("refusal") => CallStop::Refusal,
             _ => CallStop::Other,

@@ -333,6 +333,11 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     assert_eq!(store.run(id(20)).await.unwrap(), None);
     assert_eq!(found(&store, "ada", &["cave"]).await.len(), 1);
     assert_eq!(store.sheets(&owner("ada")).await.unwrap().len(), 2);
+    // English searches leave out words that may be names.
+    remember(&store, 24, "cid", "Will owes me 5 gold").await;
+    for words in [&["will"][..], &["will", "gold"]] {
+        assert_eq!(found(&store, "cid", words).await, ["Will owes me 5 gold"]);
+    }
 }
 
 #[tokio::test]

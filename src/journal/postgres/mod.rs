@@ -225,13 +225,18 @@ impl Database for PostgresStore {
         DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE finished_ms < $1
                                       ORDER BY finished_ms LIMIT $2 FOR UPDATE SKIP LOCKED)";
 
+    // The English search knows no words such as "who" and "will". What has such words only is looked
+    // for among all memories, or learned answers, of its owner.
     const MEMORIES: &'static str = "
-        SELECT run, content, created_ms FROM memories, to_tsquery('english', $4) AS query
-        WHERE words @@ query AND source = $1 AND guild_id = $2 AND user_id = $3
-        ORDER BY ts_rank(words, query) DESC, created_ms DESC LIMIT $5";
+        (SELECT run, content, created_ms FROM memories, to_tsquery('english', $4) AS query
+         WHERE words @@ query AND source = $1 AND guild_id = $2 AND user_id = $3
+         ORDER BY ts_rank(words, query) DESC, created_ms DESC LIMIT $5)
+        UNION ALL
+        (SELECT run, content, created_ms FROM memories, to_tsquery('simple', $4) AS query
+         WHERE numnode(to_tsquery('english', $4)) = 0 AND to_tsvector('simple', words_of) @@ query
+           AND source = $1 AND guild_id = $2 AND user_id = $3
+         ORDER BY ts_rank(to_tsvector('simple', words_of), query) DESC, created_ms DESC LIMIT $5)";
 
-    // The English search knows no words such as "who" and "are". A question of such words only is
-    // looked for among all answers of its owner.
     const LEARNED: &'static str = "
         (SELECT learned_answers.* FROM learned_answers, to_tsquery('english', $4) AS query
          WHERE words @@ query AND source = $1 AND guild_id = $2 AND user_id = $3 AND revoked = 0

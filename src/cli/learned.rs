@@ -12,6 +12,7 @@ use super::terminal::{say, say_json, say_styled};
 use crate::clock::Clock;
 use crate::config::Env;
 use crate::domain::RunKind;
+use crate::journal;
 use crate::strategies::learning;
 use crate::text::excerpt;
 
@@ -67,6 +68,12 @@ pub(super) async fn run(env: &Env, arguments: LearnedArguments) -> Done {
                 continue;
             }
         };
+        let is_unaltered = journal::is_unaltered(&*store, row.run).await;
+        if !is_unaltered.map_err(failing(Exit::Unexpected))? {
+            let why = format!("the answer of run {} or its run was altered", row.run);
+            done = Err(fail(Exit::Altered, why));
+            continue;
+        }
         let trust = learning::confidence_of(&row);
         if arguments.json {
             let shown = json!({

@@ -47,7 +47,7 @@ pub use learned_event::{
 };
 pub use lineage::ancestors;
 pub use postgres::PostgresStore;
-pub use proof::{Proven, prove, read_proven};
+pub use proof::{Proven, is_unaltered, prove, read_proven};
 pub use reasons::{LeftOut, SkipReason};
 pub use source::{PlanSource, SynthesisSource};
 pub use sqlite::{Existing, RestoreError, SqliteBounds, SqliteStore, restore};

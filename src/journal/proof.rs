@@ -30,6 +30,18 @@ pub struct Proven {
     pub fault: Option<ChainFault>,
 }
 
+/// True if a run, and what was learned from it, are as its journal says.
+///
+/// # Errors
+/// If the database fails.
+pub async fn is_unaltered(store: &dyn Store, id: RunId) -> Result<bool, Error> {
+    match read_proven(store, id).await {
+        Ok(proven) => Ok(proven.is_some_and(|it| it.fault.is_none())),
+        Err(Error::Corrupt { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// How often a run is read again that was written to while it was read.
 const READS: u32 = 5;
 

@@ -18,9 +18,7 @@ use crate::config::{Policy, Strategy};
 use crate::domain::{
     Agent, AskedFirst, DecisionPath, Mode, Question, Reply, Role, RunId, fingerprint,
 };
-use crate::journal::{
-    self, Accepted, DECIDED, Decided, Event, Matched, Proven, RunContext, Stop, Store, read_proven,
-};
+use crate::journal::{self, Accepted, DECIDED, Decided, Event, Matched, RunContext, Stop, Store};
 
 /// The step of the call that compares two questions, and its prompt.
 const STEP: &str = "same_question";
@@ -101,12 +99,10 @@ async fn unaltered(
     let mut kept = vec![];
     for candidate in candidates {
         let run = candidate.shown.id;
-        match read_proven(store, run).await {
-            Ok(Some(Proven { fault: None, .. })) => kept.push(candidate),
-            Ok(_) | Err(journal::Error::Corrupt { .. }) => {
-                tracing::error!(%run, "its learned answer is left out: the run was altered");
-            }
-            Err(error) => return Err(error),
+        if journal::is_unaltered(store, run).await? {
+            kept.push(candidate);
+        } else {
+            tracing::error!(%run, "its learned answer is left out: the run was altered");
         }
     }
     Ok(kept)

@@ -141,6 +141,8 @@ async fn an_altered_learned_answer_fails_the_verification_of_its_run() {
             .unwrap();
         let (code, _, said) = cli.run(&["verify", &id]).await;
         assert!(code == 9 && said.contains("learned"), "{column}: {said}");
+        let (code, listed, _) = cli.run(&["learned", "--json"]).await;
+        assert_eq!((code, listed.as_str()), (9, ""), "{column}");
         let back =
             format!("UPDATE learned_answers SET {column} = was.{column} FROM was; DROP TABLE was");
         sqlx::raw_sql(sqlx::AssertSqlSafe(back))

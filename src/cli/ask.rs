@@ -44,7 +44,8 @@ pub(super) struct AskArguments {
     /// Begin a new request even if a question of the committee is pending.
     #[arg(long)]
     new: bool,
-    /// Attach an image: an https address on an allowed host, or a file. May be repeated.
+    /// Attach an image: an https address on an allowed host, or a file. May be repeated. With
+    /// --server, files are part of the request, which may have 256 KiB.
     #[arg(long, value_name = "URL|FILE")]
     attach: Vec<String>,
     /// A wrong answer does much harm: the whole committee answers, whatever the decision strategy.

@@ -73,9 +73,13 @@ impl Check<'_> {
         let hosts = list(given.unwrap_or("cdn.discordapp.com,media.discordapp.net"));
         let hosts: BTreeSet<String> = hosts.map(str::to_lowercase).collect();
         for host in &hosts {
+            let is_name = |host: &str| {
+                let is_in_name = |c: char| c.is_alphanumeric() || "-._".contains(c);
+                host.chars().all(is_in_name) && !host.starts_with('.') && !host.ends_with('.')
+            };
             let fault = if host.contains('*') {
                 "has a wildcard; each host must be named in full"
-            } else if Host::parse(host).is_err() || host.contains(':') && !host.starts_with('[') {
+            } else if Host::parse(host).is_err() || !(is_name(host) || host.starts_with('[')) {
                 "is not the name of a host, such as cdn.discordapp.com"
             } else {
                 continue;
@@ -90,7 +94,8 @@ impl Check<'_> {
     pub(super) fn cors_origins(&mut self) -> BTreeSet<String> {
         let mut origins = BTreeSet::new();
         for origin in list(self.env.get_or("CORS_ORIGINS", "")) {
-            let is_web = |url: &Url| matches!(url.scheme(), "http" | "https");
+            let is_web =
+                |url: &Url| matches!(url.scheme(), "http" | "https") && !origin.contains('*');
             let parsed = Url::parse(origin).ok().filter(is_web);
             match parsed.map(|url| url.origin().ascii_serialization()) {
                 Some(plain) if plain == origin.to_lowercase() => {

@@ -28,8 +28,8 @@ pub(super) struct DatabaseFile {
     path: PathBuf,
     /// Device and inode of the file that was opened.
     identity: (u64, u64),
-    /// When a write last failed for lack of space.
-    no_room: Mutex<Option<Instant>>,
+    /// When a write last failed for lack of space, and how.
+    no_room: Mutex<Option<(Instant, String)>>,
     /// True once a write found the file damaged.
     damaged: AtomicBool,
 }
@@ -140,11 +140,11 @@ impl DatabaseFile {
 
     /// Fails if the disk has too little space for runs.
     pub fn has_room(&self) -> Result<(), Error> {
-        let failed = *self.no_room.lock().unwrap_or_else(PoisonError::into_inner);
-        if failed.is_some_and(|at| at.elapsed() < MEMORY) {
-            return Err(Error::Unavailable("the disk is full".into()));
+        let no_room = self.no_room.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*no_room {
+            Some((at, why)) if at.elapsed() < MEMORY => Err(Error::Unavailable(why.clone())),
+            _ => self.has_reserve(),
         }
-        self.has_reserve()
     }
 
     /// Fails if the disk has too little space for a new run beside those in progress.
@@ -169,8 +169,8 @@ impl DatabaseFile {
         let mut no_room = self.no_room.lock().unwrap_or_else(PoisonError::into_inner);
         match &written {
             Ok(_) => *no_room = None,
-            Err(error) if error.is_no_room() && !self.is_disk_full() => {
-                *no_room = Some(Instant::now());
+            Err(error @ Error::Unavailable(why)) if error.is_no_room() && !self.is_disk_full() => {
+                *no_room = Some((Instant::now(), why.clone()));
             }
             Err(error) if error.is_damaged() => self.damaged.store(true, Ordering::Relaxed),
             Err(_) => {}

@@ -41,6 +41,7 @@ pub(super) struct HttpClient {
     key: Option<SecretString>,
     /// How long a stream that has begun may be silent.
     stall: Duration,
+    has_proxy: bool,
 }
 
 /// The header that carries the key, and the prefix of its value.
@@ -96,6 +97,7 @@ impl HttpClient {
             headers: headers(provider, key.as_ref(), key_header, fixed_headers).map_err(fault)?,
             key,
             stall: STALL,
+            has_proxy: proxy.is_some(),
         })
     }
 
@@ -177,7 +179,11 @@ impl HttpClient {
                 () if error.is_connect() => ErrorKind::Connect,
                 () => ErrorKind::Broken,
             };
-            (kind, reason(error))
+            let through = match kind {
+                ErrorKind::Connect if self.has_proxy => " (through the proxy of the config)",
+                _ => "",
+            };
+            (kind, reason(error) + through)
         })
     }
 

@@ -12,7 +12,7 @@ use super::terminal::{say, say_json, say_styled};
 use crate::clock::Clock;
 use crate::config::Env;
 use crate::domain::RunKind;
-use crate::journal;
+use crate::journal::{self, LearnedRow};
 use crate::strategies::learning;
 use crate::text::excerpt;
 
@@ -74,29 +74,33 @@ pub(super) async fn run(env: &Env, arguments: LearnedArguments) -> Done {
             done = Err(fail(Exit::Altered, why));
             continue;
         }
-        let trust = learning::confidence_of(&row);
-        if arguments.json {
-            let shown = json!({
-                "runId": row.run.to_string(), "confidence": trust, "revoked": row.is_revoked, "source": row.scope.source,
-                "guildId": row.scope.guild_id, "userId": row.scope.user_id, "question": row.condition,
-                "answer": row.answer.main, "learnedAt": row.learned_at.to_string(), "changedAt": row.changed_at.to_string(),
-            });
-            say_json(&shown.to_string());
-            continue;
-        }
-        let trust = match trust {
-            Some(trust) => format!("{trust:.2}"),
-            None => "revoked".to_owned(),
-        };
-        let place = row.scope.guild_id.as_deref().unwrap_or(&row.scope.user_id);
-        let (place, question) = (without_controls(place), without_controls(&row.condition));
-        say(format_args!(
-            "{}  {}  {trust:<7}  {:<19}  {}",
-            row.run,
-            row.changed_at.strftime("%Y-%m-%d %H:%M:%S"),
-            excerpt(&place, 19),
-            excerpt(&question, 60)
-        ));
+        say_row(&row, arguments.json);
     }
     done
+}
+
+fn say_row(row: &LearnedRow, is_json: bool) {
+    let trust = learning::confidence_of(row);
+    if is_json {
+        let shown = json!({
+            "runId": row.run.to_string(), "confidence": trust, "revoked": row.is_revoked, "source": row.scope.source,
+            "guildId": row.scope.guild_id, "userId": row.scope.user_id, "question": row.condition,
+            "answer": row.answer.main, "learnedAt": row.learned_at.to_string(), "changedAt": row.changed_at.to_string(),
+        });
+        say_json(&shown.to_string());
+        return;
+    }
+    let trust = match trust {
+        Some(trust) => format!("{trust:.2}"),
+        None => "revoked".to_owned(),
+    };
+    let place = row.scope.guild_id.as_deref().unwrap_or(&row.scope.user_id);
+    let (place, question) = (without_controls(place), without_controls(&row.condition));
+    say(format_args!(
+        "{}  {}  {trust:<7}  {:<19}  {}",
+        row.run,
+        row.changed_at.strftime("%Y-%m-%d %H:%M:%S"),
+        excerpt(&place, 19),
+        excerpt(&question, 60)
+    ));
 }

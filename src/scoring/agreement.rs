@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use super::Panel;
 use super::answer::Answer;
 use super::claims::Claim;
 use super::parsed_output::{Given, ParsedOutput, Request};
@@ -65,10 +66,9 @@ pub(super) struct Compared<'a> {
     pub latest: &'a [ParsedOutput<'a>],
     /// The outputs of round 1, in their own order; empty if there was no later round.
     pub first: &'a [ParsedOutput<'a>],
-    pub lost: usize,
-    pub calls: &'a [CrossCheck],
+    /// The panel, with the findings of its cross-check and the lost agents.
+    pub given: &'a Panel<'a>,
     pub claims: &'a [Claim<'a>],
-    pub resolutions: &'a [Resolution],
     pub request: &'a Request,
     pub calibration: &'a Calibration,
 }
@@ -119,7 +119,7 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     let answered = counting.clone().filter_map(|now| answer_of(now, first));
     let (counting, answered) = (counting.count(), answered.count());
     // One that was lost may have given an answer.
-    let one_answer = answered > 0 && 2 * answered + panel.lost > counting;
+    let one_answer = answered > 0 && 2 * answered + panel.given.lost > counting;
     let present = if one_answer {
         heard(latest, &nodes)
     } else {
@@ -129,8 +129,8 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
         groups,
         one_answer,
         counting,
-        lost: panel.lost,
-        missing: SEATS.saturating_sub(present).max(panel.lost),
+        lost: panel.given.lost,
+        missing: SEATS.saturating_sub(present).max(panel.given.lost),
     }
 }
 
@@ -195,7 +195,7 @@ impl Compared<'_> {
                 .iter()
                 .any(|group| has(group, a.agent) && has(group, b.agent))
         };
-        compared && !self.calls.is_empty() && self.calls.iter().all(both)
+        compared && !self.given.cross_checks.is_empty() && self.given.cross_checks.iter().all(both)
     }
 
     /// Returns the group of these answers.
@@ -272,7 +272,7 @@ impl Compared<'_> {
         let mut first = self.first.iter();
         let earlier = first.find(|then| then.agent() == reading.agent());
         let was_computed = earlier.is_some_and(|then| then.path.verdict() > 0.0);
-        let resolutions = self.resolutions.iter();
+        let resolutions = self.given.resolutions.iter();
         let own = resolutions.filter(|it| it.concedes() && it.claim.agent == reading.agent());
         let has_answer = |evidence: &str| {
             let (said, label) = (words(evidence), reading.answer.as_ref().map(Given::label));

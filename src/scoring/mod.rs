@@ -191,10 +191,8 @@ pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &Policy) -> Jud
     let agreement = agreement::compare(&Compared {
         latest: &readings,
         first: &first,
-        lost: panel.lost,
-        calls: panel.cross_checks,
+        given: panel,
         claims: &claims,
-        resolutions: panel.resolutions,
         request: &read.request,
         calibration: &policy.calibration,
     });

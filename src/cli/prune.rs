@@ -56,7 +56,7 @@ async fn prune(store: &dyn AdminStore, before: Timestamp) -> Result<u64, crate::
 
 fn age(given: &str) -> Result<Span, String> {
     let age = given.parse();
-    age.map_err(|_| "an age has a unit, such as 90d, 12 weeks or 6 months".to_owned())
+    age.map_err(|_| "not an age such as 90d, 12 weeks or 6 months".to_owned())
 }
 
 /// Returns the moment `age` before now. Runs younger than a day are refused. They may belong to an

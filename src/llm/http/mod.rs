@@ -167,7 +167,9 @@ impl HttpClient {
 
     /// Sends the request and waits for the head of the answer.
     async fn send(&self, request: &ChatRequest, body: &impl Serialize) -> Result<Response, Fault> {
-        let json = written(body).map_err(|error| (ErrorKind::Unfit, error.to_string()))?;
+        let mut json = Vec::with_capacity(BODY_BYTES);
+        serde_json::to_writer(&mut json, body)
+            .map_err(|error| (ErrorKind::Unfit, error.to_string()))?;
         let mut post = self.client.post(self.url.clone());
         if let Ok(key) = HeaderValue::from_str(&request.key) {
             post = post.header("idempotency-key", key);
@@ -231,13 +233,6 @@ impl HttpClient {
         let reply = reply.finish();
         reply.ok_or_else(|| broken("the stream ended early".to_owned()))
     }
-}
-
-/// Returns a body as JSON. It is kept until the answer comes, so it takes no more than its length.
-fn written(body: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
-    let mut json = Vec::with_capacity(BODY_BYTES);
-    serde_json::to_writer(&mut json, body)?;
-    Ok(json.as_slice().to_vec())
 }
 
 fn too_long(request: &ChatRequest, bytes: usize) -> Fault {

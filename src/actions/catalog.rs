@@ -73,7 +73,7 @@ pub fn list_of_arguments() -> Value {
 }
 
 /// Returns the value of an argument that is written as a text. What is not of its type stays a text.
-pub fn argument(name: &str, text: String) -> Value {
+pub fn typed_value(name: &str, text: String) -> Value {
     let kinds = ARGUMENTS.get(name).map(types).unwrap_or_default();
     if kinds.is_empty() || kinds.contains(&"string") {
         return Value::String(text);
@@ -229,7 +229,7 @@ mod tests {
             ("ability", "dex", json!("dex")),
             ("nothing", "1", json!("1")),
         ] {
-            assert_eq!(argument(name, text.to_owned()), value, "{name}");
+            assert_eq!(typed_value(name, text.to_owned()), value, "{name}");
         }
         assert!(ARGUMENTS.contains_key("expression") && !ARGUMENTS.contains_key("user"));
     }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::catalog;
 use super::proposal_cache::Interpretation;
-use super::sanitize::cut;
+use super::sanitize::{cut, sanitize};
 use crate::committee::{CallError, Consultation, Deps, Failure, consult};
 use crate::domain::{CommandName, FailureCause, Role, Usd};
 use crate::journal::{CallResult, Event, Proposed, ProposedCommand, RunContext, Stop, settled_key};
@@ -83,21 +83,26 @@ pub struct Argument {
 }
 
 impl Arguments {
-    /// Returns the arguments that have a value.
+    /// Returns the arguments that have a value. One that is listed twice has both values, which the
+    /// gate of the schema refuses.
     fn given(self) -> Value {
         let named: Vec<(String, Value)> = match self {
             Self::Named(args) => args.into_iter().collect(),
             Self::Listed(args) => args.into_iter().map(Argument::read).collect(),
         };
-        let given = named.into_iter().filter(|(_, value)| !value.is_null());
-        Value::Object(given.collect())
+        let mut given = Map::new();
+        for (name, value) in named.into_iter().filter(|(_, value)| !value.is_null()) {
+            let both = given.remove(&name).map(|first| json!([first, value]));
+            given.insert(name, both.unwrap_or(value));
+        }
+        Value::Object(given)
     }
 }
 
 impl Argument {
     fn read(self) -> (String, Value) {
         let value = match self.value {
-            Value::String(text) => catalog::argument(&self.name, text),
+            Value::String(text) => catalog::typed_value(&self.name, text),
             other => other,
         };
         (self.name, value)
@@ -152,7 +157,7 @@ impl Proposal {
             confidence: self.confidence,
             action: cut(&self.action, 100),
             args: self.args.given(),
-            reason: cut(&self.reason, REASON_CHARS),
+            reason: cut(&sanitize(&self.reason), REASON_CHARS),
             alternatives,
             raw: cut(raw, RAW_CHARS),
             was_repaired,

@@ -18,8 +18,8 @@ const IMAGE: u64 = 20_000;
 
 impl ChatRequest {
     /// Returns the most input tokens and output tokens that this request can have used: two input
-    /// tokens per byte, and twice the requested output tokens. A hundred thousand is added to each,
-    /// for the provider's own tokens. A figure above that is an error of the provider, and these
+    /// tokens per byte, and twice the requested output tokens. An allowance is added to each, for
+    /// the provider's own tokens. A figure above that is an error of the provider, and these
     /// still exceed any reservation.
     pub fn most_tokens(&self) -> (u64, u64) {
         let part = |part: &Part| match part {

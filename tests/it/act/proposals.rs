@@ -35,6 +35,32 @@ async fn a_model_gives_arguments_as_a_list_of_texts() {
 }
 
 #[tokio::test]
+async fn an_argument_that_is_listed_twice_executes_nothing() {
+    let provider = MockProvider::start().await;
+    let args = json!([{ "name": "content", "value": "a" }, { "name": "content", "value": "b" }]);
+    provider.reply_with("proposal", proposal("memory.add", args, 0.99));
+    let setup = proposing().env("PROPOSER_ALLOW_AUTOEXEC", "true");
+    let app = TestApp::with(&provider, setup).await;
+    let declined = act(&app, "ada", "zap thirteen").await;
+    assert_eq!(declined.body["error"], "unknown_intent");
+    assert!(
+        declined.gates().contains(&"schema!".to_owned()),
+        "{:?}",
+        declined.gates()
+    );
+    let args = json!([{ "name": "content", "value": "a" }]);
+    let mut said = proposal("memory.add", args, 0.8);
+    said["reason"] = json!("@everyone\n\u{1b}[31mlook");
+    provider.reply_with("proposal", said);
+    let offered = act(&app, "ada", "zap fourteen").await;
+    let reason = offered.body["proposed_action"]["reason"].as_str().unwrap();
+    assert!(
+        !reason.contains(['\n', '\u{1b}']) && !reason.contains("@everyone"),
+        "{reason:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_proposal_waits_for_its_users_confirmation_and_is_executed_once() {
     let provider = MockProvider::start().await;
     provider.reply_with(

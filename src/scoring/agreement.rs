@@ -120,17 +120,14 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     let (counting, answered) = (counting.count(), answered.count());
     // One that was lost may have given an answer.
     let one_answer = answered > 0 && 2 * answered + panel.given.lost > counting;
-    let present = if one_answer {
-        heard(latest, &nodes)
-    } else {
-        counting
-    };
     Agreement {
         groups,
         one_answer,
         counting,
         lost: panel.given.lost,
-        missing: SEATS.saturating_sub(present).max(panel.given.lost),
+        missing: SEATS
+            .saturating_sub(heard(latest, &nodes))
+            .max(panel.given.lost),
     }
 }
 

@@ -302,14 +302,11 @@ async fn a_broken_env_file_is_reported_with_its_line() {
 }
 
 #[tokio::test]
-async fn a_limit_used_up_by_thinking_is_retried_with_less_effort() {
+async fn a_limit_used_up_by_thinking_is_retried_once_with_less_effort_and_more_tokens() {
     let provider = MockProvider::start().await;
-    // At high effort the mock thinks 80 %, and the report does not fit into the rest. At medium
-    // effort it does not fit either.
     let role = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 400, "effort": "high" });
     let setup = Setup::default().set("/models/roles/solver", role);
     provider.on("r1/solver", Fault::ThoughtAway).once();
-    provider.on("r1/solver#2", Fault::ThoughtAway).once();
     let app = TestApp::with(&provider, setup).await;
     let got = app.ask("audit", QUESTION).await;
     let calls = provider.calls_of("r1/solver");
@@ -328,14 +325,7 @@ async fn a_limit_used_up_by_thinking_is_retried_with_less_effort() {
             )
         })
         .collect();
-    assert_eq!(
-        asked,
-        [
-            (400, "high".to_owned()),
-            (400, "none".to_owned()),
-            (800, "none".to_owned())
-        ]
-    );
+    assert_eq!(asked, [(400, "high".to_owned()), (800, "none".to_owned())]);
     assert_eq!(got.body["audit"]["agents"][0]["outcome"], "answered");
     assert_eq!(
         provider.calls_of("r1/solver/repair").len(),
@@ -360,10 +350,14 @@ async fn a_model_that_only_thinks_fails_with_advice_after_few_calls() {
         cause.contains("raise maxTokens of critic, or lower its effort"),
         "{cause}"
     );
+    let limits = provider.calls_of("r1/critic*");
+    let limits: Vec<u64> = limits
+        .iter()
+        .filter_map(|call| call.body["max_tokens"].as_u64())
+        .collect();
     assert!(
-        provider.calls_of("r1/critic*").len() <= 3,
-        "{}",
-        provider.calls_of("r1/critic*").len()
+        matches!(limits.as_slice(), [first, second] if second > first),
+        "{limits:?}"
     );
     assert!(
         got.text()

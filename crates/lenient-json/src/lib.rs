@@ -35,6 +35,9 @@ pub const MAX_BYTES: usize = 1024 * 1024;
 /// The deepest nesting that is read.
 pub const MAX_NESTING: usize = 64;
 
+/// The note on JSON of which the last of two equal keys was taken.
+const DUPLICATE_KEY: &str = "a key stands twice in one object";
+
 const MAX_PROBLEMS: usize = 20;
 const MAX_DETAIL_CHARS: usize = 240;
 
@@ -79,25 +82,29 @@ pub fn parse<T: DeserializeOwned>(text: &str, schema: &Schema) -> Result<Parsed<
     }
     let check = schema.check()?;
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
-    let exact = || serde_json::from_str::<Value>(text);
-    let exact = match exact() {
+    let read = || serde_json::from_str::<Value>(text);
+    let (exact, notes) = match serde_json::from_str::<Unambiguous>(text) {
+        Ok(Unambiguous(value)) => (Ok(value), vec![]),
+        Err(_) => (read(), vec![DUPLICATE_KEY.to_owned()]),
+    };
+    let exact = match exact {
         Ok(value) if nesting(&value) > MAX_NESTING => return Err(whole(&nested_too_deep())),
         Ok(value) if check.is_as_wanted(&value) => match T::deserialize(value) {
             Ok(value) => {
                 return Ok(Parsed {
                     value,
-                    clean: true,
-                    notes: vec![],
+                    clean: notes.is_empty(),
+                    notes,
                 });
             }
             // The schema allows more than the type.
-            Err(_) => exact(),
+            Err(_) => read(),
         },
         other => other,
     };
     let (candidates, mut too_deep) = match exact {
         Ok(Value::String(inner)) => found_in(&inner, Some("JSON inside a string")),
-        Ok(value) => (vec![Candidate::new(value, vec![])], false),
+        Ok(value) => (vec![Candidate::new(value, notes)], false),
         Err(_) => found_in(text, None),
     };
     let mut checked = check.all(candidates);

@@ -81,6 +81,15 @@ fn json_and_nothing_else_is_clean() {
 }
 
 #[test]
+fn a_key_that_stands_twice_has_its_last_value_and_is_noted() {
+    let twice = text().replacen('{', r#"{"rounds": 3,"#, 1);
+    let parsed = read(&twice).unwrap();
+    assert_eq!(parsed.value, report());
+    assert!(!parsed.clean);
+    assert_eq!(parsed.notes, [DUPLICATE_KEY]);
+}
+
+#[test]
 fn null_for_what_may_be_absent_is_clean() {
     let parsed = read(&with("needsQuestion", json!(null))).unwrap();
     assert!(parsed.clean && parsed.value == report(), "{parsed:?}");

@@ -92,33 +92,30 @@ impl<'a> Attempts<'a> {
     }
 
     /// Returns how to call a model again, as attempt `number`, after it spent its whole limit on
-    /// thinking. The model is called with its least effort at the same limit. If it already had its
-    /// least effort, the limit is doubled, as far as the cap allows. `None` if neither is possible.
+    /// thinking: with its least effort and up to twice the limit, as far as the cap allows. `None`
+    /// if it cannot have more: an answer is not bought again at the same limit (SPEC 4). `None` too
+    /// after the first time, unless the journal has the attempt: earlier releases made two.
     pub(super) fn roomier(
         &self,
-        model: &RoleModel,
-        limit: u32,
+        (model, limit): (&RoleModel, u32),
         number: u32,
+        is_first: bool,
     ) -> Result<Option<(RoleModel, u32)>, Failure> {
-        let calmer = model.with_least_effort();
-        if calmer.effort != model.effort {
-            return Ok(Some((calmer, limit)));
-        }
-        if limit > self.limit(model) {
+        if self.once || !(is_first || self.is_known(number)) {
             return Ok(None);
         }
-        let wanted = limit
-            .saturating_mul(2)
-            .min(model.traits.max_output.unwrap_or(u32::MAX));
-        let (_, bound) = self.messages(model)?;
-        let limit = match affordable(self.ask.run, model, bound, wanted) {
+        let calmer = model.with_least_effort();
+        let most = calmer.traits.max_output.unwrap_or(u32::MAX);
+        let wanted = limit.saturating_mul(2).min(most);
+        let (_, bound) = self.messages(&calmer)?;
+        let limit = match affordable(self.ask.run, &calmer, bound, wanted) {
             Some(carried) if carried > limit => carried,
             // The decision made before a crash stands, because the money looks different now.
             _ if self.is_known(number) => wanted,
             _ => return Ok(None),
         };
         let model = RoleModel {
-            max_tokens: model.max_tokens.max(limit),
+            max_tokens: calmer.max_tokens.max(limit),
             ..calmer
         };
         Ok(Some((model, limit)))

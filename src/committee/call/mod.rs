@@ -171,8 +171,8 @@ struct Progress<'a> {
     model: &'a RoleModel,
     /// The failed attempts with this model.
     tries: u32,
-    /// Set after an answer that was only thinking: the same model with less effort or a larger
-    /// limit.
+    /// Set after an answer that was only thinking: the same model with its least effort, and a
+    /// larger limit.
     roomier: Option<(RoleModel, u32)>,
     last: Option<CallFailure>,
 }
@@ -234,8 +234,9 @@ async fn buy(attempts: Attempts<'_>) -> Result<Answer, CallError> {
         match settled.result {
             CallResult::Answered { text, stop } if is_thought_away(&text, stop) => {
                 let cause = CallFailure::thought_away(ask.role, settled.limit);
-                let next = attempts.roomier(asked, settled.limit, number)?;
-                let Some(next) = next.filter(|_| !once) else {
+                let is_first = progress.roomier.is_none();
+                let next = attempts.roomier((asked, settled.limit), number, is_first)?;
+                let Some(next) = next else {
                     return Err(cause.into());
                 };
                 (progress.roomier, progress.last) = (Some(next), Some(cause));

@@ -50,6 +50,23 @@ proptest! {
         let (before, after) = (with_lost(&votes, 0), with_lost(&left, 1));
         prop_assert!(after <= before + 1e-9, "{before} to {after}");
     }
+
+    /// Also where so few give an answer that the request counts as open.
+    #[test]
+    fn a_further_vote_for_the_leading_answer_never_lowers_c_final(
+        size in 2usize..6,
+        others in prop::collection::vec(prop_oneof![Just(None), Just(Some("Quito"))], 4),
+        leading in 1usize..5,
+    ) {
+        let votes = |leading: usize| {
+            let votes = std::iter::repeat_n(Some("Lima"), leading).chain(others.iter().copied());
+            votes.take(size).collect::<Vec<_>>()
+        };
+        let against = votes(leading).iter().filter(|vote| **vote == Some("Quito")).count();
+        prop_assume!(leading < size && leading > against);
+        let (before, after) = (with_lost(&votes(leading), 0), with_lost(&votes(leading + 1), 0));
+        prop_assert!(after >= before - 1e-9, "{before} to {after}");
+    }
 }
 
 #[test]

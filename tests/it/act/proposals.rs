@@ -61,6 +61,29 @@ async fn an_argument_that_is_listed_twice_executes_nothing() {
 }
 
 #[tokio::test]
+async fn only_a_reply_of_exact_json_is_executed_without_a_question() {
+    let exact = proposal("memory.add", json!({ "content": "rope" }), 0.95).to_string();
+    let fenced = format!("```json\n{exact}\n```");
+    let in_prose = format!("Sure: {exact}");
+    let two = format!("{exact}\n{exact}");
+    let with_a_duplicate = exact.replacen('{', r#"{"confidence": 0.2,"#, 1);
+    for (reply, executed) in [
+        (exact, true),
+        (fenced, true),
+        (in_prose, false),
+        (two, false),
+        (with_a_duplicate, false),
+    ] {
+        let provider = MockProvider::start().await;
+        provider.reply_text("proposal", reply.clone());
+        let setup = proposing().env("PROPOSER_ALLOW_AUTOEXEC", "true");
+        let app = TestApp::with(&provider, setup).await;
+        let answer = act(&app, "ada", "well, rope and so on").await;
+        assert_eq!(answer.body["executed"], json!(executed), "{reply}");
+    }
+}
+
+#[tokio::test]
 async fn a_proposal_waits_for_its_users_confirmation_and_is_executed_once() {
     let provider = MockProvider::start().await;
     provider.reply_with(

@@ -262,12 +262,12 @@ impl App {
         plan: RunId,
         given: Authorization,
     ) -> Result<AuthorizeOutcome, Rejected> {
-        let workspace = self.tools()?.workspace_path();
+        let toolbox = self.tools()?;
         let closed = |why| Err(Rejected::PlanClosed(why));
         require_fitting(&given)?;
         let (events, executions) = self.plan_events(plan).await?;
         let question = own_question(&events, (given.source, given.user), given.context)?;
-        require_workspace(view::workspace(&events), &workspace)?;
+        require_workspace(view::workspace(&events), &toolbox)?;
         if executions.iter().any(|(row, _)| !row.state.is_terminal()) {
             return closed(UNDER_WAY);
         }
@@ -276,7 +276,7 @@ impl App {
         };
         require_open(known.state)?;
         let next = known.next_step.clone().unwrap_or_default();
-        let mut authorized = authorization_of(plan, known, workspace);
+        let mut authorized = authorization_of(plan, known, toolbox.workspace_path());
         let mut cap = self.config.policy.tools_max;
         match given.mode {
             AuthorizeMode::Step if given.step_id.is_some_and(|step| step != next) => {
@@ -346,12 +346,11 @@ impl App {
         user: User,
     ) -> Result<Submitted, Rejected> {
         let toolbox = self.tools()?;
-        let workspace = toolbox.workspace_path();
         let events = self.events_of(execution).await?;
         let undone = view::authorized(&events).ok_or(Rejected::NoSuchPlan)?;
         let (of_plan, executions) = self.plan_events(undone.plan).await?;
         let question = own_question(&of_plan, (source, user), None)?;
-        require_workspace(&undone.workspace, &workspace)?;
+        require_workspace(&undone.workspace, &toolbox)?;
         let row = self.store.run(execution).await?;
         if row.is_none_or(|row| !row.state.is_terminal()) {
             return Err(Rejected::PlanClosed(
@@ -447,14 +446,12 @@ impl App {
 
 /// # Errors
 /// [`Rejected::PlanClosed`] if a plan or an execution is of another workspace than the one that is
-/// open. An older one does not say of which it is.
-fn require_workspace(of: &str, open: &str) -> Result<(), Rejected> {
-    if of.is_empty() || of == open {
+/// open.
+fn require_workspace(of: &str, open: &Toolbox) -> Result<(), Rejected> {
+    if open.is_of(of) {
         Ok(())
     } else {
-        Err(Rejected::PlanClosed(
-            "it is of another workspace than TOOLS_WORKSPACE names now",
-        ))
+        Err(Rejected::PlanClosed(tools::ELSEWHERE))
     }
 }
 

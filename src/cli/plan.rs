@@ -11,6 +11,7 @@ use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 use tower::ServiceExt as _;
 
 use super::ask::interrupted;
@@ -228,13 +229,12 @@ impl Service<'_> {
                 Err(error) => format!("this is not a plan: {error}; m opens your text again"),
                 Ok(changed) if changed == plan.plan => "the plan is unchanged".to_owned(),
                 Ok(changed) => {
-                    let body = |mode: &str| json!({ "mode": mode, "plan": changed });
-                    let mut authorized = self.authorized(plan, body("check")).await?;
+                    let mut authorized = self.sent(plan, "check", (&changed, &*edit)).await?;
                     let mut why = "nothing was executed".to_owned();
                     if let Some(changes) = authorized.changes.take()
                         && confirmed(&changed, &changes).await?
                     {
-                        authorized = self.authorized(plan, body("modified")).await?;
+                        authorized = self.sent(plan, "modified", (&changed, &*edit)).await?;
                     }
                     if let Some(execution) = authorized.execution {
                         return Ok(Some(execution));
@@ -250,14 +250,31 @@ impl Service<'_> {
         Ok(None)
     }
 
+    /// Sends a plan that the user changed. The answer is empty if the API refuses the request, which
+    /// says why. After another failure the user's text stays in a file.
+    async fn sent(
+        &self,
+        plan: &PlanView,
+        mode: &str,
+        (changed, text): (&ToolPlan, &Option<String>),
+    ) -> Result<AuthorizedBody, Exit> {
+        let body = json!({ "mode": mode, "plan": changed });
+        match self.authorized(plan, body).await {
+            Err(Exit::Refused) => Ok(AuthorizedBody::default()),
+            Err(exit) => {
+                let text = text.as_deref().unwrap_or_default();
+                if let Some((_, path)) = file(text).ok().and_then(|file| file.keep().ok()) {
+                    tell!("conclave: your text is in {}", path.display());
+                }
+                Err(exit)
+            }
+            sent => sent,
+        }
+    }
+
     /// Opens a text in the user's editor, and returns it as it was saved.
     fn edited(&self, text: &str) -> std::io::Result<String> {
-        let mut file = tempfile::Builder::new()
-            .prefix("conclave-plan-")
-            .suffix(".json")
-            .tempfile()?;
-        file.write_all(text.as_bytes())?;
-        file.flush()?;
+        let file = file(text)?;
         let mut editors = ["VISUAL", "EDITOR"].into_iter();
         let editor = editors.find_map(|name| self.env.get(name)).unwrap_or("vi");
         let mut words = editor.split_whitespace();
@@ -273,6 +290,16 @@ impl Service<'_> {
         }
         std::fs::read_to_string(file.path())
     }
+}
+
+/// Writes a text into a new file, for an editor.
+fn file(text: &str) -> std::io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new()
+        .prefix("conclave-plan-")
+        .suffix(".json")
+        .tempfile()?;
+    file.write_all(text.as_bytes())?;
+    Ok(file)
 }
 
 /// Shows a changed plan, and asks whether to execute all of it.

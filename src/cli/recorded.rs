@@ -220,6 +220,8 @@ impl Journals<'_> {
                 }
                 Ok(view::plan_view(id, events, &executions))
             }
+            // The API has no view of a run without a plan.
+            Self::There { .. } if view::plan_view(id, events, &[]).is_none() => Ok(None),
             Self::There { env, server } => {
                 let known = remote::find(env, server, &format!("/api/plans/{id}")).await?;
                 known.map(|plan| typed(server, plan)).transpose()

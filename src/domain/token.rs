@@ -33,9 +33,8 @@ impl BearerToken {
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(PREFIX)?.strip_prefix('_')?;
         let (id, secret) = rest.split_once('_')?;
-        let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-        let is_hex = |part: &str, chars: usize| part.len() == chars && part.bytes().all(is_digit);
-        (is_hex(id, ID_CHARS) && is_hex(secret, SECRET_CHARS)).then(|| Self {
+        let has = |part: &str, chars: usize| part.len() == chars && part.bytes().all(is_hex);
+        (has(id, ID_CHARS) && has(secret, SECRET_CHARS)).then(|| Self {
             id: id.to_owned(),
             secret: secret.to_owned(),
         })
@@ -50,6 +49,15 @@ impl BearerToken {
             text.get(place.clone())
                 .is_some_and(|it| Self::parse(it).is_some())
         })
+    }
+
+    /// Returns where the beginning of a token, with a part of its secret, ends a text.
+    pub fn cut_at_end(text: &str) -> Option<usize> {
+        let at = text.rfind(PREFIX)?;
+        let rest = text.get(at..)?.strip_prefix(PREFIX)?.strip_prefix('_')?;
+        let (id, part) = rest.split_once('_')?;
+        let is_token = id.len() == ID_CHARS && id.bytes().chain(part.bytes()).all(is_hex);
+        (is_token && !part.is_empty()).then_some(at)
     }
 
     pub fn id(&self) -> &str {
@@ -71,6 +79,10 @@ impl BearerToken {
     pub fn reveal(&self) -> String {
         format!("{PREFIX}_{}_{}", self.id, self.secret)
     }
+}
+
+fn is_hex(byte: u8) -> bool {
+    byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)
 }
 
 impl fmt::Debug for BearerToken {

@@ -533,7 +533,8 @@ pub trait AdminStore: Send + Sync {
     /// [`Error::Unsound`] for a broken chain, an unfinished run, or an event that cannot be parsed.
     async fn restore(&self, archive: &Archive) -> Result<Restored, Error>;
 
-    /// Returns how many runs finished before a moment.
+    /// Returns how many runs may be deleted: they finished before a moment, and so did all executions
+    /// of the same tool plan.
     async fn prunable(&self, before: Timestamp) -> Result<u64, Error>;
 
     /// Deletes at most `most` of these runs with their journals, oldest first. Returns how many

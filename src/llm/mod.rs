@@ -35,7 +35,7 @@ pub use crate::domain::CallStop;
 pub use circuit::{BreakerSettings, CircuitPosition};
 pub use http::without_password;
 pub use limit::Load;
-pub use redact::{MIN_SECRET_CHARS, without_secrets};
+pub use redact::{MIN_SECRET_CHARS, without_cut_secrets, without_secrets};
 pub use registry::Registry;
 pub use run_slots::{RunSlot, RunSlots};
 pub use sse::{StreamEvent, StreamReader};

@@ -8,12 +8,16 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use regex::Regex;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::domain::BearerToken;
 
 /// Minimum length of a secret. A shorter one may be an ordinary word.
 pub const MIN_SECRET_CHARS: usize = 8;
+
+/// Minimum length of the beginning of a secret that is removed where a text was cut.
+const MIN_CUT_BYTES: usize = 4;
 
 /// How often a text is decoded: JSON in a string of JSON in a string of JSON.
 const MAX_LAYERS: usize = 4;
@@ -32,6 +36,34 @@ pub fn without_secrets<'a>(text: &'a str, secrets: &[SecretString]) -> Cow<'a, s
     } else {
         Cow::Owned(replaced(text, spans))
     }
+}
+
+/// As [`without_secrets`], for a text that was cut in front of each `mark`. There it may end with the
+/// beginning of a secret, which is removed if it has four bytes or more.
+pub fn without_cut_secrets(text: &str, mark: &Regex, secrets: &[SecretString]) -> String {
+    let text = without_secrets(text, secrets);
+    let (mut cleaned, mut done) = (String::with_capacity(text.len()), 0);
+    for mark in mark.find_iter(&text) {
+        let before = text.get(done..mark.start()).unwrap_or_default();
+        let secrets = secrets.iter().map(ExposeSecret::expose_secret);
+        let secrets = secrets.filter(|it| it.chars().count() >= MIN_SECRET_CHARS);
+        let parts = secrets.filter_map(|secret| {
+            let mut lengths = (MIN_CUT_BYTES..secret.len()).rev();
+            lengths.find(|length| secret.get(..*length).is_some_and(|it| before.ends_with(it)))
+        });
+        let part = parts.max().map(|length| before.len() - length);
+        let part = part
+            .into_iter()
+            .chain(BearerToken::cut_at_end(before))
+            .min();
+        cleaned.push_str(part.and_then(|at| before.get(..at)).unwrap_or(before));
+        if part.is_some() {
+            cleaned.push_str(REPLACEMENT);
+        }
+        done = mark.start();
+    }
+    cleaned.push_str(text.get(done..).unwrap_or_default());
+    cleaned
 }
 
 /// Returns the byte ranges of the text that are a secret or a token.
@@ -189,6 +221,29 @@ mod tests {
             let cleaned = without_secrets(&said, &[]).into_owned();
             assert_eq!(cleaned, "Bearer [secret], conclave_07 and [secret]");
         }
+    }
+
+    #[test]
+    fn the_beginning_of_a_secret_is_removed_where_a_text_was_cut() {
+        let mark = Regex::new(r"\[cut\]").unwrap();
+        let token = BearerToken::new([7; 6], [9; 32]).reveal();
+        let all = [KEY, &token];
+        for secret in all {
+            for length in MIN_CUT_BYTES..secret.len() {
+                let part = secret.get(..length).unwrap();
+                let said = format!("a {part}[cut] b {part}[cut], {part}");
+                let cleaned = without_cut_secrets(&said, &mark, &all.map(SecretString::from));
+                let expected = format!("a [secret][cut] b [secret][cut], {part}");
+                assert_eq!(cleaned, expected, "{length}");
+            }
+        }
+        let unknown = BearerToken::new([8; 6], [1; 32]).reveal();
+        let said = format!("{}[cut]", unknown.get(..unknown.len() - 1).unwrap());
+        assert_eq!(without_cut_secrets(&said, &mark, &[]), "[secret][cut]");
+        assert_eq!(
+            without_cut_secrets("sk[cut]", &mark, &[KEY.into()]),
+            "sk[cut]"
+        );
     }
 
     #[test]

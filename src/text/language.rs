@@ -23,6 +23,16 @@ pub fn language_code(text: &str) -> Option<&'static str> {
     is_sure.then_some(code)
 }
 
+/// True if a detector reads a text as English, and none is sure of another language.
+pub fn is_english(text: &str) -> bool {
+    let is_read = || {
+        let found = whatlang::detect(text);
+        found.is_some_and(|found| found.lang().code() == "eng")
+            || whichlang::detect_language(text).three_letter_code() == "eng"
+    };
+    language_code(text).is_none_or(|code| code == "eng") && is_read()
+}
+
 /// True if most letters of a text are Latin, or it has no letters.
 pub fn is_latin(text: &str) -> bool {
     whatlang::detect_script(text).is_none_or(|script| script == Script::Latin)

@@ -170,7 +170,7 @@ pub enum AuthorizeMode {
 
 /// The outcome of an authorization: the execution, or why the changed plan is rejected, or what a
 /// checked plan will change.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthorizedBody {
     pub execution: Option<ExecutionView>,

@@ -2,19 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cap_std::fs::Dir;
 use futures_util::future::BoxFuture;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::output::{Output, ToolError, Why};
 use super::path::normalise;
 use super::programs::Programs;
 use super::workspace::Workspace;
 use crate::committee::Failure;
+
+/// Why a plan or an execution is not for the workspace that is open.
+pub const ELSEWHERE: &str = "it is of another workspace than TOOLS_WORKSPACE names now";
+
+/// The time between two looks at the lock of the workspace.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Upper bound of the time of file operations. Search and glob end earlier by themselves.
 const MAX_FILE_TIME: Duration = Duration::from_secs(30);
@@ -24,8 +32,13 @@ const MAX_FILE_TIME: Duration = Duration::from_secs(30);
 pub struct Toolbox {
     pub(super) workspace: Workspace,
     pub(super) programs: Arc<Programs>,
-    /// Held by the step that may change files, so that it knows what it replaces.
-    pub(super) changing: Arc<Mutex<()>>,
+    changing: Arc<Mutex<()>>,
+}
+
+/// Held by the step that may change files, so that it knows what it replaces.
+pub struct Alone {
+    _here: OwnedMutexGuard<()>,
+    _everywhere: Option<File>,
 }
 
 impl Toolbox {
@@ -46,6 +59,11 @@ impl Toolbox {
         self.workspace.root.to_string_lossy().into_owned()
     }
 
+    /// True if this is the workspace of a plan. Older journals do not name theirs.
+    pub fn is_of(&self, workspace: &str) -> bool {
+        workspace.is_empty() || workspace == self.workspace_path()
+    }
+
     /// Returns a path in the form in which steps record it. It may begin with the workspace.
     ///
     /// # Errors
@@ -54,6 +72,25 @@ impl Toolbox {
         let inside = Path::new(path).strip_prefix(&self.workspace.root).ok();
         let path = inside.and_then(Path::to_str).unwrap_or(path);
         normalise(path).map_err(|error| error.message)
+    }
+
+    /// Waits until no other step changes files of the workspace, in this process or in another one. On
+    /// a file system without locks the steps of another process are not waited for.
+    pub(super) async fn alone(&self) -> Alone {
+        let here = Arc::clone(&self.changing).lock_owned().await;
+        let folder = self
+            .workspace
+            .dir
+            .open_dir(".")
+            .ok()
+            .map(Dir::into_std_file);
+        while let Some(Err(TryLockError::WouldBlock)) = folder.as_ref().map(File::try_lock) {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Alone {
+            _here: here,
+            _everywhere: folder,
+        }
     }
 
     /// Returns a call for file work that is no tool's.

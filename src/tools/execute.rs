@@ -1,11 +1,10 @@
 //! Executes the steps that a user authorized, in order. A failure halts. Nothing is tried again.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::call::Toolbox;
+use super::call::{ELSEWHERE, Toolbox};
 use super::explain;
-use super::in_doubt::{before, compared, doubted};
+use super::in_doubt::{before, compared, doubted, unknown};
 use super::output::{ToolError, Why, quoted};
 use super::record::{has_succeeded, leaks, record};
 use super::tool::Step;
@@ -15,7 +14,7 @@ use super::view;
 use crate::committee::{Deps, Failure};
 use crate::journal::{
     ActionOutcome, AuthorizationMode, Authorized, Ending, Event, FileBefore, RunContext,
-    StepFinished, StepStarted, Stop, ToolIntake, step_started_key,
+    StepFinished, StepStarted, Stop, ToolIntake, Transcript, step_started_key,
 };
 
 /// Returns the ending of an execution.
@@ -32,12 +31,18 @@ pub async fn execute(
     let Some(authorized) = authorized(run) else {
         return Err(Failure::internal("the run executes no plan"));
     };
+    let is_here = toolbox.is_of(&authorized.workspace);
     let all_ok = match authorized.mode {
+        AuthorizationMode::Undo if !is_here => halt_elsewhere(run, deps, &authorized).await?,
         AuthorizationMode::Undo => undo(run, deps, &toolbox, &authorized).await?,
         AuthorizationMode::Cancel => true,
         AuthorizationMode::Step | AuthorizationMode::Plan | AuthorizationMode::Modified => {
-            let steps = steps(&authorized, &toolbox)?;
-            let all_ok = perform_all(run, deps, &steps, &authorized).await?;
+            let all_ok = if is_here {
+                let steps = steps(&authorized, &toolbox)?;
+                perform_all(run, deps, &steps, &authorized).await?
+            } else {
+                halt_elsewhere(run, deps, &authorized).await?
+            };
             explain::explain(run, deps, deadline).await?;
             all_ok
         }
@@ -65,6 +70,43 @@ fn steps(authorized: &Authorized, toolbox: &Toolbox) -> Result<Vec<Step>, Failur
     plan.steps
         .retain(|step| authorized.steps.contains(&step.step_id));
     parse(&plan, toolbox).map_err(|rejection| Failure::internal(&rejection.message))
+}
+
+/// Halts an execution that a process with another workspace took over after a crash. A step that was
+/// under way is in doubt. Returns true if all steps had ended.
+async fn halt_elsewhere(
+    run: &RunContext,
+    deps: &Deps,
+    authorized: &Authorized,
+) -> Result<bool, Failure> {
+    let events = run.events().to_vec();
+    let ended = Transcript::of(&events).steps_finished;
+    if ended.iter().any(|step| !step.ok) {
+        return Ok(false);
+    }
+    let is_left = |id: &str| ended.iter().all(|step| step.step_id != id);
+    let step = if authorized.undoes.is_some() {
+        let ids = (1..=authorized.restores.len()).map(|number| format!("undo_{number}"));
+        let mut left = ids.filter(|id| is_left(id));
+        left.next().map(|id| (id, view::UNDO.to_owned()))
+    } else {
+        let mut left = authorized
+            .content
+            .steps
+            .iter()
+            .filter(|step| authorized.steps.contains(&step.step_id) && is_left(&step.step_id));
+        left.next()
+            .map(|step| (step.step_id.clone(), step.tool.clone()))
+    };
+    let finished = match (view::open_step(&events), step) {
+        (Some(started), _) => unknown(started),
+        (None, Some((id, tool))) => {
+            let why = format!("Precondition failed: {ELSEWHERE}");
+            StepFinished::new(&id, &tool, Some(why))
+        }
+        (None, None) => return Ok(true),
+    };
+    Ok(record(run, deps, finished).await?)
 }
 
 /// Performs steps until one fails. Returns true if all are done. A step with a recorded end is not
@@ -106,9 +148,8 @@ async fn perform(
 ) -> Result<StepFinished, Failure> {
     let tool = step.tool;
     let halted = |why| Ok(step.ended(Some(why)));
-    let changing = Arc::clone(&step.call.toolbox.changing);
     let _alone = if step.may_change_files() {
-        Some(changing.lock().await)
+        Some(step.call.toolbox.alone().await)
     } else {
         None
     };
@@ -181,16 +222,15 @@ pub async fn settle(run: &RunContext, deps: &Deps, toolbox: Option<&Toolbox>) ->
         return Ok(());
     };
     let authorized = authorized(run);
-    let steps = authorized.and_then(|authorized| steps(&authorized, &toolbox?.current()).ok());
+    let steps = authorized.and_then(|authorized| {
+        let toolbox = toolbox?.current();
+        let is_here = toolbox.is_of(&authorized.workspace);
+        steps(&authorized, &toolbox).ok().filter(|_| is_here)
+    });
     let mut steps = steps.unwrap_or_default().into_iter();
     let finished = match steps.find(|step| step.step_id == started.step_id) {
         Some(step) => doubted(&step, started.before.clone()).await,
-        None => {
-            let why = "The step was interrupted while it was under way; the state of its files is not known";
-            let mut ended = StepFinished::new(&started.step_id, &started.tool, Some(why.into()));
-            ended.in_doubt = true;
-            ended
-        }
+        None => unknown(started),
     };
     record(run, deps, finished).await.map(drop)
 }

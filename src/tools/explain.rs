@@ -14,7 +14,7 @@ use super::view;
 use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently, schema_of};
 use crate::domain::Role;
 use crate::journal::{Event, Explained, ExplanationSource, RunContext, StepFinished, Transcript};
-use crate::text::{each_sentence, excerpt, is_latin, language_code};
+use crate::text::{each_sentence, excerpt, is_english, is_latin};
 
 /// The prompt of the explanation, and its first step.
 const PROMPT: &str = "tool_explain";
@@ -146,8 +146,7 @@ pub fn objections(text: &str, asked: &str, errors: &[&str], evidence: &Value) ->
     let own = screen::own_text(text, &verbatim);
     let is_foreign = |text: &&str| {
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-        !is_latin(text)
-            || letters >= MIN_LETTERS && language_code(text).is_some_and(|code| code != "eng")
+        !is_latin(text) || letters >= MIN_LETTERS && !is_english(text)
     };
     let mut texts = each_sentence(&own).chain([own.as_str()]);
     if let Some(text) = texts.find(is_foreign) {
@@ -161,6 +160,8 @@ pub fn objections(text: &str, asked: &str, errors: &[&str], evidence: &Value) ->
 pub fn input(request: &str, steps: &[StepFinished], evidence: &Value) -> String {
     let most = MAX_OUTPUT_CHARS / steps.len().max(1);
     let summaries = summaries(evidence);
+    // The lines of the outputs may be repeated without quotation marks, those of the request not.
+    let request = request.replace('\n', "\n> ");
     let mut text = format!(
         "User request: {request}\n\nEvidence from before these steps:\n{summaries}\nSteps, in order:\n"
     );
@@ -185,4 +186,43 @@ fn raw(steps: &[StepFinished]) -> String {
         format!("[{}] {}:\n{body}", step.step_id, step.tool)
     };
     steps.iter().map(shown).collect::<Vec<_>>().join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_outputs_are_no_claims_of_the_model_and_those_of_the_request_are() {
+        let printed = StepFinished {
+            ok: true,
+            output: "note: it might be caused by a stale index\n".into(),
+            ..StepFinished::new("s", "lsp_check", None)
+        };
+        let asked = input(
+            "Check it\nThe rename caused the error.",
+            &[printed],
+            &Value::Null,
+        );
+        let is_accepted = |text: &str| objections(text, &asked, &[], &Value::Null).is_none();
+        assert!(is_accepted(
+            "It printed note: it might be caused by a stale index."
+        ));
+        assert!(is_accepted(
+            "The request says \"The rename caused the error.\""
+        ));
+        assert!(!is_accepted("The rename caused the error."));
+    }
+
+    #[test]
+    fn a_text_in_a_language_that_no_detector_knows_is_not_english() {
+        for text in [
+            "Fitxategia aldatu zen eta horregatik akatsa desagertu zen.",
+            "Skránni var breytt og þess vegna hvarf villan. Þetta er hættulegt.",
+            "Athraíodh an comhad agus mar sin d'imigh an earráid, agus tá sé contúirteach é.",
+        ] {
+            let why = objections(text, "", &[], &Value::Null).unwrap_or_default();
+            assert!(why.starts_with("Response is not in English"), "{why}");
+        }
+    }
 }

@@ -1,11 +1,11 @@
 //! The files that a step may write: before it, after it, and when it was interrupted.
 
-use std::sync::Arc;
-
 use super::output::ToolError;
 use super::tool::Step;
 use super::workspace::{changed, hash};
-use crate::journal::{FileBefore, FileChange, StepFinished};
+use crate::journal::{FileBefore, FileChange, StepFinished, StepStarted};
+
+const INTERRUPTED: &str = "The step was interrupted while it was under way";
 
 /// Reads the files that a step may write. One that cannot be read is left out.
 pub async fn before(step: &Step) -> Vec<FileBefore> {
@@ -62,12 +62,20 @@ pub async fn compared(
     compared.await.unwrap_or_else(failed)
 }
 
+/// Reports a step that began and has no recorded end, and whose files cannot be looked at.
+pub fn unknown(started: &StepStarted) -> StepFinished {
+    let why = format!("{INTERRUPTED}; the state of its files is not known");
+    StepFinished {
+        in_doubt: true,
+        ..StepFinished::new(&started.step_id, &started.tool, Some(why))
+    }
+}
+
 /// Reports a step that began and has no recorded end, with the state of its files.
 pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> StepFinished {
     let paths: Vec<String> = before.iter().map(|it| it.path.clone()).collect();
     // Another execution may be writing in the same folder.
-    let changing = Arc::clone(&step.call.toolbox.changing);
-    let alone = changing.lock().await;
+    let alone = step.call.toolbox.alone().await;
     let cleaned = step.call.blocking(move |call| {
         paths
             .iter()
@@ -81,10 +89,12 @@ pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> StepFinished {
     if states.is_empty() {
         states.push("it changes no file by name".to_owned());
     }
-    let what = "The step was interrupted while it was under way; it was not repeated";
     StepFinished {
         in_doubt: true,
         changed,
-        ..step.ended(Some(format!("{what}: {}", states.join(", "))))
+        ..step.ended(Some(format!(
+            "{INTERRUPTED}; it was not repeated: {}",
+            states.join(", ")
+        )))
     }
 }

@@ -45,7 +45,7 @@ mod tests;
 
 use std::time::Duration;
 
-pub use call::Toolbox;
+pub use call::{ELSEWHERE, Toolbox};
 pub use citations::{QUERIES, is_empty};
 pub use execute::{execute, settle};
 pub use magellan::no_index;

@@ -1,8 +1,12 @@
 //! What a tool returns, or why it failed. The words are shown to users as they are.
 
 use std::io;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use serde_json::Value;
+
+use crate::text::pattern;
 
 /// Upper bound of the text of an output, in bytes; the note of what is left out comes on top.
 pub const MAX_TEXT_BYTES: usize = 64 << 10;
@@ -102,6 +106,10 @@ impl From<String> for ToolError {
         Self::new(Why::Other, message)
     }
 }
+
+/// Finds where [`bounded`] cut a text, also in JSON.
+pub static CUT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?:\s|\\n)\[[0-9]+ of [0-9]+ bytes left out\]"));
 
 /// Cuts a text to `limit` bytes, at a character, and says how much is left out.
 pub fn bounded(mut text: String, limit: usize) -> String {

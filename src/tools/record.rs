@@ -1,8 +1,9 @@
 //! Records the end of a step.
 
+use super::output::CUT;
 use crate::committee::Deps;
 use crate::journal::{Event, RunContext, StepFinished, Stop, step_finished_key};
-use crate::llm::without_secrets;
+use crate::llm::{without_cut_secrets, without_secrets};
 
 /// Returns whether a step succeeded; `None` if it has no recorded end.
 pub fn has_succeeded(run: &RunContext, step_id: &str) -> Option<bool> {
@@ -22,7 +23,8 @@ pub async fn record(
     for change in &mut finished.changed {
         change.old.take_if(|old| leaks(old, deps));
     }
-    let clean = |text: &str| without_secrets(text, &deps.secrets).replace('\0', "\u{fffd}");
+    let clean =
+        |text: &str| without_cut_secrets(text, &CUT, &deps.secrets).replace('\0', "\u{fffd}");
     finished.error = finished.error.as_deref().map(clean);
     finished.output = clean(&finished.output);
     let value = clean(&finished.value.to_string());

@@ -161,8 +161,7 @@ fn has_words(text: &str, words: &str) -> bool {
 /// The compiled lines of `screen.tsv`.
 struct Patterns {
     rejected: Vec<(Disallowed, Regex)>,
-    /// All `allow` patterns in one.
-    allowed: Regex,
+    allowed: Vec<Regex>,
 }
 
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::of(&rows(TABLE)));
@@ -175,18 +174,25 @@ impl Patterns {
         let rejected = rows.iter();
         let rejected = rejected.filter_map(|row| Some((row.kind?, whole_words(&row.pattern))));
         let allowed = rows.iter().filter(|row| row.kind.is_none());
-        let allowed: Vec<&str> = allowed.map(|row| row.pattern.as_str()).collect();
         Self {
             rejected: rejected.collect(),
-            allowed: whole_words(&allowed.join("|")),
+            allowed: allowed.map(|row| whole_words(&row.pattern)).collect(),
         }
     }
 
     /// Returns the first and longest match in a clause.
     fn first(&self, clause: &str) -> Option<Finding> {
         // Parts that only decline a claim are hidden. Lengths stay the same.
-        let hide = |found: &Captures<'_>| "x".repeat(found.get(0).map_or(0, |part| part.len()));
-        let words = self.allowed.replace_all(clause, hide);
+        let hide = |found: &Captures<'_>| {
+            let (rest, whole) = (found.name("rest"), &found[0]);
+            let further = rest.and_then(|rest| Some(rest.len() - rest.as_str().find(" and ")?));
+            let hidden = whole.len() - further.unwrap_or(0);
+            "x".repeat(hidden) + whole.get(hidden..).unwrap_or_default()
+        };
+        let allowed = self.allowed.iter();
+        let words = allowed.fold(clause.to_owned(), |words, allowed| {
+            allowed.replace_all(&words, hide).into_owned()
+        });
         let hits = self.rejected.iter().filter_map(|(kind, regex)| {
             let hit = regex.find(&words)?;
             Some((hit.start(), hit.end(), *kind))
@@ -275,6 +281,13 @@ mod tests {
             none | - | Searching for \"because\" gave 9 matches.
             none | - | ```\\nthis might fail\\n```\\nis the output.
             none | causal | The log does not say what the cause is, but the rename caused it.
+            none | causal | The log does not say what the cause is and the rename caused it.
+            none | causal | There is no data in b.txt because the rename removed it.
+            none | risk | No record was changed and it is safe to merge.
+            none | policy | The user asked for a read and you should not edit this file.
+            none | confidence | a.txt was read (confidence=0.9).
+            none | confidence | Confidence (0.9).
+            none | confidence | Confidence - 0.9
             none | causal | Replacing sid by side fixes the build.
             none | causal | The write removes E0425.
             none | causal | The error occurs since sid does not exist.

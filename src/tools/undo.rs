@@ -78,7 +78,7 @@ pub async fn undo(
         };
         run.store(Event::StepStarted(started)).await?;
         let left: Vec<Restore> = authorized.restores.iter().skip(number).cloned().collect();
-        let _alone = toolbox.changing.lock().await;
+        let _alone = toolbox.alone().await;
         let call = toolbox.without_arguments();
         let restored = call.blocking(move |call| put_back(call.workspace(), &left));
         let (changed, error) = match restored.await {

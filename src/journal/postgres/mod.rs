@@ -23,7 +23,8 @@ use url::Url;
 
 use self::failover::Failover;
 use super::database::{
-    Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, migrations, millis,
+    Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, is_old, migrations,
+    millis,
 };
 use super::reads;
 use super::store::{BackendStore, Error, NewRun, Owner, RunFilter, SpendingScope};
@@ -221,9 +222,11 @@ impl Database for PostgresStore {
     }
 
     // Replicas that prune at the same time skip each other's rows.
-    const PRUNE: &'static str = "
-        DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE finished_ms < $1
-                                      ORDER BY finished_ms LIMIT $2 FOR UPDATE SKIP LOCKED)";
+    const PRUNE: &'static str = concat!(
+        "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE ",
+        is_old!(),
+        " ORDER BY finished_ms LIMIT $2 FOR UPDATE SKIP LOCKED)"
+    );
 
     // The English search knows no words such as "who" and "will". What has such words only is looked
     // for among all memories, or learned answers, of its owner.

@@ -24,7 +24,8 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlStr, Sqlite};
 
 use super::database::{
-    Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, migrations, millis,
+    Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, is_old, migrations,
+    millis,
 };
 use super::store::{BackendStore, Error, NewRun, Owner, RunFilter};
 use super::{reads, writes};
@@ -274,9 +275,11 @@ impl Database for SqliteStore {
         Some(at.as_millisecond())
     }
 
-    const PRUNE: &'static str = "
-        DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE finished_ms < $1
-                                      ORDER BY finished_ms LIMIT $2)";
+    const PRUNE: &'static str = concat!(
+        "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE ",
+        is_old!(),
+        " ORDER BY finished_ms LIMIT $2)"
+    );
 
     const MEMORIES: &'static str = "
         SELECT memories.run, memories.content, memories.created_ms

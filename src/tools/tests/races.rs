@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::super::call::Toolbox;
 use super::super::output::ToolError;
 use super::super::tool::Tool::FileSearch;
 use super::super::workspace::Before;
@@ -130,4 +131,16 @@ fn of_two_that_create_one_file_one_fails() {
         assert_eq!(created.into_iter().sum::<usize>(), 1);
     }
     place.assert_clean();
+}
+
+#[tokio::test]
+async fn steps_that_change_files_wait_for_those_of_another_process() {
+    let place = Place::new();
+    // It has a handle of the folder and a mutex of its own, as another process has.
+    let other = Toolbox::open(&place.inside(""), |_| None).unwrap();
+    let alone = place.toolbox.alone().await;
+    let waited = tokio::time::timeout(Duration::from_millis(100), other.alone()).await;
+    assert!(waited.is_err(), "two at once");
+    drop(alone);
+    other.alone().await;
 }

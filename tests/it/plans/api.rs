@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use conclave::app::open_store;
+use conclave::config::Database;
 use conclave::domain::Scope;
 use conclave::journal::{Event, Explained, StepChanges, StepFinished};
 use serde_json::{Value, json};
 
 use crate::access::token;
 use crate::openapi;
+use crate::support::app::database_of;
 use crate::support::{Fault, Setup, TestApp, app, until};
 
 use super::{Bench, LIB, ada, asks, authorizes, create, folder, hold, read, step};
@@ -66,6 +69,30 @@ async fn an_execution_is_taken_back_once_and_only_if_nothing_changed_since() {
     // So can the undo of the first undo, whose stored answer would say what is no longer so.
     assert_eq!(bench.undone(&undone).await["state"], "completed");
     assert_eq!(bench.content("src/new.rs"), "new\n");
+}
+
+#[tokio::test]
+async fn a_plan_is_deleted_with_the_last_of_its_executions() {
+    let bench = Bench::new().await;
+    bench.proposes("MUTATE", &[create("a", "a.txt"), create("b", "b.txt")], &[]);
+    bench.explains("tool_explain", "A file was created.");
+    let plan = bench.planned("Create both").await;
+    let mut runs = vec![plan["planId"].clone()];
+    for _ in 0..2 {
+        let (_, done) = bench.authorized(&plan, &authorizes("step")).await;
+        runs.push(done["execution"]["executionId"].clone());
+    }
+    let database = Database::at(&database_of(&bench.app.folder).await).unwrap();
+    let store = open_store(&database, "keeper").await.unwrap();
+    let mut ends = vec![];
+    for run in &runs {
+        let run = store.run(run.as_str().unwrap().parse().unwrap()).await;
+        ends.push(run.unwrap().unwrap().finished_at.unwrap());
+    }
+    assert_eq!(store.prune(ends[2], 10).await.unwrap(), 0);
+    let after = ends[2] + Duration::from_millis(1);
+    assert_eq!(store.prunable(after).await.unwrap(), 3);
+    assert_eq!(store.prune(after, 10).await.unwrap(), 3);
 }
 
 #[tokio::test]

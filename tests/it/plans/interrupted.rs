@@ -140,6 +140,38 @@ async fn a_step_under_way_at_a_kill_is_in_doubt_and_not_run_again() {
 }
 
 #[tokio::test]
+async fn an_execution_does_not_go_on_in_another_workspace() {
+    let mut running = Running::start().await;
+    let (_, execution) = running.until_the_check_runs().await;
+    running.service.kill().await;
+    let other = folder(&[("Cargo.toml", MANIFEST)]);
+    let mut elsewhere = running.variables.clone();
+    let root = other.path().to_str().unwrap().to_owned();
+    elsewhere.push(("TOOLS_WORKSPACE".into(), root));
+    running.service = serve(&running.home, &running.provider, &elsewhere).await;
+    let path = format!("/api/executions/{execution}");
+    until(async || running.get(&path).await["state"] != "running").await;
+    let ended = running.get(&path).await;
+    assert_eq!(ended["state"], "halted", "{ended}");
+    let doubted = &ended["steps"][1];
+    let error = doubted["error"].as_str().unwrap();
+    assert!(
+        doubted["inDoubt"] == true && error.ends_with("the state of its files is not known"),
+        "{error}"
+    );
+    let files = std::fs::read_dir(other.path()).unwrap();
+    assert_eq!(files.count(), 1, "nothing was made in the other workspace");
+    let undo = format!("{path}/undo");
+    let (status, refused) = running.post(&undo, &ada()).await;
+    assert_eq!(status, 409, "{refused}");
+    running.service.stop().await;
+    running.service = serve(&running.home, &running.provider, &running.variables).await;
+    let (_, undone) = running.post(&undo, &ada()).await;
+    assert_eq!(undone["state"], "completed", "{undone}");
+    assert!(!running.folder.path().join("a.txt").exists());
+}
+
+#[tokio::test]
 async fn a_plan_whose_call_died_with_the_process_is_asked_for_again() {
     let mut running = Running::start().await;
     let late = Fault::Latency(Duration::from_secs(20));

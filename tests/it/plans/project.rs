@@ -165,22 +165,29 @@ async fn a_splice_plan_changes_only_the_files_that_were_authorized() {
     assert_eq!(plan["rejection"]["message"], why, "{plan}");
 }
 
+const KEY: &str = "private-key-0123";
+
 /// Returns the environment of `conclave plan` on a workspace.
 fn environment(provider: &MockProvider, root: &Path) -> Vec<(String, String)> {
     let own = [
         ("CONCLAVE_CONFIG", "config.json".to_owned()),
-        ("ANTHROPIC_API_KEY", "k".to_owned()),
+        ("ANTHROPIC_API_KEY", KEY.to_owned()),
         ("ANTHROPIC_BASE_URL", provider.url()),
         ("TOOLS_WORKSPACE", root.display().to_string()),
-        ("EDITOR", "sed -i s/area.rs/other.rs/".to_owned()),
         ("LLVM_PROFILE_FILE", "/dev/null".to_owned()),
     ];
     let own = own.map(|(name, value)| (name.to_owned(), value));
     programs().into_iter().chain(own).collect()
 }
 
-/// Runs `conclave plan` on a terminal of its own, typing these lines.
-async fn at_a_terminal(home: &Home, provider: &MockProvider, root: &Path, typed: &str) -> String {
+/// Runs `conclave plan` on a terminal of its own, typing these lines. The editor replaces `area.rs` by
+/// `edited`.
+async fn at_a_terminal(
+    home: &Home,
+    provider: &MockProvider,
+    root: &Path,
+    (typed, edited): (&str, &str),
+) -> String {
     let program = env!("CARGO_BIN_EXE_conclave");
     let command = format!("{program} plan '{REQUEST}' --file src/lib.rs --diagnostic E0425");
     let mut child = Command::new("script")
@@ -189,6 +196,7 @@ async fn at_a_terminal(home: &Home, provider: &MockProvider, root: &Path, typed:
         .env_clear()
         .envs(environment(provider, root))
         .env("USER", "ada")
+        .env("EDITOR", format!("sed -i s/area.rs/{edited}/"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
@@ -207,7 +215,7 @@ async fn at_a_terminal(home: &Home, provider: &MockProvider, root: &Path, typed:
 async fn an_error_is_mended_at_the_terminal() {
     let (provider, folder, home) = (MockProvider::start().await, broken_crate(), Home::sqlite());
     scripted(&provider);
-    let shown = at_a_terminal(&home, &provider, folder.path(), "y\na\n").await;
+    let shown = at_a_terminal(&home, &provider, folder.path(), ("y\na\n", "other.rs")).await;
     for part in [
         "Proposed Plan:",
         "Step 1 of 4: lsp_check",
@@ -227,14 +235,22 @@ async fn an_error_is_mended_at_the_terminal() {
     // A word that begins like a choice is none. A changed plan is shown, and is executed only if the
     // user confirms it.
     for typed in ["n\n", "abort\nyuck\n\n", "m\nno\nn\n"] {
-        let shown = at_a_terminal(&home, &provider, folder.path(), typed).await;
+        let shown = at_a_terminal(&home, &provider, folder.path(), (typed, "other.rs")).await;
         assert!(
             shown.contains("nothing more is executed; 0 of 4 steps"),
             "{shown}"
         );
         assert_eq!(shown.contains("path: other.rs"), typed.starts_with('m'));
     }
-    let shown = at_a_terminal(&home, &provider, folder.path(), "cancel\n").await;
+    // A changed plan that the API refuses is kept for the next edit.
+    let shown = at_a_terminal(&home, &provider, folder.path(), ("m\nm\nn\n", KEY)).await;
+    let why = "contains a secret of this service";
+    assert!(
+        shown.contains(why) && shown.contains("m opens your text again"),
+        "{shown}"
+    );
+    let typed = ("cancel\n", "other.rs");
+    let shown = at_a_terminal(&home, &provider, folder.path(), typed).await;
     assert!(
         shown.contains("the plan is cancelled; 0 of 4 steps"),
         "{shown}"

@@ -70,10 +70,7 @@ pub(super) async fn continuation(
             read_answer(&synthesized.question, &question.message)
         }
         (_, Some((mut handles, correction))) => {
-            // A reply from memory has the assumptions of the learned answer.
-            let recalled = transcript.decided.and_then(|it| it.answer.as_deref());
-            let listed = transcript.draft().or(recalled);
-            let listed = listed.map_or(&[][..], |draft| &draft.assumptions);
+            let listed = transcript.assumptions();
             let is_listed = |handle: &String| listed.iter().any(|a| a.handle == *handle);
             // A further one may be a word of the correction ("A2 uses A10 GPUs").
             if let Some(unknown) = handles.first().filter(|handle| !is_listed(handle))

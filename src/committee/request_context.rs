@@ -14,7 +14,7 @@ use crate::committee::rule_texts::RuleTexts;
 use crate::config::RoleModel;
 use crate::domain::{
     Agent, AskedFirst, Assumption, Choice, Clarification, ConductKind, Question, Role, RunId,
-    ShownAnswer, UnseenImage,
+    ShownAnswer, Status, UnseenImage,
 };
 use crate::journal::{
     Accepted, AgentOutcome, Continuation, CrossChecked, DECIDED, Entry, Event, Planned, Reading,
@@ -111,6 +111,8 @@ pub struct Parent {
     pub planned: Option<Planned>,
     /// The last outcome of each agent that answered.
     pub outcomes: BTreeMap<Agent, AgentOutcome>,
+    /// The outcomes of the agents that gave no report.
+    pub failed: BTreeMap<Agent, AgentOutcome>,
     pub scored: Option<Scored>,
     /// The cross-check of its reports, if there is one and no later round changed them.
     pub cross_checked: Option<CrossChecked>,
@@ -119,6 +121,15 @@ pub struct Parent {
     pub assumptions: Vec<Assumption>,
     /// The question that the run asked, if any.
     pub question: Option<Clarification>,
+}
+
+impl Parent {
+    /// True if an agent's output is DISCARD, or has no score.
+    pub fn is_discarded(&self, agent: Agent) -> bool {
+        let scored = self.scored.as_ref();
+        let status = scored.and_then(|scored| scored.judgement.status_of(agent));
+        status.is_none_or(|status| status == Status::Discard)
+    }
 }
 
 /// Builds the request from the run's own journal and those of the runs that it continues.
@@ -185,10 +196,7 @@ pub fn lineage(
         let Some(earlier) = transcript.accepted else {
             break;
         };
-        let listed = transcript
-            .draft()
-            .into_iter()
-            .flat_map(|it| &it.assumptions);
+        let listed = transcript.assumptions().iter();
         request.earlier_assumptions.extend(listed.cloned());
         let question = &mut request.question;
         question.message.clone_from(&earlier.question.message);
@@ -217,7 +225,8 @@ fn read_correction(reading: Option<&Reading>) -> Option<String> {
 
 fn reuse_from(run: RunId, transcript: &Transcript<'_>) -> Parent {
     let standing = transcript.standing().into_iter();
-    let answered = standing.filter(|(_, finished)| finished.outcome.is_answered());
+    let standing = standing.map(|(agent, finished)| (agent, finished.outcome.clone()));
+    let (outcomes, failed) = standing.partition(|(_, outcome)| outcome.is_answered());
     let passes = transcript.cross_checked.iter().flat_map(|it| &it.passes);
     let conduct = passes.flat_map(|pass| &pass.found.conduct);
     let lacking = conduct.filter(|conduct| conduct.kind == ConductKind::Lacks);
@@ -231,9 +240,8 @@ fn reuse_from(run: RunId, transcript: &Transcript<'_>) -> Parent {
     Parent {
         run,
         planned: transcript.planned.cloned(),
-        outcomes: answered
-            .map(|(agent, finished)| (agent, finished.outcome.clone()))
-            .collect(),
+        outcomes,
+        failed,
         scored: transcript.scored.last().copied().cloned(),
         cross_checked: checked.cloned(),
         lacking: lacking.filter_map(|it| it.agent.parse().ok()).collect(),

@@ -8,7 +8,7 @@ use super::{
     Parsed, Planned, Proposed, RoundSkipped, RoundStarted, Scored, SolverJudged, StepFinished,
     StepStarted, Synthesized, ToolPlanned, Trimmed,
 };
-use crate::domain::{Agent, AgentReport, Judgement, TaskType};
+use crate::domain::{Agent, AgentReport, Assumption, Judgement, TaskType};
 
 /// A later or first round, as the journal has it.
 #[derive(Debug, Clone, Copy)]
@@ -165,6 +165,14 @@ impl<'a> Transcript<'a> {
     /// Returns the master's draft of the answer.
     pub fn draft(&self) -> Option<&'a Draft> {
         self.synthesized?.draft.as_ref()
+    }
+
+    /// Returns the assumptions of the reply. A reply from memory has those of the learned answer.
+    pub fn assumptions(&self) -> &'a [Assumption] {
+        let recalled = || self.decided?.answer.as_deref();
+        self.draft()
+            .or_else(recalled)
+            .map_or(&[], |draft| &draft.assumptions)
     }
 
     /// Returns each agent's outcome that counts. A later failure does not replace an earlier

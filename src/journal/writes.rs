@@ -12,13 +12,22 @@ use super::reads::{BY_KEY, STAMP, exposure, stamp_values};
 use super::rows;
 use super::unlinked::{self, Change, End, Unlinked};
 use super::{
-    Acceptance, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Claimed, Effect, Error,
-    Event, JournalStore, Learned, LearnedChange, Lease, LeaseState, NewRun, Told, chain,
+    Acceptance, Accepted, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Claimed,
+    Continues, Effect, Error, Event, JournalStore, Learned, LearnedChange, Lease, LeaseState,
+    NewRun, Told, chain,
 };
 use crate::domain::{RunId, search_words};
 
 /// The sequence number and the hash of a run's last entry.
 type Head = (i64, String);
+
+/// True if two runs continue another one in the same way, and give the same kind of reply.
+fn is_same(known: &Accepted, new: &Accepted, continues: &Continues) -> bool {
+    let (asked, asks) = (&known.question, &new.question);
+    known.continues.as_ref() == Some(continues)
+        && asked.mode == asks.mode
+        && asked.attachments == asks.attachments
+}
 
 /// Returns why a run is not accepted, or `None` if it is.
 async fn refusal<C: Connection>(
@@ -43,7 +52,7 @@ async fn refusal<C: Connection>(
         let parent = continues.parent.to_string().into();
         for row in connection.rows(statement, vec![parent]).await? {
             // Continued in the same way, such as the same answer sent twice.
-            if matches!(row.text("body")?.parse(), Ok(Event::Accepted(a)) if a.continues.as_ref() == Some(continues))
+            if matches!(row.text("body")?.parse(), Ok(Event::Accepted(a)) if is_same(&a, &run.accepted, continues))
             {
                 let twin = rows::run_id(&row.text("id")?)?;
                 return Ok(Some(Acceptance::Joined(twin)));

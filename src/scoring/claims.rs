@@ -4,8 +4,10 @@
 
 use std::collections::BTreeSet;
 
+use super::answer::{self, Answer};
+use super::expr::{Equation, Verdict, equations};
 use super::parsed_output::ParsedOutput;
-use crate::domain::{Basis, ClaimVerdict, CrossCheck, Holds, Resolution};
+use crate::domain::{Basis, ClaimVerdict, CrossCheck, Holds, Resolution, Unit};
 
 /// The weight of a verdict that rests on memory; 1 for one that rests on a check.
 pub(super) const MEMORY: f64 = 0.7;
@@ -105,7 +107,8 @@ pub(super) fn merge<'a>(
                 supported_by: supported_by.into_iter().map(|(who, _)| who).collect(),
                 contradicted_by,
                 verdict: if agree {
-                    verdicts.iter().map(|v| value(v)).sum::<f64>() / verdicts.len() as f64
+                    let values = verdicts.iter().map(|v| value(v, unit));
+                    values.sum::<f64>() / verdicts.len() as f64
                 } else {
                     0.0
                 },
@@ -152,16 +155,51 @@ fn states(reading: Option<&ParsedOutput<'_>>, text: &str) -> bool {
     units.is_some_and(|units| units.iter().any(|unit| unit.text == text))
 }
 
-fn value(verdict: &ClaimVerdict) -> f64 {
+/// Returns the value of a verdict, -1 to 1.
+fn value(verdict: &ClaimVerdict, claim: &Unit) -> f64 {
     let sign = match verdict.holds {
         Holds::Yes => 1.0,
         Holds::No => -1.0,
         Holds::Unknown => return 0.0,
     };
-    let has_evidence = !verdict.evidence.trim().is_empty();
-    let evidence = if has_evidence { 1.0 } else { NO_EVIDENCE };
     let is_memory = verdict.by == Basis::Memory;
-    sign * evidence * if is_memory { MEMORY } else { 1.0 }
+    sign * backing(verdict, claim) * if is_memory { MEMORY } else { 1.0 }
+}
+
+/// Returns the weight of a verdict's evidence, 0 to 1. What a machine can recompute of it is
+/// recomputed: evidence that is wrong, or says the opposite, weighs nothing.
+fn backing(verdict: &ClaimVerdict, claim: &Unit) -> f64 {
+    let evidence = &verdict.evidence;
+    if !evidence.contains(char::is_alphanumeric) {
+        return NO_EVIDENCE;
+    }
+    let number = match answer::parse(&claim.text) {
+        Some(Answer::Number(number)) if claim.is_answer() => Some(number),
+        _ => None,
+    };
+    let states = |it: &Equation| number.as_ref().is_some_and(|it_is| it_is.may_be(it.stated));
+    let found = equations(evidence);
+    let (right, wrong): (Vec<_>, Vec<_>) = found
+        .iter()
+        .filter(|it| it.verdict != Verdict::Unclear)
+        .partition(|it| it.verdict == Verdict::Right);
+    let says_claim = right.iter().any(|it| states(it));
+    let is_yes = verdict.holds == Holds::Yes;
+    // A refutation may quote the wrong equation of the claim.
+    let own_wrong = wrong.iter().any(|it| is_yes || !states(it));
+    if says_claim {
+        return if is_yes { 1.0 } else { 0.0 };
+    }
+    if own_wrong && right.is_empty() {
+        return 0.0;
+    }
+    // A calculation of another number does not show that this one is right.
+    let is_calculated = number.is_some() && verdict.by == Basis::Calculation;
+    if is_yes && is_calculated && !right.is_empty() {
+        NO_EVIDENCE
+    } else {
+        1.0
+    }
 }
 
 /// Returns the agents that names such as "critic" or "critic:u2" refer to. The claim's own agent

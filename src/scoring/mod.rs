@@ -39,7 +39,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use crate::domain::{AnswerGroup, Judgement};
 pub use batch::parse as parse_record;
-pub use checks::repeats_instructions;
+pub use checks::{declines, repeats_instructions};
 pub use from_text::report_from_text;
 pub use reply_answer::may_give;
 pub use terms::MAX_UNCHECKED;
@@ -218,7 +218,7 @@ pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &Policy) -> Jud
     let base = base_score(&scores, policy);
     let coverage = coverage(&parts, cross_checked, &scores, &readings, &claims);
     let bonus = bonus(&coverage, &agreement, policy);
-    let answer_groups: Vec<AnswerGroup> = groups(&context, (base, bonus), policy);
+    let answer_groups: Vec<AnswerGroup> = groups(&context, (base, bonus), &scores, policy);
     // The leading answer has the least penalty, whatever the votes say.
     let of_groups = answer_groups.iter().filter_map(|it| it.conflict_penalty);
     let open = || terms::open_penalty((base, bonus), &scores, &context, policy);
@@ -263,6 +263,7 @@ fn score(
     let group = context.agreement.of(at).filter(|group| group.verdict < 0.0);
     let is_disproved = context.agreement.one_answer
         && group.is_some()
+        && reading.path.last != Some(true)
         && context.claims.iter().filter(own).any(Claim::is_disproved);
     let axes = match status_caps::of(reading, &context.request.text, task, is_disproved) {
         Some(limit) => status_caps::apply(axes, limit, policy.thresholds),
@@ -317,7 +318,12 @@ fn parsed_outputs<'a>(
 }
 
 /// Returns the answer groups for the caller; none for a request without one final answer.
-fn groups(context: &Context<'_>, terms: (f64, f64), policy: &Policy) -> Vec<AnswerGroup> {
+fn groups(
+    context: &Context<'_>,
+    terms: (f64, f64),
+    scores: &[Score],
+    policy: &Policy,
+) -> Vec<AnswerGroup> {
     let agreement = context.agreement;
     if !agreement.one_answer {
         return vec![];
@@ -341,7 +347,7 @@ fn groups(context: &Context<'_>, terms: (f64, f64), policy: &Policy) -> Vec<Answ
         answer: group.label.clone(),
         wordings: wordings(group),
         agents: group.members.iter().filter_map(name).collect(),
-        conflict_penalty: Some(terms::answer_penalty(terms, group, context, policy)),
+        conflict_penalty: Some(terms::answer_penalty(terms, group, scores, context, policy)),
     })
     .collect()
 }

@@ -35,9 +35,11 @@ const CONTRADICTED: (f64, f64) = (0.05, 0.25);
 pub(super) fn answer_penalty(
     (base, bonus): (f64, f64),
     group: &Group,
+    scores: &[Score],
     context: &Context<'_>,
     policy: &Policy,
 ) -> f64 {
+    let thinned = thinned(base, scores, context.agreement.lost, policy);
     let probability = probability(group, context.agreement, policy);
     let contested = context.claims.iter().any(Claim::is_contested);
     let most = if contested || !is_answered(context) {
@@ -45,7 +47,21 @@ pub(super) fn answer_penalty(
     } else {
         1.0
     };
-    (base + bonus - probability.min(most)).clamp(0.0, policy.max_conflict_penalty)
+    (base + bonus - probability.min(most))
+        .max(thinned)
+        .clamp(0.0, policy.max_conflict_penalty)
+}
+
+/// Returns how far outputs that are missing lower BaseScore. Each counts as one that is just VALID, so
+/// losing the weakest never raises c_final.
+fn thinned(base: f64, scores: &[Score], missing: usize, policy: &Policy) -> f64 {
+    let valid = scores.iter().filter(|it| it.status == Status::Valid);
+    let (mut sum, mut heaviest) = (0.0, 1.0_f64);
+    for weight in valid.map(|score| policy.weight(&score.agent)) {
+        (sum, heaviest) = (sum + weight, heaviest.max(weight));
+    }
+    let missing = missing as f64 * heaviest;
+    missing / (sum + missing).max(1.0) * (base - policy.thresholds.tau_soft).max(0.0)
 }
 
 /// Returns the probability that the answer of a group is right, 0 to 1.
@@ -53,7 +69,10 @@ pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy)
     let (weights, support) = (&policy.calibration, support(group, agreement));
     let odds = weights.intercept + weights.support * support + weights.cross_check * group.verdict;
     let probability = 1.0 / (1.0 + (-odds).exp());
-    let confirmed = group.checked > 0.0 || group.verdict >= CONFIRMS;
+    // A last step that was recomputed outweighs a verdict.
+    let mut others = agreement.groups.iter().filter(|it| *it != group);
+    let outweighed = others.any(|other| other.checked > 0.0);
+    let confirmed = group.checked > 0.0 || group.verdict >= CONFIRMS && !outweighed;
     let is_lone = group.voters.len() <= 1 && !confirmed;
     if is_lone || group.checked <= MISCALCULATED {
         probability.min(LONE)
@@ -101,13 +120,10 @@ pub(super) fn open_penalty(
     } else {
         1.0
     };
-    // An output that is missing or not VALID counts as one that is just VALID, so losing the weakest
-    // never raises c_final.
+    // Here an output that is not VALID counts as a missing one too.
     let valid = scores.iter().filter(|it| it.status == Status::Valid);
-    let valid = valid.count();
-    let missing = SEATS.saturating_sub(valid).max(context.agreement.lost);
-    let thinned =
-        crate::text::ratio(missing, valid + missing) * (base - policy.thresholds.tau_soft).max(0.0);
+    let missing = SEATS.saturating_sub(valid.count());
+    let thinned = thinned(base, scores, missing.max(context.agreement.lost), policy);
     // Outputs that give no answer do not confirm the one that some give.
     let leading = context.agreement.groups.first();
     let answer = leading.map_or(1.0, |group| probability(group, context.agreement, policy));

@@ -8,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cap_std::fs::Dir;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -78,12 +77,8 @@ impl Toolbox {
     /// a file system without locks the steps of another process are not waited for.
     pub(super) async fn alone(&self) -> Alone {
         let here = Arc::clone(&self.changing).lock_owned().await;
-        let folder = self
-            .workspace
-            .dir
-            .open_dir(".")
-            .ok()
-            .map(Dir::into_std_file);
+        // The handle of the workspace is of a kind that cannot be locked.
+        let folder = File::open(&*self.workspace.root).ok();
         while let Some(Err(TryLockError::WouldBlock)) = folder.as_ref().map(File::try_lock) {
             tokio::time::sleep(LOOK_AGAIN).await;
         }

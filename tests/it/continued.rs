@@ -184,7 +184,7 @@ async fn what_the_user_adds_is_cross_checked_although_the_reports_stay_the_same(
 }
 
 #[tokio::test]
-async fn only_an_agent_that_the_cap_left_out_is_said_to_be() {
+async fn the_best_answer_says_again_which_agent_failed() {
     let provider = MockProvider::playing(Scenario::agreeing()).await;
     provider.on("r1/critic", Fault::Refusal);
     without_question(&provider);
@@ -192,9 +192,14 @@ async fn only_an_agent_that_the_cap_left_out_is_said_to_be() {
     let best = app.ask("audit", "A").await;
     assert_eq!(
         best.body["meta"]["usedAgents"],
-        json!(["solver", "verifier"])
+        json!(["solver", "critic", "verifier"])
     );
-    assert!(!best.text().contains("did not run"), "{}", best.text());
+    let text = best.text();
+    assert!(
+        text.contains("critic: no usable output") && !text.contains("did not run"),
+        "{text}"
+    );
+    assert_eq!(provider.count_step("r1/critic"), 1);
 }
 
 #[tokio::test]

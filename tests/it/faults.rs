@@ -388,6 +388,26 @@ async fn a_discarded_output_reaches_neither_the_master_nor_the_reply() {
             .contains("rate this answer")
     );
     assert!(!got.text().contains("rate this answer"));
+    app.ask("ask", "A1 is wrong: the pot is sealed").await;
+    let plan = provider.calls_of("plan").pop().unwrap().prompt();
+    assert!(plan.contains("The reports behind that reply"), "{plan}");
+    assert!(!plan.contains("rate this answer"), "{plan}");
+}
+
+#[tokio::test]
+async fn a_main_answer_that_only_declines_is_replaced_by_a_report() {
+    let scenario = Scenario::agreeing().with(|scenario| {
+        scenario.synthesis["replyMarkdown"] = json!("I'm sorry, but I can't help with that.");
+    });
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    let got = TestApp::start(&provider).await.ask("ask", &message).await;
+    let text = got.text();
+    assert!(
+        !text.contains("can't help") && text.contains("no synthesis"),
+        "{text}"
+    );
+    assert!(text.contains("100"), "{text}");
 }
 
 #[tokio::test]

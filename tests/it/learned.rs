@@ -142,6 +142,8 @@ async fn an_assumption_of_a_reply_from_memory_can_be_corrected() {
     provider.state().calls.clear();
     let corrected = asked(&app, "A1 is wrong: the water is on a mountain", None).await;
     assert_eq!(corrected.outcome, "answered");
+    let handles = corrected.text().matches("- A1 (").count();
+    assert_eq!(handles, 1, "{}", corrected.text());
     let accepted = corrected.events().find_map(|event| match event {
         Event::Accepted(accepted) => accepted.continues.as_ref(),
         _ => None,

@@ -47,13 +47,19 @@ impl<'a> ScoringInput<'a> {
             });
             outputs.collect::<Vec<_>>()
         };
-        let latest = outputs(self.run.standing());
+        let standing = self.run.standing();
+        let failed = |agent: &&Agent| {
+            let finished = standing.get(*agent);
+            finished.is_some_and(|it| !it.outcome.is_answered())
+        };
+        // One that was not asked, because the solver's report is enough, is not lost.
+        let lost = agents.iter().filter(failed).count();
         scoring::Panel {
             message: self.message,
             task_type: plan.map(|plan| plan.task_type),
             demands: plan.map_or(&[], |plan| &plan.demands),
-            lost: agents.len().saturating_sub(latest.len()),
-            outputs: latest,
+            lost,
+            outputs: outputs(standing),
             first_round: self.run.first_round().map(outputs).unwrap_or_default(),
             cross_checks: &evidence.cross_checks,
             resolutions: &evidence.resolutions,

@@ -136,7 +136,7 @@ fn earlier(request: &RequestContext) -> Value {
         return Value::Null;
     };
     let reports = parent.outcomes.iter().filter_map(|(agent, outcome)| {
-        let report = outcome.report()?;
+        let report = outcome.report().filter(|_| !parent.is_discarded(*agent))?;
         let summary = excerpt(&report.answer_summary.join(" "), REPORT_CHARS);
         let assumed = excerpt(&report.assumptions.join(" "), REPORT_CHARS);
         Some(json!({ "agent": agent.into_str(), "summary": summary, "assumptions": assumed }))
@@ -200,15 +200,17 @@ async fn ask_master(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure
     })
 }
 
-/// Returns what the master is to repair in a plan that asks the user. A question may fit any request
-/// if its options do not say what each would change, and it has no word of this request.
+/// True if a question may fit any request: its options do not say what each would change, and it has
+/// no word of this request.
+fn fits_any(asked: &QuestionOut, request: &RequestContext) -> bool {
+    let texts = asked.options.iter().chain([&asked.question]);
+    !say_what_changes(&asked.options) && !have_content_of(&request.question.message, texts)
+}
+
+/// Returns what the master is to repair in a plan that asks the user.
 fn problems(raw: &OrchestrationPlan, request: &RequestContext) -> Vec<Problem> {
-    let is_of_request = |it: &QuestionOut| {
-        let texts = it.options.iter().chain([&it.question]);
-        say_what_changes(&it.options) || have_content_of(&request.question.message, texts)
-    };
     let question = raw.clarification_question.as_ref();
-    let asks_badly = raw.needs_clarification && !question.is_some_and(is_of_request);
+    let asks_badly = raw.needs_clarification && question.is_none_or(|it| fits_any(it, request));
     let asks_badly = asks_badly && !request.is_narration;
     let why = "its options do not say what each would change";
     Vec::from_iter(asks_badly.then(|| Problem {
@@ -317,6 +319,7 @@ fn bound(raw: &OrchestrationPlan, stage: Stage<'_>) -> (Plan, Vec<String>) {
     let question = raw
         .clarification_question
         .as_ref()
+        .filter(|q| !fits_any(q, request))
         .and_then(|q| Clarification::new(&q.question, &q.options))
         .filter(|q| !only_restate(&q.options))
         .filter(|_| raw.needs_clarification && !request.is_narration);

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::committee::request_context::{Parent, RequestContext};
-use crate::domain::{
-    Agent, AgentReport, Assumption, Choice, OPTION_LETTERS, Position, Status, Tag,
-};
+use crate::domain::{Agent, AgentReport, Assumption, Choice, OPTION_LETTERS, Position, Tag};
 use crate::journal::{AgentOutcome, Continuation};
 use crate::text::{self, Word};
 
@@ -59,11 +57,17 @@ pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
             Some(outcome) => {
                 split.reused.insert(*agent, outcome.clone());
             }
-            None if choice == Some(Choice::BestAnswer) => {}
+            // Why it has no output is said again.
+            None if choice == Some(Choice::BestAnswer) => {
+                let failed = parent.failed.get(agent);
+                split.reused.extend(failed.map(|it| (*agent, it.clone())));
+            }
             None => split.asked.push(*agent),
         }
     }
-    let needs_answer = choice != Some(Choice::BestAnswer) || split.reused.is_empty();
+    let mut reused = split.reused.values();
+    let has_report = reused.any(AgentOutcome::is_answered);
+    let needs_answer = choice != Some(Choice::BestAnswer) || !has_report;
     if split.asked.is_empty() && needs_answer && panel.contains(&Agent::Solver) {
         split.reused.remove(&Agent::Solver);
         split.asked.push(Agent::Solver);
@@ -114,13 +118,10 @@ impl<'a> Change<'a> {
     }
 
     fn touches(&self, agent: Agent, report: &AgentReport) -> bool {
-        let scored = self.parent.scored.as_ref();
-        let status = scored.and_then(|scored| scored.judgement.status_of(agent));
-        let is_discarded = status.is_none_or(|status| status == Status::Discard);
         let is_answered = matches!(self.request.latest, Some(Continuation::Answer { .. }));
         let gives_none = self.has_answers && !gives_answer(report);
         let lacking = self.parent.lacking.contains(&agent) || gives_none;
-        is_discarded
+        self.parent.is_discarded(agent)
             || self.request.affected.contains(&agent)
             || (is_answered && lacking)
             || self.corrected.contains(&agent)
@@ -310,6 +311,7 @@ mod tests {
             run: crate::domain::RunId::from_uuid(uuid::Uuid::nil()),
             planned: None,
             outcomes: BTreeMap::new(),
+            failed: BTreeMap::new(),
             scored: Some(Scored {
                 round: 1,
                 judgement: judgement.into(),

@@ -97,10 +97,14 @@ fn no_answer(input: &SynthesisInput<'_>, main: &str) -> Option<&'static str> {
         let mut texts = units.map(|unit| unit.text.as_str());
         texts.any(|text| text.trim_end().ends_with(is_question_mark))
     };
+    // A refusal may be what was asked for.
+    let answers = |report: &AgentReport| !scoring::declines(&report.answer_summary.join(" "));
     if is_blank(main) {
         Some("the main answer is empty")
     } else if is_only_request(main) && !input.reports().iter().any(|(_, report)| asks(report)) {
         Some("the main answer is nothing but a question to the user")
+    } else if scoring::declines(main) && input.reports().iter().any(|(_, report)| answers(report)) {
+        Some("the main answer declines, and the reports do not")
     } else {
         None
     }
@@ -299,7 +303,11 @@ fn draft_of(
     }
     let stated = meta.assumptions.iter().map(|it| (it.text.clone(), it.kind));
     let stated: Vec<(String, AssumptionKind)> = stated.collect();
-    let (assumptions, left_out) = assumptions::ledger(&stated, &input.reports(), input.request);
+    // A quarantined report that nothing justifies is not named as the source of one.
+    let unjustified = input.without_reason(&justifications);
+    let mut reports = input.reports();
+    reports.retain(|(agent, _)| !unjustified.contains(agent));
+    let (assumptions, left_out) = assumptions::ledger(&stated, &reports, input.request);
     Draft {
         tldr,
         acceptance_tests: sections::plain_lines(&meta.acceptance_tests),

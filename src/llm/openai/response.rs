@@ -186,12 +186,18 @@ fn read_usage(value: &Value) -> Option<BilledTokens> {
     let cache_write = usage::detail(value, "prompt_tokens_details", "cache_write_tokens")?;
     let thinking = usage::detail(value, "completion_tokens_details", "reasoning_tokens")?;
     let output = completion.max(total.saturating_sub(prompt));
+    // Without a total, more reasoning than completion shows that it is added.
+    let output = if thinking > output {
+        completion.saturating_add(thinking)
+    } else {
+        output
+    };
     Some(BilledTokens {
         input: prompt.checked_sub(cache_read)?.checked_sub(cache_write)?,
         cache_read,
         cache_write,
         output,
-        thinking: thinking.min(output),
+        thinking,
     })
 }
 
@@ -273,6 +279,8 @@ mod tests {
         assert_eq!(usage("openai_tool_calls"), None, "a local server");
         let more_cached_than_prompted = json!({"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}});
         assert_eq!(read_usage(&more_cached_than_prompted), None);
+        let added = json!({"prompt_tokens": 3, "completion_tokens": 100, "completion_tokens_details": {"reasoning_tokens": 900}});
+        assert_eq!(read_usage(&added).map(|it| it.output), Some(1000));
     }
 
     #[test]

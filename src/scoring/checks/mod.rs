@@ -13,7 +13,7 @@ mod syntax_tree;
 pub(super) use code::soundness;
 pub(super) use demands::satisfies;
 pub(super) use path::{Path, path_to};
-pub use screening::repeats_instructions;
 pub(super) use screening::{FlagKind, Screening};
+pub use screening::{declines, repeats_instructions};
 pub(super) use screening::{obeyed_injection, screen_answer};
 pub(super) use soundness::Soundness;

@@ -399,6 +399,13 @@ pub fn repeats_instructions(message: &str, text: &str) -> bool {
     instructions.any(|sentence| sentence.is_match(&own) && !sentence.is_match(message))
 }
 
+/// True if a text does nothing but decline to answer.
+pub fn declines(text: &str) -> bool {
+    let own = flowing(&without_quotations(text));
+    let found = refusal(&own, &possible(&own));
+    found.is_some_and(|(kind, weight)| kind == FlagKind::Refusal && weight >= 0.5)
+}
+
 /// Adds what attacks in a text, with the rules that may match it.
 fn add_attacks((text, rules): (&str, &[&'static Rule]), scale: f64, out: &mut Screening) {
     for kind in [

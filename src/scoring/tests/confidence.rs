@@ -147,3 +147,47 @@ fn the_cross_check_clears_the_pattern_of_a_refusal_only() {
     assert_eq!(of(attack, cleared()), [Status::Discard; 3]);
     assert_eq!(of(refusal, cleared()), [Status::Quarantine; 3]);
 }
+
+/// The evidence of a verdict is recomputed where a machine can do that.
+#[test]
+fn a_verdict_counts_as_far_as_its_evidence_holds() {
+    let asked = "How many pens are in 12 boxes of 12?";
+    let given = |number: &str, why: &str| {
+        let reports = AGENTS.iter().take(3);
+        let reports = reports.map(|agent| report(agent, Some(number), "Boxes hold 12.", why));
+        reports.collect::<Vec<_>>()
+    };
+    let mut reports = given("144", "12 * 12 = 144");
+    reports[1] = report("critic", Some("124"), "Boxes hold 12.", "");
+    let found = |evidence: &str| {
+        let verdict = |unit: &str, holds| ClaimVerdict {
+            by: Basis::Calculation,
+            evidence: evidence.into(),
+            ..verdict(unit, &[], &[], holds)
+        };
+        let claims = vec![
+            verdict("solver:u1", Holds::No),
+            verdict("critic:u1", Holds::Yes),
+            verdict("verifier:u1", Holds::No),
+        ];
+        judged(asked, &reports, &checked(claims))
+    };
+    for evidence in ["12 * 12 = 124", "12 * 12 = 144", "It is correct.", ".", ""] {
+        let judgement = found(evidence);
+        assert_eq!(statuses(&judgement), [Status::Valid; 3], "{evidence}");
+        assert!(!ships(&judgement), "{evidence}: {}", c_final(&judgement));
+    }
+    let agreed = given("144", "");
+    let with = |evidence: &str| {
+        let claims = AGENTS.iter().take(3).map(|agent| ClaimVerdict {
+            by: Basis::Calculation,
+            evidence: evidence.into(),
+            ..verdict(&format!("{agent}:u1"), &[], &[], Holds::No)
+        });
+        c_final(&judged(asked, &agreed, &checked(claims.collect())))
+    };
+    // An equation that gives the answer does not refute it.
+    let refuted = with("12 * 12 = 144 is wrong, since 12 * 11 = 132 and 132 + 14 = 146");
+    assert!(with("11 * 12 = 132") < 0.5);
+    assert!(with("11 * 12 = 133") > 0.7 && refuted > 0.7);
+}

@@ -19,12 +19,16 @@ fn an_output_without_the_answer_weighs_as_a_lost_one() {
     assert!(ships(&agreeing) && lost < 0.7);
 }
 
-/// Returns c_final for agents with these answers, of whom `lost` more gave no output.
-fn with_lost(votes: &[Option<&str>], lost: usize) -> f64 {
+/// Returns c_final for agents with these answers, of whom `lost` more gave no output. An agent with a
+/// false sum is weaker.
+fn with_lost(votes: &[Vote], lost: usize) -> f64 {
     let names = ["solver", "critic", "verifier", "editor", "implementer"];
     let reports = names.iter().zip(votes);
     let reports: Vec<AgentReport> = reports
-        .map(|(agent, vote)| report(agent, *vote, "The seat is by the sea.", ""))
+        .map(|(agent, (vote, is_weak))| {
+            let why = if *is_weak { "3 + 3 = 7." } else { "" };
+            report(agent, *vote, "The seat is by the sea.", why)
+        })
         .collect();
     let panel = Panel {
         message: "Which city is the seat of the court?",
@@ -35,18 +39,22 @@ fn with_lost(votes: &[Option<&str>], lost: usize) -> f64 {
     c_final(&judge(&panel, &Policy::default()))
 }
 
+/// The final answer of an agent, and whether its report is weak.
+type Vote = (Option<&'static str>, bool);
+
 proptest! {
     /// An agent that was lost may have disagreed, whatever the size of the panel.
     #[test]
     fn losing_an_agent_never_raises_c_final(
         votes in prop::collection::vec(
-            prop_oneof![Just(None), Just(Some("Lima")), Just(Some("Quito"))], 2..6),
+            (prop_oneof![Just(None), Just(Some("Lima")), Just(Some("Quito"))], any::<bool>()), 2..6),
         at in any::<prop::sample::Index>(),
     ) {
         let mut left = votes.clone();
         left.remove(at.index(votes.len()));
         // Without the only vote, the reply gives another answer.
-        prop_assume!(left.iter().any(Option::is_some) || votes.iter().all(Option::is_none));
+        let answers = |votes: &[Vote]| votes.iter().any(|(answer, _)| answer.is_some());
+        prop_assume!(answers(&left) || !answers(&votes));
         let (before, after) = (with_lost(&votes, 0), with_lost(&left, 1));
         prop_assert!(after <= before + 1e-9, "{before} to {after}");
     }
@@ -60,9 +68,9 @@ proptest! {
     ) {
         let votes = |leading: usize| {
             let votes = std::iter::repeat_n(Some("Lima"), leading).chain(others.iter().copied());
-            votes.take(size).collect::<Vec<_>>()
+            votes.take(size).map(|vote| (vote, false)).collect::<Vec<Vote>>()
         };
-        let against = votes(leading).iter().filter(|vote| **vote == Some("Quito")).count();
+        let against = votes(leading).iter().filter(|vote| vote.0 == Some("Quito")).count();
         prop_assume!(leading < size && leading > against);
         let (before, after) = (with_lost(&votes(leading), 0), with_lost(&votes(leading + 1), 0));
         prop_assert!(after >= before - 1e-9, "{before} to {after}");

@@ -35,6 +35,25 @@ async fn the_same_answer_sent_twice_joins_the_run_in_flight() {
 }
 
 #[tokio::test]
+async fn the_same_answer_in_another_mode_gets_a_reply_of_that_mode() {
+    let scenario = Scenario::disagreeing();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    let app = TestApp::start(&provider).await;
+    app.ask("ask", &message).await;
+    provider.state().script.latency = Duration::from_millis(150);
+    let (plain, audited) = tokio::join!(app.ask("ask", "B"), app.ask("audit", "B"));
+    assert_ne!(plain.run, audited.run);
+    assert!(
+        plain
+            .body
+            .get("audit")
+            .is_none_or(serde_json::Value::is_null)
+    );
+    assert!(audited.body["audit"].is_object(), "{}", audited.body);
+}
+
+#[tokio::test]
 async fn an_answer_whose_run_was_cancelled_can_be_given_again() {
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();

@@ -6,7 +6,7 @@
 //! | --- | --- | --- | --- |
 //! | Coherence | `base` | | 12 |
 //! | | `false_equations` | stated equations that do not hold | -4 each, at most -8 |
-//! | | `peer_answer` | share of the other voices with the same final answer | -10 to +9 |
+//! | | `peer_answer` | share of the other voices with the same final answer; one that failed has another | -10 to +9 |
 //! | | `support`, `checked`, `cross_check` | input of `terms` on its final answer | 0 |
 //! | | `claims_supported` | cross-check: share of key claims that a peer supports | -5 to +6 |
 //! | | `claims_contradicted` | share of key claims that another agent contradicts | 0 to -10 |
@@ -95,7 +95,8 @@ fn coherence(
     let one_answer = context.agreement.one_answer;
     let group = context.agreement.of(at).filter(|_| one_answer);
     if one_answer && answered > 0 && reading.answer.is_some() {
-        let share = ratio(group.map_or(0, others), answered);
+        // One that failed may have given another answer.
+        let share = ratio(group.map_or(0, others), answered + context.agreement.lost);
         tally.add_from_peers("peer_answer", share, -10.0 + 19.0 * share);
     }
     if let Some(group) = group {

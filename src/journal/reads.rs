@@ -24,7 +24,9 @@ pub(super) const LAST_REPLY: &str = "
 pub(super) const IN_FLIGHT: &str =
     "SELECT COUNT(*) AS n FROM runs WHERE (state = 'queued' OR state = 'running')";
 
-pub(super) const BY_KEY: &str = "SELECT id, body_hash FROM runs WHERE idempotency_key = $1";
+pub(super) const BY_KEY: &str = "
+    SELECT id, body_hash FROM runs WHERE idempotency_key = $1
+    UNION ALL SELECT run AS id, body_hash FROM joined_keys WHERE idempotency_key = $1";
 
 /// The entries from `$2` on. The one at `$2` tells what came before the next.
 pub(super) const ENTRIES: &str = "SELECT seq, at_ms, key, body, prev, hash, packed FROM entries WHERE run = $1 AND seq >= $2 ORDER BY seq";

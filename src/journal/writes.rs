@@ -21,6 +21,11 @@ use crate::domain::{RunId, search_words};
 /// The sequence number and the hash of a run's last entry.
 type Head = (i64, String);
 
+/// Keeps the key of a request that joins a run, so that its repetition gets the same reply.
+const KEEP_KEY: &str = "
+    INSERT INTO joined_keys (idempotency_key, run, body_hash) VALUES ($1, $2, $3)
+    ON CONFLICT (idempotency_key) DO NOTHING";
+
 /// True if two runs continue another one in the same way, and give the same kind of reply.
 fn is_same(known: &Accepted, new: &Accepted, continues: &Continues) -> bool {
     let (asked, asks) = (&known.question, &new.question);
@@ -55,6 +60,13 @@ async fn refusal<C: Connection>(
             if matches!(row.text("body")?.parse(), Ok(Event::Accepted(a)) if is_same(&a, &run.accepted, continues))
             {
                 let twin = rows::run_id(&row.text("id")?)?;
+                if let Some(key) = &run.idempotency_key {
+                    let id = twin.to_string();
+                    let values = [key.as_str(), &id, &run.body_hash];
+                    connection
+                        .change((KEEP_KEY, values.map(Bound::from).into()))
+                        .await?;
+                }
                 return Ok(Some(Acceptance::Joined(twin)));
             }
         }

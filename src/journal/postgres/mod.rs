@@ -135,6 +135,7 @@ impl Database for PostgresStore {
         "0008_step_diagnostics",
         "0009_packed_entries",
         "0010_learned_words",
+        "0011_joined_keys",
     );
 
     async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {

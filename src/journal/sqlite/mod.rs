@@ -201,6 +201,7 @@ impl Database for SqliteStore {
         "0013_packed_entries",
         "0014_learned_words",
         "0015_one_index_of_entries",
+        "0016_joined_keys",
     );
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
@@ -458,7 +459,8 @@ mod tests {
         ];
         for (statement, values, index) in read {
             let plan = explained(&store, statement.to_owned(), values).await;
-            assert!(plan[0].contains(index), "{statement}: {plan:?}");
+            let uses = plan.iter().any(|step| step.contains(index));
+            assert!(uses, "{statement}: {plan:?}");
             // The entries of one run are few: they are sorted as they are read.
             let may_sort = statement == reads::ENTRIES;
             let is_slow = |step: &String| {

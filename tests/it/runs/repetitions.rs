@@ -30,8 +30,18 @@ async fn the_same_answer_sent_twice_joins_the_run_in_flight() {
     let app = TestApp::start(&provider).await;
     app.ask("ask", &message).await;
     provider.state().script.latency = Duration::from_millis(150);
-    let (first, second) = tokio::join!(app.ask("ask", "B"), app.ask("ask", "B"));
+    let answer = |key: &'static str| {
+        let answer = app.post(&chat("ask", "B")).header("idempotency-key", key);
+        app.reply(answer)
+    };
+    let (first, second) = tokio::join!(answer("k1"), answer("k2"));
     assert_eq!(first.run, second.run);
+    // Each key gets the reply again, at no cost.
+    provider.state().calls.clear();
+    for key in ["k1", "k2"] {
+        assert_eq!(answer(key).await.run, first.run, "{key}");
+    }
+    assert_eq!(provider.calls().len(), 0);
 }
 
 #[tokio::test]

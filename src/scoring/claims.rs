@@ -183,19 +183,19 @@ fn backing(verdict: &ClaimVerdict, claim: &Unit) -> f64 {
         .iter()
         .filter(|it| it.verdict != Verdict::Unclear)
         .partition(|it| it.verdict == Verdict::Right);
-    let says_claim = right.iter().any(|it| states(it));
+    let (says_claim, others): (Vec<_>, Vec<_>) = right.into_iter().partition(|it| states(it));
     let is_yes = verdict.holds == Holds::Yes;
-    // A refutation may quote the wrong equation of the claim.
+    // A refutation may quote the equation of the claim.
     let own_wrong = wrong.iter().any(|it| is_yes || !states(it));
-    if says_claim {
-        return if is_yes { 1.0 } else { 0.0 };
+    if is_yes && !says_claim.is_empty() {
+        return 1.0;
     }
-    if own_wrong && right.is_empty() {
+    if others.is_empty() && (own_wrong || !says_claim.is_empty()) {
         return 0.0;
     }
     // A calculation of another number does not show that this one is right.
     let is_calculated = number.is_some() && verdict.by == Basis::Calculation;
-    if is_yes && is_calculated && !right.is_empty() {
+    if is_yes && is_calculated && !others.is_empty() {
         NO_EVIDENCE
     } else {
         1.0

@@ -186,8 +186,14 @@ fn a_verdict_counts_as_far_as_its_evidence_holds() {
         });
         c_final(&judged(asked, &agreed, &checked(claims.collect())))
     };
-    // An equation that gives the answer does not refute it.
-    let refuted = with("12 * 12 = 144 is wrong, since 12 * 11 = 132 and 132 + 14 = 146");
-    assert!(with("11 * 12 = 132") < 0.5);
-    assert!(with("11 * 12 = 133") > 0.7 && refuted > 0.7);
+    // An equation that gives the answer does not refute it, unless another one does.
+    for refutes in [
+        "11 * 12 = 132",
+        "12 * 12 = 144 counts a broken box: 11 * 12 = 132",
+    ] {
+        assert!(with(refutes) < 0.5, "{refutes}");
+    }
+    for nothing in ["11 * 12 = 133", "No: 12 * 12 = 144"] {
+        assert!(with(nothing) > 0.7, "{nothing}");
+    }
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::database::{Bound, Columns as _, Connection as _, Database, Durability, is_old};
+use super::database::{Bound, Columns as _, Connection as _, Database, Durability};
 use super::reads::ENTRIES;
 use super::store::{AdminStore, Error, Restored};
 use super::writes::{Origin, change, insert_entry, insert_run, project, set_head};
@@ -80,9 +80,8 @@ impl<D: Database> AdminStore for D {
     }
 
     async fn prunable(&self, before: Timestamp) -> Result<u64, Error> {
-        let statement = concat!("SELECT COUNT(*) AS n FROM runs WHERE ", is_old!());
         let values = vec![before.as_millisecond().into()];
-        Ok(self.reader().await?.number(statement, values).await?)
+        Ok(self.reader().await?.number(D::PRUNABLE, values).await?)
     }
 
     async fn prune(&self, before: Timestamp, most: u32) -> Result<u64, Error> {

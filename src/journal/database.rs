@@ -91,7 +91,10 @@ pub(super) trait Database: Send + Sync {
     /// Returns the process's time if leases are judged by it.
     fn now(at: Timestamp) -> Option<i64>;
 
-    /// Deletes runs of which [`is_old`] is true, the oldest ones, at most `$2`.
+    /// Counts the runs of which [`is_old`] is true.
+    const PRUNABLE: &'static str;
+
+    /// Deletes such runs, the oldest ones, at most `$2`.
     const PRUNE: &'static str;
 
     /// Searches memories. `$1` to `$3`: the owner, `$4`: [`Database::memory_query`], `$5`: how many.
@@ -138,11 +141,13 @@ pub(super) use migrations;
 /// The condition of runs that may be deleted: they finished before `$1`, and so did all executions of
 /// the same tool plan. A plan without one of its executions would execute that one's steps again.
 macro_rules! is_old {
-    () => {
-        "finished_ms < $1 AND NOT EXISTS (
-             SELECT 1 FROM runs AS kin
-             WHERE kin.kind = 'execution' AND kin.parent IN (runs.id, runs.parent)
-               AND (kin.finished_ms IS NULL OR kin.finished_ms >= $1))"
+    ($hint:literal) => {
+        concat!(
+            "finished_ms < $1 AND NOT EXISTS (SELECT 1 FROM runs AS kin ",
+            $hint,
+            " WHERE kin.kind = 'execution' AND kin.parent IN (runs.id, runs.parent)
+                AND (kin.finished_ms IS NULL OR kin.finished_ms >= $1))"
+        )
     };
 }
 pub(super) use is_old;

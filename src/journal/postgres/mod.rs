@@ -222,10 +222,12 @@ impl Database for PostgresStore {
         None
     }
 
+    const PRUNABLE: &'static str = concat!("SELECT COUNT(*) AS n FROM runs WHERE ", is_old!(""));
+
     // Replicas that prune at the same time skip each other's rows.
     const PRUNE: &'static str = concat!(
         "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE ",
-        is_old!(),
+        is_old!(""),
         " ORDER BY finished_ms LIMIT $2 FOR UPDATE SKIP LOCKED)"
     );
 

@@ -276,9 +276,14 @@ impl Database for SqliteStore {
         Some(at.as_millisecond())
     }
 
+    const PRUNABLE: &'static str = concat!(
+        "SELECT COUNT(*) AS n FROM runs WHERE ",
+        is_old!("INDEXED BY executions_by_plan")
+    );
+
     const PRUNE: &'static str = concat!(
         "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE ",
-        is_old!(),
+        is_old!("INDEXED BY executions_by_plan"),
         " ORDER BY finished_ms LIMIT $2)"
     );
 
@@ -456,6 +461,11 @@ mod tests {
             (reads::RUN, vec![none()], "(id=?)"),
             (reads::IN_FLIGHT, vec![], "runs_by_state (state=?)"),
             (SqliteStore::LOCK_RUN, vec![none()], "(id=?)"),
+            (
+                SqliteStore::PRUNABLE,
+                vec![5_i64.into()],
+                "executions_by_plan (parent=?)",
+            ),
         ];
         for (statement, values, index) in read {
             let plan = explained(&store, statement.to_owned(), values).await;

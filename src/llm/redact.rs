@@ -43,8 +43,8 @@ pub fn without_secrets<'a>(text: &'a str, secrets: &[SecretString]) -> Cow<'a, s
 pub fn without_cut_secrets(text: &str, mark: &Regex, secrets: &[SecretString]) -> String {
     let text = without_secrets(text, secrets);
     let (mut cleaned, mut done) = (String::with_capacity(text.len()), 0);
-    for mark in mark.find_iter(&text) {
-        let before = text.get(done..mark.start()).unwrap_or_default();
+    for cut in mark.find_iter(&text) {
+        let before = text.get(done..cut.start()).unwrap_or_default();
         let secrets = secrets.iter().map(ExposeSecret::expose_secret);
         let secrets = secrets.filter(|it| it.chars().count() >= MIN_SECRET_CHARS);
         let parts = secrets.filter_map(|secret| {
@@ -60,7 +60,7 @@ pub fn without_cut_secrets(text: &str, mark: &Regex, secrets: &[SecretString]) -
         if part.is_some() {
             cleaned.push_str(REPLACEMENT);
         }
-        done = mark.start();
+        done = cut.start();
     }
     cleaned.push_str(text.get(done..).unwrap_or_default());
     cleaned

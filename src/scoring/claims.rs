@@ -173,12 +173,16 @@ fn backing(verdict: &ClaimVerdict, claim: &Unit) -> f64 {
     if !evidence.contains(char::is_alphanumeric) {
         return NO_EVIDENCE;
     }
-    let number = match answer::parse(&claim.text) {
-        Some(Answer::Number(number)) if claim.is_answer() => Some(number),
+    let found = equations(evidence);
+    if found.is_empty() {
+        return 1.0;
+    }
+    let answer = claim.is_answer().then(|| answer::parse(&claim.text));
+    let number = match answer.flatten() {
+        Some(Answer::Number(number)) => Some(number),
         _ => None,
     };
-    let states = |it: &Equation| number.as_ref().is_some_and(|it_is| it_is.may_be(it.stated));
-    let found = equations(evidence);
+    let states = |it: &Equation| number.as_ref().is_some_and(|own| own.may_be(it.stated));
     let (right, wrong): (Vec<_>, Vec<_>) = found
         .iter()
         .filter(|it| it.verdict != Verdict::Unclear)

@@ -326,7 +326,8 @@ fn bound(raw: &OrchestrationPlan, stage: Stage<'_>) -> (Plan, Vec<String>) {
     if raw.needs_clarification && request.is_narration {
         corrections.push("needsClarification was dropped: a narration asks nothing".into());
     } else if raw.needs_clarification && question.is_none() {
-        let why = "its question is not one with three options that each say something else";
+        let why =
+            "its question fits any request, or its three options do not each say something else";
         corrections.push(format!("needsClarification was dropped: {why}"));
     }
     let mut demands = raw.demands.clone();

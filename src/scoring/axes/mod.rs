@@ -6,7 +6,7 @@
 //! | --- | --- | --- | --- |
 //! | Coherence | `base` | | 12 |
 //! | | `false_equations` | stated equations that do not hold | -4 each, at most -8 |
-//! | | `peer_answer` | share of the other voices with the same final answer; one that failed has another | -10 to +9 |
+//! | | `peer_answer` | share of the other voices with the same final answer; a failed agent counts as another answer | -10 to +9 |
 //! | | `support`, `checked`, `cross_check` | input of `terms` on its final answer | 0 |
 //! | | `claims_supported` | cross-check: share of key claims that a peer supports | -5 to +6 |
 //! | | `claims_contradicted` | share of key claims that another agent contradicts | 0 to -10 |

@@ -22,14 +22,20 @@ async fn the_same_key_joins_and_another_body_is_refused() {
     assert_eq!(reused.status(), 422);
 }
 
-#[tokio::test]
-async fn the_same_answer_sent_twice_joins_the_run_in_flight() {
+/// Returns a slow service that has asked its user a question.
+async fn with_a_question() -> (MockProvider, TestApp) {
     let scenario = Scenario::disagreeing();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
     let app = TestApp::start(&provider).await;
     app.ask("ask", &message).await;
     provider.state().script.latency = Duration::from_millis(150);
+    (provider, app)
+}
+
+#[tokio::test]
+async fn the_same_answer_sent_twice_joins_the_run_in_flight() {
+    let (provider, app) = with_a_question().await;
     let answer = |key: &'static str| {
         let answer = app.post(&chat("ask", "B")).header("idempotency-key", key);
         app.reply(answer)
@@ -46,12 +52,7 @@ async fn the_same_answer_sent_twice_joins_the_run_in_flight() {
 
 #[tokio::test]
 async fn the_same_answer_in_another_mode_gets_a_reply_of_that_mode() {
-    let scenario = Scenario::disagreeing();
-    let message = scenario.message.clone();
-    let provider = MockProvider::playing(scenario).await;
-    let app = TestApp::start(&provider).await;
-    app.ask("ask", &message).await;
-    provider.state().script.latency = Duration::from_millis(150);
+    let (_provider, app) = with_a_question().await;
     let (plain, audited) = tokio::join!(app.ask("ask", "B"), app.ask("audit", "B"));
     assert_ne!(plain.run, audited.run);
     assert!(

@@ -123,7 +123,7 @@ impl Fetcher {
         Ok(Image {
             // The type in the bytes counts, and not the one that the client declares.
             media_type: image_type(&bytes)?.to_owned(),
-            base64: STANDARD.encode(&bytes),
+            base64: STANDARD.encode(&bytes).into(),
         })
     }
 

@@ -466,7 +466,7 @@ mod tests {
         request.inherited.0 = 1;
         let anew = planned(false, "");
         let read = request.read_as(&anew, &accepted("And this one?", None));
-        let images: Vec<&str> = read.images.iter().map(|it| it.base64.as_str()).collect();
+        let images: Vec<&str> = read.images.iter().map(|it| &*it.base64).collect();
         assert_eq!(images, ["own"]);
     }
 }

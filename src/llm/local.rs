@@ -138,7 +138,7 @@ fn message(message: &Message) -> engine::Message {
         Author::Assistant => engine::Role::Assistant,
     };
     let texts = message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.as_str()),
+        Part::Text(text) => Some(&**text),
         Part::Image(_) => None,
     });
     let texts: Vec<&str> = texts.collect();

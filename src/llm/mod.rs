@@ -146,7 +146,8 @@ pub enum Author {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
-    Text(String),
+    /// Shared with the prompt, which is kept for the next attempt.
+    Text(Arc<str>),
     Image(Image),
 }
 
@@ -165,7 +166,7 @@ impl Author {
 pub struct Image {
     /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     pub media_type: String,
-    pub base64: String,
+    pub base64: Arc<str>,
 }
 
 /// A JSON schema, with the name that providers require (letters, digits, underscore).

@@ -42,7 +42,7 @@ impl ChatModel for ScriptedModel {
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let parts = request.messages.iter().flat_map(|message| &message.parts);
         let texts = parts.filter_map(|part| match part {
-            Part::Text(text) => Some(text.as_str()),
+            Part::Text(text) => Some(&**text),
             Part::Image(_) => None,
         });
         let (_, key) = request.key.split_once('/').unwrap();

@@ -1,5 +1,7 @@
 //! Builds the messages of a call: the prompt, and for a repair the model's answer and its problems.
 
+use std::sync::Arc;
+
 use conclave_lenient_json::{Problem, Schema};
 use serde_json::json;
 use tokio::time::Instant;
@@ -88,20 +90,20 @@ pub fn messages(
 ) -> Result<Vec<Message>, Failure> {
     let by = |author, parts| Message { author, parts };
     let mut parts: Vec<Part> = ask.images.iter().cloned().map(Part::Image).collect();
-    parts.push(Part::Text(ask.prompt.user.clone()));
+    parts.push(Part::Text(Arc::clone(&ask.prompt.user)));
     let Some((answer, problems)) = repair else {
         return Ok(vec![by(Author::User, parts)]);
     };
     let problems = problems.iter();
     let problems = problems.map(|it| json!({ "pointer": it.pointer, "detail": it.detail }));
     let values = json!({ "problems": problems.collect::<Vec<_>>() });
-    let correction = Part::Text(ask.deps.prompts.repair(model.prompts, values)?);
+    let correction = Part::Text(ask.deps.prompts.repair(model.prompts, values)?.into());
     if answer.is_blank() {
         // No provider accepts an empty message of the assistant.
         parts.push(correction);
         return Ok(vec![by(Author::User, parts)]);
     }
-    let written = Part::Text(answer.text.clone());
+    let written = Part::Text(answer.text.as_str().into());
     Ok(vec![
         by(Author::User, parts),
         by(Author::Assistant, vec![written]),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use memchr::memmem::Finder;
 use minijinja::value::Serde;
@@ -23,7 +23,7 @@ use crate::llm::SystemText;
 pub struct Rendered {
     /// The stable prefix: the same for every run of the role.
     pub system: SystemText,
-    pub user: String,
+    pub user: Arc<str>,
 }
 
 /// A prompt that cannot be rendered.
@@ -130,7 +130,10 @@ impl Prompts {
         without_fence(&mut values, &fence);
         let both = self.system(&path).and_then(|system| {
             let user = self.rendered(&user_part(&path), values)?;
-            Ok(Rendered { system, user })
+            Ok(Rendered {
+                system,
+                user: user.into(),
+            })
         });
         both.map_err(|detail| Error { file: path, detail })
     }

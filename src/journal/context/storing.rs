@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
@@ -13,12 +14,18 @@ use crate::journal::{Error, Event};
 /// A write in progress.
 type Write = JoinHandle<Result<(), Error>>;
 
+/// How long a recorded event waits for others before it is stored by itself. The results of calls
+/// that are made at the same time arrive together, and the intent of the next call soon after: one
+/// write holds them all, so the intent does not wait for a write before it.
+const GATHER: Duration = Duration::from_millis(5);
+
 impl RunContext {
     /// Stores what is recorded, whenever the task that polls this has nothing else to do. Never
     /// returns. A failed write is attempted again with the next one.
     pub async fn keep_stored(&self) -> Infallible {
         loop {
             self.recorded.notified().await;
+            tokio::time::sleep(GATHER).await;
             let _ = self.flush().await;
         }
     }

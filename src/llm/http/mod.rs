@@ -6,11 +6,13 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use http_body_util::Full;
+use hyper::body::Bytes;
 use hyper::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
 };
 use reqwest::redirect::Policy;
-use reqwest::{Client, Proxy, Response};
+use reqwest::{Body, Client, Proxy, Response};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -174,7 +176,10 @@ impl HttpClient {
         if let Ok(key) = HeaderValue::from_str(&request.key) {
             post = post.header("idempotency-key", key);
         }
-        let post = post.headers(self.headers.clone()).body(json);
+        // A body that cannot be cloned is freed once it is sent. Of others, the client keeps a copy
+        // for redirects until the answer comes.
+        let body = Body::wrap(Full::new(Bytes::from(json)));
+        let post = post.headers(self.headers.clone()).body(body);
         post.send().await.map_err(|error| {
             let kind = match () {
                 () if error.is_builder() => ErrorKind::Unfit,

@@ -218,7 +218,7 @@ fn constrain<'a>(
 
 fn turn(message: &Message) -> Turn<'_> {
     let texts = message.parts.iter().map(|part| match part {
-        Part::Text(text) => Some(text.as_str()),
+        Part::Text(text) => Some(&**text),
         Part::Image(_) => None,
     });
     // Plain text is sent as a string, because some compatible servers do not accept parts.

@@ -484,10 +484,13 @@ impl Runner {
         let work = async move {
             let work = async {
                 let toolbox = toolbox.as_deref();
+                // Boxed, so that no run has room for the state of the other kinds.
                 match context.accepted().kind() {
-                    RunKind::Plan => tools::propose(&context, &committee, toolbox, deadline).await,
+                    RunKind::Plan => {
+                        Box::pin(tools::propose(&context, &committee, toolbox, deadline)).await
+                    }
                     RunKind::Execution => {
-                        tools::execute(&context, &committee, toolbox, deadline).await
+                        Box::pin(tools::execute(&context, &committee, toolbox, deadline)).await
                     }
                     RunKind::Chat | RunKind::Action => {
                         let reply = Box::pin(strategies::answer(&context, &committee, &*store));

@@ -1,12 +1,11 @@
 //! `conclave doctor`: probes every role's model the way a run uses it, with the same limit, effort
-//! and schema.
+//! and schema: that of the plan for the master, and that of a report for an agent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::exit::{Done, Exit, fail};
@@ -15,17 +14,20 @@ use super::terminal::say;
 use super::{quote, remote, seats};
 use crate::app::App;
 use crate::clock::Clock;
-use crate::committee;
+use crate::committee::{self, OrchestrationPlan, schema_of};
 use crate::config::{Env, OutputForm, RoleModel};
-use crate::domain::{counted, is_same_model};
+use crate::domain::{AgentReport, Role, counted, is_same_model};
 use crate::llm::{Author, CallStop, ChatRequest, Message, Part, Schema};
 
-/// What a model is asked to write.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// What every model is asked.
+const QUESTION: &str = "The question: What is 2 + 3?";
+
+/// A model to probe, as a master or as an agent.
 struct Probe {
-    /// The sum of 2 and 3.
-    sum: u32,
+    model: RoleModel,
+    is_master: bool,
+    /// The names of the roles that it has.
+    roles: Vec<String>,
 }
 
 pub(super) async fn run(env: &Env, offline: bool) -> Done {
@@ -54,10 +56,11 @@ pub(super) async fn run(env: &Env, offline: bool) -> Done {
         return Ok(());
     }
     let mut sick = 0;
-    for (roles, model) in probes(&app) {
+    for asked in probes(&app) {
         let started = Instant::now();
-        let verdict = probe(&app, &model).await;
+        let verdict = probe(&app, &asked).await;
         let ms = started.elapsed().as_millis();
+        let Probe { model, roles, .. } = asked;
         let (roles, provider, id) = (roles.join(", "), &model.provider, &model.model);
         let effort = model.effort.map(|effort| format!(", effort {effort}"));
         let effort = effort.unwrap_or_default();
@@ -79,41 +82,73 @@ pub(super) async fn run(env: &Env, offline: bool) -> Done {
     Err(fail(Exit::Provider, format!("{checks} failed")))
 }
 
-/// Returns the models to probe, each with its roles. Roles with the same model and settings share a
+/// Returns the models to probe, each with its roles. Agents with the same model and settings share a
 /// probe.
-fn probes(app: &App) -> impl Iterator<Item = (Vec<String>, RoleModel)> + use<> {
-    let mut probes: BTreeMap<String, (Vec<String>, RoleModel)> = BTreeMap::new();
+fn probes(app: &App) -> impl Iterator<Item = Probe> + use<> {
+    let mut probes: BTreeMap<String, Probe> = BTreeMap::new();
     for (role, model) in &app.config.roles {
         for (i, model) in model.with_fallbacks().enumerate() {
             let (provider, id, settings) = (&model.provider, &model.model, model.settings());
-            let key = format!("{provider} {id} {:?} {settings:?}", model.output);
+            let is_master = *role == Role::Master && model.output == OutputForm::Json;
+            let key = format!(
+                "{provider} {id} {:?} {settings:?} {is_master}",
+                model.output
+            );
             let fallback = if i == 0 { "" } else { " (fallback)" };
-            let (roles, widest) = probes.entry(key).or_insert_with(|| (vec![], model.clone()));
-            roles.push(format!("{role}{fallback}"));
-            widest.max_tokens = widest.max_tokens.max(model.max_tokens);
+            let new = || Probe {
+                model: model.clone(),
+                is_master,
+                roles: vec![],
+            };
+            let probe = probes.entry(key).or_insert_with(new);
+            probe.roles.push(format!("{role}{fallback}"));
+            probe.model.max_tokens = probe.model.max_tokens.max(model.max_tokens);
         }
     }
     probes.into_values()
 }
 
-async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
-    let chat = app.committee().models.model(&model.provider);
-    let chat = chat.ok_or("the provider is not running")?;
-    let schema = schemars::schema_for!(Probe).to_value();
-    let schema = Arc::new(conclave_lenient_json::Schema::new(schema));
-    let text = model.output == OutputForm::Text;
+/// Returns what a model is asked, and the schema of its answer.
+fn request_of(app: &App, probe: &Probe) -> (ChatRequest, Arc<conclave_lenient_json::Schema>) {
+    let Probe {
+        model, is_master, ..
+    } = probe;
+    let (name, task, schema) = if *is_master {
+        let task = "You plan how a committee answers a question.";
+        ("orchestration_plan", task, schema_of::<OrchestrationPlan>())
+    } else {
+        let task = "You are an agent of a committee, and answer a question.";
+        ("agent_report", task, schema_of::<AgentReport>())
+    };
+    let form = "Write the JSON object that is asked for, as short as its form allows, or else one sentence.";
     let request = ChatRequest {
         key: format!("doctor/{}", app.clock.new_id()),
         model: model.model.clone(),
-        system: "You add numbers. Answer with the JSON object that is asked for, or else with the number.".into(),
-        messages: vec![Message { author: Author::User, parts: vec![Part::Text("What is 2 + 3?".into())] }],
-        schema: (!text).then(|| Schema { name: "probe".into(), value: Arc::clone(&schema) }),
+        system: format!("{task} {form}").into(),
+        messages: vec![Message {
+            author: Author::User,
+            parts: vec![Part::Text(QUESTION.into())],
+        }],
+        schema: (model.output == OutputForm::Json).then(|| Schema {
+            name: name.into(),
+            value: Arc::clone(&schema),
+        }),
         max_tokens: model.max_tokens,
         settings: model.settings(),
         seed: 1,
         timeout: app.config.policy.call_timeout,
         has_fallback: false,
     };
+    (request, schema)
+}
+
+async fn probe(app: &App, probe: &Probe) -> Result<String, String> {
+    let Probe {
+        model, is_master, ..
+    } = probe;
+    let chat = app.committee().models.model(&model.provider);
+    let chat = chat.ok_or("the provider is not running")?;
+    let (request, schema) = request_of(app, probe);
     let reply = chat.chat(&request).await;
     let reply = reply.map_err(|error| error.to_string())?;
     if reply.text.trim().is_empty() {
@@ -135,13 +170,17 @@ async fn probe(app: &App, model: &RoleModel) -> Result<String, String> {
     let usage = if reply.usage.is_some() { "" } else { unknown };
     let how = match model.output {
         OutputForm::Text => "plain text",
-        OutputForm::Json => json_form(&reply.text, &schema)?,
+        OutputForm::Json if *is_master => json_form::<OrchestrationPlan>(&reply.text, &schema)?,
+        OutputForm::Json => json_form::<AgentReport>(&reply.text, &schema)?,
     };
     Ok(format!("{how}{served}{usage}"))
 }
 
-fn json_form(text: &str, schema: &conclave_lenient_json::Schema) -> Result<&'static str, String> {
-    match conclave_lenient_json::parse::<Probe>(text, schema) {
+fn json_form<T: DeserializeOwned>(
+    text: &str,
+    schema: &conclave_lenient_json::Schema,
+) -> Result<&'static str, String> {
+    match conclave_lenient_json::parse::<T>(text, schema) {
         Ok(parsed) if parsed.clean => Ok("clean JSON"),
         Ok(_) => Ok("JSON that had to be extracted"),
         Err(problems) => {

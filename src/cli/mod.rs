@@ -142,7 +142,7 @@ enum Command {
         #[command(subcommand)]
         command: config::ConfigCommand,
     },
-    /// Probe every role's model the way a run would use it. Costs a cent or two at most with the
+    /// Probe every role's model the way a run would use it. Costs a few cents at most with the
     /// shipped models.
     Doctor {
         /// Only look at the configuration and the database; call no model.

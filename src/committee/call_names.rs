@@ -37,6 +37,7 @@ pub fn stage_under_way(events: &[Event]) -> String {
         Event::Planned(_) => Some("round 1".to_owned()),
         Event::Scored(_) => Some("the synthesis".to_owned()),
         Event::Synthesized(_) => Some("the check of the reply".to_owned()),
+        Event::StepStarted(step) => Some(format!("step {} ({})", step.step_id, step.tool)),
         _ => None,
     };
     let last = events.iter().rev().find_map(stage);
@@ -46,6 +47,7 @@ pub fn stage_under_way(events: &[Event]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::StepStarted;
 
     #[test]
     fn a_call_belongs_to_the_stage_that_its_name_begins_with() {
@@ -57,5 +59,12 @@ mod tests {
             assert_eq!(stage_of(call), stage);
         }
         assert_eq!(stage_under_way(&[]), "the plan");
+        let step = StepStarted {
+            step_id: "2".into(),
+            tool: "lsp_check".into(),
+            before: vec![],
+        };
+        let under_way = stage_under_way(&[Event::StepStarted(step)]);
+        assert_eq!(under_way, "step 2 (lsp_check)");
     }
 }

@@ -1,7 +1,7 @@
 //! The one connection that writes, on a thread of its own.
 //!
 //! Transactions that arrive during another one share the next: a commit waits for the disk, and a
-//! run makes about seven. While commits are shared, each waits a moment for more. Each transaction is
+//! run makes about five. While commits are shared, each waits a moment for more. Each transaction is
 //! written completely or not at all: if one fails after it has changed something, all are rolled back
 //! and written one by one. A transaction is not begun if its caller does not wait any more when its
 //! turn comes.

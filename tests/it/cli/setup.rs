@@ -185,9 +185,13 @@ async fn init_says_when_another_config_comes_first() {
 #[tokio::test]
 async fn doctor_probes_what_a_run_would_use() {
     let cli = CommandLine::new().await;
-    cli.provider.reply_with("*", json!({ "sum": 5 }));
     let (code, report, _) = cli.run(&["doctor"]).await;
     assert_eq!(code, 0, "{report}");
+    let calls = cli.provider.calls();
+    for part in ["agentsToRun", "units"] {
+        let mut properties = calls.iter().map(|call| &call.schema()["properties"]);
+        assert!(properties.any(|it| it[part].is_object()), "{part}");
+    }
     assert!(
         report.contains("clean JSON") && report.contains("solver"),
         "{report}"
@@ -197,6 +201,10 @@ async fn doctor_probes_what_a_run_would_use() {
     let report = String::from_utf8(report.stdout).unwrap();
     let warning = "no question can be asked in ask: the cap of 0.0200 USD has no room";
     assert!(report.contains(warning), "{report}");
+    cli.provider.reply_with("*", json!({ "sum": 5 }));
+    let (code, report, _) = cli.run(&["doctor"]).await;
+    assert_eq!(code, 5);
+    assert!(report.contains("its JSON is not valid"), "{report}");
     cli.provider.on("*", Fault::Status(401));
     let output = cli.run(&["doctor"]).await;
     assert_eq!(output.0, 5);

@@ -4,9 +4,10 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::database::{Bound, Columns as _, Connection as _, Database, Durability};
+use super::effects::Origin;
 use super::reads::ENTRIES;
 use super::store::{AdminStore, Error, Restored};
-use super::writes::{Origin, change, insert_entry, insert_run, project, set_head};
+use super::writes::{change, insert_entry, insert_run, project, set_head};
 use super::{Archive, rows, unlinked};
 use crate::domain::RunId;
 
@@ -66,8 +67,9 @@ impl<D: Database> AdminStore for D {
                             .await?;
                         spent = cost.saturating_add(spent);
                         if let Some(change) = change.clone() {
-                            tx.change(project(&id, *at, change, Origin::Archive))
-                                .await?;
+                            for statement in project(&id, *at, change, Origin::Archive) {
+                                tx.change(statement).await?;
+                            }
                         }
                     }
                     let seq = archive.entries.len().try_into().unwrap_or(i64::MAX);

@@ -152,12 +152,19 @@ macro_rules! is_old {
 }
 pub(super) use is_old;
 
+/// How long a transaction is attempted that must survive an outage, from its begin on. An append is
+/// refused once another process has claimed the run.
+pub(super) const OUTAGE: Duration = Duration::from_secs(60);
+
+/// The time between two attempts.
+pub(super) const RETRY: Duration = Duration::from_millis(250);
+
 /// What a transaction must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Durability {
-    /// A failover of the database server too: the transaction is attempted until the next primary
-    /// answers, for a minute.
-    Failover,
+    /// An outage too, such as a failover of the server or a full disk: the transaction is attempted
+    /// for a minute.
+    Outage,
     /// A crash of the machine. The commit waits for the disk.
     Machine,
     /// The end of the process. A crash of the machine may lose the transaction.

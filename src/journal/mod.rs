@@ -11,6 +11,7 @@ mod context;
 mod copies;
 mod database;
 mod draft;
+mod effects;
 mod event;
 mod evidence;
 mod learned_event;

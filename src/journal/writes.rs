@@ -7,14 +7,15 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
 use super::database::{Bound, Columns as _, Connection, Database, Durability, Failure, Statement};
+use super::effects::{Origin, project_effect};
 use super::packed::Batch;
 use super::reads::{BY_KEY, STAMP, exposure, stamp_values};
 use super::rows;
 use super::unlinked::{self, Change, End, Unlinked};
 use super::{
     Acceptance, Accepted, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Claimed,
-    Continues, Effect, Error, Event, JournalStore, Learned, LearnedChange, Lease, LeaseState,
-    NewRun, Told, chain,
+    Continues, Error, Event, JournalStore, Learned, LearnedChange, Lease, LeaseState, NewRun, Told,
+    chain,
 };
 use crate::domain::{RunId, search_words};
 
@@ -195,13 +196,13 @@ impl<D: Database> JournalStore for D {
     }
 
     /// Appends to a run that a lease permits to write. Returns the last sequence number. A result that
-    /// was paid for is worth the wait for the next primary. An entry that was written before a connection
+    /// was paid for is worth the wait for the next primary, or for space on the disk. An entry that was written before a connection
     /// broke is not written again: its key is unique.
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error> {
         let batch = Batch::packed(Unlinked::all(events.iter().copied())?);
         let input = (lease.clone(), at, batch);
         let written = self
-            .write(Durability::Failover, input, |tx, (lease, at, batch)| {
+            .write(Durability::Outage, input, |tx, (lease, at, batch)| {
                 Box::pin(async move {
                     let Some(row) = tx.row(D::FENCE, lease.values(None)).await? else {
                         return Err(Error::LeaseLost.into());
@@ -386,10 +387,10 @@ pub(super) fn set_head(run: &str, (seq, hash): Head, spent: i64) -> Statement {
     (statement, values)
 }
 
-/// Returns the statement for what an event changes besides the journal and the spent amount.
-pub(super) fn project(run: &str, at: Timestamp, change: Change, origin: Origin) -> Statement {
+/// Returns the statements for what an event changes besides the journal and the spent amount.
+pub(super) fn project(run: &str, at: Timestamp, change: Change, origin: Origin) -> Vec<Statement> {
     let at_ms: Bound = at.as_millisecond().into();
-    match change {
+    let statement = match change {
         Change::Ended(End {
             state,
             cause,
@@ -405,73 +406,11 @@ pub(super) fn project(run: &str, at: Timestamp, change: Change, origin: Origin) 
             ],
         ),
         Change::Learned(learned) => project_learned(run, at_ms, *learned),
-        Change::Changed(effect) => project_effect(run, at.as_millisecond(), effect, origin),
-    }
-}
-
-/// Where a change comes from.
-#[derive(Clone, Copy)]
-pub(super) enum Origin {
-    /// A command of now. It is the latest, even if the clock of an earlier one was ahead.
-    Command,
-    /// An archive. A sheet that is newer stays.
-    Archive,
-}
-
-/// Returns the statement for a command's change of a sheet or memory. The owner comes from the run's
-/// row.
-fn project_effect(run: &str, at_ms: i64, effect: Effect, origin: Origin) -> Statement {
-    let replaces_until = match origin {
-        Origin::Command => i64::MAX,
-        Origin::Archive => at_ms,
+        Change::Changed(effect) => {
+            return project_effect(run, at.as_millisecond(), effect, origin);
+        }
     };
-    match effect {
-        Effect::Sheet { name, sheet } => (
-            "
-            INSERT INTO sheets (source, guild_id, user_id, name_key, name, sheet, updated_ms, run)
-            SELECT source, guild_id, user_id, $2, $3, $4, $5, id FROM runs WHERE id = $1
-            ON CONFLICT (source, guild_id, user_id, name_key)
-            DO UPDATE SET name = excluded.name, sheet = excluded.sheet, updated_ms = excluded.updated_ms, run = excluded.run
-            WHERE sheets.updated_ms <= $6",
-            vec![
-                run.into(),
-                name.to_lowercase().into(),
-                name.into(),
-                sheet.to_string().into(),
-                at_ms.into(),
-                replaces_until.into(),
-            ],
-        ),
-        Effect::Memory { content } => (
-            "
-            INSERT INTO memories (run, source, guild_id, user_id, content, words_of, created_ms)
-            SELECT id, source, guild_id, user_id, $2, $3, $4 FROM runs WHERE id = $1
-            ON CONFLICT (run) DO NOTHING",
-            vec![
-                run.into(),
-                content.as_str().into(),
-                search_words(&content).into(),
-                at_ms.into(),
-            ],
-        ),
-        // A sheet that was stored again after its deletion stays.
-        Effect::SheetDeleted { name } => (
-            "
-            DELETE FROM sheets WHERE name_key = $2 AND updated_ms <= $3
-              AND (source, guild_id, user_id) = (SELECT source, guild_id, user_id FROM runs WHERE id = $1)",
-            vec![
-                run.into(),
-                name.to_lowercase().into(),
-                replaces_until.into(),
-            ],
-        ),
-        Effect::MemoryDeleted { memory } => (
-            "
-            DELETE FROM memories WHERE run = $2
-              AND (source, guild_id, user_id) = (SELECT source, guild_id, user_id FROM runs WHERE id = $1)",
-            vec![run.into(), memory.to_string().into()],
-        ),
-    }
+    vec![statement]
 }
 
 /// Returns the statement for a change of a learned answer.
@@ -534,9 +473,9 @@ async fn link<C: Connection>(
             written.push(entry);
             spent = entry.spent.saturating_add(spent);
             if let Some(change) = entry.change.clone() {
-                connection
-                    .change(project(&id, at, change, Origin::Command))
-                    .await?;
+                for statement in project(&id, at, change, Origin::Command) {
+                    connection.change(statement).await?;
+                }
             }
         }
     }

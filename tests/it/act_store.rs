@@ -76,17 +76,22 @@ fn events(command: CommandName, effect: Option<Effect>) -> Vec<Event> {
 }
 
 async fn remember(store: &Arc<dyn Store>, n: u128, user: &str, content: &str) {
-    let effect = Some(Effect::Memory {
+    let effect = Effect::Memory {
         content: content.into(),
-    });
-    let then = AfterAction::End(events(CommandName::MemoryAdd, effect));
-    assert_eq!(
-        store
-            .begin(action(n, user, content, None), then)
-            .await
-            .unwrap(),
-        ActionStart::Ended
-    );
+    };
+    act(store, (n, content), user, CommandName::MemoryAdd, effect).await;
+}
+
+async fn act(
+    store: &Arc<dyn Store>,
+    (n, message): (u128, &str),
+    user: &str,
+    command: CommandName,
+    effect: Effect,
+) {
+    let then = AfterAction::End(events(command, Some(effect)));
+    let action = action(n, user, message, None);
+    assert_eq!(store.begin(action, then).await.unwrap(), ActionStart::Ended);
 }
 
 async fn found(store: &Arc<dyn Store>, user: &str, words: &[&str]) -> Vec<String> {
@@ -328,8 +333,51 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     );
     assert_eq!(found(&other, "ada", &["cave"]).await.len(), 1);
 
+    // What was deleted does not come back with its archive, whatever comes first.
+    remember(&store, 50, "eve", "the word is swordfish").await;
+    let memory = id(50);
+    let deleted = Effect::MemoryDeleted { memory };
+    act(
+        &store,
+        (51, "do it"),
+        "eve",
+        CommandName::MemoryDelete,
+        deleted,
+    )
+    .await;
+    let (name, sheet) = ("Zed".to_owned(), json!({ "name": "Zed" }));
+    let created = Effect::Sheet { name, sheet };
+    act(
+        &store,
+        (52, "do it"),
+        "eve",
+        CommandName::SheetCreate,
+        created,
+    )
+    .await;
+    let deleted = Effect::SheetDeleted { name: "zed".into() };
+    act(
+        &store,
+        (53, "do it"),
+        "eve",
+        CommandName::SheetDelete,
+        deleted,
+    )
+    .await;
+    let mut archives = vec![];
+    for n in [53, 52, 51, 50] {
+        archives.push(store.archive(id(n)).await.unwrap().unwrap());
+    }
+
     // Sheets and memories outlive the action that wrote them.
     assert!(store.prune(at(1000), 100).await.unwrap() > 5);
+    for store in [&store, &other] {
+        for archive in &archives {
+            assert_eq!(store.restore(archive).await.unwrap(), Restored::New);
+        }
+        assert_eq!(found(store, "eve", &["swordfish"]).await, [""; 0]);
+        assert_eq!(store.sheets(&owner("eve")).await.unwrap(), []);
+    }
     assert_eq!(store.run(id(20)).await.unwrap(), None);
     assert_eq!(found(&store, "ada", &["cave"]).await.len(), 1);
     assert_eq!(store.sheets(&owner("ada")).await.unwrap().len(), 2);

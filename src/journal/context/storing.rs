@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
 use super::{RunContext, Stop};
+use crate::journal::database::RETRY;
 use crate::journal::{Error, Event};
 
 /// A write in progress.
@@ -21,12 +22,14 @@ const GATHER: Duration = Duration::from_millis(5);
 
 impl RunContext {
     /// Stores what is recorded, whenever the task that polls this has nothing else to do. Never
-    /// returns. A failed write is attempted again with the next one.
+    /// returns. A failed write is attempted again until the lease is lost or the run has ended.
     pub async fn keep_stored(&self) -> Infallible {
         loop {
             self.recorded.notified().await;
             tokio::time::sleep(GATHER).await;
-            let _ = self.flush().await;
+            while let Err(Stop::Store(Error::Unavailable(_))) = self.flush().await {
+                tokio::time::sleep(RETRY).await;
+            }
         }
     }
 

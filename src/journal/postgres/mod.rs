@@ -23,8 +23,8 @@ use url::Url;
 
 use self::failover::Failover;
 use super::database::{
-    Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, is_old, migrations,
-    millis,
+    Bound, Columns, Connection, Database, Durability, Failure, OUTAGE, RETRY, Statement, Work,
+    is_old, migrations, millis,
 };
 use super::reads;
 use super::store::{BackendStore, Error, NewRun, Owner, RunFilter, SpendingScope};
@@ -39,13 +39,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often a transaction that conflicts with others is attempted in all.
 const MAX_TRIES: u32 = 5;
-
-/// How long an append is attempted while no primary answers, from its begin on. Once another process
-/// has claimed the run it is refused.
-const FAILOVER: Duration = Duration::from_secs(60);
-
-/// The pause between two attempts of such an append.
-const RECONNECT: Duration = Duration::from_millis(250);
 
 /// Settings of each connection. A statement waits for a lock as long as on SQLite. A replica that
 /// vanishes in the middle of a transaction keeps its locks no longer than this.
@@ -136,6 +129,7 @@ impl Database for PostgresStore {
         "0009_packed_entries",
         "0010_learned_words",
         "0011_joined_keys",
+        "0012_deleted_records",
     );
 
     async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {
@@ -156,8 +150,8 @@ impl Database for PostgresStore {
         T: Send + 'static,
         W: for<'a> Fn(&'a mut PgConnection, &'a I) -> Work<'a, T> + Send + Sync + 'static,
     {
-        let waits = durability == Durability::Failover;
-        let (mut tries, give_up) = (1, Instant::now() + FAILOVER);
+        let waits = durability == Durability::Outage;
+        let (mut tries, give_up) = (1, Instant::now() + OUTAGE);
         loop {
             let error = match self.attempt(&input, &work).await {
                 Err(Failure::Database(error)) => error,
@@ -170,7 +164,7 @@ impl Database for PostgresStore {
                 tokio::time::sleep(Duration::from_millis(5 << (tries - 1))).await;
                 tries += 1;
             } else if waits && is_outage(&error) && Instant::now() < give_up {
-                tokio::time::sleep(RECONNECT).await;
+                tokio::time::sleep(RETRY).await;
             } else {
                 return Err(error.into());
             }

@@ -8,8 +8,8 @@ mod writer;
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -24,8 +24,8 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlStr, Sqlite};
 
 use super::database::{
-    Bound, Columns, Connection, Database, Durability, Failure, Statement, Work, is_old, migrations,
-    millis,
+    Bound, Columns, Connection, Database, Durability, Failure, OUTAGE, RETRY, Statement, Work,
+    is_old, migrations, millis,
 };
 use super::store::{BackendStore, Error, NewRun, Owner, RunFilter};
 use super::{reads, writes};
@@ -202,6 +202,7 @@ impl Database for SqliteStore {
         "0014_learned_words",
         "0015_one_index_of_entries",
         "0016_joined_keys",
+        "0017_deleted_records",
     );
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
@@ -226,7 +227,21 @@ impl Database for SqliteStore {
         T: Send + 'static,
         W: for<'a> Fn(&'a mut WriteConnection, &'a I) -> Work<'a, T> + Send + Sync + 'static,
     {
-        self.writer.write(durability, input, work).await
+        let job = Arc::new((input, work));
+        let give_up = Instant::now() + OUTAGE;
+        loop {
+            let job = Arc::clone(&job);
+            let written = self
+                .writer
+                .write(durability, job, |tx, job| (job.1)(tx, &job.0));
+            let written = written.await;
+            let has_no_room = matches!(&written, Err(error) if error.is_no_room());
+            if durability != Durability::Outage || !has_no_room || Instant::now() >= give_up {
+                return written;
+            }
+            let _ = self.file.noted(written);
+            tokio::time::sleep(RETRY).await;
+        }
     }
 
     fn in_place(&self) -> Result<(), Error> {

@@ -192,6 +192,9 @@ pub fn parse(raw: &str) -> Option<Answer> {
     if LONG_IN_GROUPS.is_match(&text) {
         text.retain(|c| c.is_ascii_digit());
     }
+    if phrase::is_numeral(&text) {
+        return phrase::read(&text).map(Answer::Words);
+    }
     phrase::yes_no(&text)
         .map(Answer::YesNo)
         .or_else(|| dates::alone(&text).map(|(day, around)| Answer::Date(day, around)))

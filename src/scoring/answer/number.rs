@@ -169,9 +169,22 @@ impl Number {
         numbers.iter().any(|number| own.equals(number))
     }
 
-    /// True if it is this value, or has a unit, in which the value may be another.
+    /// True if it is this value, by itself or in another unit of its quantity.
     pub fn may_be(&self, value: f64) -> bool {
-        self.measure.is_some() || self.close(&Number::exact(value))
+        let known = Number::exact(value);
+        let is_in = |own: &Measure, unit: &Measure| {
+            let converted = Number {
+                value: own.convert(self.value, unit)?,
+                step: self.step * own.size / unit.size,
+                ..Number::exact(value)
+            };
+            Some(converted.close(&known))
+        };
+        let in_another = |own: Measure| {
+            let mut units = own.of_quantity();
+            units.any(|unit| is_in(&own, unit).unwrap_or(false))
+        };
+        self.matches(&known) || self.measure.is_some_and(in_another)
     }
 
     /// True if two numbers are equal and count the same: one may leave out what the request asks for.

@@ -98,6 +98,11 @@ pub fn begins_decade(text: &str) -> bool {
     DECADE.is_match(text)
 }
 
+/// True for digits that name something: "0420" is a PIN or a postal code, and no 420.
+pub fn is_numeral(text: &str) -> bool {
+    text.len() > 2 && text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Returns the words and numbers of a short text; `None` if it is too long or has none.
 pub fn read(text: &str) -> Option<Phrase> {
     let mut phrase = Phrase::default();
@@ -106,6 +111,7 @@ pub fn read(text: &str) -> Option<Phrase> {
     while !rest.is_empty() {
         let token = rest.split(char::is_whitespace).next().unwrap_or_default();
         if let Some(found) = begins_number(rest).then(|| amount(rest)).flatten()
+            && !is_numeral(token)
             && found.is_exact(rest)
             && let Some((number, behind)) = rest.split_at_checked(found.end)
             && !behind.starts_with(|c: char| c.is_alphanumeric() || is_symbol(c))
@@ -114,7 +120,7 @@ pub fn read(text: &str) -> Option<Phrase> {
             parts.push(number.trim());
             rest = behind;
             count += 1;
-        } else if is_code(token) {
+        } else if is_code(token) || is_numeral(token) {
             // Commands and paths are compared exactly as written.
             phrase.push(token.to_owned(), Place::Name, false);
             parts.push(token);

@@ -328,7 +328,7 @@ const QUOTED_WEIGHT: f64 = 0.2;
 /// word in straight marks may be a key of JSON.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r#"(?s)```.*?```|`[^`\n]+`|"[^\s",:}\]][^"\s]{0,60}\s[^"\n]{1,300}"|[\p{Pi}\p{Pf}„‚「『--[‘’]][[^\p{Pi}\p{Pf}「」『』"\n]‘’]{1,300}[\p{Pi}\p{Pf}」』"--[‘’]]"#,
+        r#"(?s)```.*?```|`[^`\n]+`|"[^\s",:}\]](?:[^"\s]{0,60}\s[^"\n]{1,300}|[^"\s]{0,60}[\p{Han}\p{Hira}\p{Kana}\p{Thai}\p{Laoo}\p{Khmr}\p{Mymr}][^"\n]{0,300})"|[\p{Pi}\p{Pf}„‚「『--[‘’]][[^\p{Pi}\p{Pf}「」『』"\n]‘’]{1,300}[\p{Pi}\p{Pf}」』"--[‘’]]"#,
     )
 });
 

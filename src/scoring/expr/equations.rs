@@ -9,6 +9,7 @@
 //! A result holds to its last digit, with the operands as written. Where those of a product or
 //! quotient may be rounded, a larger difference is unclear, up to what the rounding explains.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -38,6 +39,8 @@ pub enum Verdict {
 pub struct Equation {
     /// The numbers of the left side, without units. One number is a conversion ("90 min = 1.5 h").
     pub operands: Vec<f64>,
+    /// The value of the left side, in its unit.
+    pub computed: f64,
     /// The value of the right side, in its unit.
     pub stated: f64,
     pub verdict: Verdict,
@@ -45,10 +48,64 @@ pub struct Equation {
 
 /// Returns the equations of a text that can be recomputed, in order.
 pub fn equations(text: &str) -> Vec<Equation> {
+    found(text, None)
+}
+
+/// As [`equations`], for a text about these bases or moduli: without the equations that are wrong, but
+/// hold for numerals of such a base, as remainders, or without the remainder.
+pub fn in_bases(text: &str, bases: &BTreeSet<u32>) -> Vec<Equation> {
+    let mut usual = equations(text);
+    let bases = bases.iter().copied();
+    let read: Vec<_> = bases.map(|base| (base, found(text, Some(base)))).collect();
+    let mut at = 0..;
+    usual.retain(|equation| {
+        let at = at.next().unwrap_or_default();
+        let holds = |(base, read): &(u32, Vec<Equation>)| {
+            let same = read.get(at);
+            same.is_none_or(|it| it.verdict != Verdict::Wrong) || equation.is_remainder(*base)
+        };
+        equation.verdict != Verdict::Wrong || !read.iter().any(holds)
+    });
+    usual
+}
+
+impl Equation {
+    /// True if both sides have the same remainder, or the right one is a quotient without it.
+    fn is_remainder(&self, modulus: u32) -> bool {
+        let (computed, stated) = (self.computed, self.stated);
+        (computed - stated) % f64::from(modulus) == 0.0 || computed.trunc() == stated
+    }
+}
+
+/// Reads whole decimal digits as the numeral of a base.
+fn as_numeral(kind: Kind<'_>, base: u32) -> Kind<'_> {
+    match kind {
+        Kind::Number {
+            value,
+            decimals: 0,
+            grouping,
+        } if (2..=36).contains(&base) => {
+            let numeral = u64::from_str_radix(&value.to_string(), base);
+            let value = numeral.map_or(f64::NAN, |it| it as f64);
+            Kind::Number {
+                value,
+                decimals: 0,
+                grouping,
+            }
+        }
+        kind => kind,
+    }
+}
+
+/// Returns the equations of a text, whose whole numbers are numerals of a base if one is given.
+fn found(text: &str, base: Option<u32>) -> Vec<Equation> {
     let mut out = Vec::new();
     for passage in passages(clip(text, MAX_BYTES)) {
         let passage = plain(passage);
-        let tokens = lex(&passage, Notation::Prose);
+        let mut tokens = lex(&passage, Notation::Prose);
+        for token in &mut tokens {
+            token.kind = base.map_or(token.kind, |base| as_numeral(token.kind, base));
+        }
         let mut from = 0;
         for (at, token) in tokens.iter().enumerate() {
             let relation = match token.kind {
@@ -83,6 +140,7 @@ pub fn equations(text: &str) -> Vec<Equation> {
                         .iter()
                         .map(|it| it.value * it.scale)
                         .collect(),
+                    computed: left.value.plain,
                     stated: right.value.plain,
                     verdict: match verdict {
                         Verdict::Wrong if left.doubt || right.doubt => Verdict::Unclear,
@@ -257,10 +315,12 @@ fn ending(tokens: &[Token<'_>], from: usize, end: usize) -> Option<Side> {
             let is_called = start > from && is_tight(start);
             // "half of 10 + 3"
             let is_plain = parser.word(start).is_some_and(|word| {
-                !(parser.opaque(start) || tainted && words::is(word, Role::Of))
+                let goes_on = parser.opaque(start) || parser.says_operator(start);
+                !(goes_on || tainted && words::is(word, Role::Of))
             });
             tainted = !(is_plain || is_unmatched && !is_called);
-            doubt = false;
+            // The words behind a number may calculate with it: "12 умножить на 11 + 5 = 137".
+            doubt &= is_plain;
             at += 1;
         }
     }
@@ -289,10 +349,11 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<Side> {
         .get(parser.at)
         .is_some_and(|it| it.kind == Kind::Unknown);
     // "5/8 of 16" may be 5/8 as well.
-    let is_of =
-        |token: &Token<'_>| matches!(token.kind, Kind::Word(word) if words::is(word, Role::Of));
+    let mut behind = tokens.get(parser.at..)?.iter().map(|it| it.kind);
+    let is_factor = matches!(behind.next(), Some(Kind::Word(_)))
+        && matches!(behind.next(), Some(Kind::Number { .. }));
     let mut side = Side::new(parser, value, own, (from, end));
-    side.doubt |= is_residue || is_part || own.iter().any(is_of);
+    side.doubt |= is_residue || is_part || is_factor;
     Some(side)
 }
 

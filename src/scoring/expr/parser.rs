@@ -154,10 +154,9 @@ impl<'t, 'a> Parser<'t, 'a> {
     }
 
     /// True if the word here is an operator, because an operand follows it.
-    pub(super) fn says(&self, at: usize, role: Role) -> bool {
-        self.prose()
-            && self.word(at).is_some_and(|word| words::is(word, role))
-            && self.starts(at + 1)
+    pub(super) fn says_operator(&self, at: usize) -> bool {
+        let is_operator = |word| words::is(word, Role::Operator);
+        self.prose() && self.word(at).is_some_and(is_operator) && self.starts(at + 1)
     }
 
     /// Parses one number with its sign and unit, and nothing that continues it.
@@ -211,9 +210,9 @@ impl<'t, 'a> Parser<'t, 'a> {
     pub fn sum(&mut self, depth: usize) -> Option<Quantity> {
         let mut sum = self.product(depth)?;
         loop {
-            let term = if self.is_sign(self.at, Sign::Plus) || self.says(self.at, Role::Plus) {
+            let term = if self.is_sign(self.at, Sign::Plus) {
                 Term::Plus
-            } else if self.is_sign(self.at, Sign::Minus) || self.says(self.at, Role::Minus) {
+            } else if self.is_sign(self.at, Sign::Minus) {
                 Term::Minus
             } else {
                 break;
@@ -227,7 +226,8 @@ impl<'t, 'a> Parser<'t, 'a> {
             }
             sum = sum.plus(&next, term);
         }
-        (!(self.prose() && self.opaque(self.at))).then_some(sum)
+        let goes_on = self.opaque(self.at) || self.says_operator(self.at);
+        (!(self.prose() && goes_on)).then_some(sum)
     }
 
     fn product(&mut self, depth: usize) -> Option<Quantity> {
@@ -235,7 +235,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         let mut last = Factor::Times;
         let mut product = self.signed(depth)?;
         loop {
-            if let Some(factor) = self.factor(&product) {
+            if let Some(factor) = self.factor() {
                 self.at += 1;
                 self.parts.divides |= factor == Factor::Over;
                 self.parts.multiplies |= factor == Factor::Times;
@@ -262,15 +262,10 @@ impl<'t, 'a> Parser<'t, 'a> {
         }
     }
 
-    fn factor(&self, before: &Quantity) -> Option<Factor> {
+    fn factor(&self) -> Option<Factor> {
         match self.kind(self.at)? {
             Kind::Sign(Sign::Times) => Some(Factor::Times),
             Kind::Sign(Sign::Over) => Some(Factor::Over),
-            Kind::Word(_) => {
-                let is_times =
-                    self.says(self.at, Role::Times) || before.share && self.says(self.at, Role::Of);
-                is_times.then_some(Factor::Times)
-            }
             _ => None,
         }
     }

@@ -189,11 +189,6 @@ impl Parser<'_, '_> {
         found
     }
 
-    fn says_operator(&self, at: usize) -> bool {
-        let signs = [Role::Plus, Role::Minus, Role::Times];
-        signs.into_iter().any(|role| self.says(at, role))
-    }
-
     fn noun(&self, at: usize) -> bool {
         self.word(at).is_some() && !self.opaque(at) && !self.starts(at) && !self.says_operator(at)
     }

@@ -77,6 +77,13 @@ impl Measure {
         (self.dimensions == to.dimensions)
             .then(|| (value * self.size + self.zero - to.zero) / to.size)
     }
+
+    /// Returns the named units of its quantity.
+    pub fn of_quantity(&self) -> impl Iterator<Item = &'static Measure> + use<> {
+        let dimensions = self.dimensions;
+        let all = TABLE.units.iter().map(|unit| &unit.measure);
+        all.filter(move |unit| unit.dimensions == dimensions)
+    }
 }
 
 pub(super) fn plus(a: Dimensions, b: Dimensions, times: i8) -> Dimensions {

@@ -1,5 +1,6 @@
-//! Words that are operators in prose: "plus", "mal", "Millionen". The table is `words.tsv`.
+//! Words of prose that change a number beside them: "Millionen", "percent". The table is `words.tsv`.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
@@ -8,13 +9,12 @@ use unicode_script::{Script, UnicodeScript as _};
 use crate::domain::is_unspaced;
 use crate::text::Word;
 
-/// The meaning of a word. A word has several roles if languages differ: "por" multiplies and
-/// divides.
+/// The meaning of a word. A word has several roles if languages differ: "por" multiplies, and
+/// stands between units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Role {
-    Plus,
-    Minus,
-    Times,
+    /// "plus", "mal": what is calculated in words is not read, because few languages could be.
+    Operator,
     Per,
     Of,
     Percent,
@@ -35,9 +35,7 @@ static ROLES: LazyLock<FxHashMap<&'static str, Vec<Role>>> = LazyLock::new(|| {
             continue;
         };
         let role = match role {
-            "plus" => Role::Plus,
-            "minus" => Role::Minus,
-            "times" => Role::Times,
+            "operator" => Role::Operator,
             "per" => Role::Per,
             "of" => Role::Of,
             "percent" => Role::Percent,
@@ -67,13 +65,12 @@ pub(super) fn is(word: &str, role: Role) -> bool {
     roles(word).contains(&role)
 }
 
-/// True if a text with these words names a base other than ten: "base 16", "16進数", "mod 12".
-pub fn name_base(words: &[Word]) -> bool {
-    let names = |number: &Word, word: &Word| {
-        number.parse::<u32>().is_ok_and(|base| base != 10) && is(word, Role::Base)
-    };
-    let mut pairs = words.array_windows();
-    pairs.any(|[a, b]| names(a, b) || names(b, a))
+/// Returns the bases or moduli that a text with these words may name: "base 16", "16進数", "mod 12".
+pub fn bases(words: &[Word]) -> BTreeSet<u32> {
+    let named = |number: &Word, word: &Word| number.parse().ok().filter(|_| is(word, Role::Base));
+    let pairs = words.array_windows();
+    let found = pairs.filter_map(|[a, b]| named(a, b).or_else(|| named(b, a)));
+    found.filter(|base| ![0, 10].contains(base)).collect()
 }
 
 /// Returns the power of ten of a word such as "million".

@@ -177,15 +177,16 @@ fn a_verdict_counts_as_far_as_its_evidence_holds() {
         assert_eq!(statuses(&judgement), [Status::Valid; 3], "{evidence}");
         assert!(!ships(&judgement), "{evidence}: {}", c_final(&judgement));
     }
-    let agreed = given("144", "");
-    let with = |evidence: &str| {
+    let with_claims = |agreed: &[AgentReport], evidence: &str| {
         let claims = AGENTS.iter().take(3).map(|agent| ClaimVerdict {
             by: Basis::Calculation,
             evidence: evidence.into(),
             ..verdict(&format!("{agent}:u1"), &[], &[], Holds::No)
         });
-        c_final(&judged(asked, &agreed, &checked(claims.collect())))
+        c_final(&judged(asked, agreed, &checked(claims.collect())))
     };
+    let agreed = given("144", "");
+    let with = |evidence: &str| with_claims(&agreed, evidence);
     // An equation that gives the answer does not refute it, unless another one does.
     for refutes in [
         "11 * 12 = 132",
@@ -195,5 +196,15 @@ fn a_verdict_counts_as_far_as_its_evidence_holds() {
     }
     for nothing in ["11 * 12 = 133", "No: 12 * 12 = 144"] {
         assert!(with(nothing) > 0.7, "{nothing}");
+    }
+    // So does one that gives it in another unit.
+    for (answer, evidence, refutes) in [
+        ("5 km", "2 * 2 = 4", true),
+        ("5 km", "2 * 2500 = 5000", false),
+        ("7,70 €", "3,20 * 2,5 = 8,00", true),
+        ("20%", "10 / 50 = 0.2", false),
+    ] {
+        let told = with_claims(&given(answer, ""), evidence);
+        assert_eq!(told < 0.5, refutes, "{answer}, {evidence}: {told}");
     }
 }

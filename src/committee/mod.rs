@@ -58,10 +58,11 @@ pub use track_record::TrackRecord;
 /// # Errors
 /// [`Failure`]. A failed agent is no error as long as one core agent has answered.
 pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
+    // The stages are boxed: a run has room for the state of one at a time.
     let request = request_context::open(run, deps).await?;
     let stage = Stage::new(run, deps, &request);
     let hints = hint(stage)?;
-    let planned = ahead::plan(stage, &hints).await?;
+    let planned = Box::pin(ahead::plan(stage, &hints)).await?;
     let request = request.read_as(&planned, run.accepted());
     let stage = Stage::new(run, deps, &request);
     if let Some((synthesized, decision)) = question::without_agents(&request, &planned.plan) {
@@ -70,7 +71,7 @@ pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
         let gated = gate(stage, none, decision)?;
         return finish::reply(stage, None, &gated).await;
     }
-    let deliberation = rounds::rounds(stage, &planned.plan).await?;
+    let deliberation = Box::pin(rounds::rounds(stage, &planned.plan)).await?;
     request.answered.get_or_init(|| deliberation.summaries());
     let input = SynthesisInput {
         run,
@@ -82,9 +83,9 @@ pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
     let judgement = &deliberation.judgement;
     let is_hopeless = confidence::out_of_reach(&deps.policy, judgement);
     let synthesized = if is_hopeless && request.may_ask() {
-        question::ask_only(&input).await?
+        Box::pin(question::ask_only(&input)).await?
     } else {
-        synthesize::write(&input).await?
+        Box::pin(synthesize::write(&input)).await?
     };
     let confidence = confidence::settle(&deps.policy, judgement, synthesized.draft.as_ref());
     let decision = confidence.gate(request.may_ask());

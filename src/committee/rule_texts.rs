@@ -7,7 +7,7 @@ use serde::Deserialize;
 use whatlang::Lang;
 
 use crate::domain::{FailureCause, UnseenImage};
-use crate::text::{is_latin, language_code, read_markdown};
+use crate::text::{is_latin, language_code, likeliest, read_markdown};
 
 /// The texts of one language. `{}` stands for the value that a text names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -49,7 +49,8 @@ const MAX_CHARS: usize = 2000;
 
 impl RuleTexts {
     /// Returns the texts in the language of a question and of what was answered, without code
-    /// blocks. English is taken if the language is not certain, or is not in the data file.
+    /// blocks. English is taken if the language is not certain, or is not in the data file. A text in
+    /// another script than the Latin gets the likeliest language of that script.
     pub fn in_language_of<'t>(texts: impl IntoIterator<Item = &'t str>) -> &'static Self {
         static NONE: LazyLock<RuleTexts> = LazyLock::new(RuleTexts::default);
         let heads = texts.into_iter().map(|text| {
@@ -61,7 +62,9 @@ impl RuleTexts {
         if heads.first().is_some_and(|question| !is_latin(question)) {
             heads.retain(|head| !is_latin(head) || language_code(head).is_some());
         }
-        let code = language_code(&heads.join("\n"));
+        let all = heads.join("\n");
+        let among = || likeliest(&all, TEXTS.keys().map(String::as_str));
+        let code = language_code(&all).or_else(among);
         let texts = code.and_then(|code| TEXTS.get(code));
         let texts = texts.or_else(|| TEXTS.get(Lang::Eng.code()));
         texts.unwrap_or(&NONE)
@@ -166,6 +169,12 @@ mod tests {
             ("Compare São Paulo and Rio de Janeiro", english, "eng"),
             ("17 * 24", "408, because 17 * 24 = 408.", "eng"),
             ("vim or emacs?", "", "eng"),
+            (
+                "Яблоки стоят 3,20 € за кг. Сколько стоят 2,5 кг?",
+                "8 €",
+                "rus",
+            ),
+            ("Скільки коштує марка?", "30 грн", "ukr"),
             (
                 "Postgres ?",
                 "Pour la boutique, PostgreSQL convient, car les commandes et le stock vont ensemble.",

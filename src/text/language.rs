@@ -23,6 +23,17 @@ pub fn language_code(text: &str) -> Option<&'static str> {
     is_sure.then_some(code)
 }
 
+/// Returns the code of the likeliest of some languages; `None` for Latin letters, in which a short text
+/// may be in any of many.
+pub fn likeliest<'c>(text: &str, codes: impl IntoIterator<Item = &'c str>) -> Option<&'static str> {
+    if is_latin(text) {
+        return None;
+    }
+    let known = codes.into_iter().filter_map(whatlang::Lang::from_code);
+    let found = whatlang::Detector::with_allowlist(known.collect()).detect_lang(text);
+    found.map(|lang| lang.code())
+}
+
 /// True if a detector reads a text as English, and none is sure of another language.
 pub fn is_english(text: &str) -> bool {
     let is_read = || {

@@ -14,7 +14,7 @@ use compact_str::CompactString;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use unicode_segmentation::UnicodeSegmentation;
 
-pub use language::{is_english, is_latin, language_code};
+pub use language::{is_english, is_latin, language_code, likeliest};
 pub use markdown::{Block, Markdown, read as read_markdown, shallow};
 pub use patterns::{any_of, listed, pattern, pattern_of_ascii_words};
 pub use word_runs::WordRuns;

@@ -49,7 +49,8 @@ pub(in crate::http) async fn post(
         Told::WithReply
     };
     let chat = app.chat_request(input)?;
-    let run = app.submit(chat, ids, told).await?.run;
+    // Boxed, so that its state is freed before the wait for the reply.
+    let run = Box::pin(app.submit(chat, ids, told)).await?.run;
     let mut response = if streams {
         sse::progress(&app, run, 0, parts.extensions.get::<Caller>().cloned()).into_response()
     } else if is_async {

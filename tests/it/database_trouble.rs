@@ -149,6 +149,27 @@ async fn a_full_disk_refuses_new_runs_and_delays_those_in_flight() {
 }
 
 #[tokio::test]
+async fn a_run_in_flight_keeps_its_answers_until_a_full_disk_has_space() {
+    let provider = MockProvider::start().await;
+    provider
+        .on("r1/*", Fault::Latency(Duration::from_millis(300)))
+        .times(3);
+    let (app, raw) = cramped(&provider, Some(1)).await;
+    let fill = "INSERT INTO ballast VALUES (zeroblob(2000000))";
+    let run = hand_in(&app, QUESTION).await.unwrap();
+    until(async || provider.state().in_flight >= 3).await;
+    sqlx::query(fill).execute(&raw).await.unwrap();
+    until(async || app.get("/ready").await.0 == 503).await;
+    sqlx::query("DELETE FROM ballast")
+        .execute(&raw)
+        .await
+        .unwrap();
+    hold(&app, &raw, &[run]).await;
+    let bought: Vec<String> = provider.calls().into_iter().map(|it| it.key).collect();
+    assert!(bought.iter().all(|it| !it.contains('#')), "{bought:?}");
+}
+
+#[tokio::test]
 async fn a_locked_database_refuses_new_runs_and_delays_those_in_flight() {
     let provider = MockProvider::start().await;
     provider

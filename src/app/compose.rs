@@ -4,7 +4,7 @@ use super::StartError;
 use crate::attachments::{Bounds, Fetcher};
 use crate::committee::{Deps, Prompts, checkers};
 use crate::compute::Crashes;
-use crate::config::{self, Config, Database};
+use crate::config::{Config, Database};
 use crate::journal::{PostgresStore, SqliteStore, Store};
 use crate::llm::{BreakerSettings, Registry};
 use crate::tools::Toolbox;
@@ -66,22 +66,17 @@ pub(super) fn toolbox(config: &Config) -> Result<Option<Arc<Toolbox>>, StartErro
     Ok(Some(Arc::new(opened)))
 }
 
-/// Minimum length of a password that is removed from texts. Shorter ones are often words that an
+/// Minimum length of a password of the database that is removed from texts. Shorter ones are often words that an
 /// answer may need ("postgres"), and no model is told them.
 const MIN_PASSWORD_CHARS: usize = 16;
 
 /// Returns every secret of the configuration, for redaction.
 fn secrets(config: &Config) -> Vec<SecretString> {
-    let addresses = config
-        .providers
-        .values()
-        .filter_map(|p| p.base_url.as_ref());
-    let passwords = addresses.flat_map(config::passwords);
     let keys = config
         .providers
         .values()
         .flat_map(|p| p.api_key.iter().chain(&p.secrets).cloned());
-    let passwords = passwords.chain(config.database_passwords.clone());
+    let passwords = config.database_passwords.iter().cloned();
     let is_long = |it: &SecretString| it.expose_secret().chars().count() >= MIN_PASSWORD_CHARS;
     keys.chain(config.token.clone())
         .chain(passwords.filter(is_long))
@@ -158,8 +153,8 @@ async fn with_local(config: &Config, mut registry: Registry) -> Result<Registry,
             .map_err(|error| failed(error.to_string()))?
             .map_err(|error| match error {
                 llm::local::LoadError::ModelMissing { path } => {
-                    let problem = config::Problem::weights_missing(&path.to_string_lossy());
-                    config::Problems(vec![problem]).into()
+                    let problem = crate::config::Problem::weights_missing(&path.to_string_lossy());
+                    crate::config::Problems(vec![problem]).into()
                 }
                 other => failed(other.to_string()),
             })?;

@@ -151,6 +151,9 @@ async fn probe(app: &App, probe: &Probe) -> Result<String, String> {
     let (request, schema) = request_of(app, probe);
     let reply = chat.chat(&request).await;
     let reply = reply.map_err(|error| error.to_string())?;
+    if reply.stop == CallStop::Refusal {
+        return Err("it refused to answer".into());
+    }
     if reply.text.trim().is_empty() {
         let tokens = model.max_tokens;
         return Err(match reply.stop {

@@ -78,10 +78,15 @@ async fn of_tools(
             plan.map(|plan| (text(&plan), json!(plan)))
         }
         RunKind::Execution => {
-            let plan = match view::authorized(&own) {
-                Some(authorized) => journals.read(authorized.plan).await?,
+            let of = view::authorized(&own).map(|authorized| authorized.plan);
+            let plan = match of {
+                Some(plan) => journals.read(plan).await?,
                 None => None,
             };
+            if let (Some(of), None) = (of, &plan) {
+                let why = format!("the plan {of} of this execution is not here: import it too");
+                return Err(fail(Exit::Refused, why));
+            }
             let of_plan = plan.map(|plan| events(&plan.entries)).unwrap_or_default();
             view::execution_view(run.id, &own, &of_plan)
                 .map(|execution| (plan_text::reconstructed(&execution), json!(execution)))

@@ -42,7 +42,6 @@ pub use decisions::{Decisions, Strategy};
 pub use env::Env;
 pub use file::{CrossCheckWhen, Limits, OutputForm, PromptSet, json_schema};
 pub use models::{ModelData, RETIREMENT_WARNING_DAYS, shipped as shipped_models};
-pub use passwords::passwords;
 pub use presets::{PRESETS, Preset};
 pub use source::{BUILT_IN, built_in, current, providers_with_keys, user_folder};
 pub use variables::GOOD_TOKEN_CHARS;

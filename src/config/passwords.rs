@@ -1,5 +1,7 @@
 //! Finds the passwords in addresses, so that they can be removed from texts.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 use secrecy::{ExposeSecret as _, SecretString};
 use url::Url;
@@ -8,7 +10,7 @@ use super::Database;
 use super::env::Env;
 
 /// Returns the password in front of an address's host: as it is written, and decoded.
-pub fn passwords(url: &Url) -> Vec<SecretString> {
+fn passwords(url: &Url) -> Vec<SecretString> {
     let Some(written) = url.password() else {
         return vec![];
     };
@@ -16,6 +18,17 @@ pub fn passwords(url: &Url) -> Vec<SecretString> {
     let forms = (decoded != written).then_some(&*decoded);
     let forms = std::iter::once(written).chain(forms);
     forms.map(SecretString::from).collect()
+}
+
+/// Returns what must not be shown of the address of a server or a proxy: its password, and the header of
+/// HTTP Basic authentication that is made of it.
+pub(super) fn of_server(url: &Url) -> Vec<SecretString> {
+    let decoded = |part: &str| percent_decode_str(part).collect::<Vec<u8>>();
+    let header = url.password().map(|password| {
+        let both = [decoded(url.username()), decoded(password)].join(&b':');
+        SecretString::from(STANDARD.encode(both))
+    });
+    passwords(url).into_iter().chain(header).collect()
 }
 
 /// Returns the passwords of the database: those of its address, and that of `PGPASSWORD`, which the

@@ -132,7 +132,8 @@ impl Check<'_> {
         self.check_key_header(name, kind, api_key.is_some(), provider);
         let proxy = self.proxy(name, provider, base_url.as_ref());
         let proxied = proxy.as_ref().map(|url| Url::parse(url.expose_secret()));
-        secrets.extend(proxied.iter().flatten().flat_map(passwords::passwords));
+        let addresses = proxied.iter().flatten().chain(&base_url);
+        secrets.extend(addresses.flat_map(passwords::of_server));
         Provider {
             name: name.to_owned(),
             kind,

@@ -39,7 +39,8 @@ pub struct Provider {
     pub headers: Vec<(String, SecretString)>,
     /// The address of an HTTP proxy for all calls. It may contain a password.
     pub proxy: Option<SecretString>,
-    /// The secrets in the headers and the proxy. Like the key, they must never be shown.
+    /// The secrets in the headers and in the addresses of the server and the proxy. Like the key, they
+    /// must never be shown.
     pub secrets: Vec<SecretString>,
     /// In-process model only: the number of threads that it may use.
     pub threads: Option<usize>,

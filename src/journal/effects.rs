@@ -1,6 +1,8 @@
 //! What commands change besides the journal: sheets and memories, with a note of each deletion, so that
 //! no copy of an older run brings back what its user has deleted.
 
+use serde_json::Value;
+
 use super::Effect;
 use super::database::Statement;
 use crate::domain::{fingerprint, search_words};
@@ -28,28 +30,7 @@ pub(super) fn project_effect(
     };
     match effect {
         Effect::Sheet { name, sheet } => {
-            let key = name.to_lowercase();
-            let record = sheet_record(&key);
-            vec![(
-                "
-                INSERT INTO sheets (source, guild_id, user_id, name_key, name, sheet, updated_ms, run)
-                SELECT source, guild_id, user_id, $2, $3, $4, $5, id FROM runs
-                WHERE id = $1 AND NOT EXISTS (
-                    SELECT 1 FROM deleted_records AS d WHERE d.record = $7 AND d.deleted_ms > $6
-                      AND (d.source, d.guild_id, d.user_id) = (runs.source, runs.guild_id, runs.user_id))
-                ON CONFLICT (source, guild_id, user_id, name_key)
-                DO UPDATE SET name = excluded.name, sheet = excluded.sheet, updated_ms = excluded.updated_ms, run = excluded.run
-                WHERE sheets.updated_ms <= $6",
-                vec![
-                    run.into(),
-                    key.into(),
-                    name.into(),
-                    sheet.to_string().into(),
-                    at_ms.into(),
-                    replaces_until.into(),
-                    record.into(),
-                ],
-            )]
+            vec![store_sheet(run, &name, &sheet, (at_ms, replaces_until))]
         }
         Effect::Memory { content } => vec![(
             "
@@ -91,6 +72,38 @@ pub(super) fn project_effect(
             vec![noted, deleted]
         }
     }
+}
+
+/// Returns the statement that stores a sheet, in place of one that was stored until a time, and unless it
+/// was deleted later.
+fn store_sheet(
+    run: &str,
+    name: &str,
+    sheet: &Value,
+    (at_ms, replaces_until): (i64, i64),
+) -> Statement {
+    let key = name.to_lowercase();
+    let record = sheet_record(&key);
+    (
+        "
+        INSERT INTO sheets (source, guild_id, user_id, name_key, name, sheet, updated_ms, run)
+        SELECT source, guild_id, user_id, $2, $3, $4, $5, id FROM runs
+        WHERE id = $1 AND NOT EXISTS (
+            SELECT 1 FROM deleted_records AS d WHERE d.record = $7 AND d.deleted_ms > $6
+              AND (d.source, d.guild_id, d.user_id) = (runs.source, runs.guild_id, runs.user_id))
+        ON CONFLICT (source, guild_id, user_id, name_key)
+        DO UPDATE SET name = excluded.name, sheet = excluded.sheet, updated_ms = excluded.updated_ms, run = excluded.run
+        WHERE sheets.updated_ms <= $6",
+        vec![
+            run.into(),
+            key.into(),
+            name.into(),
+            sheet.to_string().into(),
+            at_ms.into(),
+            replaces_until.into(),
+            record.into(),
+        ],
+    )
 }
 
 /// Returns the statement that notes a deletion by a run.

@@ -142,7 +142,8 @@ fn of_sqlite(code: &str) -> String {
         "13" => FULL.to_owned(),
         // The system refused a write, for example at a limit of the file size.
         "778" => NO_GROWTH.to_owned(),
-        "8" | "1032" | "14" => "the file cannot be written".to_owned(),
+        "8" | "264" | "520" | "776" | "1032" | "14" => "the file cannot be written".to_owned(),
+        "1544" => "the folder of its file cannot be written".to_owned(),
         "26" => "the file is no SQLite database".to_owned(),
         "11" | "267" | "523" | "779" => DAMAGED.to_owned(),
         code => format!("SQLite error {code}"),

@@ -63,6 +63,23 @@ fn a_password_of_the_database_is_known_in_every_form() {
 }
 
 #[test]
+fn a_password_of_a_provider_is_known_in_every_form() {
+    let changes = [(
+        "/providers/anthropic/proxy",
+        json!("http://bob:p%40ss@proxy:3128"),
+    )];
+    let variables = [("ANTHROPIC_BASE_URL", "http://ada:short@gateway/v1")];
+    let config = loaded(&changes, &variables).unwrap();
+    let secrets = config.providers["anthropic"].secrets.iter();
+    let secrets: Vec<&str> = secrets.map(secrecy::ExposeSecret::expose_secret).collect();
+    // The last of each address is the base64 of "bob:p@ss" and "ada:short".
+    assert_eq!(
+        secrets,
+        ["p%40ss", "p@ss", "Ym9iOnBAc3M=", "short", "YWRhOnNob3J0"]
+    );
+}
+
+#[test]
 fn a_wrong_address_of_a_database_is_not_shown() {
     let bad = [
         "sqlite::memory:",

@@ -66,8 +66,8 @@ pub(super) fn toolbox(config: &Config) -> Result<Option<Arc<Toolbox>>, StartErro
     Ok(Some(Arc::new(opened)))
 }
 
-/// Minimum length of a password of the database that is removed from texts. Shorter ones are often words that an
-/// answer may need ("postgres"), and no model is told them.
+/// Minimum length of a password of the database that is removed from texts. Shorter ones are often
+/// words that an answer may need ("postgres"), and no model is told them.
 const MIN_PASSWORD_CHARS: usize = 16;
 
 /// Returns every secret of the configuration, for redaction.

@@ -89,7 +89,7 @@ fn store_sheet(
         INSERT INTO sheets (source, guild_id, user_id, name_key, name, sheet, updated_ms, run)
         SELECT source, guild_id, user_id, $2, $3, $4, $5, id FROM runs
         WHERE id = $1 AND NOT EXISTS (
-            SELECT 1 FROM deleted_records AS d WHERE d.record = $7 AND d.deleted_ms > $6
+            SELECT 1 FROM deleted_records AS d WHERE d.record = $7 AND d.deleted_ms >= $6
               AND (d.source, d.guild_id, d.user_id) = (runs.source, runs.guild_id, runs.user_id))
         ON CONFLICT (source, guild_id, user_id, name_key)
         DO UPDATE SET name = excluded.name, sheet = excluded.sheet, updated_ms = excluded.updated_ms, run = excluded.run

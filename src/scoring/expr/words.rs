@@ -65,12 +65,16 @@ pub(super) fn is(word: &str, role: Role) -> bool {
     roles(word).contains(&role)
 }
 
+/// The most bases of a text that count.
+const MAX_BASES: usize = 4;
+
 /// Returns the bases or moduli that a text with these words may name: "base 16", "16進数", "mod 12".
 pub fn bases(words: &[Word]) -> BTreeSet<u32> {
     let named = |number: &Word, word: &Word| number.parse().ok().filter(|_| is(word, Role::Base));
     let pairs = words.array_windows();
     let found = pairs.filter_map(|[a, b]| named(a, b).or_else(|| named(b, a)));
-    found.filter(|base| ![0, 10].contains(base)).collect()
+    let others = found.filter(|base| *base > 1 && *base != 10);
+    others.take(MAX_BASES).collect()
 }
 
 /// Returns the power of ten of a word such as "million".

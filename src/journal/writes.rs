@@ -196,8 +196,8 @@ impl<D: Database> JournalStore for D {
     }
 
     /// Appends to a run that a lease permits to write. Returns the last sequence number. A result that
-    /// was paid for is worth the wait for the next primary, or for space on the disk. An entry that was written before a connection
-    /// broke is not written again: its key is unique.
+    /// was paid for is worth the wait for the next primary, or for space on the disk. An entry that was
+    /// written before a connection broke is not written again: its key is unique.
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error> {
         let batch = Batch::packed(Unlinked::all(events.iter().copied())?);
         let input = (lease.clone(), at, batch);

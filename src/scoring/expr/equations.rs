@@ -48,25 +48,27 @@ pub struct Equation {
 
 /// Returns the equations of a text that can be recomputed, in order.
 pub fn equations(text: &str) -> Vec<Equation> {
-    found(text, None)
+    let found = found(text, None).into_iter();
+    found.map(|(_, equation)| equation).collect()
 }
+
+/// Where an equation stands: the number of its passage, and of its sign in it.
+type Place = (usize, usize);
 
 /// As [`equations`], for a text about these bases or moduli: without the equations that are wrong, but
 /// hold for numerals of such a base, as remainders, or without the remainder.
 pub fn in_bases(text: &str, bases: &BTreeSet<u32>) -> Vec<Equation> {
-    let mut usual = equations(text);
     let bases = bases.iter().copied();
     let read: Vec<_> = bases.map(|base| (base, found(text, Some(base)))).collect();
-    let mut at = 0..;
-    usual.retain(|equation| {
-        let at = at.next().unwrap_or_default();
-        let holds = |(base, read): &(u32, Vec<Equation>)| {
-            let same = read.get(at);
-            same.is_none_or(|it| it.verdict != Verdict::Wrong) || equation.is_remainder(*base)
+    let may_stay = |(place, equation): &(Place, Equation)| {
+        let holds = |(base, read): &(u32, Vec<(Place, Equation)>)| {
+            let same = read.iter().find(|(other, _)| other == place);
+            same.is_some_and(|(_, it)| it.verdict != Verdict::Wrong) || equation.is_remainder(*base)
         };
         equation.verdict != Verdict::Wrong || !read.iter().any(holds)
-    });
-    usual
+    };
+    let usual = found(text, None).into_iter().filter(may_stay);
+    usual.map(|(_, equation)| equation).collect()
 }
 
 impl Equation {
@@ -98,9 +100,9 @@ fn as_numeral(kind: Kind<'_>, base: u32) -> Kind<'_> {
 }
 
 /// Returns the equations of a text, whose whole numbers are numerals of a base if one is given.
-fn found(text: &str, base: Option<u32>) -> Vec<Equation> {
+fn found(text: &str, base: Option<u32>) -> Vec<(Place, Equation)> {
     let mut out = Vec::new();
-    for passage in passages(clip(text, MAX_BYTES)) {
+    for (number, passage) in passages(clip(text, MAX_BYTES)).into_iter().enumerate() {
         let passage = plain(passage);
         let mut tokens = lex(&passage, Notation::Prose);
         for token in &mut tokens {
@@ -133,7 +135,7 @@ fn found(text: &str, base: Option<u32>) -> Vec<Equation> {
             }
             let about = relation == Relation::About;
             if let Some(verdict) = compare(&tokens, (&left, &right), about) {
-                out.push(Equation {
+                let equation = Equation {
                     operands: left
                         .parts
                         .figures
@@ -146,7 +148,8 @@ fn found(text: &str, base: Option<u32>) -> Vec<Equation> {
                         Verdict::Wrong if left.doubt || right.doubt => Verdict::Unclear,
                         verdict => verdict,
                     },
-                });
+                };
+                out.push(((number, at), equation));
             }
         }
     }

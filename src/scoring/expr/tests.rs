@@ -494,6 +494,8 @@ fn in_a_base_that_is_named_only_what_holds_there_is_not_wrong() {
         ("60 - 48 = 14", 60),
         ("60 - 48 = 14", 15),
         ("7 + 8 = 14", 12),
+        // The first is no equation of base 7.
+        ("8 + 9 = 17\n8 + 9 = 18\n3 + 5 = 11", 7),
     ] {
         assert!(wrong(text, base), "{text}");
     }

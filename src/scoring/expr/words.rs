@@ -73,8 +73,8 @@ pub fn bases(words: &[Word]) -> BTreeSet<u32> {
     let named = |number: &Word, word: &Word| number.parse().ok().filter(|_| is(word, Role::Base));
     let pairs = words.array_windows();
     let found = pairs.filter_map(|[a, b]| named(a, b).or_else(|| named(b, a)));
-    let others = found.filter(|base| *base > 1 && *base != 10);
-    others.take(MAX_BASES).collect()
+    let others: BTreeSet<u32> = found.filter(|base| *base > 1 && *base != 10).collect();
+    others.into_iter().take(MAX_BASES).collect()
 }
 
 /// Returns the power of ten of a word such as "million".

@@ -20,8 +20,8 @@ fn passwords(url: &Url) -> Vec<SecretString> {
     forms.map(SecretString::from).collect()
 }
 
-/// Returns what must not be shown of the address of a server or a proxy: its password, and the header of
-/// HTTP Basic authentication that is made of it.
+/// Returns what must not be shown of the address of a server or a proxy: its password, and the header
+/// of HTTP Basic authentication that is made of it.
 pub(super) fn of_server(url: &Url) -> Vec<SecretString> {
     let decoded = |part: &str| percent_decode_str(part).collect::<Vec<u8>>();
     let header = url.password().map(|password| {

@@ -1,5 +1,5 @@
-//! What commands change besides the journal: sheets and memories, with a note of each deletion, so that
-//! no copy of an older run brings back what its user has deleted.
+//! What commands change besides the journal: sheets and memories, with a note of each deletion, so
+//! that no copy of an older run brings back what its user has deleted.
 
 use serde_json::Value;
 
@@ -74,7 +74,7 @@ pub(super) fn project_effect(
     }
 }
 
-/// Returns the statement that stores a sheet, in place of one that was stored until a time, and unless it
+/// Returns the statement that stores a sheet, in place of one that was stored until a time, unless it
 /// was deleted later.
 fn store_sheet(
     run: &str,

@@ -23,8 +23,8 @@ pub fn language_code(text: &str) -> Option<&'static str> {
     is_sure.then_some(code)
 }
 
-/// Returns the code of the likeliest of some languages; `None` for Latin letters, in which a short text
-/// may be in any of many.
+/// Returns the code of the likeliest of some languages; `None` for a text in Latin letters, which
+/// many languages use.
 pub fn likeliest<'c>(text: &str, codes: impl IntoIterator<Item = &'c str>) -> Option<&'static str> {
     if is_latin(text) {
         return None;

@@ -31,6 +31,9 @@ pub struct OrchestrationPlan {
     /// How the user's message continues an earlier reply; null if none is given.
     #[serde(default)]
     pub continuation: Option<ContinuationOut>,
+    /// The code (ISO 639-1) of the user's language; null if unclear.
+    #[serde(default)]
+    pub language: Option<String>,
 }
 
 /// How a message continues an earlier reply, as the master reads it.

@@ -85,7 +85,7 @@ pub struct RequestContext {
     pub seed: u64,
     /// What the agents answered, which tells the language of the texts of fixed rules.
     pub answered: OnceLock<String>,
-    /// Determined once, because detecting a language is slow.
+    /// In the language that the plan names. Without one it is detected, once because that is slow.
     pub rule_texts: OnceLock<&'static RuleTexts>,
 }
 
@@ -299,10 +299,13 @@ impl RequestContext {
         values
     }
 
-    /// Applies the master's reading of the message. A message that asks something new is a request
-    /// of its own.
+    /// Applies the master's reading of the message: its language, and whether it continues a reply. A
+    /// message that asks something new is a request of its own.
     #[must_use]
     pub fn read_as(mut self, planned: &Planned, accepted: &Accepted) -> Self {
+        if let Some(code) = &planned.plan.language {
+            self.rule_texts = RuleTexts::of_language(code).into();
+        }
         let Some(reading) = &planned.reading else {
             return self;
         };

@@ -13,6 +13,8 @@ use crate::text::{is_latin, language_code, likeliest, read_markdown};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleTexts {
+    /// The code of the language, of ISO 639-1.
+    code: String,
     /// The question about contested positions, with its options for a position and for none.
     pub contested: String,
     position: String,
@@ -48,11 +50,23 @@ static TEXTS: LazyLock<BTreeMap<String, RuleTexts>> =
 const MAX_CHARS: usize = 2000;
 
 impl RuleTexts {
+    /// Returns the texts in a language, by its code of ISO 639-1 or 639-3; in English if the data file
+    /// does not have it.
+    pub fn of_language(code: &str) -> &'static Self {
+        let mut all = TEXTS.iter();
+        let own = all.find(|(long, texts)| *long == code || texts.code == code);
+        own.map_or_else(Self::english, |(_, texts)| texts)
+    }
+
+    fn english() -> &'static Self {
+        static NONE: LazyLock<RuleTexts> = LazyLock::new(RuleTexts::default);
+        TEXTS.get(Lang::Eng.code()).unwrap_or(&NONE)
+    }
+
     /// Returns the texts in the language of a question and of what was answered, without code
     /// blocks. English is taken if the language is not certain, or is not in the data file. A text in
     /// another script than the Latin gets the likeliest language of that script.
     pub fn in_language_of<'t>(texts: impl IntoIterator<Item = &'t str>) -> &'static Self {
-        static NONE: LazyLock<RuleTexts> = LazyLock::new(RuleTexts::default);
         let heads = texts.into_iter().map(|text| {
             let prose = read_markdown(text).prose;
             prose.chars().take(MAX_CHARS).collect::<String>()
@@ -65,9 +79,8 @@ impl RuleTexts {
         let all = heads.join("\n");
         let among = || likeliest(&all, TEXTS.keys().map(String::as_str));
         let code = language_code(&all).or_else(among);
-        let texts = code.and_then(|code| TEXTS.get(code));
-        let texts = texts.or_else(|| TEXTS.get(Lang::Eng.code()));
-        texts.unwrap_or(&NONE)
+        code.and_then(|code| TEXTS.get(code))
+            .unwrap_or_else(Self::english)
     }
 
     /// Returns a note with its values filled in.
@@ -135,6 +148,8 @@ mod tests {
             serde_json::from_str(include_str!("rule_texts.json")).unwrap();
         assert_eq!(texts.len(), 16);
         assert!(texts.keys().all(|code| Lang::from_code(code).is_some()));
+        let codes: BTreeSet<&String> = texts.values().map(|it| &it.code).collect();
+        assert_eq!(codes.len(), texts.len());
         let english = &texts["eng"];
         assert!(english.causes.is_empty() && english.unseen.is_empty());
         for (code, text) in &texts {

@@ -153,6 +153,7 @@ pub(super) struct RoleFile {
     /// Name of the environment variable that holds the model id.
     pub model: Option<String>,
     /// The model id where that variable is not set.
+    #[schemars(length(min = 1))]
     pub default_model: Option<String>,
     /// Output tokens, thinking included. Default: 1200, or for a fallback the value of its role.
     #[schemars(range(min = 16, max = 200_000))]

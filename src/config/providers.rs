@@ -127,6 +127,10 @@ impl Check<'_> {
             let detail = "this build has no in-process model: build it with `cargo build --features local`, or run `make demo`";
             self.add(below("/providers", name), detail);
         }
+        if !is_local && provider.threads.is_some() {
+            let place = below(&below("/providers", name), "threads");
+            self.add(place, "only the in-process model has threads");
+        }
         let default_concurrent = if is_local { 4 } else { 512 };
         let (headers, mut secrets) = self.headers(name, provider);
         self.check_key_header(name, kind, api_key.is_some(), provider);

@@ -304,6 +304,7 @@ mod tests {
             clarification_question: question,
             output_shape: Mode::Ask,
             demands: vec![],
+            language: None,
         };
         let mut value = serde_json::to_value(&plan).unwrap();
         assert_eq!(

@@ -38,4 +38,7 @@ pub struct Plan {
     /// The countable demands of the request on its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub demands: Vec<Demand>,
+    /// The language that the user writes in, as the master names it: "de".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
 }

@@ -123,11 +123,11 @@ pub fn router(app: Arc<App>) -> Router {
                     "default-src 'none'; frame-ancestors 'none'",
                 ))
                 .layer(constant("referrer-policy", "no-referrer"))
-                .option_layer(cors(&app.config))
                 .layer(middleware::from_fn_with_state(
                     app.clone(),
                     request_id::assign,
                 ))
+                .option_layer(cors(&app.config))
                 .layer(middleware::from_fn_with_state(
                     app.clone(),
                     error::redact_secrets,

@@ -218,6 +218,7 @@ async fn every_answer_carries_the_security_headers() {
             Some("default-src 'none'; frame-ancestors 'none'")
         );
         assert_eq!(header("referrer-policy").as_deref(), Some("no-referrer"));
+        assert!(header("x-request-id").is_some(), "{status}");
         assert!(
             header("cache-control").is_some_and(|value| value == "no-store" || value == "no-cache"),
             "{status}"

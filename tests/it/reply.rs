@@ -482,21 +482,28 @@ async fn a_requested_section_stays_and_a_plan_in_prose_has_an_estimate() {
 }
 
 #[tokio::test]
-async fn a_question_by_rule_names_an_image_that_was_not_seen() {
-    let provider = MockProvider::playing(Scenario::agreeing().with(|scenario| {
-        scenario.plan["agentsToRun"] = json!(["solver", "critic", "verifier", "visual"]);
-        scenario.plan["taskType"] = json!("VISUAL_ANALYSIS");
-    }))
-    .await;
-    provider.on("question", Fault::Malformed);
-    provider.on("question/repair", Fault::Malformed);
-    let app = TestApp::start(&provider).await;
-    let mut body = chat("ask", "Which colour has the car in this picture?");
-    body["attachments"] = json!([{ "filename": "a.png", "url": "https://internal.example/a.png" }]);
-    let got = app.reply(app.post(&body)).await;
-    assert_eq!(got.outcome, "clarification", "{}", got.text());
-    let first = "The image \"a.png\" was not seen: ";
-    assert!(got.text().starts_with(first), "{}", got.text());
+async fn a_question_by_rule_names_an_unseen_image_in_the_language_of_the_plan() {
+    for (language, first) in [
+        (Value::Null, "The image \"a.png\" was not seen: "),
+        (json!("nl-BE"), "De afbeelding 'a.png' is niet gezien: "),
+        (json!("sw"), "The image \"a.png\" was not seen: "),
+    ] {
+        let provider = MockProvider::playing(Scenario::agreeing().with(|scenario| {
+            scenario.plan["agentsToRun"] = json!(["solver", "critic", "verifier", "visual"]);
+            scenario.plan["taskType"] = json!("VISUAL_ANALYSIS");
+            scenario.plan["language"] = language;
+        }))
+        .await;
+        provider.on("question", Fault::Malformed);
+        provider.on("question/repair", Fault::Malformed);
+        let app = TestApp::start(&provider).await;
+        let mut body = chat("ask", "Which colour has the car in this picture?");
+        body["attachments"] =
+            json!([{ "filename": "a.png", "url": "https://internal.example/a.png" }]);
+        let got = app.reply(app.post(&body)).await;
+        assert_eq!(got.outcome, "clarification", "{}", got.text());
+        assert!(got.text().starts_with(first), "{}", got.text());
+    }
 }
 
 #[tokio::test]

@@ -91,6 +91,7 @@ async fn reuse(stage: Stage<'_>, hints: &Hinted, planned: &Planned) -> Result<Pl
         agents_to_run: agents.map(ToString::to_string).collect(),
         rounds: i64::from(planned.plan.rounds),
         demands: planned.plan.demands.clone(),
+        language: planned.plan.language.clone(),
         ..by_hints(request, hints)
     };
     let (mut plan, mut corrections) = bound(&raw, stage);
@@ -296,6 +297,7 @@ fn by_hints(request: &RequestContext, hints: &Hinted) -> OrchestrationPlan {
         output_shape: request.question.mode,
         demands: vec![],
         continuation: None,
+        language: None,
     }
 }
 
@@ -347,8 +349,16 @@ fn bound(raw: &OrchestrationPlan, stage: Stage<'_>) -> (Plan, Vec<String>) {
         clarification_question: question,
         output_shape: mode,
         demands,
+        language: raw.language.as_deref().and_then(language_of),
     };
     (plan, corrections)
+}
+
+/// Returns the code of a language without a region: "pt" of "pt-BR"; `None` if it is no code.
+fn language_of(named: &str) -> Option<String> {
+    let code = named.trim().split(['-', '_']).next()?;
+    let is_code = (2..=3).contains(&code.len()) && code.bytes().all(|it| it.is_ascii_alphabetic());
+    is_code.then(|| code.to_ascii_lowercase())
 }
 
 /// Returns the agents of a plan that can run, and the core.

@@ -22,7 +22,7 @@ fn a_mistake_of_any_kind_hides_no_other_and_makes_none() {
         "/policy/tauHard",
     ];
     assert_eq!(places_with(&five, &[]), expected);
-    let six = [
+    let several = [
         ("/policy/normalMaxUsd", json!("abc")),
         (
             "/pricing",
@@ -30,20 +30,24 @@ fn a_mistake_of_any_kind_hides_no_other_and_makes_none() {
         ),
         ("/models/roles/verifier", json!(1)),
         ("/providers/anthropic/maxConcurrent", json!(0)),
+        ("/providers/anthropic/threads", json!(2)),
+        ("/models/roles/critic/defaultModel", json!("")),
         (
             "/policy/deadlines",
             json!({ "connect": 70, "call": 65, "ask": 60 }),
         ),
     ];
     let expected = [
+        "/models/roles/critic/defaultModel",
         "/models/roles/verifier",
         "/policy/deadlines/call",
         "/policy/deadlines/connect",
         "/policy/normalMaxUsd",
         "/pricing/claude-haiku-5-5/output",
         "/providers/anthropic/maxConcurrent",
+        "/providers/anthropic/threads",
     ];
-    assert_eq!(places_with(&six, &[]), expected);
+    assert_eq!(places_with(&several, &[]), expected);
 }
 
 #[test]

@@ -7,9 +7,11 @@
 
 mod argument_schema;
 pub mod catalog;
+mod check_words;
 pub mod commands;
 pub mod gates;
 mod misfit;
+mod nearest;
 pub mod parser;
 mod proposal;
 mod proposal_cache;

@@ -5,28 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Action, CommandOutcome, Inputs, Refusal, read, roll};
+use crate::actions::check_words::{Advantage, SAVE_OF_SKILL};
 use crate::actions::sanitize::sanitize;
 use crate::actions::sheet::{Ability, Sheet, Skill};
 use crate::domain::CommandName;
 use crate::journal::SheetRow;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Advantage {
-    Advantage,
-    Disadvantage,
-}
-
-impl Advantage {
-    /// Returns the advantage that a word means, in lower case.
-    pub fn named(word: &str) -> Option<Self> {
-        match word {
-            "advantage" | "adv" => Some(Self::Advantage),
-            "disadvantage" | "disadv" | "dis" => Some(Self::Disadvantage),
-            _ => None,
-        }
-    }
-}
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -60,11 +43,22 @@ pub struct CheckArguments {
     pub character: Option<String>,
 }
 
-pub(super) fn parse(arguments: Value) -> Result<Action, String> {
+pub(super) fn parse(given: Value) -> Result<Action, String> {
+    arguments(given).map(Action::Check)
+}
+
+/// Reads the arguments of a check.
+///
+/// # Errors
+/// What is missing or out of bounds.
+pub(super) fn arguments(arguments: Value) -> Result<CheckArguments, String> {
     let read: CheckArguments = read(in_small_letters(arguments))?;
     if read.ability.is_none() && read.skill.is_none() {
         let problem = "name an ability (str, dex, con, int, wis, cha) or a skill, such as stealth";
         return Err(problem.into());
+    }
+    if read.skill.is_some() && read.save == Some(true) {
+        return Err(SAVE_OF_SKILL.into());
     }
     if read.dc.is_some_and(|dc| !(1..=100).contains(&dc)) {
         return Err("the DC is from 1 to 100".into());
@@ -72,7 +66,7 @@ pub(super) fn parse(arguments: Value) -> Result<Action, String> {
     if read.modifier.is_some_and(|it| !(-100..=100).contains(&it)) {
         return Err("the modifier is from -100 to 100".into());
     }
-    Ok(Action::Check(read))
+    Ok(read)
 }
 
 /// Normalizes names such as "DEX", "Dexterity" and "Sleight of Hand" to those of the schema.
@@ -137,25 +131,29 @@ pub(super) fn execute(
     seed: u64,
 ) -> Result<CommandOutcome, Refusal> {
     let sheet = sheet_of(facts, arguments.character.as_deref())?;
+    let thrown = thrown(sheet.as_ref(), throw(arguments, sheet.as_ref()), seed);
+    Ok(CommandOutcome::saying(thrown))
+}
+
+/// Returns the roll that the arguments ask for.
+pub(super) fn throw(arguments: &CheckArguments, sheet: Option<&Sheet>) -> Throw {
     // An explicit ability replaces the skill's own ability: Strength (Intimidation).
     let of_skill = arguments.skill.map(Skill::ability);
     let ability = arguments.ability.or(of_skill).unwrap_or(Ability::Dex);
     let is_save = arguments.save.unwrap_or(false);
-    let (what, times) = described(sheet.as_ref(), ability, arguments.skill, is_save);
-    let throw = Throw {
+    let (what, times) = described(sheet, ability, arguments.skill, is_save);
+    Throw {
         what,
         ability,
         times: arguments.proficient.map_or(times, i64::from),
         dc: arguments.dc,
         modifier: arguments.modifier.unwrap_or(0),
         advantage: arguments.advantage,
-    };
-    let thrown = thrown(sheet.as_ref(), throw, seed);
-    Ok(CommandOutcome::saying(thrown))
+    }
 }
 
 /// Returns the title of a check, and how often the proficiency bonus counts for it.
-pub(super) fn described(
+fn described(
     sheet: Option<&Sheet>,
     ability: Ability,
     skill: Option<Skill>,

@@ -31,7 +31,6 @@ use crate::domain::{CommandName, RunId, Scope};
 use crate::journal::{Effect, MemoryRow, SheetRow};
 use crate::text::pattern;
 
-pub use check::Advantage;
 pub use narrate::narration;
 pub use roll::RollArguments;
 

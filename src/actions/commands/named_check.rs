@@ -1,176 +1,224 @@
-//! The check that a narrated action names, with its difficulty and its advantage.
+//! The check that a narrated action names.
+//!
+//! A text is split at punctuation and conjunctions. A part, or the end of one, is a check if the parser
+//! of checks understands each of its words: "athletics DC 12", "sneaks past with a stealth check". So no
+//! list of verbs decides what a character does. Only "attack" counts as the first word of the text.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
+use serde_json::{Map, Value};
 
-use super::check::{self, Advantage};
-use crate::actions::sheet::{Ability, Sheet, Skill};
+use super::check::{self, CheckArguments, Throw};
+use crate::actions::check_words;
+use crate::actions::sheet::{Ability, Sheet};
 use crate::actions::speech::without_speech;
-use crate::domain::number_named;
 use crate::text::pattern;
 
 /// A check that a text names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NamedCheck {
-    /// With the ability that is named before it: Strength (Intimidation).
-    Skill(Skill, Option<Ability>),
-    Ability(Ability),
-    Save(Ability),
-    Attack(Attack),
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NamedCheck {
+    arguments: CheckArguments,
+    attack: Option<Attack>,
 }
 
 /// What an attack is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attack {
+enum Attack {
     Unspecified,
     Melee,
     Ranged,
     Spell,
 }
 
-/// Returns every check that a text names, once each, in order. A full name, such as "stealth check",
-/// counts anywhere outside of speech. A short one, such as "stealth" or "attack", may be prose. It counts
-/// at the beginning of a part between punctuation, and behind an "and" after a check. So "I don't attack"
-/// and "makes history" name none.
-pub(super) fn named_checks(text: &str) -> Vec<NamedCheck> {
+/// What a text says of checks, in order.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    pub checks: Vec<NamedCheck>,
+    /// The parts with a difficulty, an advantage or a number with a sign that belong to no check.
+    pub others: Vec<String>,
+}
+
+/// A part of a text.
+enum Part<'t> {
+    Check(Found),
+    /// A difficulty, an advantage or a modifier of the check before.
+    Options(Map<String, Value>, &'t str),
+    Prose(&'t str),
+}
+
+struct Found {
+    arguments: Map<String, Value>,
+    attack: Option<Attack>,
+    /// True if it is the name of a skill and nothing else, which may be prose.
+    is_bare: bool,
+}
+
+/// Returns the checks that a text names outside of speech.
+///
+/// # Errors
+/// If the number of one is out of bounds.
+pub(super) fn read(text: &str) -> Result<Named, String> {
     let plain = plain(text);
-    let mut checks: Vec<NamedCheck> = vec![];
-    for part in plain.replace(" - ", " , ").split(PUNCTUATION) {
-        let words = words(part);
-        let mut is_list = true;
-        for (at, words) in words.split(|word| *word == "and").enumerate() {
-            let is_opening = |word: &&&str| OPENING.contains(*word);
-            let opening = words.iter().take_while(is_opening).count();
-            let short = words
-                .get(opening..)
-                .filter(|_| is_list)
-                .and_then(short_name);
-            let full = (0..words.len()).filter_map(|from| full_name(words, from));
-            let named: Vec<NamedCheck> = short.into_iter().chain(full).collect();
-            is_list &= at > 0 || opening == words.len() || !named.is_empty();
-            for check in named {
-                if !checks.contains(&check) {
-                    checks.push(check);
-                }
-            }
-        }
+    let mut parts: Vec<Part<'_>> = SEPARATOR
+        .split(&plain)
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .map(part)
+        .collect();
+    let has_prose = parts.iter().any(|part| matches!(part, Part::Prose(_)));
+    if has_prose && matches!(parts.first(), Some(Part::Check(found)) if found.is_bare) {
+        // "History: the king died" asks for no check.
+        parts.remove(0);
     }
-    let is_plain = |check: &NamedCheck| *check == NamedCheck::Attack(Attack::Unspecified);
-    let is_attack = |check: &NamedCheck| matches!(check, NamedCheck::Attack(_));
-    // "Attacks with a melee attack" names one attack.
-    if checks
-        .iter()
-        .any(|check| is_attack(check) && !is_plain(check))
+    let is_attack = |part: &Part<'_>| matches!(part, Part::Check(found) if found.attack.is_some());
+    if !parts.iter().any(is_attack)
+        && let Some(Part::Prose(text)) = parts.first()
+        && let Some(attack) = opening_attack(text)
+        && let Some(first) = parts.first_mut()
     {
-        checks.retain(|check| !is_plain(check));
+        *first = Part::Check(attack);
     }
-    checks
-}
-
-/// Returns a text in lower case, without speech. An ability and a skill, one of them in brackets, are a
-/// part of the text with the skill last.
-fn plain(text: &str) -> String {
-    let text = without_speech(text).to_lowercase().replace("_of_", " of ");
-    let in_order = |captures: &Captures<'_>| {
-        let part = |name: &str| captures.name(name).map_or("", |part| part.as_str());
-        let (one, other) = (part("one"), part("other"));
-        let is_skill = |name: &str| Skill::ALL.iter().any(|skill| skill.into_str() == name);
-        let (ability, skill) = if is_skill(one) {
-            (other, one)
-        } else {
-            (one, other)
-        };
-        if Ability::named(ability).is_none() || !is_skill(skill) {
-            return captures.get(0).map_or("", |all| all.as_str()).to_owned();
+    let mut checks: Vec<Found> = vec![];
+    let mut others = vec![];
+    for part in parts {
+        match part {
+            Part::Check(found) => checks.push(found),
+            Part::Options(options, text) => match checks.last_mut() {
+                Some(of) if options.keys().all(|key| !of.arguments.contains_key(key)) => {
+                    of.arguments.extend(options);
+                }
+                _ => others.push(text.to_owned()),
+            },
+            Part::Prose(text) if RULES.is_match(text) => others.push(text.to_owned()),
+            Part::Prose(_) => {}
         }
-        let end = if part("check").is_empty() { "," } else { "" };
-        format!(", {ability} {skill}{}{end}", part("check"))
-    };
-    // The point of an abbreviation ends no part.
-    BRACKETS.replace_all(&text, in_order).replace("vs.", "vs")
-}
-
-static BRACKETS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"\b(?P<one>[a-z]+)\s*\(\s*(?P<other>[a-z ]+?)\s*\)(?P<check>\s+(?:check|dc|vs|with|at)\b)?",
-    )
-});
-
-/// Returns the words of a part of a text.
-fn words(part: &str) -> Vec<&str> {
-    let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}');
-    let words = part.split(|c: char| !is_of_word(c));
-    words.filter(|word| !word.is_empty()).collect()
-}
-
-/// What separates the parts of a text.
-const PUNCTUATION: [char; 13] = [
-    ',', ';', ':', '.', '!', '?', '(', ')', '*', '\n', '_', '\u{2013}', '\u{2014}',
-];
-
-/// Words that may stand before the short name of a check in its part of the text.
-const OPENING: [&str; 8] = ["i", "then", "roll", "rolls", "a", "an", "with", "using"];
-
-/// Returns the skill with which words begin, and the words behind it.
-fn skill_at<'a, 'w>(words: &'a [&'w str]) -> Option<(Skill, &'a [&'w str])> {
-    Skill::ALL.iter().find_map(|skill| {
-        let name: Vec<&str> = skill.into_str().split(' ').collect();
-        Some((*skill, words.strip_prefix(name.as_slice())?))
+    }
+    let checks = checks.into_iter().map(|found| {
+        Ok(NamedCheck {
+            arguments: check::arguments(Value::Object(found.arguments))?,
+            attack: found.attack,
+        })
+    });
+    Ok(Named {
+        checks: checks.collect::<Result<_, String>>()?,
+        others,
     })
 }
 
-/// Returns the check whose full name begins at a word. An ability before a skill belongs to it.
-fn full_name(words: &[&str], from: usize) -> Option<NamedCheck> {
-    let named = words.get(from..)?;
-    if let Some((skill, [next, ..])) = skill_at(named)
-        && (matches!(*next, "check" | "checks") || is_difficulty(next))
-    {
-        let before = words.get(..from)?.last();
-        return Some(NamedCheck::Skill(
-            skill,
-            before.and_then(|it| Ability::named(it)),
-        ));
-    }
-    match named {
-        [name, "save" | "saves", ..] | [name, "saving", "throw" | "throws", ..] => {
-            Ability::named(name).map(NamedCheck::Save)
+static SEPARATOR: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"[,;:.!?()\[\]*\n_\u{2013}\u{2014}]|\b(?:and|then|or|but)\b"));
+
+// What a player expects to count: a difficulty, an advantage, a number with a sign.
+static RULES: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"\b(?:dc|difficulty) ?-?\d|\b(?:dis)?adv(?:antage)?\b|(?:^|\s)[+-] ?\d")
+});
+
+/// Returns a text in lower case without speech, with an AC as a DC, a comma for a dash between words,
+/// and "strength (intimidation)" without its brackets.
+fn plain(text: &str) -> String {
+    static ARMOUR: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b[ad]c\s*[:=]?\s*(-?\d)"));
+    static BRACKETS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b([a-z]+) \(([a-z ]+)\)"));
+    static DASH: LazyLock<Regex> = LazyLock::new(|| pattern(r" - (\D)"));
+    let text = without_speech(text).to_lowercase().replace('\u{2212}', "-");
+    let text = text.replace("_of_", " of ").replace("vs.", "vs");
+    let text = ARMOUR.replace_all(&text, "dc $1");
+    let text = BRACKETS.replace_all(&text, |found: &Captures<'_>| {
+        let joined = format!("{} {}", &found[1], &found[2]);
+        let words: Vec<&str> = joined.split(' ').collect();
+        let is_check = skill_or_ability(&words).is_some_and(|it| it.arguments.len() == 2);
+        if is_check {
+            joined
+        } else {
+            found[0].to_owned()
         }
-        [name, "check" | "checks", ..] => Ability::named(name).map(NamedCheck::Ability),
-        [kind, "attack" | "attacks", ..] => Some(NamedCheck::Attack(match *kind {
-            "melee" => Attack::Melee,
-            "ranged" => Attack::Ranged,
-            "spell" => Attack::Spell,
-            _ => return None,
-        })),
-        _ => None,
-    }
+    });
+    DASH.replace_all(&text, ", $1").into_owned()
 }
 
-/// True for `dc`, `dc12` and the long form.
-fn is_difficulty(word: &str) -> bool {
-    let number = word.strip_prefix("dc");
-    word == "difficulty" || number.is_some_and(|it| it.chars().all(|c| c.is_ascii_digit()))
+/// Reads a part: it is options as a whole, or a check up to its end.
+fn part(text: &str) -> Part<'_> {
+    if let Some(options) = options(text) {
+        return Part::Options(options, text);
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let found = (0..words.len()).find_map(|from| {
+        let end = words.get(from..)?;
+        let found = attack(end).or_else(|| skill_or_ability(end))?;
+        (from == 0 || !found.is_bare).then_some(found)
+    });
+    found.map_or(Part::Prose(text), Part::Check)
 }
 
-/// Returns the skill or attack with which words begin. Only what belongs to a check may follow a skill:
-/// "history repeats itself" names none.
-fn short_name(words: &[&str]) -> Option<NamedCheck> {
-    if let ["attack" | "attacks", ..] | ["make" | "makes", "a" | "an", "attack", ..] = words {
-        return Some(NamedCheck::Attack(Attack::Unspecified));
-    }
-    let ability = words.first().and_then(|word| Ability::named(word));
-    let (skill, behind) = skill_at(words.get(usize::from(ability.is_some())..)?)?;
-    let is_name = match behind {
-        [] | ["to" | "for" | "on" | "vs" | "versus" | "against" | "ac", ..] => true,
-        ["with" | "at", edge, ..] => Advantage::named(edge).is_some(),
-        [other, ..] => {
-            Advantage::named(other).is_some() || other.starts_with(|c: char| c.is_ascii_digit())
-        }
+/// Returns the arguments that words have beside the name of a check; `None` if there are none, or if
+/// one word is not understood.
+fn options(text: &str) -> Option<Map<String, Value>> {
+    let Value::Object(mut options) =
+        check_words::words(&format!("dexterity check {text}"), false).ok()?
+    else {
+        return None;
     };
-    is_name.then_some(NamedCheck::Skill(skill, ability))
+    options.remove("ability");
+    let is_check = options.contains_key("skill") || options.contains_key("save");
+    (!options.is_empty() && !is_check).then_some(options)
+}
+
+/// Reads a check of a skill or an ability, or a saving throw. An ability alone is none.
+fn skill_or_ability(words: &[&str]) -> Option<Found> {
+    let text = words.join(" ");
+    let Value::Object(arguments) = check_words::words(&format!("{text} check"), false).ok()? else {
+        return None;
+    };
+    let has = |key: &str| arguments.contains_key(key);
+    let is_said = words.contains(&"check");
+    let is_check = is_said || has("skill") || has("save") || has("dc");
+    let is_bare = !is_said
+        && arguments
+            .keys()
+            .all(|key| key == "skill" || key == "ability");
+    is_check.then_some(Found {
+        arguments,
+        attack: None,
+        is_bare,
+    })
+}
+
+/// Reads an attack of a kind, or one with options.
+fn attack(words: &[&str]) -> Option<Found> {
+    let (attack, rest) = match words {
+        ["melee", "attack" | "attacks", rest @ ..] => (Attack::Melee, rest),
+        ["ranged", "attack" | "attacks", rest @ ..] => (Attack::Ranged, rest),
+        ["spell", "attack" | "attacks", rest @ ..] => (Attack::Spell, rest),
+        ["attack" | "attacks", rest @ ..] if !rest.is_empty() => (Attack::Unspecified, rest),
+        _ => return None,
+    };
+    let arguments = if rest.is_empty() {
+        Map::new()
+    } else {
+        options(&rest.join(" "))?
+    };
+    Some(attack_with(attack, arguments))
+}
+
+fn attack_with(attack: Attack, mut arguments: Map<String, Value>) -> Found {
+    // Those of a check have an ability. The attack chooses its own.
+    arguments.insert("ability".into(), Ability::Str.into_str().into());
+    Found {
+        arguments,
+        attack: Some(attack),
+        is_bare: false,
+    }
+}
+
+/// Reads the first part of a text that begins with an attack: "attack the goblin with advantage".
+fn opening_attack(text: &str) -> Option<Found> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (["attack" | "attacks", rest @ ..] | ["i", "attack", rest @ ..]) = words.as_slice() else {
+        return None;
+    };
+    let mut ends = (0..rest.len()).filter_map(|from| rest.get(from..));
+    let own = ends.find_map(|end| options(&end.join(" ")));
+    Some(attack_with(Attack::Unspecified, own.unwrap_or_default()))
 }
 
 impl Attack {
@@ -190,43 +238,52 @@ impl Attack {
 }
 
 impl NamedCheck {
-    /// Returns its title, its ability, and how often the proficiency counts.
-    pub(super) fn with(self, sheet: Option<&Sheet>) -> (String, Ability, i64) {
-        let (ability, skill, is_save) = match self {
-            NamedCheck::Skill(skill, ability) => {
-                (ability.unwrap_or(skill.ability()), Some(skill), false)
-            }
-            NamedCheck::Ability(ability) => (ability, None, false),
-            NamedCheck::Save(ability) => (ability, None, true),
-            NamedCheck::Attack(attack) => {
-                let (name, ability) = attack.with(sheet);
-                let times = sheet.map_or(0, |sheet| sheet.times("attack"));
-                return (format!("{} ({name})", ability.title()), ability, times);
-            }
+    /// Returns the roll for a sheet.
+    pub fn throw(&self, sheet: Option<&Sheet>) -> Throw {
+        let throw = check::throw(&self.arguments, sheet);
+        let Some(attack) = self.attack else {
+            return throw;
         };
-        let (title, times) = check::described(sheet, ability, skill, is_save);
-        (title, ability, times)
+        let (name, ability) = attack.with(sheet);
+        let of_sheet = sheet.map_or(0, |sheet| sheet.times("attack"));
+        Throw {
+            what: format!("{} ({name})", ability.title()),
+            ability,
+            times: self.arguments.proficient.map_or(of_sheet, i64::from),
+            ..throw
+        }
     }
 
     /// Returns how a text names it.
-    pub(super) fn name(self) -> String {
-        match self {
-            NamedCheck::Skill(skill, _) => skill.into_str().to_owned(),
-            NamedCheck::Ability(ability) => format!("{} check", ability.into_str()),
-            NamedCheck::Save(ability) => format!("{} save", ability.into_str()),
-            NamedCheck::Attack(attack) => attack.with(None).0.to_owned(),
+    pub fn name(&self) -> String {
+        let CheckArguments { ability, skill, .. } = &self.arguments;
+        match (self.attack, skill, ability) {
+            (Some(attack), ..) => attack.with(None).0.to_owned(),
+            (None, Some(skill), _) => skill.into_str().to_owned(),
+            (None, None, ability) => {
+                let ability = ability.map_or("", |it| it.into_str());
+                let kind = if self.is_save() { "save" } else { "check" };
+                format!("{ability} {kind}")
+            }
         }
     }
 
-    /// Returns the outcome. Without a DC, a skill or an ability has fixed tiers. A save or an
-    /// attack has no outcome then, because it depends on the target.
-    pub(super) fn outcome(self, total: i64, dc: Option<i64>) -> Option<&'static str> {
-        match (dc, self) {
-            (Some(dc), _) if total >= dc => Some("a success"),
-            (Some(_), _) => Some("a failure"),
-            (None, NamedCheck::Skill(..) | NamedCheck::Ability(_)) => Some(tier(total)),
-            (None, NamedCheck::Save(_) | NamedCheck::Attack(_)) => None,
+    fn is_save(&self) -> bool {
+        self.arguments.save == Some(true)
+    }
+
+    /// Returns the outcome of a total. Without a DC, a skill or an ability has fixed tiers. A save or
+    /// an attack has no outcome then, because it depends on the target.
+    pub fn outcome(&self, total: i64) -> Option<&'static str> {
+        match self.arguments.dc {
+            Some(dc) if total >= dc => Some("a success"),
+            Some(_) => Some("a failure"),
+            None => (self.attack.is_none() && !self.is_save()).then(|| tier(total)),
         }
+    }
+
+    pub fn dc(&self) -> Option<i64> {
+        self.arguments.dc
     }
 }
 
@@ -239,172 +296,6 @@ pub(super) fn tier(total: i64) -> &'static str {
     }
 }
 
-// An underscore after it closes Markdown emphasis.
-static DIFFICULTY: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(?:(?:dc|ac|difficulty(?:\s+class)?)(?:\s+(?:of|is))?\s*[:=]?\s*(-?\d+)|dc(?:\s+(?:of|is))?\s+([a-z]+(?:-[a-z]+)?))(?:_|\b)",
-    )
-});
-
-// In the part of a text that names a check, at its end: "one against 3" may count enemies.
-static VERSUS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\b(?:vs|versus|against)\s+(-?\d+)\s*(?:$|with\b|at\b|dis\b|(?:dis)?adv)")
-});
-
-// Wishes for more than one roll.
-static REPEATED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(?:twice|thrice|(?:\d+|two|three|four|five|six) (?:times|(?:\w+ )?(?:attacks|checks|saves|saving throws)))\b",
-    )
-});
-
-// A number with a sign, and a claimed proficiency.
-static SIGNED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)(?:^|[\s(\[])([+\u{2212}-]\d+|(?:plus|minus)\s+(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten)|proficien(?:t|cy)|expertise)\b",
-    )
-});
-
-// A number at the end of the words of a check.
-static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\s((?:[+\u{2212}-]\s)?\d+)\s*(?:$|with\b|at\b|dis\b|(?:dis)?adv)")
-});
-
-/// Returns the difficulties that a text names: "AC 15", "DC fifteen". A number that is too large for
-/// the type is the largest.
-pub(super) fn difficulties(text: &str) -> BTreeSet<i64> {
-    let parts = parts_of_checks(text);
-    let versus = parts.iter().flat_map(|part| VERSUS.captures_iter(part));
-    let found = DIFFICULTY.captures_iter(text).chain(versus);
-    found.filter_map(|captures| difficulty(&captures)).collect()
-}
-
-/// Returns the difficulty that was found, in digits or in words.
-fn difficulty(captures: &Captures<'_>) -> Option<i64> {
-    match captures.get(1) {
-        Some(number) => Some(number.as_str().parse().unwrap_or(i64::MAX)),
-        None => number_named(&captures.get(2)?.as_str().to_lowercase()).map(i64::from),
-    }
-}
-
-// What may stand between two checks: [`PUNCTUATION`], or a word.
-static BETWEEN: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"[,;:.!?()*\n_\u{2013}\u{2014}]|\b(?:and|or|then|but)\b"));
-
-/// Returns the beginning of a text, up to the second check that it names. The difficulties and
-/// advantages in it are those of the first check.
-pub(super) fn of_first_check(text: &str) -> Cow<'_, str> {
-    if named_checks(text).len() < 2 {
-        return Cow::Borrowed(text);
-    }
-    let plain = plain(text);
-    let ends: Vec<&str> = BETWEEN
-        .find_iter(&plain)
-        .filter_map(|between| plain.get(..between.start()))
-        .collect();
-    let own = ends.partition_point(|own| named_checks(own).len() < 2);
-    let own = own.checked_sub(1).and_then(|at| ends.get(at));
-    Cow::Owned(own.copied().unwrap_or_default().to_owned())
-}
-
-/// Returns the parts of a text that name a check.
-fn parts_of_checks(text: &str) -> Vec<String> {
-    let text = plain(text);
-    let parts = text.split(PUNCTUATION);
-    let parts = parts.filter(|part| !named_checks(part).is_empty());
-    parts.map(str::to_owned).collect()
-}
-
-/// Returns the advantage that a text claims. Both kinds together cancel out.
-pub(super) fn advantage(text: &str) -> Option<Advantage> {
-    let (claimed, _) = edges(text);
-    let has = |edge| claimed.contains(&edge);
-    match (has(Advantage::Advantage), has(Advantage::Disadvantage)) {
-        (true, false) => Some(Advantage::Advantage),
-        (false, true) => Some(Advantage::Disadvantage),
-        _ => None,
-    }
-}
-
-/// Returns the advantages of a text that count, and the words of the others. One counts at the
-/// beginning of its part, behind the name of a check, its difficulty or another advantage, and behind
-/// "with", "at" or "and". "Takes advantage of" is no advantage on a roll.
-fn edges(text: &str) -> (Vec<Advantage>, Vec<String>) {
-    let (mut claimed, mut others) = (vec![], vec![]);
-    for part in plain(text).split(PUNCTUATION) {
-        let words = words(part);
-        for (at, word) in words.iter().enumerate() {
-            let Some(edge) = Advantage::named(word) else {
-                continue;
-            };
-            let (before, behind) = words.split_at(at);
-            let counts = behind.get(1) != Some(&"of")
-                && before.last().is_none_or(|last| {
-                    matches!(*last, "with" | "at" | "and")
-                        || Advantage::named(last).is_some()
-                        || last.ends_with(|c: char| c.is_ascii_digit())
-                        || ends_a_name(before)
-                });
-            if counts {
-                claimed.push(edge);
-            } else {
-                others.push((*word).to_owned());
-            }
-        }
-    }
-    (claimed, others)
-}
-
-/// True if the name of a check ends with these words.
-fn ends_a_name(words: &[&str]) -> bool {
-    let named = |from: usize| words.get(from..).and_then(skill_at);
-    let is_skill =
-        (0..words.len()).any(|from| named(from).is_some_and(|(_, left)| left.is_empty()));
-    let last = words.last().copied().unwrap_or_default();
-    is_skill
-        || matches!(
-            last.trim_end_matches('s'),
-            "check" | "save" | "throw" | "attack"
-        )
-}
-
-/// Returns the numbers beside the names of checks that are no difficulty, the advantages that do not
-/// count, and the wishes for more than one roll, one sentence each.
-pub(super) fn not_counted(text: &str) -> Vec<String> {
-    let how = "An advantage is written like this: with advantage";
-    let edges = edges(text).1.into_iter();
-    let edges = edges.map(|word| format!("Not counted: {word}. {how}"));
-    let without = |captures: &Captures<'_>| match difficulty(captures) {
-        Some(_) => String::new(),
-        None => captures.get(0).map_or("", |all| all.as_str()).to_owned(),
-    };
-    let text = DIFFICULTY.replace_all(text, without);
-    let dice = conclave_dice::inside(&text);
-    let named = parts_of_checks(&text);
-    if named.is_empty() {
-        return vec![];
-    }
-    let repeated = REPEATED.find_iter(&text);
-    let repeated = repeated.map(|it| format!("Not counted: {}. A check is one roll.", it.as_str()));
-    let parts = named.iter().filter(|_| dice.is_empty());
-    let parts: Vec<_> = parts.map(|part| VERSUS.replace_all(part, "")).collect();
-    let numbers = parts.iter().flat_map(|part| NUMBER.captures_iter(part));
-    let signed = dice.is_empty().then(|| SIGNED.captures_iter(&text));
-    let numbers = signed.into_iter().flatten().chain(numbers);
-    let note = |captures: Captures<'_>| {
-        let number = captures.get(1)?.as_str();
-        Some(if number.starts_with(|c: char| c.is_ascii_digit()) {
-            format!("Not counted: {number}. A difficulty is written like this: DC {number}")
-        } else {
-            format!("Not counted: {number}. A narrated action takes its modifiers from the sheet.")
-        })
-    };
-    edges
-        .chain(numbers.filter_map(note))
-        .chain(repeated)
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -412,88 +303,46 @@ mod tests {
 
     #[test]
     fn only_a_check_that_is_named_is_found() {
-        let skill = |skill| vec![NamedCheck::Skill(skill, None)];
-        let by_strength = |skill| vec![NamedCheck::Skill(skill, Some(Ability::Str))];
         for (text, expected) in [
-            ("sneaks past the guard (stealth)", skill(Skill::Stealth)),
-            (
-                "picks the lock, Sleight of Hand",
-                skill(Skill::SleightOfHand),
-            ),
-            ("sleight_of_hand", skill(Skill::SleightOfHand)),
-            (
-                "jumps aside, DEX save",
-                vec![NamedCheck::Save(Ability::Dex)],
-            ),
-            (
-                "resists: wisdom saving throw",
-                vec![NamedCheck::Save(Ability::Wis)],
-            ),
-            (
-                "lifts the gate, strength check",
-                vec![NamedCheck::Ability(Ability::Str)],
-            ),
-            (
-                "attacks the goblin",
-                vec![NamedCheck::Attack(Attack::Unspecified)],
-            ),
-            (
-                "ranged attack on the archer",
-                vec![NamedCheck::Attack(Attack::Ranged)],
-            ),
-            (
-                "stealth, then athletics, then stealth",
-                vec![
-                    NamedCheck::Skill(Skill::Stealth, None),
-                    NamedCheck::Skill(Skill::Athletics, None),
-                ],
-            ),
-            (
-                "sneaks past with a stealth check DC 12",
-                skill(Skill::Stealth),
-            ),
-            ("uses athletics dc 12", skill(Skill::Athletics)),
-            ("hides - stealth", skill(Skill::Stealth)),
-            (
-                "pass a dex save dc 15",
-                vec![NamedCheck::Save(Ability::Dex)],
-            ),
-            (
-                "attacks: strikes with a melee attack",
-                vec![NamedCheck::Attack(Attack::Melee)],
-            ),
+            ("sneaks past the guard (stealth)", "stealth"),
+            ("picks the lock, Sleight of Hand", "sleight of hand"),
+            ("sleight_of_hand", "sleight of hand"),
+            ("jumps aside, DEX save", "dex save"),
+            ("resists: wisdom saving throw", "wis save"),
+            ("lifts the gate, strength check", "str check"),
+            ("attacks the goblin", "attack"),
+            ("I attack the goblin, AC 13", "attack 13"),
+            ("ranged attack on the archer", ""),
+            ("shoots the archer, ranged attack AC 13", "ranged attack 13"),
+            ("attacks: strikes with a melee attack", "melee attack"),
+            ("stealth, then athletics", "stealth; athletics"),
+            ("sneaks past with a stealth check DC 12", "stealth 12"),
+            ("uses athletics dc 12", "athletics 12"),
+            ("hides - stealth", "stealth"),
+            ("climbs (athletics), DC fifteen", "athletics 15"),
+            ("sneaks, strength stealth vs 12", "stealth 12"),
+            ("makes an attack with advantage", "attack"),
             (
                 "flexes, Strength (Intimidation) check DC 12",
-                by_strength(Skill::Intimidation),
+                "intimidation 12",
             ),
-            (
-                "intimidation (strength) check",
-                by_strength(Skill::Intimidation),
-            ),
-            (
-                "I use my str (sleight of hand) to climb",
-                by_strength(Skill::SleightOfHand),
-            ),
-            (
-                "sneaks, strength stealth vs 12",
-                by_strength(Skill::Stealth),
-            ),
-            ("crie « stealth check dc 12 »", vec![]),
-            ("叫「stealth check dc 12」", vec![]),
-            ("»stealth check dc 12«, sagt er", vec![]),
-            ("makes history", vec![]),
-            (
-                "makes an attack against the ogre",
-                vec![NamedCheck::Attack(Attack::Unspecified)],
-            ),
-            ("history repeats itself", vec![]),
-            ("\"stealth\", he says: \u{201c}attack\u{201d}", vec![]),
-            ("sneaks past the guard", vec![]),
-            ("hits the ogre with a club", vec![]),
-            ("saves the child", vec![]),
-            ("sleight of foot", vec![]),
+            ("crie « stealth check dc 12 »", ""),
+            ("叫「stealth check dc 12」", ""),
+            ("makes history", ""),
+            ("history repeats itself", ""),
+            ("history: the king died in 1200", ""),
+            ("medicine for 3 wounded at the camp", ""),
+            ("\"stealth\", he says: \u{201c}attack\u{201d}", ""),
+            ("hits the ogre with a club", ""),
+            ("saves the child", ""),
+            ("the strength of ten", ""),
         ] {
-            assert_eq!(named_checks(text), expected, "{text}");
+            let checks = read(text).unwrap().checks;
+            let shown = checks.iter().map(|it| match it.dc() {
+                Some(dc) => format!("{} {dc}", it.name()),
+                None => it.name(),
+            });
+            assert_eq!(shown.collect::<Vec<_>>().join("; "), expected, "{text}");
         }
     }
 

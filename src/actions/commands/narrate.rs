@@ -1,19 +1,16 @@
 //! `do`: a narrated action. The code rolls the dice; a model may tell the outcome and cannot change
 //! it.
 //!
-//! No word list decides what a character does. A check is made only if the text names it: a skill or an
-//! ability with "check", an ability with "save", an attack, or a skill alone in its part of the text.
+//! A check is made only if the text names it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::check::{self, Throw};
-use super::named_check::{
-    NamedCheck, advantage, difficulties, named_checks, not_counted, of_first_check,
-};
+use super::check;
+use super::named_check::{self, Named, NamedCheck};
 use super::{Action, CommandOutcome, Inputs, not_rolled, not_run, read, trim_text};
-use crate::actions::sanitize::{quoted, sanitize_lines};
+use crate::actions::sanitize::{quoted, sanitize, sanitize_lines};
 use crate::text::one_line;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,54 +25,35 @@ pub struct DoArguments {
 
 pub(super) fn parse(arguments: Value) -> Result<Action, String> {
     let mut read: DoArguments = read(arguments)?;
-    let named = difficulties(&read.text);
-    if named.iter().any(|dc| !(1..=100).contains(dc)) {
-        return Err("the DC or AC is from 1 to 100".into());
-    }
-    if named.len() > 1 {
-        return Err("name one DC or AC, not several".into());
-    }
+    named_check::read(&read.text)?;
     let example = "/do climb the tower, athletics DC 12";
     trim_text(&mut read.text, "the text", 2000, example)?;
     Ok(Action::Do(read))
 }
 
 /// Returns what the text asks for and this command does not do, one sentence each.
-fn not_done(text: &str, checks: &[NamedCheck], facts: &Inputs) -> Vec<String> {
+fn not_done(text: &str, named: &Named, facts: &Inputs) -> Vec<String> {
     let mut notes = vec![];
-    if checks.is_empty() {
-        notes.push("No skill check, save or attack is named, so no dice are rolled.".to_owned());
-        if advantage(text).is_some() {
-            notes.push("The advantage or disadvantage counts for nothing.".to_owned());
-        }
-        let dc = difficulties(text).into_iter().next();
-        notes.extend(dc.map(|dc| format!("The difficulty {dc} counts for nothing.")));
+    let mut names: Vec<String> = named.checks.iter().map(NamedCheck::name).collect();
+    names.dedup();
+    match names.as_slice() {
+        [] => notes.push(
+            "No skill check, save or attack is named, so no dice are rolled. One is written like this: \
+             stealth check DC 12"
+                .to_owned(),
+        ),
+        [_] => {}
+        [first, others @ ..] => notes.push(format!(
+            "One check is rolled, {first}; not rolled: {}.",
+            others.join(", ")
+        )),
     }
-    let names: Vec<String> = checks.iter().map(|check| check.name()).collect();
-    if let [first, others @ ..] = &names[..]
-        && !others.is_empty()
-    {
-        let others = others.join(", ");
-        notes.push(format!(
-            "One check is rolled, {first}; not rolled: {others}."
-        ));
-        let own = of_first_check(text);
-        if advantage(&own) != advantage(text) {
-            notes.push(
-                "An advantage or disadvantage behind another check counts for nothing.".to_owned(),
-            );
-        }
-        let of_others = difficulties(text).into_iter().next();
-        let of_others = of_others.filter(|_| difficulties(&own).is_empty());
-        notes.extend(of_others.map(|dc| {
-            format!("The difficulty {dc} stands behind another check and counts for nothing.")
-        }));
-    }
+    let others = named.others.iter();
+    notes.extend(others.map(|text| format!("Not counted: {}.", sanitize(text))));
     if let Some(note) = not_run(text, "a narrated action", facts) {
         notes.push(note);
         return notes;
     }
-    notes.extend(not_counted(text));
     notes.extend(not_rolled(text, "a narrated action", facts));
     notes
 }
@@ -83,32 +61,22 @@ fn not_done(text: &str, checks: &[NamedCheck], facts: &Inputs) -> Vec<String> {
 pub(super) fn execute(arguments: &DoArguments, facts: &Inputs, seed: u64) -> CommandOutcome {
     let text = &arguments.text;
     let sheet = check::sheet_of(facts, None).ok().flatten();
-    let own = of_first_check(text);
-    let dc = difficulties(&own).first().copied();
-    let checks = named_checks(text);
+    // The text was read when the command was.
+    let named = named_check::read(text).unwrap_or_default();
     let narrated = sanitize_lines(text);
     let mut lines = vec![quoted(&narrated)];
     let (mut mechanics, mut outcome) = (Value::Null, None);
-    if let Some(named) = checks.first() {
-        let (what, ability, times) = named.with(sheet.as_ref());
-        let throw = Throw {
-            what,
-            ability,
-            times,
-            dc,
-            modifier: 0,
-            advantage: advantage(&own),
-        };
-        let thrown = &check::thrown(sheet.as_ref(), throw, seed);
-        outcome = named.outcome(thrown["total"].as_i64().unwrap_or(0), dc);
-        let line = thrown["text"].as_str().unwrap_or_default();
-        lines.push(match (dc, outcome) {
+    if let Some(first) = named.checks.first() {
+        mechanics = check::thrown(sheet.as_ref(), first.throw(sheet.as_ref()), seed);
+        outcome = first.outcome(mechanics.get("total").and_then(Value::as_i64).unwrap_or(0));
+        let line = mechanics.get("text").and_then(Value::as_str);
+        let line = line.unwrap_or_default();
+        lines.push(match (first.dc(), outcome) {
             (None, Some(outcome)) => format!("{line}: {outcome}"),
             _ => line.to_owned(),
         });
-        mechanics = thrown.clone();
     }
-    lines.extend(not_done(text, &checks, facts));
+    lines.extend(not_done(text, &named, facts));
     CommandOutcome::saying(json!({
         "text": lines.join("\n"), "deed": narrated, "mechanics": mechanics, "outcome": outcome,
     }))
@@ -186,61 +154,51 @@ mod tests {
     }
 
     #[test]
-    fn a_text_may_claim_an_advantage_and_name_one_difficulty_from_1_to_100() {
+    fn a_check_has_the_options_that_stand_with_it_or_behind_it() {
         let dice = |text: &str| done(text)["mechanics"]["text"].as_str().unwrap().to_owned();
-        assert!(dice("stealth with advantage").contains("with advantage: d20 ("));
-        assert!(dice("attack with disadvantage").contains("with disadvantage: d20 ("));
-        for both in [
-            "attack with advantage and disadvantage",
-            "attack with adv and dis",
-            "climbs, athletics DC 12 adv dis",
+        for (text, part) in [
+            ("stealth with advantage", " with advantage: d20 ("),
+            ("athletics check dc 12, advantage", " with advantage: d20 ("),
+            (
+                "DC 12 stealth check with advantage, then athletics",
+                " with advantage: d20 (",
+            ),
+            (
+                "attack the goblin at dis, AC 12",
+                " with disadvantage: d20 (",
+            ),
+            (
+                "*attacks the goblin, AC 12, dis*",
+                " with disadvantage: d20 (",
+            ),
+            ("_stealth disadv_", " with disadvantage: d20 ("),
+            ("_stealth DC 14_", "against DC 14"),
+            ("_stealth dc=14_", "against DC 14"),
+            ("_stealth vs. 14_", "against DC 14"),
+            ("_stealth against DC 14_", "against DC 14"),
+            ("_stealth difficulty 14_", "against DC 14"),
+            ("_stealth DC fourteen_", "against DC 14"),
+            ("attack the goblin (AC 14)", "against DC 14"),
+            ("sneaks, stealth +5", " + 5 [modifier]"),
+            ("hides, stealth check (+2)", " + 2 [modifier]"),
         ] {
-            assert!(!dice(both).contains("advantage: d20"), "{both}");
-        }
-        for worse in [
-            "_stealth disadv_",
-            "climbs, athletics DC 12 dis",
-            "climbs, athletics check with dis",
-            "attack the goblin at dis, AC 12",
-            "*attacks the goblin, AC 12, dis*",
-            "climbs, athletics check disadvantage",
-            "climbs, athletics vs 12 dis",
-        ] {
-            assert!(dice(worse).contains("with disadvantage: d20 ("), "{worse}");
-        }
-        assert!(dice("athletics check dc 12, advantage").contains("with advantage: d20 ("));
-        for difficulty in [
-            "DC 14",
-            "dc=14",
-            "DC of 14",
-            "vs 14",
-            "vs. 14",
-            "against DC 14",
-            "difficulty 14",
-            "DC fourteen",
-        ] {
-            let text = format!("_stealth {difficulty}_");
-            assert!(dice(&text).contains("against DC 14"), "{text}");
+            assert!(dice(text).contains(part), "{text}: {}", dice(text));
         }
         for prose in [
-            "climbs with difficulty one wall, athletics",
-            "attack against 3 goblins",
             "attack, one against 3, with my axe",
-            "attack the goblin, one vs 3",
+            "takes advantage of the dark, stealth",
+            "sneaks (stealth check), attack AC 25",
+            "hides (stealth check), then climbs (athletics check DC 20)",
         ] {
-            assert!(!dice(prose).contains("DC"), "{prose}");
+            let dice = dice(prose);
+            assert!(
+                !dice.contains("DC") && !dice.contains("advantage"),
+                "{dice}"
+            );
         }
-        assert!(!dice("takes advantage of the dark, stealth").contains("with advantage"));
-        assert!(!dice("stealth with advantage and with disadvantage").contains("advantage"));
         let read = |text: &str| Action::read(CommandName::Do, json!({ "deed": text }));
-        for (text, problem) in [
-            ("attack the goblin, AC 1000", "1 to 100"),
-            ("attack, AC 99999999999999999999", "1 to 100"),
-            ("attack, AC -5", "1 to 100"),
-            ("attack, AC 15 or AC 16", "one DC or AC"),
-        ] {
-            assert!(read(text).unwrap_err().contains(problem), "{text}");
-        }
+        let problem = read("attack the goblin, AC 1000").unwrap_err();
+        assert!(problem.contains("1 to 100"), "{problem}");
         assert!(read("attack the goblin, AC 100").is_ok());
     }
 
@@ -270,51 +228,11 @@ mod tests {
     }
 
     #[test]
-    fn the_difficulty_and_the_advantage_of_another_check_do_not_count() {
-        for (text, dc, how) in [
-            ("sneaks (stealth), attack AC 25", None, "d20 ("),
-            (
-                "hides (stealth check), then climbs (athletics check DC 20)",
-                None,
-                "d20 (",
-            ),
-            ("wisdom save, then con save DC 25", None, "d20 ("),
-            (
-                "a stealth check and a wisdom check with disadvantage DC 22",
-                None,
-                "d20 (",
-            ),
-            (
-                "DC 12 stealth check with advantage, then athletics",
-                Some(12),
-                "with advantage",
-            ),
-            (
-                "stealth, DC 12, with advantage; attack",
-                Some(12),
-                "with advantage",
-            ),
-        ] {
-            let done = done(text);
-            let (said, mechanics) = (&done["text"], &done["mechanics"]);
-            assert_eq!(mechanics["dc"].as_i64(), dc, "{said}");
-            let dice = mechanics["text"].as_str().unwrap();
-            assert!(
-                dice.contains(how) && !dice.contains("disadvantage"),
-                "{dice}"
-            );
-            let noted = said.as_str().unwrap().contains("counts for nothing");
-            assert_eq!(noted, dc.is_none(), "{said}");
-        }
-    }
-
-    #[test]
     fn what_is_asked_and_not_done_is_said() {
         for (text, note) in [
-            (
-                "climb the tower, DC 12",
-                "The difficulty 12 counts for nothing.",
-            ),
+            ("climb the tower, DC 12", "Not counted: dc 12."),
+            ("attack, AC -5", "Not counted: dc -5."),
+            ("attack, AC 15 or AC 16", "Not counted: dc 16."),
             (
                 "stealth, then athletics",
                 "One check is rolled, stealth; not rolled: athletics.",
@@ -324,52 +242,21 @@ mod tests {
                 "One check is rolled, stealth; not rolled: athletics.",
             ),
             (
-                "then and with stealth, athletics",
-                "One check is rolled, stealth; not rolled: athletics.",
-            ),
-            (
                 "climb the wall and attack",
-                "No skill check, save or attack is named, so no dice are rolled.",
-            ),
-            (
-                "sneaks, stealth +5 with advantage",
-                "Not counted: +5. A narrated action takes its modifiers from the sheet.",
-            ),
-            (
-                "dex save - 2",
-                "Not counted: - 2. A narrated action takes its modifiers from the sheet.",
-            ),
-            (
-                "sneaks, stealth check minus two",
-                "Not counted: minus two. A narrated action takes its modifiers from the sheet.",
-            ),
-            (
-                "sneaks, stealth check, proficient",
-                "Not counted: proficient. A narrated action takes its modifiers from the sheet.",
+                "No skill check, save or attack is named, so no dice are rolled. One is written like this: \
+                 stealth check DC 12",
             ),
             (
                 "sneaks, stealth check without advantage",
-                "Not counted: advantage. An advantage is written like this: with advantage",
+                "Not counted: stealth check without advantage.",
             ),
             (
-                "stealth 15, quietly",
-                "Not counted: 15. A difficulty is written like this: DC 15",
-            ),
-            (
-                "hides, stealth check (+2)",
-                "Not counted: +2. A narrated action takes its modifiers from the sheet.",
+                "a stealth check, then insight, dc 12",
+                "One check is rolled, stealth; not rolled: insight.",
             ),
             (
                 "sharpshooter -5, ranged attack AC 15",
-                "Not counted: -5. A narrated action takes its modifiers from the sheet.",
-            ),
-            (
-                "attacks 3 times, ranged attack AC 12",
-                "Not counted: 3 times. A check is one roll.",
-            ),
-            (
-                "makes two stealth checks",
-                "Not counted: two stealth checks. A check is one roll.",
+                "Not counted: sharpshooter -5.",
             ),
             (
                 "attack for 1d8+2.",

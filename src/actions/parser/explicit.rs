@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use conclave_lenient_json::Unambiguous;
 use serde_json::{Map, Value, json};
 
-use super::{
-    ParsedMessage, character, checks, nearest, phrasing, reading, regex, rolls, unquoted, wrong,
-};
+use super::{ParsedMessage, character, checks, phrasing, reading, regex, rolls, unquoted, wrong};
+use crate::actions::check_words::words;
 use crate::actions::commands::{Action, named, spellings};
+use crate::actions::nearest::nearest;
 use crate::actions::sheet::Ability;
 use crate::actions::speech::is_quotation_mark;
 use crate::domain::CommandName;
@@ -84,7 +84,7 @@ fn roll(text: &str) -> ParsedMessage {
 fn check(text: &str, save: bool) -> ParsedMessage {
     let command = CommandName::Check;
     let usage = format!("say it like this: {}", checks::usage(save));
-    let mut arguments = match checks::words(text, true) {
+    let mut arguments = match words(text, true) {
         Ok(arguments) => arguments,
         Err(_) if text.is_empty() => return wrong(command, usage),
         Err(problem) => return wrong(command, format!("{problem}; {usage}")),
@@ -118,7 +118,10 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
     if let Some((before, pairs)) = keyed(command, rest) {
         return options(command, before, &pairs);
     }
-    if rest.starts_with('[') && !matches!(command, CommandName::Ooc | CommandName::Roll) {
+    if rest.starts_with('[')
+        && command != CommandName::Roll
+        && serde_json::from_str::<Vec<Value>>(rest).is_ok()
+    {
         return wrong(command, "the arguments are a JSON object, {\"...\": ...}");
     }
     let arguments = match command {
@@ -171,11 +174,22 @@ const CREATE_USAGE: &str = "say it like this: /sheet create name: Aria class: ro
 
 /// Returns options as on a command line: `--expr 2d6+3`, `--ability DEX --dc 15`.
 fn dashed(text: &str) -> Vec<(&str, &str)> {
-    let parts = text.split("--").map(str::trim);
+    let starts = text.match_indices("--").map(|(start, _)| start);
+    let starts: Vec<usize> = starts.filter(|at| !is_quoted(text, *at)).collect();
+    let stops = starts.iter().skip(1).copied().chain([text.len()]);
+    let parts = starts.iter().zip(stops);
+    let parts = parts.filter_map(|(start, stop)| Some(text.get(start + 2..stop)?.trim()));
     let ends = |c: char| c == '=' || c.is_whitespace();
     let option = |part| str::split_once(part, ends).unwrap_or((part, ""));
     let parts = parts.filter(|part| !part.is_empty());
     parts.map(option).collect()
+}
+
+/// True if a place is inside of quotation marks.
+fn is_quoted(text: &str, at: usize) -> bool {
+    let before = text.get(..at).unwrap_or_default();
+    !before.matches('"').count().is_multiple_of(2)
+        || before.matches('“').count() > before.matches('”').count()
 }
 
 /// Returns options as Discord shows them, `name: Aria class: rogue` or `name=Aria`, with the text
@@ -185,12 +199,7 @@ fn keyed(command: CommandName, text: &str) -> Option<(&str, Vec<(&str, &str)>)> 
     use CommandName::{Check, Roll, SheetCreate, SheetUpdate};
     let keys = regex("explicit.option").captures_iter(text);
     let keys = keys.filter_map(|key| Some((key.get(0)?, key.get(1)?.as_str())));
-    let is_quoted = |at: usize| {
-        let before = text.get(..at).unwrap_or_default();
-        !before.matches('"').count().is_multiple_of(2)
-            || before.matches('“').count() > before.matches('”').count()
-    };
-    let keys = keys.filter(|(key, _)| !is_quoted(key.start()));
+    let keys = keys.filter(|(key, _)| !is_quoted(text, key.start()));
     let keys: Vec<_> = keys.collect();
     let is_sheet = matches!(command, SheetCreate | SheetUpdate);
     let is_known =
@@ -201,7 +210,7 @@ fn keyed(command: CommandName, text: &str) -> Option<(&str, Vec<(&str, &str)>)> 
         return (first.start() == 0 && is_known(key)).then(|| ("", vec![(*key, value)]));
     }
     let is_understood = match command {
-        Check => checks::words(text, true).is_ok(),
+        Check => words(text, true).is_ok(),
         SheetUpdate => sheet_parts(text).is_ok(),
         _ => false,
     };

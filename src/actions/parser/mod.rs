@@ -132,17 +132,12 @@ fn phrasing(text: &str) -> Option<Found> {
     // "Can you show my sheet?" is a request.
     let unasked = plain.trim_end_matches(['?', ' ']);
     let of_sheet = if courtesy.is_empty() { plain } else { unasked };
-    // What is remembered may end with the word: "the password is please".
-    let is_thanks =
-        thanks.is_some_and(|it| it.as_str().starts_with(',') || it.as_str().contains("th"));
+    // What is remembered may end with the word: "Bob said no thanks".
+    let is_thanks = thanks.is_some_and(|it| it.as_str().starts_with(','));
     rolls::read(plain)
         .or_else(|| checks::read(plain))
         .or_else(|| remarks(text))
-        .or_else(|| {
-            let found = memories(plain);
-            found.filter(|(name, _)| is_thanks || *name != CommandName::MemoryAdd)
-        })
-        .or_else(|| memories(asked))
+        .or_else(|| memories(if is_thanks { plain } else { asked }))
         .filter(|(name, _)| {
             *name != CommandName::MemoryAdd || !regex("text.conditional").is_match(text)
         })
@@ -164,20 +159,6 @@ fn reading(command: CommandName, arguments: Value) -> ParsedMessage {
 fn wrong(command: CommandName, problem: impl Into<String>) -> ParsedMessage {
     let problem = problem.into();
     ParsedMessage::Wrong { command, problem }
-}
-
-/// The most bytes of a word that may be misspelt. A longer one differs from every known word, and
-/// to compare it takes time by its length.
-const MAX_MISSPELT: usize = 64;
-
-/// Returns the known word that differs least from a misspelt one, if few letters differ.
-fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    if word.len() > MAX_MISSPELT {
-        return None;
-    }
-    let distance = |known: &&str| strsim::osa_distance(word, known);
-    let nearest = known.min_by_key(distance)?;
-    (3 * distance(&nearest) <= nearest.len()).then_some(nearest)
 }
 
 /// Returns the pattern of this name.

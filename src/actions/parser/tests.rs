@@ -269,7 +269,7 @@ fn an_explicit_command_with_wrong_arguments_says_what_is_wrong() {
         ("/roll 4d6 ! Hello World!", CommandName::Roll),
         ("/c per", CommandName::Check),
         ("/save stealth", CommandName::Check),
-        ("/do climb, DC 12, DC 15", CommandName::Do),
+        ("/do climb, athletics DC 120", CommandName::Do),
         ("/check", CommandName::Check),
         ("/check everything", CommandName::Check),
         ("/sheet.create {\"level\": 3}", CommandName::SheetCreate),

@@ -411,7 +411,8 @@ fn coverage(
         if !cross_checked || reading.path.verdict() > 0.0 {
             return 1.0;
         }
-        let own = claims.iter().filter(|claim| claim.agent == at);
+        let own = claims.iter();
+        let own = own.filter(|claim| claim.agent == at && !claim.dropped);
         let claimed = own.clone().count().max(reading.key_units().count());
         let verdicts: f64 = own.map(|claim| claim.verdict).sum();
         (verdicts / claimed.max(1) as f64).max(0.0)
@@ -523,15 +524,18 @@ pub fn mentions(text: &str, group: &AnswerGroup) -> bool {
             .to_lowercase()
     };
     let text = plain(text);
-    let ends_word = |c: Option<char>| !c.is_some_and(char::is_alphanumeric);
+    // "5" is not in "1.5".
+    let goes_on = |chars: &mut dyn Iterator<Item = char>| match chars.next() {
+        Some('.' | ',') => chars.next().is_some_and(|c| c.is_ascii_digit()),
+        c => c.is_some_and(char::is_alphanumeric),
+    };
     let has = |wording: &str| {
         let wording = plain(wording);
         text.match_indices(&wording).any(|(at, found)| {
-            let before = text.get(..at).and_then(|text| text.chars().next_back());
-            let behind = text.get(at + found.len()..);
-            !wording.is_empty()
-                && ends_word(before)
-                && ends_word(behind.and_then(|text| text.chars().next()))
+            let (before, behind) = (text.get(..at), text.get(at + found.len()..));
+            let mut before = before.unwrap_or_default().chars().rev();
+            let mut behind = behind.unwrap_or_default().chars();
+            !wording.is_empty() && !goes_on(&mut before) && !goes_on(&mut behind)
         })
     };
     group.texts().any(has)

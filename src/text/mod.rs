@@ -303,7 +303,9 @@ pub fn without_marker(line: &str) -> &str {
 /// The bytes of a text that tell its language.
 const MAX_DETECTED: usize = 2000;
 
-/// Returns the numbers of a text as written, without thousands separators: "1,200.50" is "1200.5".
+/// Returns the numbers of a text without thousands separators and with a dot for decimals: "1,200.50"
+/// and "1.200,50" are "1200.5". A sign in front of three digits separates thousands, whichever it is:
+/// languages differ in it, and one panel writes in one language.
 pub fn figures(text: &str) -> BTreeSet<String> {
     // A narrow no-break space can be inside a number.
     let is_break = |c: char| c.is_whitespace() && c != '\u{202f}';
@@ -335,16 +337,29 @@ pub fn capitalizes_nouns(text: &str) -> bool {
 }
 
 fn figure(word: &str) -> String {
-    let is_plain = word.len() <= 15 && word.bytes().all(|byte| byte.is_ascii_digit());
-    if is_plain && !word.starts_with('0') {
-        return word.to_owned();
-    }
-    let plain: String = word.chars().filter(|c| *c != ',').collect();
-    let number = plain
+    let end = word.find(|c: char| !c.is_ascii_digit() && c != ',' && c != '.');
+    let (number, unit) = word.split_at(end.unwrap_or(word.len()));
+    let parts: Vec<&str> = number.split([',', '.']).collect();
+    let last = number.rfind([',', '.']).and_then(|at| number.get(at..=at));
+    let is_repeated = last.is_some_and(|sign| number.matches(sign).count() > 1);
+    let (plain, is_one) = match parts.as_slice() {
+        [whole, decimals] if decimals.len() != 3 || *whole == "0" => {
+            (format!("{whole}.{decimals}"), true)
+        }
+        [whole @ .., decimals] if !is_repeated && number.contains(',') && number.contains('.') => {
+            (whole.concat() + "." + decimals, true)
+        }
+        // "1.2.3" is a version.
+        [_, inner @ .., last] if last.len() != 3 || inner.iter().any(|it| it.len() < 2) => {
+            (number.to_owned(), false)
+        }
+        parts => (parts.concat(), true),
+    };
+    let value = plain
         .parse::<f64>()
         .ok()
-        .filter(|number| number.is_finite());
-    number.map_or(plain, |number| number.to_string())
+        .filter(|it| it.is_finite() && is_one);
+    value.map_or(plain, |value| value.to_string()) + unit
 }
 
 /// Returns the share of `needles` that are in `hay`, 0 to 1; `None` if `needles` is empty.
@@ -446,6 +461,21 @@ mod tests {
             figures("1,200 of 1200.50 in 2026"),
             ["1200", "1200.5", "2026"].map(str::to_owned).into()
         );
+        for (text, figure) in [
+            ("1,5", "1.5"),
+            ("1.5", "1.5"),
+            ("0,125", "0.125"),
+            ("1.200,50", "1200.5"),
+            ("1.200", "1200"),
+            ("1.234.567", "1234567"),
+            ("12,34,567", "1234567"),
+            ("1.2.3", "1.2.3"),
+            ("12.05.2024", "12.05.2024"),
+            ("1,5kg", "1.5kg"),
+            ("007", "7"),
+        ] {
+            assert_eq!(figures(text), [figure.to_owned()].into(), "{text}");
+        }
     }
 
     #[test]

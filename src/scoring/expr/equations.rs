@@ -460,7 +460,9 @@ struct Fit {
     is_rounded: bool,
     is_whole_result: bool,
     divides: bool,
-    percent: bool,
+    /// True if a percent sign may be missing: in a sum ("15% + 10% = 25"), or beside a number of 100
+    /// ("50/200 * 100 = 25%").
+    may_lack_percent: bool,
     /// True if the right side has whole percentages only.
     whole_percent: bool,
     /// The rounding of the number.
@@ -473,7 +475,9 @@ struct Fit {
 
 impl Fit {
     fn new(left: &Side, right: &Side, about: bool) -> Self {
-        let mut figures = left.parts.figures.iter().chain(&right.parts.figures);
+        let figures = || left.parts.figures.iter().chain(&right.parts.figures);
+        let scales = |side: &Side| side.parts.multiplies || side.parts.divides;
+        let is_sum = !scales(left) && !scales(right);
         let is_rounded = !(left.parts.calculates && right.parts.calculates);
         let is_whole = left.is_whole() && right.is_whole();
         let result = match (left.parts.calculates, right.parts.calculates) {
@@ -489,7 +493,8 @@ impl Fit {
             is_rounded,
             is_whole_result: result.is_some_and(|(side, _)| side.is_whole()),
             divides: left.parts.divides || right.parts.divides,
-            percent: figures.any(|figure| figure.percent),
+            may_lack_percent: figures().any(|figure| figure.percent)
+                && (is_sum || figures().any(|figure| figure.value == 100.0)),
             whole_percent: of_right.all(|it| it.percent && it.decimals == 0),
             slack,
             cut,
@@ -497,8 +502,7 @@ impl Fit {
         }
     }
 
-    /// True if two values agree: to the last digit of the result and `more`, or roughly. "25% = 1/4"
-    /// holds, and "25 = 1/4" of something in percent.
+    /// True if two values agree: to the last digit of the result and `more`, or roughly.
     fn holds(&self, a: f64, b: f64, more: f64, is_rough: bool) -> bool {
         let near = |a: f64, b: f64, slack: f64| {
             let gap = (a - b).abs();
@@ -513,7 +517,7 @@ impl Fit {
         };
         let slack = self.slack;
         near(a, b, slack + more)
-            || self.percent
+            || self.may_lack_percent
                 && (near(a * 100.0, b, slack + 100.0 * more)
                     || near(a, b * 100.0, 100.0 * slack + more))
     }

@@ -16,7 +16,7 @@ use imagesize::ImageType;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-use crate::domain::{Attachment, UnseenCause, UnseenImage};
+use crate::domain::{Attachment, ImageClaim, UnseenCause, UnseenImage};
 use crate::llm::Image;
 
 /// Maximum width and height of an image in pixels. Providers refuse larger images, and decoding one
@@ -91,14 +91,18 @@ impl Fetcher {
         client.as_ref()
     }
 
-    /// Returns the images among the attachments, and those that could not be read.
+    /// Returns the images among the attachments, and those that could not be read. The bytes decide
+    /// what is an image.
     pub async fn images(&self, attachments: &[Attachment]) -> (Vec<Image>, Vec<UnseenImage>) {
-        let images = attachments.iter().filter(|a| a.image_type().is_some());
+        let images = attachments.iter();
+        let images = images.filter(|it| it.image_claim() != ImageClaim::Other);
         let fetched = images.map(|a| async move { (a, self.image(a).await) });
         let (mut images, mut unseen) = (vec![], vec![]);
         for (attachment, result) in futures_util::future::join_all(fetched).await {
             match result {
                 Ok(image) => images.push(image),
+                // A file of another kind, of which the models are told the name.
+                Err(Error::NotAnImage) if attachment.image_claim() == ImageClaim::Unknown => {}
                 Err(error) => unseen.push(UnseenImage::Image {
                     name: attachment.filename.clone(),
                     cause: error.cause(),

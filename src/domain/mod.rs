@@ -55,7 +55,9 @@ pub use panel::{Agent, CORE_AGENTS, Role};
 pub use plan::{Plan, TaskType};
 pub use plural::counted;
 pub use provider::{Provider, ProviderKind};
-pub use question::{Attachment, Context, Mode, Question, Salience, Source, User, or_default};
+pub use question::{
+    Attachment, Context, ImageClaim, Mode, Question, Salience, Source, User, or_default,
+};
 pub use reply::{BudgetMeta, Invalidation, Meta, Outcome, Reply};
 pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, Unit};
 pub use scope::Scope;

@@ -94,7 +94,35 @@ pub struct Attachment {
     pub content_type: Option<String>,
 }
 
+/// What an attachment says of being an image, before its bytes are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageClaim {
+    Image,
+    /// It has no type, or one for any bytes.
+    Unknown,
+    Other,
+}
+
 impl Attachment {
+    /// Returns what the declared content type says, or the file name if none is declared.
+    pub fn image_claim(&self) -> ImageClaim {
+        let declared = self.content_type.as_deref().map(str::trim);
+        let declared = declared.map(str::to_lowercase).unwrap_or_default();
+        if !matches!(declared.as_str(), "" | "application/octet-stream") {
+            let is_image = declared.starts_with("image/");
+            return if is_image {
+                ImageClaim::Image
+            } else {
+                ImageClaim::Other
+            };
+        }
+        match mime_guess::from_path(&self.filename).first() {
+            Some(mime) if mime.type_() == mime_guess::mime::IMAGE => ImageClaim::Image,
+            Some(_) => ImageClaim::Other,
+            None => ImageClaim::Unknown,
+        }
+    }
+
     /// Returns the image type, if models can read it. It is taken from the declared content type,
     /// or from the file name if none is declared.
     pub fn image_type(&self) -> Option<&'static str> {
@@ -168,6 +196,7 @@ pub struct Question {
 
 impl Question {
     pub fn has_image(&self) -> bool {
-        self.attachments.iter().any(|a| a.image_type().is_some())
+        let mut attachments = self.attachments.iter();
+        attachments.any(|it| it.image_claim() == ImageClaim::Image)
     }
 }

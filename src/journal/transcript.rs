@@ -140,11 +140,13 @@ impl<'a> Transcript<'a> {
         self.scored.last().map(|scored| &*scored.judgement)
     }
 
-    /// True if the question is about images, and none of them could be read.
+    /// True if the question is about attached images, and no agent that sees images has reported.
     pub fn rests_on_unseen(&self) -> bool {
-        let has_none = |hinted: &Hinted| !hinted.unseen.is_empty() && hinted.images == 0;
+        let has_image = |hinted: &Hinted| !hinted.unseen.is_empty() || hinted.images > 0;
         let is_visual = |planned: &Planned| planned.plan.task_type == TaskType::VisualAnalysis;
-        self.hinted.is_some_and(has_none) && self.planned.is_some_and(is_visual)
+        let mut outcomes = self.outcomes.iter();
+        let is_seen = outcomes.any(|it| it.agent == Agent::Visual && it.outcome.is_answered());
+        self.hinted.is_some_and(has_image) && self.planned.is_some_and(is_visual) && !is_seen
     }
 
     /// Returns the ancestors that the run continues: none if its message asks something new.

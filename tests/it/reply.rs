@@ -4,7 +4,7 @@
 use conclave::journal::Event;
 use serde_json::{Value, json};
 
-use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TestApp, chat};
+use crate::support::{Fault, Got, MockProvider, Scenario, Setup, TINY_PNG, TestApp, chat};
 
 const PLAN: &str = "1. Install Docker.\n2. Configure the firewall.\n3. Deploy the container.";
 
@@ -503,6 +503,32 @@ async fn a_question_by_rule_names_an_unseen_image_in_the_language_of_the_plan() 
         let got = app.reply(app.post(&body)).await;
         assert_eq!(got.outcome, "clarification", "{}", got.text());
         assert!(got.text().starts_with(first), "{}", got.text());
+    }
+}
+
+#[tokio::test]
+async fn an_answer_about_an_image_that_no_agent_saw_does_not_ship() {
+    let untyped = TINY_PNG.replace("image/png", "application/octet-stream");
+    let heic = "data:image/heic;base64,AAAA";
+    for (name, url, fault, outcome) in [
+        ("gauge", untyped.as_str(), None, "answered"),
+        ("a.png", TINY_PNG, Some(Fault::Status(400)), "clarification"),
+        ("a.heic", heic, None, "clarification"),
+        ("a.txt", "data:text/plain;base64,AAAA", None, "answered"),
+    ] {
+        let provider = MockProvider::playing(Scenario::agreeing().with(|scenario| {
+            scenario.plan["agentsToRun"] = json!(["solver", "critic", "verifier", "visual"]);
+            scenario.plan["taskType"] = json!("VISUAL_ANALYSIS");
+        }))
+        .await;
+        if let Some(fault) = fault {
+            provider.on("r1/visual", fault);
+        }
+        let app = TestApp::start(&provider).await;
+        let mut body = chat("ask", QUESTION);
+        body["attachments"] = json!([{ "filename": name, "url": url }]);
+        let got = app.reply(app.post(&body)).await;
+        assert_eq!(got.outcome, outcome, "{name}: {}", got.text());
     }
 }
 

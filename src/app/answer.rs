@@ -12,11 +12,11 @@ use crate::text::pattern;
 
 /// Matches a letter that stands alone, perhaps in quotes or brackets and after "option" or a word with
 /// a colon ("Antwort: B"), or that
-/// punctuation and a space set off from more text. An "A-frame" is not option A. Keyboards for
+/// punctuation and a space set off from more text. "A-frame", "C++" and "B-" are no options. Keyboards for
 /// Japanese and Chinese write "Ｂ".
 static CHOICE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?is)^\W*(?:option\s+\W*|\w+\s*[:：]\s*)?(?<letter>[abcａｂｃ])(?:\W*|[^\w\s]*(?:(?:[,;:)]|\s*[-–—])\s+|[，；：、）]\s*)(?<more>.*))$",
+        r"(?is)^\W*(?:option\s+\W*|\w+\s*[:：]\s*)?(?<letter>[abcａｂｃ])(?:[\W--+#=&\-−]*|[^\w\s+#]*(?:(?:[,;:)]|\s*[-–—])\s+|[，；：、）]\s*)(?<more>.*))$",
     )
 });
 
@@ -157,6 +157,9 @@ mod tests {
             "A Raspberry Pi",
             "A-frame houses on a hill",
             "C++ please",
+            "C++",
+            "C#",
+            "B-",
             "A.I. decides",
             "a's",
             "not B",

@@ -42,7 +42,7 @@ impl Clarification {
     /// Builds a question that can be shown to a user. It has three different, non-empty options that
     /// are not only their letters, each part on one line, and one question mark in all, at the end of
     /// the question. Of several sentences, the first question is used. Returns `None` if the parts do
-    /// not allow that.
+    /// not allow that, or the options have their letters in another order.
     pub fn new(question: &str, options: &[String]) -> Option<Self> {
         let question = first_question(&one_line(question));
         let [a, b, c] = options else { return None };
@@ -56,7 +56,15 @@ impl Clarification {
         };
         let mut lettered = OPTION_LETTERS.into_iter().zip(&options);
         let is_distinct = is_distinct && !lettered.all(is_letter);
-        (!question.is_empty() && is_distinct).then(|| Self {
+        let letters_of = |line: &String| {
+            let mut letters = OPTION_LETTERS.into_iter();
+            letters.find(|letter| after_letter(line, *letter).is_some())
+        };
+        let mut letters = lines.each_ref().map(letters_of);
+        let is_in_order = letters.is_sorted();
+        letters.sort();
+        let is_mixed_up = !is_in_order && letters == OPTION_LETTERS.map(Some);
+        (!question.is_empty() && is_distinct && !is_mixed_up).then(|| Self {
             question: format!("{question}?"),
             options,
             choices: None,
@@ -251,6 +259,7 @@ mod tests {
             assert_eq!(options(words), Some(words.map(str::to_owned)));
         }
         assert_eq!(options(["A x", "B x", "C y"]), None, "two are the same");
+        assert_eq!(options(["B hex", "A decimal", "C octal"]), None, "mixed up");
         for letters in [["A", "B", "C"], ["A A", "B) b.", "C: C"]] {
             assert_eq!(options(letters), None, "they say nothing");
         }

@@ -26,11 +26,13 @@ pub(super) fn only_restate(options: &[String]) -> bool {
 /// there; `None` if an option has only one part.
 fn changes(options: &[String]) -> Option<Vec<BTreeSet<String>>> {
     static PARTS: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(\w.*?)(?:[：—→]|[^\d\s]:|:\s|\s[-–]\s)(.*\w.*)"));
+        LazyLock::new(|| pattern(r"(\w.*?)(?:[：—→]|([^\d\s]):|:\s|\s[-–]\s)(.*\w.*)"));
     let parts = options.iter().map(|option| {
         let parts = PARTS.captures(option)?;
-        let terms = |at: usize| Some(BTreeSet::from_iter(search_terms(parts.get(at)?.as_str())));
-        Some((terms(1)?, terms(2)?))
+        let part = |at: usize| parts.get(at).map_or("", |part| part.as_str());
+        let terms = |text: &str| BTreeSet::from_iter(search_terms(text));
+        let meaning = [part(1), part(2)].concat();
+        Some((terms(&meaning), terms(part(3))))
     });
     let parts: Vec<(BTreeSet<String>, BTreeSet<String>)> = parts.collect::<Option<_>>()?;
     let is_only_in = |at: usize, term: &String| {
@@ -75,6 +77,15 @@ mod tests {
                 ],
                 false,
             ),
+            (
+                [
+                    "short: the short version",
+                    "long: the long version",
+                    "other: another angle",
+                ],
+                false,
+            ),
+            (["短い：短い版", "長い：長い版", "別：別の視点"], false),
             (["a 16:9 screen", "10–12 hours", "a one-way trip"], false),
         ] {
             assert_eq!(

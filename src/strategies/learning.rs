@@ -73,11 +73,13 @@ async fn lesson_of(
         .filter(|decided| decided.answer.is_some())
         .and_then(|decided| decided.matched.as_ref());
     let taught_by = replied.map_or(judged, |matched| matched.id);
-    let number = next_number(store, taught_by).await?;
-    if let Some(row) = store.learned_from(taught_by).await? {
-        let Some(confidence) = confidence_of(&row) else {
+    // The journal has the confidence. The table of answers may have been altered.
+    let known = changes_of(store, taught_by).await?;
+    let number = number_after(&known);
+    if let Some(last) = known.last() {
+        if last.change == LearnedChange::Revoked {
             return Ok(None);
-        };
+        }
         let change = if positive {
             LearnedChange::Raised
         } else {
@@ -85,7 +87,7 @@ async fn lesson_of(
         };
         let learned = Learned {
             judged: (judged != taught_by).then_some(judged),
-            ..changed(number, change, moved(confidence, positive))
+            ..changed(number, change, moved(last.confidence, positive))
         };
         return Ok(Some((taught_by, learned)));
     }
@@ -109,13 +111,17 @@ fn changed(number: u32, change: LearnedChange, confidence: f64) -> Learned {
     }
 }
 
-/// Returns the number of the next change of what a run taught. It is read before the answer that it
-/// changes: if another change comes between, the number is taken.
-async fn next_number(store: &dyn Store, run: RunId) -> Result<u32, Error> {
-    let known = Transcript::of_entries(&store.entries(run, 0).await?)
-        .learned
-        .len();
-    Ok(u32::try_from(known).unwrap_or(u32::MAX).saturating_add(1))
+/// Returns the changes so far of what a run taught.
+async fn changes_of(store: &dyn Store, run: RunId) -> Result<Vec<Learned>, Error> {
+    let entries = store.entries(run, 0).await?;
+    let learned = Transcript::of_entries(&entries).learned.into_iter();
+    Ok(learned.cloned().collect())
+}
+
+/// Returns the number of the next change. If another one comes between, the number is taken.
+fn number_after(known: &[Learned]) -> u32 {
+    let known = u32::try_from(known.len()).unwrap_or(u32::MAX);
+    known.saturating_add(1)
 }
 
 /// Revokes a learned answer for good. Returns `None` if there is none, or it is revoked already.
@@ -128,10 +134,11 @@ pub async fn revoke(
     run: RunId,
 ) -> Result<Option<(RunId, Learned)>, Error> {
     loop {
-        let number = next_number(store, run).await?;
-        let known = store.learned_from(run).await?;
-        let known = known.filter(|row| !row.is_revoked);
-        let revoked = known.map(|_| (run, changed(number, LearnedChange::Revoked, 0.0)));
+        let known = changes_of(store, run).await?;
+        let last = known.last();
+        let last = last.filter(|last| last.change != LearnedChange::Revoked);
+        let number = number_after(&known);
+        let revoked = last.map(|_| (run, changed(number, LearnedChange::Revoked, 0.0)));
         if let ControlFlow::Break(ended) = recorded(store, now, revoked).await? {
             return Ok(ended);
         }

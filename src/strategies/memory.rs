@@ -67,7 +67,7 @@ pub fn rank(found: Vec<LearnedRow>, question: &str) -> Vec<Candidate> {
 
 fn candidate(
     row: LearnedRow,
-    (asked_words, asked): &(Vec<String>, BTreeSet<[char; 3]>),
+    (asked_words, asked): &(String, BTreeSet<[char; 3]>),
 ) -> Option<Candidate> {
     let confidence = learning::confidence_of(&row)?;
     let is_same = wording(&row.condition) == *asked_words;
@@ -90,24 +90,23 @@ fn candidate(
     })
 }
 
-/// Returns the words of a question in composed characters and without the mark that ends it. The
-/// first letter is in lower case if its word is longer and has no other capital. Other signs and
-/// capitals stay: "5!" is not "5", "8 Mb" not "8 MB", "mHz" not "MHz", "Polish" not "polish".
-fn wording(question: &str) -> Vec<String> {
+/// Returns a question in composed characters and without the mark that ends it. The first letter is in
+/// lower case if its word is longer and has no other capital. Other signs, capitals and spaces stay: "5!"
+/// is not "5", "8 Mb" not "8 MB", "Polish" not "polish", and in Python an indent has a meaning.
+fn wording(question: &str) -> String {
     let question: String = question.nfc().collect();
     let question = question.trim();
     let question = question
         .strip_suffix(['?', '.', '？', '。', '؟', ';'])
         .unwrap_or(question);
-    let mut words: Vec<String> = question.split_whitespace().map(str::to_owned).collect();
-    if let Some(first) = words.first_mut() {
-        let mut rest = first.chars().skip(1);
-        // A short word may be a unit or an abbreviation, whose case has a meaning.
-        if first.chars().count() > 2 && !rest.any(char::is_uppercase) {
-            *first = first.to_lowercase();
-        }
+    let end = question.find(char::is_whitespace).unwrap_or(question.len());
+    let (first, rest) = question.split_at(end);
+    let has_capital = first.chars().skip(1).any(char::is_uppercase);
+    // A short word may be a unit or an abbreviation, whose case has a meaning.
+    if first.chars().count() > 2 && !has_capital {
+        return first.to_lowercase() + rest;
     }
-    words
+    question.to_owned()
 }
 
 /// Returns how much two texts resemble each other, 0 to 1: the share of common trigrams of
@@ -233,7 +232,7 @@ mod tests {
     #[test]
     fn only_the_first_letter_and_the_last_mark_may_differ_in_the_same_question() {
         let same = |a: &str, b: &str| wording(a) == wording(b);
-        assert!(same("What is C++?", "what is  C++"));
+        assert!(same("What is C++?", " what is C++"));
         assert!(same("フランスの首都は？", "フランスの首都は"));
         assert!(same("Cafe\u{301} auf?", "café auf"));
         for (a, b) in [
@@ -246,6 +245,8 @@ mod tests {
             ("How long do 8 Mb take?", "How long do 8 MB take?"),
             ("Who speaks Polish?", "Who speaks polish?"),
             ("MW in kW?", "mW in kW?"),
+            ("for x in y:\n  print(x)", "for x in y:\nprint(x)"),
+            ("Is 'a b' right?", "Is 'a  b' right?"),
             ("MHz in kHz?", "mHz in kHz?"),
             ("What does $? mean in bash?", "What does $ mean in bash?"),
         ] {

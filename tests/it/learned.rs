@@ -305,7 +305,12 @@ async fn altered_runs_teach_nothing_and_damaged_answers_keep_no_question_from_th
     asked_again(true).await;
     change("UPDATE learned_answers SET confidence = 0.9").await;
     asked_again(false).await;
-    change("UPDATE learned_answers SET confidence = 0.7").await;
+    // Feedback changes the confidence that the journal has.
+    let raised = feedback(&app, &first, true).await;
+    assert_eq!(raised["learned"]["confidence"], 0.9, "{raised}");
+    change("UPDATE learned_answers SET confidence = 0.5").await;
+    asked_again(false).await;
+    change("UPDATE learned_answers SET confidence = 0.9").await;
     asked_again(true).await;
     change("UPDATE learned_answers SET answer = 'no JSON'").await;
     asked_again(false).await;

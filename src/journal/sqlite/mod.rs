@@ -203,6 +203,7 @@ impl Database for SqliteStore {
         "0015_one_index_of_entries",
         "0016_joined_keys",
         "0017_deleted_records",
+        "0018_secure_deletion",
     );
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {

@@ -1,6 +1,7 @@
 //! What a player has stored: several characters, parts of sheets, lists, deletions, and the limit.
 
 use super::{Answer, act, confirm, post, proposal, proposing, said};
+use crate::support::app::database_of;
 use crate::support::{MockProvider, Setup, TestApp};
 use serde_json::{Value, json};
 
@@ -437,4 +438,29 @@ async fn refused_dice_are_explained_without_a_slash_too() {
             assert!(said.contains(why), "{text}: {said}, not {why}");
         }
     }
+}
+
+#[tokio::test]
+async fn the_search_table_keeps_no_word_of_a_deleted_memory() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let address = database_of(&app.folder).await;
+    // PostgreSQL keeps the words in the row itself.
+    let Some(file) = address.strip_prefix("sqlite://") else {
+        return;
+    };
+    let stored = || {
+        let database = rusqlite::Connection::open(file).unwrap();
+        let count =
+            "SELECT count(*) FROM memory_words_data WHERE instr(block, CAST('zebra' AS BLOB)) > 0";
+        database
+            .query_row(count, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
+    act(&app, "ada", "/memory add the zebra hides").await;
+    act(&app, "ada", "/memory add the horse waits").await;
+    assert_eq!(stored(), 1);
+    let offer = act(&app, "ada", "/memory delete zebra").await;
+    assert_eq!(confirm(&app, "ada", &offer).await.status, 200);
+    assert_eq!(stored(), 0);
 }

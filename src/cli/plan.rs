@@ -181,7 +181,7 @@ impl Service<'_> {
         let mut edit = None;
         let mut number = done;
         while let Some(step) = steps.get(number) {
-            say(format_args!("{}", plan_text::asked(number, step, &plan)));
+            put(&plan_text::asked(number, step, &plan));
             match choice(may_change).await? {
                 'y' => {
                     let body = json!({ "mode": "step", "stepId": step.step_id });
@@ -304,7 +304,7 @@ fn file(text: &str) -> std::io::Result<NamedTempFile> {
 
 /// Shows a changed plan, and asks whether to execute all of it.
 async fn confirmed(changed: &ToolPlan, changes: &[StepChanges]) -> Result<bool, Exit> {
-    say(format_args!("{}", plan_text::changed(changed, changes)));
+    put(&plan_text::changed(changed, changes));
     let choices = [('y', "yes"), ('n', "no")];
     Ok(answer("Execute the changed plan? [y/N] ", &choices).await? == 'y')
 }
@@ -322,6 +322,14 @@ async fn answered(app: &App, api: &Router, path: &str, body: &Value) -> Result<V
     let bytes = to_bytes(response.into_body(), usize::MAX).await;
     let bytes = bytes.map_err(failing(Exit::Unexpected))?;
     remote::outcome(status, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+/// Prints what a question is about, also where the question stands if the output goes elsewhere.
+fn put(text: &str) {
+    say(format_args!("{text}"));
+    if !std::io::stdout().is_terminal() {
+        tell!("{}", without_controls(text));
+    }
 }
 
 /// Reads the user's choice. No answer is a no.

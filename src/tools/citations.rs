@@ -21,8 +21,9 @@ pub const QUERIES: [(&str, &str); 8] = [
     ("Q8", "prior fixes"),
 ];
 
+/// The name of a query. What goes on behind it is the name of a file or a function: "Q3.md", "q1()".
 static QUERY: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)(?:^|[^\w/.-])q(?:uery)?[ -]?([0-9]+)\b"));
+    LazyLock::new(|| pattern(r"(?i)(?:^|[^\w/.-])q(?:uery)?[ -]?([0-9]+)\b(\.\w|[(:]\S)?"));
 
 /// A number, with what is behind it. A time or an ordinal is computed from the rows.
 static FIGURE: LazyLock<Regex> = LazyLock::new(|| {
@@ -107,6 +108,7 @@ pub fn is_empty(evidence: &Value, query: &str) -> bool {
 /// Returns the names of the queries that a text mentions.
 pub fn queries_of(text: &str) -> Vec<String> {
     let found = QUERY.captures_iter(text);
+    let found = found.filter(|query| query.get(2).is_none());
     found.map(|query| format!("Q{}", &query[1])).collect()
 }
 
@@ -166,6 +168,7 @@ mod tests {
                 "Response states 'E0999' with Q8, which did not return it",
             ),
             ("Q9 shows 1 row.", "Evidence query 'Q9' does not exist"),
+            ("The file Q3.md has 1 line, and q9() calls Q9::new.", ""),
             (
                 "Q2 shows 2 failures.",
                 "Response references 'failures' but Q2 returns empty results: insufficient evidence",

@@ -143,7 +143,7 @@ pub fn objections(text: &str, asked: &str, errors: &[&str], evidence: &Value) ->
     if let Some(finding) = screen::screen(text, errors, &verbatim) {
         return Some(finding.message());
     }
-    let own = screen::own_text(text, &verbatim);
+    let own = screen::own_text(&screen::without(text, errors), &verbatim);
     let is_foreign = |text: &&str| {
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
         !is_latin(text) || letters >= MIN_LETTERS && !is_english(text)
@@ -212,6 +212,10 @@ mod tests {
             "The request says \"The rename caused the error.\""
         ));
         assert!(!is_accepted("The rename caused the error."));
+        let error = "error: failed to parse manifest\n\nCaused by:\n  unknown edition";
+        let repeats = |text: &str| objections(text, "", &[error], &Value::Null).is_none();
+        assert!(repeats(&format!("Step 1 failed:\n{error}")));
+        assert!(!repeats(&format!("{error}\nThe edition caused it.")));
     }
 
     #[test]

@@ -73,20 +73,29 @@ async fn run(call: Call) -> Result<Output, ToolError> {
     let path = call.argument("path").to_owned();
     let (manifest, inside) = cargo_workspace(&call, path).await?;
     let project = call.workspace().root.join(&inside);
-    let (lock, built) = (
-        join(&inside, "Cargo.lock"),
-        join(&inside, "target/conclave-check"),
-    );
-    // Cargo would write through a link that leads out.
-    call.blocking(move |call| {
-        call.workspace().kind(&lock)?;
-        call.workspace().refuse_links(&built)
-    })
-    .await?;
+    refuse_links(&call, inside.clone(), TARGET).await?;
     let check = ["check", "--message-format=json", "--quiet"];
-    let target = project.join("target").join("conclave-check");
+    let target = project.join(TARGET);
     let finished = cargo(&call, &check, &manifest, Some(target)).await?;
     report(&finished, &inside)
+}
+
+/// The folder of what a check builds, in that of the Cargo workspace.
+const TARGET: &str = "target/conclave-check";
+
+/// Fails if cargo, which checks the Cargo workspace in a folder, would write outside of the workspace: its
+/// lock file or something in its target folder is a link, or the lock file has several names.
+pub async fn refuse_links(
+    call: &Call,
+    project: String,
+    target: &'static str,
+) -> Result<(), ToolError> {
+    call.blocking(move |call| {
+        let lock = join(&project, "Cargo.lock");
+        call.workspace().content_before(&lock)?;
+        call.workspace().refuse_links_in(&join(&project, target))
+    })
+    .await
 }
 
 /// Returns the real path of the manifest at or above `path`, and the folder of its Cargo workspace,

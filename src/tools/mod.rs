@@ -11,6 +11,7 @@ mod citations;
 mod execute;
 mod explain;
 mod in_doubt;
+mod links;
 mod magellan;
 mod output;
 mod path;

@@ -65,15 +65,15 @@ impl Finding {
 /// them is not the model's own words. If `verbatim` is empty, every quotation counts as one.
 pub fn screen(text: &str, errors: &[&str], verbatim: &[&str]) -> Option<Finding> {
     let spaced = one_spaced(text);
-    let mut errors = errors.iter().map(|error| one_spaced(error));
-    if let Some(quote) = errors.find(|error| !spaced.contains(error.as_str())) {
+    let mut spaced_errors = errors.iter().map(|error| one_spaced(error));
+    if let Some(quote) = spaced_errors.find(|error| !spaced.contains(error.as_str())) {
         let kind = Disallowed::RewordedError;
         return Some(Finding { kind, quote });
     }
     // A clause ends with its sentence or before "but" and the like.
     static END: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"[.!?;](?:[ )\x22']|$)|\b(?:but|however|although|though|yet)\b"));
-    let own = own_words(text, verbatim);
+    let own = own_words(&without(text, errors), verbatim);
     let mut clauses = END.split(&own);
     clauses.find_map(|clause| {
         PATTERNS.first(clause.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()))
@@ -82,6 +82,34 @@ pub fn screen(text: &str, errors: &[&str], verbatim: &[&str]) -> Option<Finding>
 
 fn one_spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns a text with an `x` in place of each error that it repeats, up to whitespace.
+pub(super) fn without(text: &str, errors: &[&str]) -> String {
+    let mut text = text.to_owned();
+    for error in errors.iter().map(|error| one_spaced(error)) {
+        // The text with single spaces, and for each byte of it the place in the text.
+        let (mut spaced, mut places, mut is_apart) = (String::new(), vec![], false);
+        for (at, c) in text.char_indices() {
+            if c.is_whitespace() {
+                is_apart = !spaced.is_empty();
+                continue;
+            }
+            if std::mem::take(&mut is_apart) {
+                spaced.push(' ');
+                places.push(at);
+            }
+            spaced.push(c);
+            places.extend(at..at + c.len_utf8());
+        }
+        let found = spaced.find(&error).filter(|_| !error.is_empty());
+        let ends =
+            found.and_then(|at| Some((*places.get(at)?, *places.get(at + error.len() - 1)? + 1)));
+        if let Some((start, end)) = ends {
+            text.replace_range(start..end, " x ");
+        }
+    }
+    text
 }
 
 /// Returns the model's own text, without emphasis marks. Code, quotations, names and lines copied

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::call::Call;
-use super::lsp_check::cargo_workspace;
+use super::lsp_check::{cargo_workspace, refuse_links};
 use super::output::{MAX_TEXT_BYTES, Output, ToolError, bounded, quoted};
 use super::path::{changeable, join, normalise, split};
 
@@ -94,7 +94,7 @@ pub async fn run(
         for file in &files {
             let (_, project) = cargo_workspace(call, file.clone()).await?;
             let target = join(&project, "target");
-            call.workspace().refuse_links(&target)?;
+            refuse_links(call, project, "target").await?;
             programs = programs.with("CARGO_TARGET_DIR", call.workspace().root.join(target));
         }
     }
@@ -106,6 +106,10 @@ pub async fn run(
         }
         // Splice keeps a log in this folder.
         call.workspace().refuse_links_in(".splice")?;
+        for end in ["", "-shm", "-wal"] {
+            call.workspace()
+                .refuse_other_names(&format!(".splice/operations.db{end}"))?;
+        }
         files.iter().try_for_each(|path| prepare(call, path))?;
         Ok(options)
     });

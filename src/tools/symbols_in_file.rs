@@ -14,6 +14,7 @@ pub const SPEC: Spec = Spec {
 
 async fn run(call: Call) -> Result<Output, ToolError> {
     let pattern = call.argument("pattern");
+    let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
     let matcher = matcher(pattern)?;
     let index = index(&call).await?;
     let is_glob = pattern.contains(['*', '?', '[', '{']);

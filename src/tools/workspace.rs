@@ -20,7 +20,7 @@ use rustix::fs::{FileType, OFlags};
 use sha2::{Digest as _, Sha256};
 
 use super::output::{ToolError, Why, quoted};
-use super::path::{UNFINISHED, changeable, folders_above, is_unfinished, join, normalise, split};
+use super::path::{UNFINISHED, changeable, is_unfinished, join, normalise, split};
 use crate::domain::hex;
 use crate::journal::FileChange;
 
@@ -79,26 +79,6 @@ impl Workspace {
             Some(_) => Ok(self.root.join(&path)),
             None => Err(ToolError::missing(&path)),
         }
-    }
-
-    /// Fails if a part of a path is a symbolic link.
-    pub fn refuse_links(&self, path: &str) -> Result<(), ToolError> {
-        for part in std::iter::once(path).chain(folders_above(path)) {
-            let found = self.dir.symlink_metadata(part);
-            if found.is_ok_and(|found| found.is_symlink()) {
-                let (path, link) = (quoted(path), quoted(part));
-                return Err(format!("{path} goes through the symbolic link {link}").into());
-            }
-        }
-        Ok(())
-    }
-
-    /// As [`Self::refuse_links`], for a folder and what is in it.
-    pub fn refuse_links_in(&self, folder: &str) -> Result<(), ToolError> {
-        self.refuse_links(folder)?;
-        let entries = self.dir.read_dir(folder).into_iter().flatten().flatten();
-        let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        names.try_for_each(|name| self.refuse_links(&join(folder, &name)))
     }
 
     /// What the path names after following links inside the workspace; `None`: nothing.
@@ -185,12 +165,7 @@ impl Workspace {
     /// Reads a file that an undo could put back, and its mode.
     fn replaceable(&self, path: &str) -> Result<(String, u32), ToolError> {
         let (text, metadata) = self.read_text(path)?;
-        let links = metadata.nlink();
-        if links > 1 {
-            let path = quoted(path);
-            let why = format!("file {path} has {links} hard links; a write would separate them");
-            return Err(why.into());
-        }
+        self.refuse_other_names(path)?;
         Ok((text, metadata.mode()))
     }
 

@@ -324,6 +324,23 @@ fn no_program_writes_through_what_the_project_has_to_lead_out() {
         splice_patch src/lib.rs add fn add.rs -> ! 'target' goes through the symbolic link 'target'",
     );
     fs::remove_file(target).unwrap();
+    let deep = link("target/debug/deps");
+    let built = link("target/conclave-check/debug");
+    project.hold(
+        "lsp_check . -> ! 'target/conclave-check/debug' goes through the symbolic link 'target/conclave-check/debug'",
+    );
+    fs::remove_file(built).unwrap();
+    project.hold(
+        "splice_patch src/lib.rs add fn add.rs -> ! 'target/debug/deps' goes through the symbolic link 'target/debug/deps'",
+    );
+    fs::remove_file(deep).unwrap();
+    let lock = link("Cargo.lock");
+    for step in ["lsp_check .", "splice_patch src/lib.rs add fn add.rs"] {
+        project.hold(&format!(
+            "{step} -> ! 'Cargo.lock' goes through the symbolic link 'Cargo.lock'"
+        ));
+    }
+    fs::remove_file(lock).unwrap();
     let log = link(".splice/operations.db");
     project.hold("splice_patch src/lib.rs add fn add.rs -> ! '.splice/operations.db' goes through the symbolic link '.splice/operations.db'");
     fs::remove_file(log).unwrap();

@@ -314,7 +314,7 @@ impl App {
 
     /// Waits for the end of an action and returns the response that its client was given.
     pub(super) async fn told(&self, run: RunId) -> Result<Acted, Rejected> {
-        let finished = self.finished(run).await?;
+        let finished = self.ended(run).await?;
         let response = match finished.map(|finished| finished.ending) {
             Some(Ending::Acted { response, .. }) => response,
             ended => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::{App, runner};
+use super::{App, Rejected, runner};
 use crate::domain::RunId;
 use crate::journal::{self, Entry, Event, Finished, RunRow, Transcript};
 
@@ -60,6 +60,23 @@ impl App {
             }
             must_read = true;
         }
+    }
+
+    /// Waits for the end of a run as [`App::finished`], unless the process shuts down before.
+    ///
+    /// # Errors
+    /// [`Rejected::Draining`] if another process has to end the run; else as [`App::finished`].
+    pub async fn ended(&self, run: RunId) -> Result<Option<Finished>, Rejected> {
+        tokio::select! {
+            biased;
+            finished = self.finished(run) => Ok(finished?),
+            () = self.runner.leaves(run) => Err(Rejected::Draining),
+        }
+    }
+
+    /// Returns once the process shuts down and will not end the run.
+    pub async fn leaves(&self, run: RunId) {
+        self.runner.leaves(run).await;
     }
 
     /// Returns how long a lost database is waited for: the leases of its runs end meanwhile, and a

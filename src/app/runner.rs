@@ -73,6 +73,8 @@ struct Inner {
     tasks: TaskTracker,
     readers: TaskTracker,
     draining: CancellationToken,
+    /// Set when a drain no longer waits for runs.
+    drained: CancellationToken,
     /// The log has the loss already.
     database_lost: AtomicBool,
     own: Mutex<HashMap<RunId, Own>>,
@@ -98,6 +100,7 @@ impl Runner {
             tasks: TaskTracker::new(),
             readers: TaskTracker::new(),
             draining: CancellationToken::new(),
+            drained: CancellationToken::new(),
             database_lost: AtomicBool::new(false),
             own: Mutex::default(),
         }))
@@ -136,10 +139,12 @@ impl Runner {
                 loop {
                     let ended = match begun.take() {
                         Some(begun) => runner.execute(begun).await,
-                        None => {
-                            let start = runner.acquire_slot(run).await;
-                            runner.try_claim(run, start, &mut said).await
-                        }
+                        None => tokio::select! {
+                            () = runner.0.drained.cancelled() => break,
+                            start = runner.acquire_slot(run) => {
+                                runner.try_claim(run, start, &mut said).await
+                            }
+                        },
                     };
                     if ended || runner.has_ended(run).await || runner.is_draining() {
                         break;
@@ -226,6 +231,17 @@ impl Runner {
     /// True if this process has the run's lease. Once it has not, the run's listeners are notified.
     pub fn holds(&self, run: RunId) -> bool {
         self.own().get(&run).is_some_and(|own| own.is_held)
+    }
+
+    /// Returns once this process shuts down and will not end the run: another one has it, or will.
+    pub async fn leaves(&self, run: RunId) {
+        self.0.draining.cancelled().await;
+        let is_here = || self.own().contains_key(&run);
+        while is_here() && !self.0.drained.is_cancelled() {
+            tokio::time::sleep(POLL).await;
+        }
+        // Who waits for a run that has just ended here is told its end first.
+        tokio::time::sleep(POLL).await;
     }
 
     pub fn keep_recovering(&self) {
@@ -322,6 +338,7 @@ impl Runner {
                 "shutting down with runs in flight: they are taken over later"
             );
         }
+        self.0.drained.cancel();
     }
 
     /// Executes a claimed run until it ends or its lease is lost. Returns true if it has ended.

@@ -73,7 +73,7 @@ async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Don
     };
     tokio::select! {
         ((), ()) = async { tokio::join!(drained, &mut serving) } => tracing::info!("all runs have ended"),
-        () = closed => tracing::info!("all runs have ended; connections that are still open are cut"),
+        () = closed => tracing::info!("connections that are still open are cut"),
         name = told_again() => {
             tracing::warn!(signal = name, "stopping at once: unfinished runs are taken over later");
             // Its registration at the database stays, so the next process sees at once that this one

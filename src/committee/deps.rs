@@ -103,9 +103,8 @@ impl Deps {
         // step.
         let mut random = ChaCha12Rng::seed_from_u64(seed);
         random.set_stream(u64::from(tries));
-        pause
-            .mul_f64(random.random_range(0.5..1.0))
-            .max(Duration::from_millis(least_ms))
+        // What the provider asks for comes on top, or all that it refused would return at once.
+        Duration::from_millis(least_ms) + pause.mul_f64(random.random_range(0.5..1.0))
     }
 }
 

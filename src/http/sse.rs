@@ -31,11 +31,12 @@ pub(super) type Progress = axum::response::Sse<
 const RECHECK: Duration = Duration::from_secs(5);
 
 /// Streams the run's events after `after`, and then new ones, up to `reply` or `error`. An `error`
-/// ends the stream early if the token that opened it is revoked or expires.
+/// ends the stream early if the token that opened it is revoked or expires, or if the process shuts
+/// down while another one executes the run.
 pub(super) fn progress(app: &Arc<App>, run: RunId, after: i64, caller: Option<Caller>) -> Progress {
-    let revoked = revoked(Arc::clone(app), caller.and_then(|caller| caller.token));
-    let revoked = revoked.boxed().shared();
-    let until = revoked.clone();
+    let stopped = stopped(Arc::clone(app), run, caller.and_then(|caller| caller.token));
+    let stopped = stopped.boxed().shared();
+    let until = stopped.clone().map(drop);
     let events = app.follow(run, after).filter_map(move |entry| {
         let event = match entry {
             Ok(entry) => progress_event(run, &entry)
@@ -45,15 +46,26 @@ pub(super) fn progress(app: &Arc<App>, run: RunId, after: i64, caller: Option<Ca
         std::future::ready(event.map(Ok))
     });
     let refused = stream::once(async move {
-        let detail = "the token was revoked or has expired; the run goes on";
-        let refused = || sse("error", &Problem::new(Kind::NoToken, detail).of(run).body());
-        revoked.peek().map(|()| Ok(refused()))
+        let refused = |(kind, why)| sse("error", &Problem::new(kind, why).of(run).body());
+        stopped.peek().copied().map(|why| Ok(refused(why)))
     });
     let events = events
         .take_until(until)
         .chain(refused.filter_map(std::future::ready));
     axum::response::Sse::new(events.boxed())
         .keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("still working"))
+}
+
+/// Returns why a stream ends before its run, once it does.
+async fn stopped(app: Arc<App>, run: RunId, token: Option<String>) -> (Kind, &'static str) {
+    tokio::select! {
+        () = revoked(Arc::clone(&app), token) => {
+            (Kind::NoToken, "the token was revoked or has expired; the run goes on")
+        }
+        () = app.leaves(run) => {
+            (Kind::Busy, "the service is shutting down; the run goes on: follow it again")
+        }
+    }
 }
 
 /// Returns when the token is no longer valid.

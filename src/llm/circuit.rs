@@ -57,10 +57,11 @@ pub(super) enum Outcome {
     None,
 }
 
-/// Classifies the end of a call. `timeout` is the call's time limit.
+/// Classifies the end of a call. `timeout` is the call's time limit. A refusal for the rate counts only
+/// if the call has a fallback, which is better than to wait.
 pub(super) fn sign(
     result: &Result<ChatReply, Error>,
-    timeout: Duration,
+    (timeout, has_fallback): (Duration, bool),
     patience: Duration,
 ) -> Outcome {
     let Err(error) = result else {
@@ -68,6 +69,7 @@ pub(super) fn sign(
     };
     match error.kind {
         ErrorKind::Timeout(_) if timeout < patience => Outcome::None,
+        ErrorKind::Status { status: 429, .. } if !has_fallback => Outcome::Success,
         ErrorKind::Connect
         | ErrorKind::Broken
         | ErrorKind::Timeout(_)
@@ -284,8 +286,7 @@ mod tests {
             retry_after: None,
         };
         let timeout = ErrorKind::Timeout(Duration::from_secs(1));
-        let sign =
-            |kind, timeout, patience| sign(&Err(Error::new("p", kind, "")), timeout, patience);
+        let of = |kind| Err(Error::new("p", kind, ""));
         let cases = [
             (ErrorKind::Connect, Outcome::Failure),
             (ErrorKind::Unreadable, Outcome::Failure),
@@ -298,9 +299,11 @@ mod tests {
         ];
         let patience = SETTINGS.patience;
         for (kind, expected) in cases {
-            assert_eq!(sign(kind, patience, patience), expected);
+            assert_eq!(sign(&of(kind), (patience, true), patience), expected);
         }
-        let hasty = sign(timeout, Duration::from_secs(1), patience);
+        let waits = sign(&of(status(429)), (patience, false), patience);
+        assert_eq!(waits, Outcome::Success);
+        let hasty = sign(&of(timeout), (Duration::from_secs(1), true), patience);
         assert_eq!(hasty, Outcome::None);
     }
 }

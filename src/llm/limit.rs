@@ -252,8 +252,8 @@ impl Place<'_> {
                     self.limit.permits.add_permits(added);
                 }
             }
-            (Err(error), Outcome::Failure) if self.begun >= state.lowered => {
-                if let Some(lowering) = lowering_after(error) {
+            (Err(error), outcome) if self.begun >= state.lowered => {
+                if let Some(lowering) = lowering_after(error, outcome) {
                     self.limit.lower(&mut state, lowering);
                 }
             }
@@ -314,9 +314,9 @@ impl State {
 }
 
 /// Returns how an error lowers the limit, if the provider cannot take as many calls as it gets.
-fn lowering_after(error: &Error) -> Option<&'static Lowering> {
+fn lowering_after(error: &Error, outcome: Outcome) -> Option<&'static Lowering> {
     match error.kind {
-        ErrorKind::Timeout(_) => Some(&TIMED_OUT),
+        ErrorKind::Timeout(_) if outcome == Outcome::Failure => Some(&TIMED_OUT),
         ErrorKind::Status {
             status: 429 | 503 | 529,
             ..

@@ -245,7 +245,11 @@ impl Limited {
             sign: Outcome::None,
         };
         let result = self.model.chat(request).await;
-        watch.sign = circuit::sign(&result, request.timeout, self.breaker.patience);
+        watch.sign = circuit::sign(
+            &result,
+            (request.timeout, request.has_fallback),
+            self.breaker.patience,
+        );
         if let (Outcome::Failure, Err(error)) = (watch.sign, &result) {
             let cause = error.named();
             self.with_circuit(model, |circuit| circuit.last_failure = Some(cause));
@@ -304,7 +308,11 @@ impl ChatModel for Limited {
                 (self.admitted(&request).await, left)
             }
         };
-        let outcome = circuit::sign(&result, timeout, self.breaker.patience);
+        let outcome = circuit::sign(
+            &result,
+            (timeout, request.has_fallback),
+            self.breaker.patience,
+        );
         place.note(request, &result, outcome);
         result
     }
@@ -496,13 +504,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn runs_begin_while_the_provider_has_free_places_and_those_that_have_begun_come_first() {
         let mut registry = Registry::default();
-        registry.insert("p", Arc::new(Slow), 2);
+        registry.insert("p", Arc::new(Slow), 8);
+        registry.insert("small", Arc::new(Slow), 1);
         let slots = Arc::new(registry.run_slots([("p", "m")], [("p", "m"), ("q", "m")]));
+        let small = Arc::new(registry.run_slots([("small", "m")], []));
+        let only = small.try_acquire().unwrap();
+        assert!(small.try_acquire().is_none(), "one run may always begin");
+        drop(only);
         let model = registry.model("p").unwrap();
         let (first, second) = (slots.try_acquire().unwrap(), slots.try_acquire().unwrap());
         assert!(
             slots.try_acquire().is_none(),
-            "two runs make their first call"
+            "two runs make all calls that there is room for"
         );
         let request = request(1000);
         drop((first, second));
@@ -513,8 +526,8 @@ mod tests {
             drop(slots.acquire().await);
             begun.elapsed()
         };
-        let calls = join_all((0..5).map(|_| model.chat(&request)));
+        let calls = join_all((0..17).map(|_| model.chat(&request)));
         let (_, waited) = tokio::join!(calls, later);
-        assert_eq!(waited.as_secs(), 3, "the fifth call began after two others");
+        assert_eq!(waited.as_secs(), 3, "the last call began after two others");
     }
 }

@@ -7,6 +7,9 @@ use tokio::sync::Notify;
 
 use super::limit::Limit;
 
+/// The calls that a run makes at once when it begins: the plan, and the core agents beside it.
+const CALLS_AT_ONCE: usize = 4;
+
 /// Lets runs begin as fast as the models take their calls. Runs that have begun come first: while
 /// their calls wait, no other run begins.
 pub struct RunSlots {
@@ -58,8 +61,9 @@ impl RunSlots {
         RunSlot(Arc::clone(self))
     }
 
-    /// True if a model of the first call has a free place and no call waits for it, and if no more
-    /// calls wait for each other model than it takes at once.
+    /// True if a model of the first call has a free place and no call waits for it, if the runs that are
+    /// beginning leave room for the calls of another one, and if few calls wait for each other model. One
+    /// run at a time may always begin.
     fn is_free(&self) -> bool {
         if self.first.is_empty() {
             return true;
@@ -72,7 +76,8 @@ impl RunSlots {
             has_place |= load.waiting == 0 && load.in_flight < load.limit && load.free > 0;
         }
         let mut others = self.others.iter().map(|limit| limit.load());
-        has_place && starting < places && others.all(|load| load.waiting <= load.limit)
+        let has_room = starting == 0 || (starting + 1) * CALLS_AT_ONCE <= places;
+        has_place && has_room && others.all(|load| load.waiting <= load.limit / CALLS_AT_ONCE)
     }
 }
 

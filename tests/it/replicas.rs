@@ -93,6 +93,34 @@ async fn a_run_can_be_cancelled_at_the_other_replica() {
 }
 
 #[tokio::test]
+async fn a_replica_that_shuts_down_sends_those_away_who_wait_for_a_run_of_the_other() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/*", Fault::Latency(Duration::from_secs(60)));
+    let replicas = two(&provider, Wire::Whole, 3600).await;
+    let mut body = chat("ask", QUESTION);
+    body["context"]["messageId"] = json!("m-1");
+    let run = replicas[0].accept(&body).await;
+    until(async || provider.state().in_flight >= 3).await;
+    let [_, other] = worker_first(&replicas, run).await;
+    let joined = other.post(&body).send();
+    let events = other
+        .client
+        .get(format!("{}/api/runs/{run}/events", other.url))
+        .send();
+    let events = async { events.await.unwrap().text().await.unwrap() };
+    let leaving = async {
+        until(async || provider.state().in_flight >= 3).await;
+        other.app.drain(Duration::from_secs(60)).await;
+    };
+    let (joined, events, ()) = tokio::join!(joined, events, leaving);
+    let joined = joined.unwrap();
+    assert_eq!(joined.status(), 503);
+    assert!(joined.headers().contains_key("retry-after"));
+    assert!(events.contains("the service is shutting down"), "{events}");
+    assert_eq!(state(other, run).await, RunState::Running);
+}
+
+#[tokio::test]
 async fn a_broken_stream_resumes_at_the_other_replica() {
     let provider = MockProvider::start().await;
     provider.state().script.latency = Duration::from_millis(200);

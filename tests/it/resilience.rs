@@ -153,6 +153,17 @@ async fn calls_beyond_the_limit_of_a_model_go_to_its_fallback() {
 }
 
 #[tokio::test]
+async fn a_model_without_a_fallback_that_limits_its_rate_is_asked_until_it_answers() {
+    let provider = MockProvider::start().await;
+    provider.on("r1/solver", Fault::RateLimited(0)).times(10);
+    let setup = Setup::default().set("/policy/retry/baseMs", json!(1));
+    let app = TestApp::with(&provider, setup.set("/policy/retry/maxMs", json!(2))).await;
+    let got = app.ask("ask", QUESTION).await;
+    assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
+    assert_eq!(provider.calls_of("r1/solver").len(), 11);
+}
+
+#[tokio::test]
 async fn the_fallback_is_called_at_once_if_a_wait_is_too_long() {
     let provider = MockProvider::start().await;
     provider.on("r1/solver", Fault::RateLimited(3600)).once();

@@ -8,7 +8,7 @@ use crate::committee::deps::Deps;
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::{self, InputBound};
 use crate::config::RoleModel;
-use crate::domain::{BilledTokens, Retryable, Usd};
+use crate::domain::{BilledTokens, FailureCause, Retryable, Usd};
 use crate::journal::{Call, CallResult, CallSent, RunContext, settled_key};
 use crate::llm::{self, ChatReply, ChatRequest, MIN_TIME, Message, Schema};
 use std::sync::Arc;
@@ -17,6 +17,9 @@ use tokio::time::Instant;
 
 /// The first attempt at an output takes at most this share of the time that its stage has left.
 const FIRST_SHARE: f64 = 2.0 / 3.0;
+
+/// The most attempts that a model refuses for its rate.
+const MAX_RATE_LIMITED: u32 = 30;
 
 pub(super) struct Settled {
     pub result: CallResult,
@@ -76,8 +79,14 @@ impl<'a> Attempts<'a> {
 
     /// Returns how long to wait before the same model is called again; `None` if it is not. `None`
     /// too if the pause would outlast the stage, or is much longer than the policy's longest pause.
-    /// Then the fallback is called at once.
-    pub(super) fn pause(&self, retry: Retryable, tries: u32) -> Option<Duration> {
+    /// Then the fallback is called at once. A model without one that refuses calls for its rate is called
+    /// again while the stage lasts, because that costs nothing.
+    pub(super) fn pause(
+        &self,
+        (cause, retry): (&FailureCause, Retryable),
+        model: &RoleModel,
+        tries: u32,
+    ) -> Option<Duration> {
         let Retryable::AfterMs(least) = retry else {
             return None;
         };
@@ -87,7 +96,12 @@ impl<'a> Attempts<'a> {
         let end = Instant::now().checked_add(pause);
         let is_in_time = end.is_some_and(|end| end <= self.ask.until);
         let is_short = pause <= policy.retry_max.saturating_mul(4);
-        let is_left = !self.once && tries < policy.retry_attempts;
+        let waits = *cause == FailureCause::RateLimited && model.fallback.is_none();
+        let most = match policy.retry_attempts {
+            several @ 2.. if waits => several.max(MAX_RATE_LIMITED),
+            most => most,
+        };
+        let is_left = !self.once && tries < most;
         (is_left && is_short && is_in_time).then_some(pause)
     }
 

@@ -262,10 +262,10 @@ async fn buy(attempts: Attempts<'_>) -> Result<Answer, CallError> {
                 progress.tries += 1;
                 progress.last = Some(CallFailure {
                     by_deadline: settled.clipped && is_ours,
-                    ..CallFailure::new(cause, detail)
+                    ..CallFailure::new(cause.clone(), detail)
                 });
                 // A pause before an attempt that the journal has is not waited for again.
-                let pause = attempts.pause(retry, progress.tries);
+                let pause = attempts.pause((&cause, retry), asked, progress.tries);
                 let pause = pause.map(|it| if settled.fresh { it } else { Duration::ZERO });
                 prepare(&attempts, &mut progress, pause, number).await?;
             }

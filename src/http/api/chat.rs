@@ -60,7 +60,7 @@ pub(in crate::http) async fn post(
         let accepted = Json(Accepted { run_id });
         (StatusCode::ACCEPTED, location, applied, accepted).into_response()
     } else {
-        let finished = app.finished(run).await;
+        let finished = app.ended(run).await;
         let finished = finished.map_err(|error| Problem::from(error).of(run))?;
         let finished = finished.ok_or_else(Problem::no_such_run)?;
         let Ending::Replied { reply } = &finished.ending else {

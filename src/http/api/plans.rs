@@ -72,7 +72,11 @@ impl PlanBody {
 
 /// Waits for the end of a plan's or an execution's run.
 async fn ended(app: &App, run: RunId) -> Result<(), Problem> {
-    let finished = app.finished(run).await?.ok_or_else(Problem::no_such_run)?;
+    let finished = app
+        .ended(run)
+        .await
+        .map_err(|error| Problem::from(error).of(run))?;
+    let finished = finished.ok_or_else(Problem::no_such_run)?;
     match &finished.ending {
         Ending::Acted { .. } => Ok(()),
         Ending::Cancelled if app.execution(run).await.is_ok() => {

@@ -1,5 +1,5 @@
-//! Text processing that all measures share: bounds, words, sentences, Markdown. It uses no word
-//! list of any language. Words and sentences are those of Unicode Standard Annex 29.
+//! Text processing that all measures share: bounds, words, sentences, Markdown. Words and sentences are
+//! those of Unicode Standard Annex 29, but a sentence does not end behind a known abbreviation.
 
 mod language;
 mod markdown;

@@ -1,6 +1,6 @@
 //! Tests money with a hostile provider, under random schedules of failures, cancellations and
 //! deaths of the process. No run spends more than its cap if no call is billed above its
-//! reservation. After such an overbilling the run pays nothing more.
+//! reservation. After such an overbilling the run reserves as much more for each further call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -259,7 +259,8 @@ impl Sheet {
         let are_points = self.hit_points.as_ref().is_none_or(|points| {
             (0..=10_000).contains(&points.max) && (-1000..=10_000).contains(&points.current)
         });
-        require(are_points, "hit points are from 0 to 10000".into());
+        let points = "hit points are from 0 to 10000, and the current ones from -1000";
+        require(are_points, points.into());
         let is_armor_class = self.armor_class.is_none_or(|ac| (0..=100).contains(&ac));
         require(is_armor_class, "the armor class is from 0 to 100".into());
         let is_shallow = self.extra.values().all(|it| is_shallow(it, MAX_LEVELS));

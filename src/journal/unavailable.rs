@@ -166,6 +166,7 @@ fn of_postgres(code: &str) -> String {
         "42P07" => "a table of this name exists that is not the service's".to_owned(),
         READ_ONLY => IS_READ_ONLY.to_owned(),
         "40001" | "40P01" => "too many others write at the same time".to_owned(),
+        "25P03" => "it ended a transaction that waited too long".to_owned(),
         "55P03" | "57014" => "it is locked by another process".to_owned(),
         code => format!("PostgreSQL error {code}"),
     }

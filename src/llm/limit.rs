@@ -89,6 +89,8 @@ struct State {
     surplus: usize,
     /// Calls that began before this do not lower the limit again.
     lowered: Instant,
+    /// When the last call that ended well did.
+    answered: Option<Instant>,
     window: Window,
     /// The usual latency, by the kind of call.
     usual: BTreeMap<Kind, Usual>,
@@ -131,6 +133,7 @@ impl Limit {
             waiting: 0,
             surplus: 0,
             lowered: Instant::now(),
+            answered: None,
             window: Window::default(),
             usual: BTreeMap::new(),
         };
@@ -179,6 +182,12 @@ impl Limit {
             begun,
             waited: asked.map(|asked| begun - asked),
         })
+    }
+
+    /// True if a call has ended well within this time.
+    pub(super) fn has_answered_within(&self, time: Duration) -> bool {
+        let answered = self.state().answered;
+        answered.is_some_and(|answered| answered.elapsed() < time)
     }
 
     /// True if the limit was lowered and a further call would wait for it.
@@ -243,6 +252,7 @@ impl Place<'_> {
         let mut state = self.limit.state();
         match (result, outcome) {
             (Ok(_), _) => {
+                state.answered = Some(Instant::now());
                 let kind = request.max_tokens.max(1).ilog2();
                 let is_slow = state.is_slow(kind, self.begun.elapsed());
                 if is_slow && self.begun >= state.lowered {

@@ -144,6 +144,14 @@ impl Registry {
         }))
     }
 
+    /// True if a model has answered a call within this time.
+    pub fn has_answered_within(&self, provider: &str, model: &str, time: Duration) -> bool {
+        let limited = self.models.get(provider);
+        limited.is_some_and(|limited| {
+            limited.with_guard(model, |guard| guard.limit.has_answered_within(time))
+        })
+    }
+
     /// Returns the error of a call to this model, if its circuit is open.
     pub fn open_circuit(&self, provider: &str, model: &str) -> Option<Error> {
         let limited = self.models.get(provider)?;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::{Action, CommandOutcome, Inputs, Refusal, read, roll};
 use crate::actions::check_words::{Advantage, SAVE_OF_SKILL};
@@ -103,7 +104,7 @@ pub(super) fn sheet_of(facts: &Inputs, name: Option<&str>) -> Result<Option<Shee
 /// # Errors
 /// If no sheet has this name.
 pub(super) fn row_of<'a>(facts: &'a Inputs, name: &str) -> Result<&'a SheetRow, Refusal> {
-    let wanted = name.trim().to_lowercase();
+    let wanted = name.trim().nfc().collect::<String>().to_lowercase();
     let mut rows = facts.sheets.iter();
     let found = rows.find(|row| row.name.to_lowercase() == wanted);
     found.ok_or_else(|| {

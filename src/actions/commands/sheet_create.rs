@@ -2,6 +2,7 @@
 //! name.
 
 use serde_json::{Value, json};
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::check::row_of;
 use super::{Action, CommandOutcome, Inputs, Refusal, read};
@@ -15,7 +16,8 @@ const MAX_SHEETS: usize = 20;
 
 pub(super) fn parse(arguments: Value) -> Result<Action, String> {
     let mut sheet: Sheet = read(arguments)?;
-    sheet.name = sheet.name.trim().to_owned();
+    // One name in composed and in separate characters is one.
+    sheet.name = sheet.name.trim().nfc().collect();
     sheet.check()?;
     Ok(Action::SheetCreate(Box::new(sheet)))
 }

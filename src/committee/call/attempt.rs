@@ -18,8 +18,10 @@ use tokio::time::Instant;
 /// The first attempt at an output takes at most this share of the time that its stage has left.
 const FIRST_SHARE: f64 = 2.0 / 3.0;
 
-/// The most attempts that a model refuses for its rate.
+/// The most attempts at a model that refuses calls for its rate and answers others, and how long ago its
+/// last answer may be.
 const MAX_RATE_LIMITED: u32 = 30;
+const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 
 pub(super) struct Settled {
     pub result: CallResult,
@@ -79,8 +81,8 @@ impl<'a> Attempts<'a> {
 
     /// Returns how long to wait before the same model is called again; `None` if it is not. `None`
     /// too if the pause would outlast the stage, or is much longer than the policy's longest pause.
-    /// Then the fallback is called at once. A model without one that refuses calls for its rate is called
-    /// again while the stage lasts, because that costs nothing.
+    /// Then the fallback is called at once. A model without one that refuses calls for its rate and answers
+    /// others is called again while the stage lasts, because that costs nothing.
     pub(super) fn pause(
         &self,
         (cause, retry): (&FailureCause, Retryable),
@@ -96,7 +98,9 @@ impl<'a> Attempts<'a> {
         let end = Instant::now().checked_add(pause);
         let is_in_time = end.is_some_and(|end| end <= self.ask.until);
         let is_short = pause <= policy.retry_max.saturating_mul(4);
-        let waits = *cause == FailureCause::RateLimited && model.fallback.is_none();
+        let waits = *cause == FailureCause::RateLimited
+            && model.fallback.is_none()
+            && (deps.models).has_answered_within(&model.provider, &model.model, ANSWERED_WITHIN);
         let most = match policy.retry_attempts {
             several @ 2.. if waits => several.max(MAX_RATE_LIMITED),
             most => most,

@@ -211,7 +211,10 @@ fn fits_any(asked: &QuestionOut, request: &RequestContext) -> bool {
 /// Returns what the master is to repair in a plan that asks the user.
 fn problems(raw: &OrchestrationPlan, request: &RequestContext) -> Vec<Problem> {
     let question = raw.clarification_question.as_ref();
-    let asks_badly = raw.needs_clarification && question.is_none_or(|it| fits_any(it, request));
+    let is_bad = |it: &QuestionOut| {
+        fits_any(it, request) || Clarification::new(&it.question, &it.options).is_none()
+    };
+    let asks_badly = raw.needs_clarification && question.is_none_or(is_bad);
     let asks_badly = asks_badly && !request.is_narration;
     let why = "its options do not say what each would change";
     Vec::from_iter(asks_badly.then(|| Problem {

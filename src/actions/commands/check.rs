@@ -52,8 +52,8 @@ pub(super) fn parse(given: Value) -> Result<Action, String> {
 ///
 /// # Errors
 /// What is missing or out of bounds.
-pub(super) fn arguments(arguments: Value) -> Result<CheckArguments, String> {
-    let read: CheckArguments = read(in_small_letters(arguments))?;
+pub(super) fn arguments(given: Value) -> Result<CheckArguments, String> {
+    let read: CheckArguments = read(in_small_letters(given))?;
     if read.ability.is_none() && read.skill.is_none() {
         let problem = "name an ability (str, dex, con, int, wis, cha) or a skill, such as stealth";
         return Err(problem.into());

@@ -137,7 +137,11 @@ fn phrasing(text: &str) -> Option<Found> {
     rolls::read(plain)
         .or_else(|| checks::read(plain))
         .or_else(|| remarks(text))
-        .or_else(|| memories(if is_thanks { plain } else { asked }))
+        .or_else(|| {
+            let found = memories(plain);
+            found.filter(|(name, _)| is_thanks || *name == CommandName::MemorySearch)
+        })
+        .or_else(|| memories(asked))
         .filter(|(name, _)| {
             *name != CommandName::MemoryAdd || !regex("text.conditional").is_match(text)
         })

@@ -93,8 +93,8 @@ impl Deps {
         self.prompts.system_bytes(model.prompts, name) + schema
     }
 
-    /// Returns the pause before attempt `tries + 1`: exponential with jitter, and at least as long
-    /// as the provider asked for.
+    /// Returns the pause before attempt `tries + 1`: what the provider asked for, and an exponential
+    /// backoff with jitter.
     pub(super) fn backoff(&self, tries: u32, least_ms: u64, seed: u64) -> Duration {
         let factor = 2u32.saturating_pow(tries.saturating_sub(1));
         let pause = self.policy.retry_base.saturating_mul(factor);

@@ -75,7 +75,7 @@ pub fn has_same_figures(known: &str, asked: &str) -> bool {
     figures(known) == figures(asked)
 }
 
-/// Says whether a candidate answers the request. Questions that are equal word for word need no
+/// Says whether a candidate answers the request. Questions that are equal, with their spaces, need no
 /// model. Of others a model judges, because similar questions can have opposite answers.
 async fn fits(
     candidate: &Candidate,

@@ -22,7 +22,7 @@ pub struct Candidate {
     pub answer: Draft,
     /// How much its question resembles the request, 0 to 1.
     pub similarity: f64,
-    /// True if the two questions are equal word for word.
+    /// True if the two questions are equal, with their spaces.
     pub is_same: bool,
     /// 0 to 1. A gate only, and not shown to models.
     pub confidence: f64,

@@ -1,6 +1,6 @@
 //! Finds the plan in a Markdown text, as a second check beside the structured draft (SPEC 2). A
 //! plan is an ordered list of three or more items, or the text under a heading that names a plan.
-//! Finer rules are not worth it: a missed borderline case costs less than a rule engine.
+//! The markers of lists are those of many languages.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

@@ -5,9 +5,11 @@ use metrics::counter;
 
 use super::App;
 use crate::domain::{RunId, RunKind};
-use crate::journal::{self, Annotated, Event, Feedback, Learned, RunState, Store, Transcript};
+use crate::journal::{
+    self, Annotated, Event, Feedback, Learned, Note, RunState, Store, Transcript,
+};
 use crate::llm;
-use crate::strategies::learning;
+use crate::strategies::learning::{self, Lesson};
 
 /// The maximum length of a comment in characters.
 pub const MAX_COMMENT_CHARS: usize = 2000;
@@ -102,7 +104,9 @@ pub async fn give_feedback(
         if !has_reply {
             return Err(FeedbackRefused::NoReply(row.state));
         }
-        let entries = store.entries(run, 0).await?;
+        let mut entries = store.entries(run, 0).await?;
+        // Other feedback may be written between the two reads: the row does not cover it.
+        entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
         let given = Transcript::of_entries(&entries).feedback.len();
         let number = u32::try_from(given).unwrap_or(u32::MAX).saturating_add(1);
         if number > MAX_FEEDBACK {
@@ -113,16 +117,24 @@ pub async fn give_feedback(
             positive,
             comment: comment.map(str::to_owned),
         };
-        match store
-            .annotate(run, now, &Event::Feedback(feedback.clone()))
-            .await?
-        {
+        // Both are written or neither, so that no lesson is lost in a crash.
+        let lesson = learning::lesson(store, &row, &entries, positive).await?;
+        let mut notes = vec![Note {
+            run,
+            head_seq: row.head_seq,
+            events: vec![Event::Feedback(feedback.clone())],
+        }];
+        match (lesson.as_ref().map(Lesson::note), notes.first_mut()) {
+            (Some(note), Some(first)) if note.run == run => first.events.extend(note.events),
+            (note, _) => notes.extend(note),
+        }
+        match store.annotate(now, notes).await? {
             Annotated::Written => {
-                let learned = learning::learn(store, now, run, positive).await?;
+                let learned = lesson.map(|it| (it.run, it.learned));
                 return Ok(Noted { feedback, learned });
             }
-            // Other feedback was written in between: try again with the next number.
-            Annotated::Taken => {}
+            // Other feedback was written in between: read again.
+            Annotated::Changed => {}
             Annotated::Unfinished => return Err(FeedbackRefused::NoReply(row.state)),
             Annotated::Unknown => return Err(FeedbackRefused::Unknown),
         }

@@ -44,7 +44,7 @@ pub(super) async fn run(env: &Env, arguments: LearnedArguments) -> Done {
     if let Some(LearnedCommand::Revoke { run }) = arguments.command {
         let (run, _) = find(env, None, &run, Some(RunKind::Chat)).await?;
         let revoked = learning::revoke(&*store, Clock::System.now(), run).await;
-        if revoked.map_err(failing(Exit::Unexpected))?.is_none() {
+        if !revoked.map_err(failing(Exit::Unexpected))? {
             let why = format!("no answer of run {run} is in use");
             return Err(fail(Exit::Refused, why));
         }

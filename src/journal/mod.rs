@@ -55,7 +55,7 @@ pub use sqlite::{Existing, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
     Acceptance, ActionStart, ActionStore, AdminStore, AfterAction, Annotated, BackendStore,
     CancelOutcome, Claim, Entry, Error, JournalStore, LearnedStore, Lease, LeaseState, Listed,
-    MemoryRow, NewRun, Owner, Requester, Restored, RunFilter, RunReader, RunRow, RunState,
+    MemoryRow, NewRun, Note, Owner, Requester, Restored, RunFilter, RunReader, RunRow, RunState,
     SheetRow, SpendingLimit, SpendingScope, Store, TokenRow, TokenStore, Told,
 };
 pub use tool_event::{

@@ -296,13 +296,22 @@ pub enum Restored {
     Known,
 }
 
-/// The result of an append to a finished run.
+/// What is appended to a finished run.
+#[derive(Debug, Clone)]
+pub struct Note {
+    pub run: RunId,
+    /// The run's last sequence number, as read: the events rest on the entries up to it.
+    pub head_seq: i64,
+    pub events: Vec<Event>,
+}
+
+/// The result of an append to finished runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Annotated {
     Written,
-    /// The run already has an event with this key.
-    Taken,
-    /// The run is in progress, so only its owner may write.
+    /// A run has other entries by now. Nothing was written.
+    Changed,
+    /// A run is in progress, so only its owner may write.
     Unfinished,
     Unknown,
 }
@@ -441,8 +450,9 @@ pub trait JournalStore: Send + Sync {
     /// [`Error::LeaseLost`] and [`Error::CancelRequested`], besides errors of the database.
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error>;
 
-    /// Appends an event to the journal of a finished run. Needs no lease.
-    async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error>;
+    /// Appends to the journals of finished runs, in one transaction: all notes are written or none.
+    /// Needs no lease.
+    async fn annotate(&self, at: Timestamp, notes: Vec<Note>) -> Result<Annotated, Error>;
 
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error>;
 }

@@ -14,8 +14,8 @@ use super::rows;
 use super::unlinked::{self, Change, End, Unlinked};
 use super::{
     Acceptance, Accepted, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Claimed,
-    Continues, Error, Event, JournalStore, Learned, LearnedChange, Lease, LeaseState, NewRun, Told,
-    chain,
+    Continues, Error, Event, JournalStore, Learned, LearnedChange, Lease, LeaseState, NewRun, Note,
+    Told, chain,
 };
 use crate::domain::{RunId, search_words};
 
@@ -219,25 +219,34 @@ impl<D: Database> JournalStore for D {
         self.noted(written)
     }
 
-    /// Appends to a finished run.
-    async fn annotate(&self, run: RunId, at: Timestamp, event: &Event) -> Result<Annotated, Error> {
-        let input = (run, at, Batch::packed(vec![Unlinked::of(event)?]));
-        self.write(Durability::Machine, input, |tx, (run, at, batch)| {
+    async fn annotate(&self, at: Timestamp, mut notes: Vec<Note>) -> Result<Annotated, Error> {
+        // Rows are locked in the same order everywhere.
+        notes.sort_by_key(|note| note.run);
+        let packed = notes.into_iter().map(|note| {
+            let batch = Batch::packed(Unlinked::all(&note.events)?);
+            Ok((note.run, note.head_seq, batch))
+        });
+        let packed = packed.collect::<Result<Vec<_>, Error>>()?;
+        self.write(Durability::Machine, (at, packed), |tx, (at, notes)| {
             Box::pin(async move {
-                let found = tx.row(D::LOCK_RUN, vec![run.to_string().into()]).await?;
-                let Some(row) = found.as_ref().map(rows::run).transpose()? else {
-                    return Ok(Annotated::Unknown);
-                };
-                if !row.state.is_terminal() {
-                    return Ok(Annotated::Unfinished);
+                let mut heads = Vec::with_capacity(notes.len());
+                for (run, head_seq, _) in notes.iter() {
+                    let found = tx.row(D::LOCK_RUN, vec![run.to_string().into()]).await?;
+                    let Some(row) = found.as_ref().map(rows::run).transpose()? else {
+                        return Ok(Annotated::Unknown);
+                    };
+                    if !row.state.is_terminal() {
+                        return Ok(Annotated::Unfinished);
+                    }
+                    if row.head_seq != *head_seq {
+                        return Ok(Annotated::Changed);
+                    }
+                    heads.push((row.head_seq, row.head_hash));
                 }
-                let head = (row.head_seq, row.head_hash);
-                let seq = link(tx, *run, *at, batch, head).await?;
-                Ok(if seq == row.head_seq {
-                    Annotated::Taken
-                } else {
-                    Annotated::Written
-                })
+                for ((run, _, batch), head) in notes.iter().zip(heads) {
+                    link(tx, *run, *at, batch, head).await?;
+                }
+                Ok(Annotated::Written)
             })
         })
         .await

@@ -1,13 +1,11 @@
 //! Learns answers from feedback.
 
-use std::ops::ControlFlow;
-
 use jiff::Timestamp;
 
 use crate::domain::{Outcome, RunId};
 use crate::journal::{
-    Annotated, Ending, Entry, Error, Event, Learned, LearnedChange, LearnedRow, Store, Taught,
-    Transcript, prove,
+    Annotated, Ending, Entry, Error, Event, Learned, LearnedChange, LearnedRow, Note, RunRow,
+    Store, Taught, Transcript, prove,
 };
 
 /// The confidence of a new learned answer, whatever the models thought of it.
@@ -32,141 +30,138 @@ fn moved(confidence: f64, positive: bool) -> f64 {
     (moved * 1000.0).round() / 1000.0
 }
 
-/// Learns from feedback on a run: the answer of a learned answer that replied is trusted more or
-/// less; the committee's own answer is learned if the feedback is positive and the answer stands on
-/// its own. Returns the change, with the run whose answer it is.
-///
-/// # Errors
-/// If the database does not answer.
-pub async fn learn(
-    store: &dyn Store,
-    now: Timestamp,
-    judged: RunId,
-    positive: bool,
-) -> Result<Option<(RunId, Learned)>, Error> {
-    loop {
-        let learned = lesson_of(store, judged, positive).await?;
-        if let ControlFlow::Break(ended) = recorded(store, now, learned).await? {
-            return Ok(ended);
+/// A change of a learned answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lesson {
+    /// The run whose answer it is.
+    pub run: RunId,
+    /// The last sequence number of that run, on whose entries the change rests.
+    pub head_seq: i64,
+    pub learned: Learned,
+}
+
+impl Lesson {
+    /// Returns the entry of the change.
+    pub fn note(&self) -> Note {
+        Note {
+            run: self.run,
+            head_seq: self.head_seq,
+            events: vec![Event::Learned(Box::new(self.learned.clone()))],
         }
     }
 }
 
-/// Returns the change that feedback makes now; `None` if the run was altered, too.
-async fn lesson_of(
+/// Returns what feedback on a run teaches: the answer of a learned answer that replied is trusted more
+/// or less; the committee's own answer is learned if the feedback is positive and the answer stands on
+/// its own. `entries` are the run's up to the row's last one. `None` also for a run that was altered.
+///
+/// # Errors
+/// If the database does not answer.
+pub async fn lesson(
     store: &dyn Store,
-    judged: RunId,
+    row: &RunRow,
+    entries: &[Entry],
     positive: bool,
-) -> Result<Option<(RunId, Learned)>, Error> {
-    let Some(row) = store.run(judged).await? else {
-        return Ok(None);
-    };
-    let mut entries = store.entries(judged, 0).await?;
-    // Other feedback may be written between the two reads: the row's hash does not cover it.
-    entries.truncate(usize::try_from(row.head_seq).unwrap_or(0));
-    if prove(&row, &entries).is_err() {
+) -> Result<Option<Lesson>, Error> {
+    if prove(row, entries).is_err() {
         return Ok(None);
     }
-    let transcript = Transcript::of_entries(&entries);
+    let transcript = Transcript::of_entries(entries);
     let replied = transcript
         .decided
         .filter(|decided| decided.answer.is_some())
         .and_then(|decided| decided.matched.as_ref());
-    let taught_by = replied.map_or(judged, |matched| matched.id);
+    let taught_by = replied.map_or(row.id, |matched| matched.id);
     // The journal has the confidence. The table of answers may have been altered.
-    let known = changes_of(store, taught_by).await?;
-    let number = number_after(&known);
-    if let Some(last) = known.last() {
-        if last.change == LearnedChange::Revoked {
-            return Ok(None);
-        }
-        let change = if positive {
-            LearnedChange::Raised
-        } else {
-            LearnedChange::Lowered
-        };
-        let learned = Learned {
-            judged: (judged != taught_by).then_some(judged),
-            ..changed(number, change, moved(last.confidence, positive))
-        };
-        return Ok(Some((taught_by, learned)));
+    let Some(known) = Known::of(store, taught_by).await? else {
+        return Ok(None);
+    };
+    let Some(last) = known.changes.last() else {
+        let taught = taught(entries).filter(|_| positive && replied.is_none());
+        return Ok(taught.map(|taught| {
+            let mut lesson = known.next(LearnedChange::Learned, START);
+            lesson.learned.taught = Some(Box::new(taught));
+            lesson
+        }));
+    };
+    if last.change == LearnedChange::Revoked {
+        return Ok(None);
     }
-    let taught = lesson(&entries).filter(|_| positive && replied.is_none());
-    Ok(taught.map(|taught| {
-        let learned = Learned {
-            taught: Some(Box::new(taught)),
-            ..changed(number, LearnedChange::Learned, START)
-        };
-        (judged, learned)
-    }))
+    let change = if positive {
+        LearnedChange::Raised
+    } else {
+        LearnedChange::Lowered
+    };
+    let mut lesson = known.next(change, moved(last.confidence, positive));
+    lesson.learned.judged = (row.id != taught_by).then_some(row.id);
+    Ok(Some(lesson))
 }
 
-fn changed(number: u32, change: LearnedChange, confidence: f64) -> Learned {
-    Learned {
-        number,
-        change,
-        confidence,
-        judged: None,
-        taught: None,
-    }
-}
-
-/// Returns the changes so far of what a run taught.
-async fn changes_of(store: &dyn Store, run: RunId) -> Result<Vec<Learned>, Error> {
-    let entries = store.entries(run, 0).await?;
-    let learned = Transcript::of_entries(&entries).learned.into_iter();
-    Ok(learned.cloned().collect())
-}
-
-/// Returns the number of the next change. If another one comes between, the number is taken.
-fn number_after(known: &[Learned]) -> u32 {
-    let known = u32::try_from(known.len()).unwrap_or(u32::MAX);
-    known.saturating_add(1)
-}
-
-/// Revokes a learned answer for good. Returns `None` if there is none, or it is revoked already.
+/// Revokes a learned answer for good. Returns false if there is none, or it is revoked already.
 ///
 /// # Errors
 /// If the database does not answer.
-pub async fn revoke(
-    store: &dyn Store,
-    now: Timestamp,
-    run: RunId,
-) -> Result<Option<(RunId, Learned)>, Error> {
+pub async fn revoke(store: &dyn Store, now: Timestamp, run: RunId) -> Result<bool, Error> {
     loop {
-        let known = changes_of(store, run).await?;
-        let last = known.last();
-        let last = last.filter(|last| last.change != LearnedChange::Revoked);
-        let number = number_after(&known);
-        let revoked = last.map(|_| (run, changed(number, LearnedChange::Revoked, 0.0)));
-        if let ControlFlow::Break(ended) = recorded(store, now, revoked).await? {
-            return Ok(ended);
+        let Some(known) = Known::of(store, run).await? else {
+            return Ok(false);
+        };
+        let last = known.changes.last();
+        if last.is_none_or(|last| last.change == LearnedChange::Revoked) {
+            return Ok(false);
+        }
+        let note = known.next(LearnedChange::Revoked, 0.0).note();
+        match store.annotate(now, vec![note]).await? {
+            Annotated::Written => return Ok(true),
+            Annotated::Changed => {}
+            Annotated::Unfinished | Annotated::Unknown => return Ok(false),
         }
     }
 }
 
-/// Writes a change of a learned answer, if there is one, and returns it. Continues if another change
-/// came between, so that this one must be computed anew.
-async fn recorded(
-    store: &dyn Store,
-    now: Timestamp,
-    changed: Option<(RunId, Learned)>,
-) -> Result<ControlFlow<Option<(RunId, Learned)>>, Error> {
-    let Some((run, learned)) = changed else {
-        return Ok(ControlFlow::Break(None));
-    };
-    let event = Event::Learned(Box::new(learned.clone()));
-    Ok(match store.annotate(run, now, &event).await? {
-        Annotated::Written => ControlFlow::Break(Some((run, learned))),
-        Annotated::Taken => ControlFlow::Continue(()),
-        Annotated::Unfinished | Annotated::Unknown => ControlFlow::Break(None),
-    })
+/// The changes so far of what a run taught.
+struct Known {
+    run: RunId,
+    head_seq: i64,
+    changes: Vec<Learned>,
+}
+
+impl Known {
+    async fn of(store: &dyn Store, run: RunId) -> Result<Option<Self>, Error> {
+        let Some(row) = store.run(run).await? else {
+            return Ok(None);
+        };
+        let entries = store.entries(run, 0).await?;
+        let learned = Transcript::of_entries(&entries).learned.into_iter();
+        Ok(Some(Self {
+            run,
+            head_seq: row.head_seq,
+            changes: learned.cloned().collect(),
+        }))
+    }
+
+    /// Returns the next change.
+    fn next(&self, change: LearnedChange, confidence: f64) -> Lesson {
+        let known = u32::try_from(self.changes.len()).unwrap_or(u32::MAX);
+        let learned = Learned {
+            number: known.saturating_add(1),
+            change,
+            confidence,
+            judged: None,
+            taught: None,
+        };
+        Lesson {
+            run: self.run,
+            head_seq: self.head_seq,
+            learned,
+        }
+    }
 }
 
 /// Returns what a run can teach; `None` if its answer rests on more than its question, or is not
 /// sound: on a conversation, an attachment, a discarded output, a contested claim, or a question
 /// that was asked; or if it is cut, or below the threshold.
-fn lesson(entries: &[Entry]) -> Option<Taught> {
+fn taught(entries: &[Entry]) -> Option<Taught> {
     let transcript = Transcript::of_entries(entries);
     let accepted = transcript.accepted?;
     let Ending::Replied { reply } = &transcript.finished?.ending else {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use conclave::domain::{Scope, Usd};
 use conclave::journal::{
-    Acceptance, Annotated, Archive, Claim, Error, Event, Feedback, NewRun, Restored, SpendingLimit,
-    SpendingScope, Store, TokenRow, verify,
+    Acceptance, Annotated, Archive, Claim, Error, Event, Feedback, NewRun, Note, Restored,
+    SpendingLimit, SpendingScope, Store, TokenRow, verify,
 };
 use tempfile::TempDir;
 
@@ -63,17 +63,30 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
         None,
         "it is not finished"
     );
-    let feedback = Event::Feedback(Feedback {
-        number: 1,
-        positive: true,
-        comment: Some("nul \0".into()),
-    });
+    let feedback = |number| {
+        Event::Feedback(Feedback {
+            number,
+            positive: true,
+            comment: Some("nul \0".into()),
+        })
+    };
+    let note = |run, head_seq, number| Note {
+        run,
+        head_seq,
+        events: vec![feedback(number)],
+    };
     assert_eq!(
-        store.annotate(id(1), at(3), &feedback).await.unwrap(),
+        store
+            .annotate(at(3), vec![note(id(1), 1, 1)])
+            .await
+            .unwrap(),
         Annotated::Unfinished
     );
     assert_eq!(
-        store.annotate(id(98), at(3), &feedback).await.unwrap(),
+        store
+            .annotate(at(3), vec![note(id(98), 1, 1)])
+            .await
+            .unwrap(),
         Annotated::Unknown
     );
     store
@@ -124,14 +137,23 @@ async fn keeping(store: Arc<dyn Store>, other: Arc<dyn Store>) {
         }]
     );
 
-    // Feedback after the end extends the chain, once per idempotency key.
+    // Feedback after the end extends the chain, if the run is as it was read, and all notes of a call
+    // are written or none.
+    let head_seq = store.run(id(1)).await.unwrap().unwrap().head_seq;
+    let notes = vec![note(id(1), head_seq, 1), note(id(98), 1, 1)];
     assert_eq!(
-        store.annotate(id(1), at(4), &feedback).await.unwrap(),
+        store.annotate(at(4), notes).await.unwrap(),
+        Annotated::Unknown
+    );
+    let first = vec![note(id(1), head_seq, 1)];
+    assert_eq!(
+        store.annotate(at(4), first).await.unwrap(),
         Annotated::Written
     );
+    let late = vec![note(id(1), head_seq, 2)];
     assert_eq!(
-        store.annotate(id(1), at(5), &feedback).await.unwrap(),
-        Annotated::Taken
+        store.annotate(at(5), late).await.unwrap(),
+        Annotated::Changed
     );
     let (entries, row) = (
         store.entries(id(1), 0).await.unwrap(),

@@ -5,7 +5,7 @@
 set -euo pipefail
 
 # When prices change, update these versions and src/config/models.json.
-litellm='litellm==1.109.1'
+litellm='litellm==1.110.2'
 genai='genai-prices==0.2.3'
 
 folder="${XDG_CACHE_HOME:-$HOME/.cache}/conclave/price-tables"

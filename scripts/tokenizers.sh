@@ -5,7 +5,7 @@
 set -euo pipefail
 
 # litellm ships the vocabularies of five tokenizers in its wheel; the other two packages run them.
-litellm='litellm==1.109.1'
+litellm='litellm==1.110.2'
 tiktoken='tiktoken==0.14.0'
 tokenizers='tokenizers==0.23.3'
 

@@ -62,7 +62,7 @@ fn age(given: &str) -> Result<Span, String> {
 /// Returns the moment `age` before now. Runs younger than a day are refused. They may belong to an
 /// open conversation, and they count for the day's spending limits.
 fn moment(now: Timestamp, age: Span) -> Result<Timestamp, String> {
-    let before = now.to_zoned(TimeZone::UTC).checked_sub(age);
+    let before = now.to_zoned_datetime(TimeZone::UTC).checked_sub(age);
     let before = before.map_err(|_| "that is longer ago than time goes back")?;
     if now.duration_since(before.timestamp()) < SignedDuration::from_hours(24) {
         let why = "runs of the last day are kept: they may be in a conversation that goes on";

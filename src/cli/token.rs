@@ -64,7 +64,7 @@ async fn create(store: &dyn TokenStore, clock: &Clock, arguments: CreateArgument
     let now = clock.now();
     let expires = arguments
         .expires
-        .map(|span| now.to_zoned(TimeZone::UTC).checked_add(span));
+        .map(|span| now.to_zoned_datetime(TimeZone::UTC).checked_add(span));
     let expires = expires.transpose();
     let expires = expires.map_err(|_| fail(Exit::Usage, "--expires: that is too far away"))?;
     let [a, b, c, d, e, f, ..] = clock.new_secret();
@@ -153,7 +153,7 @@ fn name(given: &str) -> Result<String, String> {
 }
 
 fn lifetime(given: &str) -> Result<Span, String> {
-    let span = given.parse::<Span>().ok().filter(|span| span.is_positive());
+    let span = given.parse::<Span>().ok().filter(Span::is_positive);
     span.ok_or_else(|| "a time such as 90d, 12h or 1y".to_owned())
 }
 

@@ -140,7 +140,7 @@ impl Config {
     /// Returns a warning for each model of a role that retires within [`RETIREMENT_WARNING_DAYS`],
     /// or has retired.
     pub fn retirements(&self, now: jiff::Timestamp) -> Vec<Problem> {
-        let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
+        let today = now.to_zoned_datetime(jiff::tz::TimeZone::UTC).date();
         let mut warnings = BTreeSet::new();
         for (role, model) in &self.roles {
             for model in model.with_fallbacks() {

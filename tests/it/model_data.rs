@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use conclave::config::{BUILT_IN, RETIREMENT_WARNING_DAYS, shipped_models};
-use jiff::Zoned;
+use jiff::ZonedDateTime;
 use serde_json::Value;
 
 /// Returns the prices by model id, then by table.
@@ -72,7 +72,7 @@ fn every_price_matches_the_public_tables() {
 #[test]
 fn no_model_of_a_shipped_config_retires_soon() {
     let tables = tables();
-    let today = Zoned::now().date();
+    let today = ZonedDateTime::now().date();
     for (name, text) in BUILT_IN {
         let file: Value = serde_json::from_str(text).unwrap();
         let mut roles: Vec<&Value> = file["models"]["roles"]

@@ -400,14 +400,13 @@ impl Check<'_> {
     }
 
     /// Returns the price of a model id. It is the config's price for this id, the config's price
-    /// for the same id without a date, or the known one.
+    /// for the same id without a date, or the known one. The step of a long request is the known one.
     fn price(&mut self, place: &str, model: &str, known: Option<&ModelData>) -> Option<Price> {
         let ids = [model, undated(model)];
         if let Some(own) = ids.iter().find_map(|id| self.file().pricing.get(*id)) {
-            return Some(Price {
-                rate: Rate::new(own.input?, own.output?, own.cache_read, own.cache_write),
-                long: None,
-            });
+            let rate = Rate::new(own.input?, own.output?, own.cache_read, own.cache_write);
+            let long = known.and_then(|known| known.long(rate));
+            return Some(Price { rate, long });
         }
         let price = known.and_then(ModelData::price);
         let [exact, undated] = ids.map(|id| below("/pricing", id));

@@ -80,15 +80,10 @@ impl ModelData {
             output: self.output.or(base.output),
             cache_read: self.cache_read.or(base.cache_read),
             cache_write: self.cache_write.or(base.cache_write),
-            long_context: self.long_context.clone().or_else(|| {
-                let base = base.long_context.clone()?;
-                // A long request costs no less than a short one.
-                Some(LongContextData {
-                    input: base.input.max(self.input.unwrap_or_default()),
-                    output: base.output.max(self.output.unwrap_or_default()),
-                    ..base
-                })
-            }),
+            long_context: self
+                .long_context
+                .clone()
+                .or_else(|| base.long_context.clone()),
             effort: self.effort.clone().or_else(|| base.effort.clone()),
             temperature: self.temperature.or(base.temperature),
             forced_tool: self.forced_tool.or(base.forced_tool),
@@ -102,13 +97,18 @@ impl ModelData {
 
     /// Returns `None` if input or output has no price.
     pub fn price(&self) -> Option<Price> {
-        let long = self.long_context.as_ref().map(|long| LongContext {
+        let rate = Rate::new(self.input?, self.output?, self.cache_read, self.cache_write);
+        let long = self.long(rate);
+        Some(Price { rate, long })
+    }
+
+    /// Returns the price of a long request beside this rate for a short one: it costs no less.
+    pub(super) fn long(&self, rate: Rate) -> Option<LongContext> {
+        let long = self.long_context.as_ref()?;
+        let own = Rate::new(long.input, long.output, long.cache_read, long.cache_write);
+        Some(LongContext {
             above: long.above,
-            rate: Rate::new(long.input, long.output, long.cache_read, long.cache_write),
-        });
-        Some(Price {
-            rate: Rate::new(self.input?, self.output?, self.cache_read, self.cache_write),
-            long,
+            rate: own.at_least(rate),
         })
     }
 
@@ -176,8 +176,9 @@ mod tests {
         let overrides = BTreeMap::from([("claude-haiku-5-5".to_owned(), own)]);
         let known = known("claude-haiku-5-5", &overrides).unwrap();
         assert_eq!((known.input, known.output), (Some(7.0), Some(0.5)));
-        let long = known.long_context.unwrap();
+        let long = known.price().unwrap().long.unwrap().rate;
         assert_eq!((long.input, long.output), (7.0, 2.5), "none costs less");
+        assert_eq!((long.cache_read, long.cache_write), (0.05, 0.625));
         assert_eq!(known.effort.map(|efforts| efforts.len()), Some(4));
     }
 }

@@ -212,6 +212,16 @@ impl Rate {
         }
     }
 
+    /// Returns the higher price of each kind.
+    pub fn at_least(self, other: Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            cache_read: self.cache_read.max(other.cache_read),
+            cache_write: self.cache_write.max(other.cache_write),
+        }
+    }
+
     pub const FREE: Rate = Rate {
         input: 0.0,
         output: 0.0,

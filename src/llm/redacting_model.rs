@@ -54,8 +54,10 @@ impl ChatModel for RedactingModel {
             let kind = ErrorKind::TooLong { bytes, max_tokens };
             return Err(Error::new(&self.provider, kind, ""));
         }
+        let usage = reply.usage.take();
+        let usage = usage.and_then(|usage| usage::of_text(usage, &reply.text));
         self.clean(&mut reply.text);
-        if let Some(usage) = reply.usage {
+        if let Some(usage) = usage {
             let (bounded, was_bounded) = usage::bounded(request, usage);
             if was_bounded {
                 metrics::counter!("conclave_usage_bounded_total").increment(1);

@@ -48,6 +48,30 @@ pub(super) fn bounded(request: &ChatRequest, usage: BilledTokens) -> (BilledToke
     (bounded, bounded != usage)
 }
 
+/// Returns the usage if it can be that of a text: none of it was read or written without tokens.
+pub(super) fn of_text(usage: BilledTokens, text: &str) -> Option<BilledTokens> {
+    let has_input = usage.input + usage.cache_read + usage.cache_write > 0;
+    (has_input && (usage.output > 0 || text.is_empty())).then_some(usage)
+}
+
+/// Adds the counts of a later event of a stream. Counts are cumulative: one that is missing, null or
+/// smaller takes nothing back. One that is invalid is kept, so that the usage is unknown.
+pub(super) fn merge(counts: &mut Value, later: Value) {
+    match (counts, later) {
+        (Value::Object(counts), Value::Object(later)) => {
+            for (name, count) in later {
+                merge(counts.entry(name).or_insert(Value::Null), count);
+            }
+        }
+        (counts, later) => {
+            let count = later.as_u64();
+            if !later.is_null() && (count.is_none() || count >= counts.as_u64()) {
+                *counts = later;
+            }
+        }
+    }
+}
+
 /// Returns a count that the provider always reports.
 pub(super) fn required(usage: &Value, name: &str) -> Option<u64> {
     let count = usage.get(name)?;
@@ -104,6 +128,41 @@ mod tests {
             ..BilledTokens::default()
         };
         assert_eq!(bounded(&request, absurd), (most, true));
+    }
+
+    #[test]
+    fn counts_of_a_stream_only_grow() {
+        let mut counts = json!({ "input_tokens": 9, "cache": { "read": 7 }, "tier": null });
+        merge(
+            &mut counts,
+            json!({ "input_tokens": 0, "output_tokens": 5, "cache": { "read": null }, "tier": "a" }),
+        );
+        merge(&mut counts, Value::Null);
+        let mut broken = counts.clone();
+        merge(&mut broken, json!({ "output_tokens": -1 }));
+        assert_eq!(broken["output_tokens"], -1);
+        let expected =
+            json!({ "input_tokens": 9, "output_tokens": 5, "cache": { "read": 7 }, "tier": "a" });
+        assert_eq!(counts, expected);
+    }
+
+    #[test]
+    fn no_text_is_read_or_written_without_tokens() {
+        let usage = |input, cache_read, output| BilledTokens {
+            input,
+            cache_read,
+            output,
+            ..BilledTokens::default()
+        };
+        for (usage, text, can_be) in [
+            (usage(9, 0, 1), "4", true),
+            (usage(0, 9, 1), "4", true),
+            (usage(9, 0, 0), "", true),
+            (usage(9, 0, 0), "4", false),
+            (usage(0, 0, 1), "4", false),
+        ] {
+            assert_eq!(of_text(usage, text).is_some(), can_be, "{usage:?}");
+        }
     }
 
     #[test]

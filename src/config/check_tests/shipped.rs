@@ -40,3 +40,15 @@ fn what_asks_no_model_needs_no_key_and_is_checked_all_the_same() {
     let missing = [("CONCLAVE_CONFIG", "/nowhere/at.all")];
     assert_eq!(places(without_models(&env(&missing))), ["CONCLAVE_CONFIG"]);
 }
+
+#[test]
+fn an_own_price_keeps_the_step_of_a_long_request() {
+    let own = json!({ "claude-haiku-5-5": { "input": 0.6, "output": 0.5 } });
+    let model = [("CRITIC_MODEL", "claude-haiku-5-5")];
+    let config = loaded(&[("/pricing", own)], &model).unwrap();
+    let price = config.roles[&Role::Agent(Agent::Critic)].price.unwrap();
+    let long = price.long.unwrap().rate;
+    assert_eq!((price.rate.input, price.rate.output), (0.6, 0.5));
+    assert_eq!((long.input, long.output), (0.6, 2.5));
+    assert_eq!((long.cache_read, long.cache_write), (0.6, 0.75));
+}

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::response::{Content, Response, from_wire};
 use crate::llm::http::Collect;
-use crate::llm::{ChatReply, ErrorKind, Fault, wire_json};
+use crate::llm::{ChatReply, ErrorKind, Fault, usage, wire_json};
 
 /// The events and fields that are used.
 #[derive(Debug, Deserialize)]
@@ -82,7 +82,13 @@ impl Collect for Streamed {
                 format!("an event of the stream cannot be read: {error}"),
             )
         })? {
-            Event::MessageStart { message } => self.started = Some(message),
+            Event::MessageStart { mut message } => {
+                // Its output is not yet written: the count comes with a later event.
+                if let Some(counts) = message.usage.as_object_mut() {
+                    counts.remove("output_tokens");
+                }
+                self.started = Some(message);
+            }
             Event::ContentBlockStart {
                 index,
                 content_block,
@@ -109,15 +115,7 @@ impl Collect for Streamed {
                     return Ok(false);
                 };
                 started.stop_reason = delta.stop_reason.or(started.stop_reason.take());
-                // The counts are cumulative. Counts that are missing keep their value.
-                if let Value::Object(newer) = usage {
-                    match &mut started.usage {
-                        Value::Object(usage) => {
-                            usage.extend(newer.into_iter().filter(|(_, count)| !count.is_null()));
-                        }
-                        none => *none = Value::Object(newer),
-                    }
-                }
+                usage::merge(&mut started.usage, usage);
             }
             Event::MessageStop => {
                 self.stopped = true;
@@ -187,6 +185,33 @@ mod tests {
             let whole = from_wire(serde_json::from_str(whole).unwrap(), None);
             assert_eq!(streamed.unwrap(), whole.unwrap());
         }
+    }
+
+    #[test]
+    fn a_count_is_final_only_at_the_end_and_takes_nothing_back() {
+        let usage = |last: &str| {
+            let (begin, rest) = TOOL.split_once("event: message_delta\n").unwrap();
+            let (_, end) = rest.split_once("\n\n").unwrap();
+            let delta = r#""delta":{"stop_reason":"tool_use"}"#;
+            let event =
+                format!("event: message_delta\ndata: {{\"type\":\"message_delta\",{delta}{last}}}");
+            let stream = format!("{begin}{event}\n\n{end}");
+            from_wire(collected(&stream).unwrap().unwrap(), None)
+                .unwrap()
+                .usage
+        };
+        for none in ["", r#","usage":null"#, r#","usage":{"input_tokens":391}"#] {
+            assert_eq!(usage(none), None, "{none}");
+        }
+        let counts =
+            r#","usage":{"input_tokens":0,"cache_creation_input_tokens":0,"output_tokens":64}"#;
+        let expected = BilledTokens {
+            input: 391,
+            cache_write: 2051,
+            output: 64,
+            ..BilledTokens::default()
+        };
+        assert_eq!(usage(counts), Some(expected));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::response::{Called, Choice, Reply, Response, ToolCall, from_wire, text_of};
 use crate::llm::http::Collect;
-use crate::llm::{ChatReply, ErrorKind, Fault, wire_json};
+use crate::llm::{ChatReply, ErrorKind, Fault, usage, wire_json};
 
 /// The data of the event after the last chunk.
 const DONE: &str = "[DONE]";
@@ -20,6 +20,8 @@ pub(super) struct Streamed {
     arguments: Option<String>,
     finish_reason: Option<String>,
     usage: Value,
+    /// True if a part of the answer came after the last usage, which does not count it.
+    has_uncounted: bool,
     /// The error with which the stream began.
     error: Value,
     /// True if a part of an answer came.
@@ -58,13 +60,13 @@ impl Collect for Streamed {
         }
         self.id = self.id.take().or(chunk.id);
         self.model = self.model.take().or(chunk.model);
-        if !chunk.usage.is_null() {
-            self.usage = chunk.usage;
-        }
+        let is_counted = !chunk.usage.is_null();
+        usage::merge(&mut self.usage, chunk.usage);
         let pieces = chunk.choices.into_iter().flatten();
         for piece in pieces.filter(|piece| piece.index == 0) {
             let delta = piece.delta.unwrap_or_default();
             self.has_begun |= !delta.is_empty();
+            self.has_uncounted |= !delta.is_empty();
             self.content += &text_of(delta.content);
             self.refusal += delta.refusal.as_deref().unwrap_or_default();
             let calls = delta.tool_calls.into_iter().flatten();
@@ -74,6 +76,7 @@ impl Collect for Streamed {
             }
             self.finish_reason = piece.finish_reason.or(self.finish_reason.take());
         }
+        self.has_uncounted &= !is_counted;
         Ok(false)
     }
 
@@ -105,7 +108,11 @@ impl Collect for Streamed {
                 finish_reason,
                 ..Choice::default()
             }]),
-            usage: self.usage,
+            usage: if self.has_uncounted {
+                Value::Null
+            } else {
+                self.usage
+            },
             error: Value::Null,
         })
     }
@@ -132,6 +139,22 @@ mod tests {
             let whole = from_wire(serde_json::from_str(whole).unwrap(), None);
             assert_eq!(streamed, whole);
         }
+    }
+
+    #[test]
+    fn a_usage_counts_if_nothing_comes_after_it_and_only_grows() {
+        let usage = |stream: &str| {
+            let reply = from_wire(collected(stream).unwrap().unwrap(), None);
+            reply.unwrap().usage
+        };
+        let last = usage(TEXT);
+        let chunk = r#"data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#;
+        let less = TEXT.replace("data: [DONE]", &format!("{chunk}\n\ndata: [DONE]"));
+        assert!(last.is_some());
+        assert_eq!(usage(&less), last);
+        let lines = TEXT.split("\n\n");
+        let without: Vec<&str> = lines.filter(|it| !it.contains("\"usage\":{")).collect();
+        assert_eq!(usage(&format!("{chunk}\n\n{}", without.join("\n\n"))), None);
     }
 
     #[test]

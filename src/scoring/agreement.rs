@@ -42,7 +42,7 @@ pub(super) struct Agreement {
     pub one_answer: bool,
     /// The number of outputs that count.
     pub counting: usize,
-    /// The number of agents that were asked and gave no output.
+    /// The number of agents that were asked and gave no output that counts.
     pub lost: usize,
     /// The number of voices that the whole core would have beside those given, and at least one for
     /// each agent that was lost: it may have disagreed.
@@ -118,16 +118,15 @@ pub(super) fn compare(panel: &Compared<'_>) -> Agreement {
     let counting = latest.iter().filter(|now| now.counts());
     let answered = counting.clone().filter_map(|now| answer_of(now, first));
     let (counting, answered) = (counting.count(), answered.count());
-    // One that was lost may have given an answer.
-    let one_answer = answered > 0 && 2 * answered + panel.given.lost > counting;
+    // An output that does not count is lost as one that never came: it may have given an answer.
+    let lost = panel.given.lost + latest.len() - counting;
+    let one_answer = answered > 0 && 2 * answered + lost > counting;
     Agreement {
         groups,
         one_answer,
         counting,
-        lost: panel.given.lost,
-        missing: SEATS
-            .saturating_sub(heard(latest, &nodes))
-            .max(panel.given.lost),
+        lost,
+        missing: SEATS.saturating_sub(heard(latest, &nodes)).max(lost),
     }
 }
 

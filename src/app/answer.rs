@@ -65,21 +65,25 @@ fn chosen<'a>(asked: &'a Clarification, message: &'a str) -> Option<(char, &'a s
                 .filter(is_unique)
                 .is_some_and(|name| name == text)
     };
-    if let Some((letter, option)) = options
+    let found = CHOICE.captures(message);
+    let part = |name| {
+        let found = found.as_ref().and_then(|found| found.name(name));
+        found.map_or("", |part| part.as_str().trim())
+    };
+    let more = part("more");
+    // A letter alone is that letter, even where an option's text is a letter too.
+    let is_bare = found.is_some() && more.is_empty();
+    let said = options
         .clone()
-        .find(|(letter, option)| is_said(*letter, option))
-    {
+        .find(|(letter, option)| is_said(*letter, option));
+    if let (false, Some((letter, option))) = (is_bare, said) {
         return Some((letter, option, ""));
     }
-    let captures = CHOICE.captures(message)?;
-    let named: String = captures.name("letter")?.as_str().nfkc().collect();
-    let more = captures
-        .name("more")
-        .map_or("", |more| more.as_str().trim());
     // "B, C" chooses none.
     if CHOICE.is_match(more) {
         return None;
     }
+    let named: String = part("letter").nfkc().collect();
     let (letter, option) =
         options.find(|(letter, _)| named.eq_ignore_ascii_case(&letter.to_string()))?;
     Some((letter, option, more))
@@ -132,6 +136,20 @@ mod tests {
             "b) kubernetes.",
         ] {
             assert_eq!(read(message), ("Kubernetes".into(), Some('B')), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_letter_alone_is_no_options_text() {
+        let options = ["C: plain", "B: the second", "C#"].map(str::to_owned);
+        let asked = Clarification {
+            question: "Which language?".into(),
+            options,
+            choices: None,
+            agreeing: None,
+        };
+        for (message, letter) in [("C", 'C'), ("a", 'A'), ("C#", 'C'), ("C: plain", 'A')] {
+            assert_eq!(chosen(&asked, message).unwrap().0, letter, "{message}");
         }
     }
 

@@ -213,10 +213,17 @@ fn after_letter(option: &str, letter: char) -> Option<(&str, bool)> {
     let bare = option.strip_prefix("Option ").unwrap_or(option);
     let bare = bare.trim_start_matches(['(', '*', '[']);
     let rest = bare.strip_prefix([letter, letter.to_ascii_lowercase()])?;
-    let text = rest.trim_start_matches([')', '.', ':', '-', '*', ']', '–', '—', ' ']);
-    let between = rest.get(..rest.len() - text.len())?;
-    let closed = between.contains([')', ']', ':', '*', '—']) || between.ends_with(' ');
-    (closed && !text.is_empty()).then_some((text, !between.trim().is_empty()))
+    let behind = rest.trim_start_matches([')', ']', ':', '.', '*']);
+    let marks = rest.get(..rest.len() - behind.len())?;
+    let text = behind.trim_start();
+    let is_spaced = text.len() < behind.len();
+    // A dash with a space behind it separates, and any other may be a sign: "A -5 °C".
+    let dash = |after: &&str| after.starts_with(' ') || !is_spaced && text.starts_with('—');
+    let dashed = text.strip_prefix(['-', '–', '—']).filter(dash);
+    let closed = is_spaced || dashed.is_some() || marks.contains([')', ']', ':', '*']);
+    let is_delimited = dashed.is_some() || !marks.is_empty();
+    let text = dashed.map_or(text, str::trim_start);
+    (closed && !text.is_empty()).then_some((text, is_delimited))
 }
 
 fn one_line(text: &str) -> String {
@@ -244,6 +251,14 @@ mod tests {
             (
                 ["A 起始？", "B 结束？", "C 都算？"],
                 ["起始", "结束", "都算"],
+            ),
+            (
+                ["A) -18 °C", "B - 18 °C", "C -- is it .5"],
+                ["-18 °C", "18 °C", "-- is it .5"],
+            ),
+            (
+                ["A .NET", "B) *.txt", "**C:** :8080"],
+                [".NET", "*.txt", ":8080"],
             ),
             (
                 ["A Is it prod?", "B staging", "C both"],

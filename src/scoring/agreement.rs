@@ -25,6 +25,8 @@ pub(super) struct Group {
     pub members: Vec<usize>,
     /// The agents whose whole vote it has: by their first answer, or by a later one that they prove.
     pub voters: Vec<usize>,
+    /// The agents whose vote it has wholly or in part.
+    pub backers: Vec<usize>,
     /// The number of independent voices for it, with half votes.
     pub voices: f64,
     /// The mean over the members of the verdicts on their recomputed last steps, -1 to 1.
@@ -222,6 +224,7 @@ impl Compared<'_> {
             verdict: mean(&judged.filter_map(verdict).collect::<Vec<_>>()),
             members,
             voters: votes.iter().filter_map(is_whole).collect(),
+            backers: votes.iter().map(|(at, _)| *at).collect(),
         }
     }
 

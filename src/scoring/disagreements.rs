@@ -114,7 +114,7 @@ fn final_answers(
             ))
         };
         let agents = if settled {
-            &group.voters
+            &group.backers
         } else {
             &group.members
         };

@@ -143,8 +143,7 @@ fn only_the_final_claim_holds_answers(
     }
 }
 
-/// Returns the disagreements that keep two or more positions when only `reports` are considered. A
-/// position that only the cross-check states is kept.
+/// Returns the disagreements that keep two or more positions when only `reports` are considered.
 pub fn visible<'a>(
     all: &'a [Disagreement],
     reports: &[(Agent, &AgentReport)],
@@ -163,8 +162,7 @@ pub fn visible<'a>(
         let mut kept = p.clone();
         kept.agents.retain(|agent| report_of(agent).is_some());
         kept.units.retain(|id| text_of(id).is_some());
-        // A position that only the cross-check states has no agents.
-        if kept.agents.is_empty() && !p.agents.is_empty() {
+        if kept.agents.is_empty() {
             return None;
         }
         // If a discarded output shares a position, the text is that of a unit that is kept.

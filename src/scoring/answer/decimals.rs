@@ -24,21 +24,34 @@ impl DecimalSign {
     }
 }
 
-/// Returns the numbers of a text that have a sign inside. Left out are those in brackets, which may
-/// be lists, those with letters around, those with a full stop behind, which may be dates, and those
-/// with a hyphen behind ("2,3-dimethylbutane").
+/// Returns the numbers of a text that have a sign inside. Left out are those with commas in brackets,
+/// which may be lists, those with letters around, those that may be a date or a time and have a full
+/// stop or colon behind, and those with a hyphen behind ("2,3-dimethylbutane").
 fn figures(text: &str) -> impl Iterator<Item = &str> {
     static FIGURE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d+(?:[.,]\d+)+"));
     FIGURE.find_iter(text).filter_map(|found| {
+        let figure = found.as_str();
         let before = text.get(..found.start())?.chars().next_back();
-        let behind = text.get(found.end()..)?.chars().next();
-        let is_outside = |c: char| !c.is_alphanumeric() && !"()[]{}.,/:".contains(c);
+        let mut rest = text.get(found.end()..)?.chars();
+        let (behind, next) = (rest.next(), rest.next());
+        let in_list = |c: char| figure.contains(',') && "()[]{}".contains(c);
+        let is_outside = |c: char| !c.is_alphanumeric() && !in_list(c) && !".,/:".contains(c);
         let is_alone = before.is_none_or(is_outside)
-            && behind.is_none_or(|c| {
-                is_outside(c) && !"-‐‑–".contains(c) || c == ',' || c.is_alphabetic()
+            && behind.is_none_or(|c| match c {
+                '.' | ':' => next.is_none_or(char::is_whitespace) && !may_be_date(figure),
+                '/' => next.is_some_and(char::is_alphabetic),
+                ',' => true,
+                c => is_outside(c) && !"-‐‑–".contains(c) || c.is_alphabetic(),
             });
-        is_alone.then_some(found.as_str())
+        is_alone.then_some(figure)
     })
+}
+
+/// True for a day and a month, or hours and minutes: "3.10", "10.30".
+fn may_be_date(figure: &str) -> bool {
+    let parts = figure.split_once('.');
+    let parts = parts.and_then(|(a, b)| Some((a.parse::<u8>().ok()?, b.parse::<u8>().ok()?)));
+    parts.is_none_or(|(a, b)| (1..=31).contains(&a) && b < 60) && !figure.contains(',')
 }
 
 fn sign_of(figure: &str) -> Option<DecimalSign> {
@@ -82,6 +95,11 @@ mod tests {
             (&["3.1", "1,234.5"], Some(Point)),
             (&["2.500 g", "1,234"], None),
             (&["2,5 kg of v3.10"], Some(Comma)),
+            (&["The rate is 0.75. What is due?"], Some(Point)),
+            (&["The rate (0.75) is paid"], Some(Point)),
+            (&["0.75/kg"], Some(Point)),
+            (&["Es sind 2,5."], Some(Comma)),
+            (&["12.75: the rate"], Some(Point)),
             (&["0.5", "0,5"], None),
             (&["the enthalpy of 2,3-dimethylbutane"], None),
             (

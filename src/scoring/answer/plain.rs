@@ -90,8 +90,11 @@ static MARKERS: LazyLock<Vec<Marker>> = LazyLock::new(|| {
 fn announcements(text: &str) -> impl Iterator<Item = &str> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
+    // Beside "B:", it is the first of several parts.
+    let is_part = text.contains("B:");
     for (at, line) in lines.iter().enumerate() {
-        let rests: Vec<&str> = match line.trim().strip_prefix("A:") {
+        let marked = line.trim().strip_prefix("A:").filter(|_| !is_part);
+        let rests: Vec<&str> = match marked {
             Some(rest) => vec![rest],
             None => sentences(line)
                 .into_iter()
@@ -123,7 +126,7 @@ fn announced_in(sentence: &str) -> Option<&str> {
         let window = clip(lower.get(behind..)?, MAX_GAP_BYTES);
         let signs = [":", "：", " - ", " – ", " — "]
             .iter()
-            .filter_map(|sign| Some(window.find(sign)? + sign.len()));
+            .filter_map(|sign| separator(window, sign));
         let verbs = marker
             .verbs
             .iter()
@@ -134,6 +137,20 @@ fn announced_in(sentence: &str) -> Option<&str> {
         let mut closers = marker.closers.iter();
         closers.find_map(|it| said.strip_suffix(it)).or(Some(rest))
     })
+}
+
+/// Returns the end of the first sign that separates: the colon of "13:45" does not.
+fn separator(text: &str, sign: &str) -> Option<usize> {
+    let is_digit = |c: char| c.is_numeric();
+    let mut ends = text
+        .match_indices(sign)
+        .map(|(at, _)| (at, at + sign.len()));
+    let separates = |&(at, end): &(usize, usize)| {
+        let (head, rest) = (text.get(..at), text.get(end..));
+        !(head.is_some_and(|it| it.ends_with(is_digit))
+            && rest.is_some_and(|it| it.starts_with(is_digit)))
+    };
+    ends.find(separates).map(|(_, end)| end)
 }
 
 fn begins_word(text: &str, at: usize) -> bool {
@@ -211,8 +228,7 @@ fn verdict(text: &str) -> Option<String> {
     head.get(..end.unwrap_or(head.len())).map(str::to_lowercase)
 }
 
-/// Returns the result after the last equals sign, if the text ends with it: the last sentence with
-/// a figure has it too.
+/// Returns the result after the last equals sign, if the last sentence has it.
 fn calculated(text: &str) -> Option<String> {
     let prose = read_markdown(text).prose;
     let (_, behind) = prose.rsplit_once(['=', '≈'])?;
@@ -224,9 +240,7 @@ fn calculated(text: &str) -> Option<String> {
     let has_figure = |text: &str| text.contains(|c: char| c.is_ascii_digit());
     let mut results = [Some(value), head].into_iter().flatten();
     let result = results.find(|text| has_figure(text) && is_value(text))?;
-    let last = sentences(&prose)
-        .into_iter()
-        .rfind(|sentence| has_figure(sentence))?;
+    let last = sentences(&prose).pop()?;
     last.contains(&result).then_some(result)
 }
 
@@ -297,6 +311,9 @@ mod tests {
             ("221 = 13 × 17.\nОтвет: нет", "нет"),
             ("Answer: 192.168.1.10", "192.168.1.10"),
             ("Answer - Mary Shelley", "Mary Shelley"),
+            ("答案是13:45。", "13:45"),
+            ("उत्तर 13:45 है।", "उत्तर 13:45 है।"),
+            ("A: 12. B: 30. C: 25. The answer is C.", "C"),
             ("The answer is before 2010.", "before 2010"),
             (
                 "Antwort: 9. November 1989. Danach fiel die Mauer.",
@@ -328,6 +345,7 @@ mod tests {
     #[test]
     fn an_explanation_has_no_final_answer() {
         for text in [
+            "Two cities are possible: 1 + 1 = 2. It must be the one in the east.",
             "DNS maps names to addresses. It has 13 root servers. Caches keep what they were told.",
             "Run 3 replicas behind a load balancer, and keep 2 backups elsewhere.",
             "Which database do you mean?",

@@ -226,8 +226,9 @@ impl<'a> ParsedOutput<'a> {
     pub fn new(output: &'a Output<'a>, reading: &'a Reading, weight: f64, found: Found) -> Self {
         let mut screening = reading.screening.clone();
         if found.answers_all {
-            // "I can't pay the rent on time" may be the letter that was asked for.
-            screening.clear_refusals();
+            // "I can't pay the rent on time" may be the letter that was asked for, and a sentence of
+            // the request the quotation.
+            screening.clear_answers();
         }
         Self {
             output,

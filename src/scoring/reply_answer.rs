@@ -1,11 +1,15 @@
 //! Compares the final answer that a reply names with what its texts say.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_script::{Script, UnicodeScript as _};
 
 use super::answer::{self, Answer, Day, Number, Options, Phrase};
 use crate::domain::in_digits;
-use crate::text::{clip, collapse_whitespace, count_words, language_code};
+use crate::text::{clip, collapse_whitespace, count_words, figures, language_code, pattern};
 
 /// A word of an answer is found in a text by this share of its letters, because words are inflected.
 const STEM: f64 = 0.6;
@@ -40,7 +44,7 @@ pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
         Answer::Words(phrase) => {
             let short = summary.filter(|text| count_words(text) <= MAX_BARE_WORDS);
             let mut texts = [Some(all.as_str()), short].into_iter().flatten();
-            texts.all(|text| has_words(text, phrase))
+            texts.all(|text| has_words(text, phrase)) && has_figures(request, &all, answer)
         }
         Answer::YesNo(_) | Answer::Choice(_) => {
             let differs = |text: &str| {
@@ -58,8 +62,30 @@ pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
             .into_iter()
             .chain(summary)
             .all(|text| has_day(request, text, day)),
-        Answer::Formula { .. } => true,
+        Answer::Formula { .. } => has_figures(request, &all, answer),
     }
+}
+
+/// False if a text lacks a figure of an answer, in digits and words, and has others that are neither
+/// in the answer nor in the request: "10:30", and a text with "04:30".
+fn has_figures(request: &str, text: &str, answer: &str) -> bool {
+    // "(1,2)" has two.
+    static LISTED: LazyLock<Regex> = LazyLock::new(|| pattern(r",(\d{1,2}(?:\D|$))"));
+    let bare = |text: &str| -> BTreeSet<String> {
+        let text = collapse_whitespace(text);
+        let figures = figures(&LISTED.replace_all(&text, " $1")).into_iter();
+        let unit = |c: char| !c.is_ascii_digit();
+        figures
+            .map(|it| it.trim_end_matches(unit).to_owned())
+            .collect()
+    };
+    let (known, mut found, wanted) = (bare(request), bare(text), bare(answer));
+    if !wanted.is_subset(&found) {
+        let words = clip(text, MAX_IN_WORDS_BYTES);
+        found.extend(in_digits(words, language_code(words)).flat_map(|it| bare(&it)));
+    }
+    let is_known = |it: &String| wanted.contains(it) || known.contains(it);
+    wanted.is_subset(&found) || found.iter().all(is_known)
 }
 
 /// True if a text has letters of options, but neither this one nor its text. A lone "A" may be an
@@ -90,9 +116,10 @@ fn has_day(request: &str, text: &str, day: &Day) -> bool {
 /// False if a text has numbers that are not in the request, but not this one. Beside those of the
 /// request the number may stand in words.
 fn has_number(request: &str, text: &str, number: &Number) -> bool {
+    static OTHER_FORM: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d\s*[/⁄]\s*\d|[\^\\½¼¾]"));
     let text = collapse_whitespace(text);
     let is_it = |found: Number| number.is_among(&[found]);
-    if text.contains(['/', '^', '\\', '⁄', '½', '¼', '¾'])
+    if OTHER_FORM.is_match(&text)
         || answer::each_amount(&text).any(is_it)
         || is_named_in(request, &text, number)
     {
@@ -202,6 +229,29 @@ mod tests {
                 may_give("What is the price?", "", text, "€20"),
                 gives,
                 "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn figures_of_an_answer_in_other_forms_are_found() {
+        for (answer, text, gives) in [
+            ("10:30", "It starts at 10:30.", true),
+            ("10:30", "It starts at 04:30.", false),
+            ("10:30", "It starts at half past ten.", true),
+            ("97 km/h", "It goes 97km/h.", true),
+            ("97 km/h", "It goes 84 km/h.", false),
+            ("120/80 mmHg", "The pressure is 140/90 mmHg.", false),
+            ("(1,2)", "It is (1, 2), as 1 comes first.", true),
+            ("(1,2)", "It is (2, 3).", false),
+            ("√2", "It is √2, about 1.41.", true),
+            ("√2", "It is √3.", false),
+            ("3:2", "Three to two, of 12 in all.", true),
+        ] {
+            assert_eq!(
+                may_give("Of 12, which?", text, text, answer),
+                gives,
+                "{answer}: {text}"
             );
         }
     }

@@ -55,11 +55,11 @@ impl Screening {
         self.weight(kind) >= 0.5
     }
 
-    /// Removes what looks like a refusal.
-    pub fn clear_refusals(&mut self) {
-        use FlagKind::{PartialRefusal, Refusal};
+    /// Removes what looks like no answer, but may be one: a refusal, and words of the request.
+    pub fn clear_answers(&mut self) {
+        use FlagKind::{Echo, PartialRefusal, Refusal};
         self.0
-            .retain(|kind, _| !matches!(kind, PartialRefusal | Refusal));
+            .retain(|kind, _| !matches!(kind, Echo | PartialRefusal | Refusal));
     }
 
     /// True if the text takes no part in the comparison of answers.
@@ -328,7 +328,7 @@ const QUOTED_WEIGHT: f64 = 0.2;
 /// word in straight marks may be a key of JSON.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r#"(?s)```.*?```|`[^`\n]+`|"[^\s",:}\]](?:[^"\s]{0,60}\s[^"\n]{1,300}|[^"\s]{0,60}[\p{Han}\p{Hira}\p{Kana}\p{Thai}\p{Laoo}\p{Khmr}\p{Mymr}][^"\n]{0,300})"|[\p{Pi}\p{Pf}„‚「『--[‘’]][[^\p{Pi}\p{Pf}「」『』"\n]‘’]{1,300}[\p{Pi}\p{Pf}」』"--[‘’]]"#,
+        r#"(?s)```.*?```|`[^`\n]+`|"[^\s",:}\]](?:[^"\s]{0,60}\s[^"\n]{1,300}|[^"\s]{0,60}[\p{Han}\p{Hira}\p{Kana}\p{Thai}\p{Laoo}\p{Khmr}\p{Mymr}][^"\n]{0,300})"|[\p{Pi}\p{Pf}„「『《〈〝﹁﹃--[‘’]][[^\p{Pi}\p{Pf}「」『』《》〈〉〝〞〟﹁﹂﹃﹄"\n]‘’]{1,300}[\p{Pi}\p{Pf}」』》〉〞〟﹂﹄"--[‘’]]|‚[^‚‘’\n]{1,300}[‘’]"#,
     )
 });
 

@@ -423,11 +423,13 @@ fn prose_words(text: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| !word.starts_with('\\'))
 }
 
-/// True if the text after a number only says what is counted.
+/// True if the text after a number only says what is counted: "packs of gum", "bottles/h".
 fn is_noun_phrase(text: &str) -> bool {
+    static RATE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\p{L}[\p{M}.]*)/(\p{L})"));
     let calculates = |c: char| {
         c.is_numeric() || ['=', '+', '*', '^', '\\', '<', '>', '/', '{', '['].contains(&c)
     };
+    let text = RATE.replace_all(text, "$1 $2");
     text.split_whitespace().count() <= MAX_NOUNS
         && !text.starts_with(|c: char| c == '!' || c.is_alphanumeric() && !is_ideographic(c))
         && !text.contains(calculates)

@@ -192,9 +192,11 @@ fn mark(text: &str) -> Option<char> {
 fn without_punctuation(word: &str, is_only: bool) -> &str {
     let kept = |c: char| c.is_alphanumeric() || matches!(c, '+' | '#') || is_symbol(c);
     let is_emphasised = word.starts_with('*') && word.ends_with('*');
+    let is_mark = |c: char| is_combining_mark(c) && !matches!(c, '\u{fe00}'..='\u{fe0f}');
     let ends = |c: char| {
         kept(c)
-            || matches!(c, '-' | '$' | '\u{300}'..='\u{36f}')
+            || matches!(c, '-' | '$')
+            || is_mark(c)
             || c == '*' && !is_emphasised
             || c == '?' && is_only
             || c == '\'' && has_prime(word)

@@ -170,8 +170,11 @@ impl Parser<'_, '_> {
         loop {
             let rate =
                 self.is_sign(at, Sign::Over) || self.is_sign(at, Sign::Minus) && !self.spaced(at);
-            let joint = usize::from(rate && count + units > 0 && self.noun(at + 1));
-            if !self.noun(at + joint) {
+            // "bottles/h": a unit of one letter is a noun there.
+            let is_unit = |word| units::written(word, self.spelling).is_some();
+            let is_rate = self.noun(at + 1) || self.word(at + 1).is_some_and(is_unit);
+            let joint = usize::from(rate && count + units > 0 && is_rate);
+            if joint == 0 && !self.noun(at) {
                 break;
             }
             count += usize::from(joint == 0 || count == 0);

@@ -1,6 +1,6 @@
 //! A number with its unit, as in answers: "$1.5 million", "86.400 Sekunden", "1064 °C", "1 h 30 min".
 
-use super::lexer::{Grouping, Kind, Notation, Sign, lex};
+use super::lexer::{Grouping, Kind, Notation, lex};
 use super::parser::Parser;
 use super::units::{self, Measure};
 use super::value::Reading;
@@ -63,11 +63,6 @@ pub fn amount(text: &str) -> Option<Amount> {
     let digits = tokens
         .get(number)
         .and_then(|token| text.get(token.start..token.end));
-    // "km/sa" is as a whole no unit of the table.
-    let kind = |at: usize| tokens.get(at).map(|token| token.kind);
-    let is_rate = kind(parser.at) == Some(Kind::Sign(Sign::Over))
-        && matches!(kind(parser.at + 1), Some(Kind::Word(_)));
-    let is_bare = is_rate && unit.is_some() && figure.scale == 1.0;
     let is_open = figure.grouping == Grouping::Dot && digits.is_some_and(|it| it.ends_with('0'));
     Some(Amount {
         value,
@@ -76,12 +71,8 @@ pub fn amount(text: &str) -> Option<Amount> {
         is_open,
         percent: figure.percent,
         scale: figure.scale,
-        measure: parser.parts.measure.filter(|_| !is_bare),
-        unit: unit.filter(|_| !is_bare),
-        end: if is_bare {
-            tokens.get(number)?.end
-        } else {
-            last.end
-        },
+        measure: parser.parts.measure,
+        unit,
+        end: last.end,
     })
 }

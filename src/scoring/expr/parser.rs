@@ -167,7 +167,14 @@ impl<'t, 'a> Parser<'t, 'a> {
             Kind::Currency(unit) => self.money(unit)?,
             _ => {
                 let bare = self.figure()?;
+                let behind = self.at;
                 match self.unit() {
+                    // "km/sa" is as a whole no unit of the table.
+                    Some(_) if self.is_sign(self.at, Sign::Over) && self.noun(self.at + 1) => {
+                        self.at = behind;
+                        self.parts.measure = None;
+                        bare
+                    }
                     Some(measure) => {
                         let whole = bare.measured(&measure, false);
                         self.with_smaller(whole)

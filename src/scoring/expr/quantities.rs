@@ -192,7 +192,7 @@ impl Parser<'_, '_> {
         found
     }
 
-    fn noun(&self, at: usize) -> bool {
+    pub(super) fn noun(&self, at: usize) -> bool {
         self.word(at).is_some() && !self.opaque(at) && !self.starts(at) && !self.says_operator(at)
     }
 }

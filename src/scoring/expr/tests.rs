@@ -169,6 +169,8 @@ fn a_percentage_may_be_one_of_what_it_is_added_to() {
 fn wrong_sums_are_found_wrong() {
     for text in [
         "33 x 99 - 11 = 3258",
+        "475 / 5 = 195 bottles/h",
+        "475 / 5 = 195 км/год",
         "3,20 € + 4,15 € = 7,36 €",
         "2.5 + 2.5 = 5.1",
         "0.1 + 0.2 = 0.4",

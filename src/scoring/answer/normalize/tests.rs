@@ -166,6 +166,8 @@ fn panels_of_one_meaning_are_one_group() {
 #[test]
 fn different_answers_stay_apart() {
     for (a, b) in [
+        ("สี", "สี่"),
+        ("95 km/sa", "95 m/sa"),
         ("0420", "420"),
         ("02139", "2139"),
         ("4294967295", "4294967296"),

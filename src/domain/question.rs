@@ -98,28 +98,25 @@ pub struct Attachment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageClaim {
     Image,
-    /// It has no type, or one for any bytes.
+    /// It has no type, or one for any bytes, or its type and its name differ.
     Unknown,
     Other,
 }
 
 impl Attachment {
-    /// Returns what the declared content type says, or the file name if none is declared.
+    /// Returns what the declared content type and the file name say. They may be wrong: only two that
+    /// agree on another kind are believed.
     pub fn image_claim(&self) -> ImageClaim {
         let declared = self.content_type.as_deref().map(str::trim);
         let declared = declared.map(str::to_lowercase).unwrap_or_default();
-        if !matches!(declared.as_str(), "" | "application/octet-stream") {
-            let is_image = declared.starts_with("image/");
-            return if is_image {
-                ImageClaim::Image
-            } else {
-                ImageClaim::Other
-            };
-        }
-        match mime_guess::from_path(&self.filename).first() {
-            Some(mime) if mime.type_() == mime_guess::mime::IMAGE => ImageClaim::Image,
-            Some(_) => ImageClaim::Other,
-            None => ImageClaim::Unknown,
+        let is_declared = !matches!(declared.as_str(), "" | "application/octet-stream");
+        let named = mime_guess::from_path(&self.filename).first();
+        let is_image = named.is_some_and(|mime| mime.type_() == mime_guess::mime::IMAGE);
+        match (is_declared, is_image) {
+            (true, _) if declared.starts_with("image/") => ImageClaim::Image,
+            (false, true) => ImageClaim::Image,
+            (true, true) | (false, false) => ImageClaim::Unknown,
+            (true, false) => ImageClaim::Other,
         }
     }
 

@@ -28,6 +28,12 @@ impl CallView<'_> {
             .is_some_and(|settled| matches!(settled.result, CallResult::Answered { .. }))
     }
 
+    /// Returns how long the call took in milliseconds, if it came back.
+    pub fn latency_ms(&self) -> Option<u64> {
+        let settled = self.settled?;
+        (settled.result != CallResult::InDoubt).then_some(settled.latency_ms)
+    }
+
     /// Returns the model that the provider reports, if the call was answered and it is not blank.
     pub fn served(&self) -> Option<&str> {
         self.settled?

@@ -196,7 +196,10 @@ fn pieces_of(line: &str) -> Vec<&str> {
         let piece = line.get(begin..end).unwrap_or_default();
         begin = end;
         let behind = line.get(end..).unwrap_or_default();
-        if !behind.is_empty() && (ends_abbreviated(piece) || is_day(piece, behind)) {
+        // ".NET", "a.b/c?d=1"
+        let is_inside = piece.ends_with(['.', '?', '!'])
+            && behind.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if !behind.is_empty() && (is_inside || ends_abbreviated(piece) || is_day(piece, behind)) {
             continue;
         }
         out.extend(line.get(start..end));
@@ -281,7 +284,11 @@ fn ends_abbreviated(piece: &str) -> bool {
         .and_then(|piece| piece.split_whitespace().next_back());
     last.is_some_and(|word| {
         let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
-        KNOWN.contains(word.to_lowercase().as_str())
+        // "e.g."
+        let is_letters =
+            |part: &str| part.chars().count() == 1 && part.chars().all(char::is_alphabetic);
+        word.contains('.') && word.split('.').all(is_letters)
+            || KNOWN.contains(word.to_lowercase().as_str())
     })
 }
 

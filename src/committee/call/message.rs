@@ -144,6 +144,8 @@ pub fn schema_name(step: &str) -> &'static str {
         "question" => "clarification_question",
         "estimate" => "execution_estimate",
         "proposal" => "action_proposal",
+        "tool_plan" => "tool_plan",
+        "same_question" => "same_question",
         _ => "agent_report",
     }
 }

@@ -338,7 +338,7 @@ fn budget(accepted: &Accepted, calls: &[CallView<'_>]) -> Value {
                 "inputTokens": usage.map(|u| u.all_input()),
                 "outputTokens": usage.map(|u| u.output),
                 "thinkingTokens": usage.map(|u| u.thinking),
-                "latencyMs": settled.map(|s| s.latency_ms),
+                "latencyMs": call.latency_ms(),
                 "promptHash": call.sent.prompt_hash,
             })
         })

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use crate::committee::reply::closing::without_closing_request;
 use crate::committee::reply::headings::{AUDIT, COMPUTED, ESTIMATE, SECTIONS, title};
 use crate::committee::reply::redaction::{Redactor, texts};
+use crate::domain::is_question_mark;
 use crate::journal::Draft;
 use crate::text::{self, excerpt, one_line};
 use outline::Outline;
@@ -248,14 +249,18 @@ pub fn plain_draft(draft: &mut Draft) {
     }
 }
 
-/// Returns the first sentence of a text as one plain line of at most 240 characters.
+/// Returns the first sentence of a text that is no question as one plain line of at most 240
+/// characters.
 pub fn first_sentence(markdown: &str) -> String {
     let fenced = |line: &&str| {
         let line = line.trim_start();
         line.starts_with("```") || line.starts_with("~~~")
     };
     let lines = markdown.lines().filter(|line| !fenced(line));
-    let sentence = lines.flat_map(text::sentences).next().unwrap_or_default();
+    let sentences: Vec<&str> = lines.flat_map(text::each_sentence).take(20).collect();
+    let states = |sentence: &&&str| !sentence.ends_with(is_question_mark);
+    let sentence = sentences.iter().find(states).or(sentences.first());
+    let sentence = sentence.copied().unwrap_or_default();
     excerpt(&plain_line(&sentence.replace("**", "")), 240)
 }
 

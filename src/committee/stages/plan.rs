@@ -335,6 +335,7 @@ fn bound(raw: &OrchestrationPlan, stage: Stage<'_>) -> (Plan, Vec<String>) {
             "its question fits any request, or its three options do not each say something else";
         corrections.push(format!("needsClarification was dropped: {why}"));
     }
+    corrections.extend(question_note(raw, question.as_ref()).map(str::to_owned));
     let mut demands = raw.demands.clone();
     demands.retain(|demand| demand.is_possible());
     demands.truncate(MAX_DEMANDS);
@@ -344,6 +345,11 @@ fn bound(raw: &OrchestrationPlan, stage: Stage<'_>) -> (Plan, Vec<String>) {
         let why = format!("no count keeps them, or more than {MAX_DEMANDS}");
         corrections.push(format!("{dropped} dropped: {why}"));
     }
+    let language = raw.language.as_deref().and_then(language_of);
+    if language != raw.language {
+        let set = language.as_deref().unwrap_or("null: it is no code");
+        corrections.push(format!("language was set to {set}"));
+    }
     let plan = Plan {
         task_type: raw.task_type,
         agents_to_run: agents.into_iter().collect(),
@@ -352,9 +358,23 @@ fn bound(raw: &OrchestrationPlan, stage: Stage<'_>) -> (Plan, Vec<String>) {
         clarification_question: question,
         output_shape: mode,
         demands,
-        language: raw.language.as_deref().and_then(language_of),
+        language,
     };
     (plan, corrections)
+}
+
+/// Says how the plan's question was changed, if it was.
+fn question_note(raw: &OrchestrationPlan, asked: Option<&Clarification>) -> Option<&'static str> {
+    let given = raw.clarification_question.as_ref()?;
+    let Some(asked) = asked else {
+        let note = "clarificationQuestion was dropped: needsClarification is false";
+        return (!raw.needs_clarification).then_some(note);
+    };
+    let is_same = one_line(&given.question) == asked.question
+        && (given.options == asked.lettered() || given.options == asked.options);
+    let note = "clarificationQuestion was changed: it asks one thing, with one question mark, and its options have \
+                no other marks in front than their letters";
+    (!is_same).then_some(note)
 }
 
 /// Returns the code of a language without a region: "pt" of "pt-BR"; `None` if it is no code.

@@ -134,7 +134,7 @@ fn shown(row: &RunRow, entries: &[Entry]) -> RunBody {
     let calls = transcript.calls.iter().map(|call| CallTiming {
         call: call.sent.call.clone(),
         state: call.state(),
-        latency_ms: call.settled.map(|s| s.latency_ms),
+        latency_ms: call.latency_ms(),
     });
     let timings = Timings {
         accepted_at: row.accepted_at.to_string(),

@@ -115,6 +115,11 @@ fn a_plain_line_opens_no_block_and_a_first_sentence_is_one_line() {
     for (text, expected) in [
         ("## It is 3.5 **km**. Next.", "It is 3.5 km."),
         ("```sh\n-5 is it.\n```", "-5 is it."),
+        ("Use .NET 8. It is free.", "Use .NET 8."),
+        ("Use e.g. Docker. It is free.", "Use e.g. Docker."),
+        ("See https://a.b/c?d=1. Next.", "See https://a.b/c?d=1."),
+        ("Is it 100? No, it is 90.", "No, it is 90."),
+        ("Is it?", "Is it?"),
         ("", ""),
     ] {
         assert_eq!(first_sentence(text), expected);

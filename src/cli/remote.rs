@@ -1,5 +1,6 @@
 //! Asks a running service and shows the same progress, read from its event stream.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -216,13 +217,17 @@ pub(super) fn why(error: &reqwest::Error) -> String {
     while let Some(source) = cause.source() {
         cause = source;
     }
-    let refused = cause
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused);
-    if refused {
-        "no service listens there".to_owned()
-    } else {
-        cause.to_string()
+    match cause
+        .downcast_ref()
+        .map(|error: &std::io::Error| error.kind())
+    {
+        Some(ErrorKind::ConnectionRefused) => "no service listens there".to_owned(),
+        // It does not read a body that is too large.
+        Some(kind @ (ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)) => format!(
+            "it closed the connection ({kind}): a request with attachments may be larger than its limit, \
+             policy.limits.bodyBytes"
+        ),
+        _ => cause.to_string(),
     }
 }
 

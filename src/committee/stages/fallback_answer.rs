@@ -78,8 +78,14 @@ pub(super) fn undecided(input: &SynthesisInput<'_>, obtained: SynthesisSource) -
     Synthesized::new(draft, question_rules::by_rule(input), obtained, corrections)
 }
 
-/// Returns the summary, the numbered steps and the reasoning of a report as one text.
+/// Returns the summary, the numbered steps and the reasoning of a report as one text. The reasoning of a
+/// plain text is all of it.
 fn text_of(report: &AgentReport) -> String {
+    let parts = report.answer_summary.iter();
+    let mut parts = parts.chain(&report.steps_or_deliverables);
+    if parts.all(|part| report.reasoning.contains(part.as_str())) {
+        return report.reasoning.clone();
+    }
     let summary = report.answer_summary.join(" ");
     let steps = numbered(&report.steps_or_deliverables);
     let gap = if steps.is_empty() { "" } else { "\n" };
@@ -107,6 +113,13 @@ pub(super) fn numbered(steps: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plain_text_is_not_repeated() {
+        let text = "The answer is 42.\n\n- apples are red\n- pears are green";
+        let report = crate::scoring::report_from_text("solver", "What is 6 times 7?", text);
+        assert_eq!(text_of(&report), text);
+    }
 
     #[test]
     fn steps_in_one_text_are_steps_and_other_lines_belong_to_theirs() {

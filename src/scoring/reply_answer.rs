@@ -32,6 +32,10 @@ pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
     };
     let summary = Some(tldr.trim()).filter(|tldr| !tldr.is_empty() && !main.contains(tldr));
     let all = format!("{tldr}\n{main}");
+    let have_figures = || {
+        let mut texts = [all.as_str()].into_iter().chain(summary);
+        texts.all(|text| has_figures(request, text, answer))
+    };
     match &named {
         Answer::Number(number) => {
             // Only beside other words may a sign be a dash, and a fraction a step.
@@ -39,12 +43,16 @@ pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
             let mut bare = summary.into_iter().chain([main]).filter(is_bare);
             let is_other = |text: &str| answer::parse(text).is_some_and(|it| named.differs(&it));
             let mut texts = [all.as_str()].into_iter().chain(summary);
-            texts.all(|text| has_number(request, text, number)) && !bare.any(is_other)
+            // "3/4", and a text with "2/3"
+            let is_fraction = answer.contains('/') && !has_amount(&all, number);
+            texts.all(|text| has_number(request, text, number))
+                && !bare.any(is_other)
+                && (!is_fraction || has_figures(request, &all, answer))
         }
         Answer::Words(phrase) => {
             let short = summary.filter(|text| count_words(text) <= MAX_BARE_WORDS);
             let mut texts = [Some(all.as_str()), short].into_iter().flatten();
-            texts.all(|text| has_words(text, phrase)) && has_figures(request, &all, answer)
+            texts.all(|text| has_words(text, phrase)) && have_figures()
         }
         Answer::YesNo(_) | Answer::Choice(_) => {
             let differs = |text: &str| {
@@ -62,7 +70,7 @@ pub fn may_give(request: &str, tldr: &str, main: &str, answer: &str) -> bool {
             .into_iter()
             .chain(summary)
             .all(|text| has_day(request, text, day)),
-        Answer::Formula { .. } => has_figures(request, &all, answer),
+        Answer::Formula { .. } => have_figures(),
     }
 }
 
@@ -118,15 +126,19 @@ fn has_day(request: &str, text: &str, day: &Day) -> bool {
 fn has_number(request: &str, text: &str, number: &Number) -> bool {
     static OTHER_FORM: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d\s*[/⁄]\s*\d|[\^\\½¼¾]"));
     let text = collapse_whitespace(text);
-    let is_it = |found: Number| number.is_among(&[found]);
     if OTHER_FORM.is_match(&text)
-        || answer::each_amount(&text).any(is_it)
+        || has_amount(&text, number)
         || is_named_in(request, &text, number)
     {
         return true;
     }
     let given = answer::numbers(&collapse_whitespace(request), None);
     answer::each_amount(&text).all(|it| it.is_among(&given))
+}
+
+/// True if a text has a number in digits.
+fn has_amount(text: &str, number: &Number) -> bool {
+    answer::each_amount(&collapse_whitespace(text)).any(|found| number.is_among(&[found]))
 }
 
 /// True if a text has a number in words of its language, if that is one that is read.
@@ -247,6 +259,9 @@ mod tests {
             ("√2", "It is √2, about 1.41.", true),
             ("√2", "It is √3.", false),
             ("3:2", "Three to two, of 12 in all.", true),
+            ("3/4", "It is 3/4, and not 2/3.", true),
+            ("3/4", "It is 0.75.", true),
+            ("3/4", "It is 2/3.", false),
         ] {
             assert_eq!(
                 may_give("Of 12, which?", text, text, answer),

@@ -48,8 +48,9 @@ impl Clarification {
         let [a, b, c] = options else { return None };
         let lines = [a, b, c].map(|option| one_line(&option.replace(is_question_mark, " ")));
         let options = without_letters(&lines);
-        let folded: BTreeSet<String> = options.iter().map(|it| it.to_ascii_lowercase()).collect();
-        let is_distinct = folded.len() == options.len() && !folded.contains("");
+        // "5 mW" is not "5 MW".
+        let different: BTreeSet<&str> = options.iter().map(String::as_str).collect();
+        let is_distinct = different.len() == options.len() && !different.contains("");
         let is_letter = |(letter, option): (char, &String)| {
             let bare = option.trim_matches(|c: char| !c.is_alphanumeric());
             bare.eq_ignore_ascii_case(letter.encode_utf8(&mut [0; 4]))
@@ -274,6 +275,7 @@ mod tests {
             assert_eq!(options(words), Some(words.map(str::to_owned)));
         }
         assert_eq!(options(["A x", "B x", "C y"]), None, "two are the same");
+        assert!(options(["5 mW", "5 MW", "neither"]).is_some());
         assert_eq!(options(["B hex", "A decimal", "C octal"]), None, "mixed up");
         for letters in [["A", "B", "C"], ["A A", "B) b.", "C: C"]] {
             assert_eq!(options(letters), None, "they say nothing");

@@ -103,6 +103,7 @@ impl Fetcher {
                 Ok(image) => images.push(image),
                 // A file of another kind, of which the models are told the name.
                 Err(Error::NotAnImage) if attachment.image_claim() == ImageClaim::Unknown => {}
+                Err(_) if attachment.image_claim() == ImageClaim::Unlikely => {}
                 Err(error) => unseen.push(UnseenImage::Image {
                     name: attachment.filename.clone(),
                     cause: error.cause(),

@@ -100,6 +100,8 @@ pub enum ImageClaim {
     Image,
     /// It has no type, or one for any bytes, or its type and its name differ.
     Unknown,
+    /// As unknown, but its name says another kind.
+    Unlikely,
     Other,
 }
 
@@ -111,12 +113,13 @@ impl Attachment {
         let declared = declared.map(str::to_lowercase).unwrap_or_default();
         let is_declared = !matches!(declared.as_str(), "" | "application/octet-stream");
         let named = mime_guess::from_path(&self.filename).first();
-        let is_image = named.is_some_and(|mime| mime.type_() == mime_guess::mime::IMAGE);
+        let is_image = named.map(|mime| mime.type_() == mime_guess::mime::IMAGE);
         match (is_declared, is_image) {
             (true, _) if declared.starts_with("image/") => ImageClaim::Image,
-            (false, true) => ImageClaim::Image,
-            (true, true) | (false, false) => ImageClaim::Unknown,
-            (true, false) => ImageClaim::Other,
+            (false, Some(true)) => ImageClaim::Image,
+            (true, Some(true)) | (false, None) => ImageClaim::Unknown,
+            (false, Some(false)) => ImageClaim::Unlikely,
+            (true, Some(false) | None) => ImageClaim::Other,
         }
     }
 

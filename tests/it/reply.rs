@@ -512,6 +512,7 @@ async fn an_answer_about_an_image_that_no_agent_saw_does_not_ship() {
     let heic = "data:image/heic;base64,AAAA";
     for (name, url, fault, outcome) in [
         ("gauge", untyped.as_str(), None, "answered"),
+        ("photo.txt", untyped.as_str(), None, "answered"),
         ("a.png", TINY_PNG, Some(Fault::Status(400)), "clarification"),
         ("a.heic", heic, None, "clarification"),
         ("a.txt", "data:text/plain;base64,AAAA", None, "answered"),
@@ -529,6 +530,8 @@ async fn an_answer_about_an_image_that_no_agent_saw_does_not_ship() {
         body["attachments"] = json!([{ "filename": name, "url": url }]);
         let got = app.reply(app.post(&body)).await;
         assert_eq!(got.outcome, outcome, "{name}: {}", got.text());
+        let is_shown = provider.count_step("r1/visual") > 0;
+        assert_eq!(is_shown, url.contains("iVBOR"), "{name}");
     }
 }
 

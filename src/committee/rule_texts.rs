@@ -137,9 +137,9 @@ mod tests {
     use super::*;
     use crate::domain::{Clarification, UnseenCause, is_question_mark};
 
-    const VALUES: [&str; 11] = [
-        "{run}", "{why}", "{name}", "{agent}", "{number}", "{round}", "{call}", "{limit}",
-        "{role}", "{served}", "{model}",
+    const VALUES: [&str; 12] = [
+        "{run}", "{answer}", "{why}", "{name}", "{agent}", "{number}", "{round}", "{call}",
+        "{limit}", "{role}", "{served}", "{model}",
     ];
 
     #[test]

@@ -507,6 +507,17 @@ async fn a_question_by_rule_names_an_unseen_image_in_the_language_of_the_plan() 
 }
 
 #[tokio::test]
+async fn an_agent_that_keeps_another_answer_is_named() {
+    let scenario = Scenario::converging();
+    let message = scenario.message.clone();
+    let provider = MockProvider::playing(scenario).await;
+    let got = TestApp::start(&provider).await.ask("ask", &message).await;
+    assert_eq!(got.outcome, "answered", "{}", got.text());
+    let note = "critic: another final answer (60)";
+    assert!(got.text().contains(note), "{}", got.text());
+}
+
+#[tokio::test]
 async fn an_answer_about_an_image_that_no_agent_saw_does_not_ship() {
     let untyped = TINY_PNG.replace("image/png", "application/octet-stream");
     let heic = "data:image/heic;base64,AAAA";

@@ -9,11 +9,14 @@ use crate::committee::request_context::RequestContext;
 use crate::committee::rule_texts::RuleTexts;
 use crate::committee::stages::deliberation::{Deliberation, ScoredReport};
 use crate::committee::stages::fallback_answer;
-use crate::domain::{Agent, FailureCause, Status};
+use crate::committee::stages::synthesis_input::answer_of;
+use crate::domain::{Agent, FailureCause, Status, is_question_mark};
 use crate::journal::{
     AgentOutcome, CallView, CheckScope, Continuation, Cut, Gated, PlanSource, Round, RoundSkipped,
     SynthesisSource, Synthesized, Transcript,
 };
+use crate::scoring;
+use crate::text::excerpt;
 
 /// A run whose reply is about to be rendered.
 pub(super) struct Noted<'a> {
@@ -111,6 +114,33 @@ impl Noted<'_> {
         }
         if let [only] = answers[..] {
             notes.push(of_agent("alone", only.agent));
+        }
+        notes.extend(self.dissents(deliberation));
+        notes
+    }
+
+    /// Names the agents whose final answer is another one than the reply's.
+    fn dissents(&self, deliberation: &Deliberation) -> Vec<String> {
+        let draft = self.synthesized.draft.as_ref();
+        let given = draft.and_then(|draft| draft.final_answer.as_deref());
+        let groups = &deliberation.judgement.answer_groups;
+        let Some(own) = given.and_then(|given| scoring::answer_group(groups, given)) else {
+            return vec![];
+        };
+        let others = groups.iter().enumerate().filter(|(at, _)| *at != own);
+        let others: BTreeSet<&str> = others
+            .flat_map(|(_, group)| group.agents.iter().map(String::as_str))
+            .collect();
+        let mut notes = vec![];
+        for it in deliberation.usable() {
+            let agent = it.agent.into_str();
+            let answer = answer_of(it.report).map(|answer| excerpt(&answer, 60));
+            // A question mark would ask the user something.
+            let answer = answer.filter(|answer| !answer.contains(is_question_mark));
+            if let (true, Some(answer)) = (others.contains(agent), answer) {
+                let values = [("agent", agent), ("answer", answer.as_str())];
+                notes.push(self.texts().note("other_answer", &values));
+            }
         }
         notes
     }

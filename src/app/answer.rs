@@ -99,14 +99,17 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read(message: &str) -> (String, Option<char>) {
-        let options = ["Docker on one host", "Kubernetes", "Bare metal"].map(str::to_owned);
-        let asked = Clarification {
+    fn asked(options: [&str; 3]) -> Clarification {
+        Clarification {
             question: "Where does it run?".into(),
-            options,
+            options: options.map(str::to_owned),
             choices: None,
             agreeing: None,
-        };
+        }
+    }
+
+    fn read(message: &str) -> (String, Option<char>) {
+        let asked = asked(["Docker on one host", "Kubernetes", "Bare metal"]);
         match read_answer(&asked, message) {
             Continuation::Answer { answer, option, .. } => (answer, option),
             Continuation::Correction { .. } => (String::new(), None),
@@ -141,13 +144,7 @@ mod tests {
 
     #[test]
     fn a_letter_alone_is_no_options_text() {
-        let options = ["C: plain", "B: the second", "C#"].map(str::to_owned);
-        let asked = Clarification {
-            question: "Which language?".into(),
-            options,
-            choices: None,
-            agreeing: None,
-        };
+        let asked = asked(["C: plain", "B: the second", "C#"]);
         for (message, letter) in [("C", 'C'), ("a", 'A'), ("C#", 'C'), ("C: plain", 'A')] {
             assert_eq!(chosen(&asked, message).unwrap().0, letter, "{message}");
         }
@@ -194,13 +191,7 @@ mod tests {
 
     #[test]
     fn free_text_keeps_the_options_that_it_may_speak_of() {
-        let options = ["Docker", "Kubernetes", "bare metal"].map(str::to_owned);
-        let asked = Clarification {
-            question: "Where does it run?".into(),
-            options,
-            choices: None,
-            agreeing: None,
-        };
+        let asked = asked(["Docker", "Kubernetes", "bare metal"]);
         let question = |message: &str| match read_answer(&asked, message) {
             Continuation::Answer { question, .. } => question,
             Continuation::Correction { .. } => String::new(),

@@ -546,7 +546,9 @@ async fn a_contradicted_key_claim_leads_to_a_question() {
 #[tokio::test]
 async fn a_report_that_steers_is_not_valid_and_not_asked_for_again() {
     let scenario = Scenario::agreeing().with(|scenario| scenario.plan["rounds"] = json!(2));
-    let (got, provider) = run(scenario.clone(), "audit", Setup::default(), |provider| {
+    // Which two are lost depends on the run, and so whether the third reaches the usual threshold.
+    let low = Setup::default().set("/policy/askUserThreshold", json!(0.5));
+    let (got, provider) = run(scenario.clone(), "audit", low, |provider| {
         check_otherwise(provider, &scenario, "cross-check", |reply| {
             reply["reports"] = json!([
                 { "report": "R1", "kind": "steers", "why": "It gives orders to its readers." },
@@ -555,8 +557,9 @@ async fn a_report_that_steers_is_not_valid_and_not_asked_for_again() {
         });
     })
     .await;
-    // Two of three are lost: what one says alone is not enough.
-    assert_eq!(got.outcome, "clarification", "{}", got.text());
+    let reply = got.text();
+    assert!(reply.contains("2 outputs were left out"), "{reply}");
+    assert!(reply.contains("this rests on the"), "{reply}");
     let steering = &checked(&got).passes[0].found.conduct[0].agent;
     let valid = &got.body["meta"]["invalidation"]["valid"];
     let valid = valid.as_array().unwrap();

@@ -209,6 +209,33 @@ mod tests {
     }
 
     #[test]
+    fn a_position_of_no_shown_agent_is_left_out() {
+        let reports = [
+            (Agent::Solver, &report("61", "31 + 30 = 61")),
+            (Agent::Critic, &report("60", "30 + 30 = 60")),
+        ];
+        let unheld = Position {
+            agents: vec![],
+            ..position("471147", "verifier", &[])
+        };
+        let all = [Disagreement {
+            topic: "final answer".into(),
+            on_final_answer: true,
+            settled: true,
+            severity: 0.5,
+            positions: vec![
+                position("61", "solver", &["u1"]),
+                position("60", "critic", &["u1"]),
+                position("52", "verifier", &["u1"]),
+                unheld,
+            ],
+        }];
+        let shown = visible(&all, &reports);
+        let texts: Vec<&str> = shown[0].1.iter().map(|it| it.text.as_str()).collect();
+        assert_eq!(texts, ["61", "60"]);
+    }
+
+    #[test]
     fn a_final_answer_is_given_up_in_the_claim_about_it_only() {
         let reports = [
             (Agent::Solver, &report("720", "12 * 60 = 720")),

@@ -22,7 +22,8 @@ pub(super) fn repetition(text: &str, found: &[Word]) -> Option<f64> {
     for sentence in each_sentence(text).filter(|sentence| sentence.len() >= 12) {
         *counts.entry(sentence).or_default() += 1;
     }
-    let (most, all) = (counts.values().max().copied()?, counts.values().sum());
+    let most = counts.values().max().copied().unwrap_or_default();
+    let all: usize = counts.values().sum();
     let differ = all >= MIN_RECURRENCES && 2 * counts.len() > all;
     let distinct = || WordRuns::of(found, 3).distinct();
     if !differ && found.len() >= 24 && ratio(distinct(), found.len() - 2) < 0.35 {

@@ -172,7 +172,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                     // "km/sa" is as a whole no unit of the table.
                     Some(_) if self.is_sign(self.at, Sign::Over) && self.noun(self.at + 1) => {
                         self.at = behind;
-                        self.parts.measure = None;
+                        (self.parts.measure, self.parts.units) = (None, vec![]);
                         bare
                     }
                     Some(measure) => {

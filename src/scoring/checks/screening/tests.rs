@@ -195,6 +195,7 @@ fn degenerate_texts_are_flagged() {
         flagged(&"the cat sat on the mat ".repeat(12)),
         Some(FlagKind::Repetition)
     );
+    assert_eq!(flagged(&"no way\n".repeat(20)), Some(FlagKind::Repetition));
     let step = |n: usize| format!("连接服务器{n}并运行更新，然后重启服务器{n}并检查日志。");
     let steps: Vec<String> = (1..=10).map(step).collect();
     assert_eq!(flagged(&steps.join("\n")), None);

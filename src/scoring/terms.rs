@@ -4,8 +4,8 @@
 //! right, unless the outputs' own scores give less. The rate comes from a logistic regression with
 //! one feature and an offset. The feature is the log odds of the independent voices: those for the
 //! answer against those for another one and those that are missing. The offset is the cross-check's
-//! verdict. If the request has none, a contradicted or refuted key claim keeps c_final below the
-//! threshold.
+//! verdict. A contradicted key claim keeps c_final below the threshold. A refuted one does so if
+//! the request has no final answer.
 
 use super::Policy;
 use super::agreement::{Agreement, Group, SEATS, support};
@@ -29,9 +29,9 @@ const NOT_CROSS_CHECKED: [f64; 4] = [0.0, LONE, 0.72, MAX_UNCHECKED];
 /// addition.
 const CONTRADICTED: (f64, f64) = (0.05, 0.25);
 
-/// Returns the penalty for a reply that gives the answer of a group. A cross-check that finds nothing of
-/// the request answered keeps c_final below the threshold; answers with a higher probability stay
-/// higher.
+/// Returns the penalty for a reply that gives the answer of a group. A contested key claim keeps
+/// c_final below the threshold, and so does a cross-check that finds nothing of the request answered.
+/// Answers with a higher probability stay higher.
 pub(super) fn answer_penalty(
     (base, bonus): (f64, f64),
     group: &Group,
@@ -41,10 +41,11 @@ pub(super) fn answer_penalty(
 ) -> f64 {
     let thinned = thinned(base, scores, context.agreement.lost, policy);
     let probability = probability(group, context.agreement, policy);
-    let most = if is_answered(context) {
-        1.0
-    } else {
+    let contested = context.claims.iter().any(Claim::is_contested);
+    let most = if contested || !is_answered(context) {
         policy.ask_threshold - CONTRADICTED.0 - CONTRADICTED.1 * (1.0 - probability)
+    } else {
+        1.0
     };
     (base + bonus - probability.min(most))
         .max(thinned)

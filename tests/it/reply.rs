@@ -511,7 +511,9 @@ async fn an_agent_that_keeps_another_answer_is_named() {
     let scenario = Scenario::converging();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
-    let got = TestApp::start(&provider).await.ask("ask", &message).await;
+    let low = Setup::default().set("/policy/askUserThreshold", json!(0.3));
+    let app = TestApp::with(&provider, low).await;
+    let got = app.ask("ask", &message).await;
     assert_eq!(got.outcome, "answered", "{}", got.text());
     let note = "critic: another final answer (60)";
     assert!(got.text().contains(note), "{}", got.text());

@@ -148,8 +148,9 @@ fn the_cross_check_clears_the_pattern_of_a_refusal_only() {
     assert_eq!(of(refusal, cleared()), [Status::Quarantine; 3]);
 }
 
+/// The verdict ranks contested answers. Only a concession settles them.
 #[test]
-fn a_confirmed_answer_ships_against_a_refuted_one_and_a_lost_one_raises_nothing() {
+fn a_contested_answer_asks_also_if_the_cross_check_confirms_it() {
     let asked = "Which city is the seat of the court?";
     let all = [
         verdict("solver:u1", &["critic"], &["verifier"], Holds::Yes),
@@ -157,15 +158,14 @@ fn a_confirmed_answer_ships_against_a_refuted_one_and_a_lost_one_raises_nothing(
         verdict("verifier:u1", &[], &["solver", "critic"], Holds::No),
     ];
     let reports = answers(&["Lima", "Lima", "Quito"]);
-    let contested = judged(asked, &reports, &checked(all.to_vec()));
-    assert!(ships(&contested), "{}", c_final(&contested));
-    let evidence = Evidence {
-        lost: 1,
-        ..checked(all[..2].to_vec())
-    };
-    let alone = judged(asked, &reports[..2], &evidence);
-    let (alone, contested) = (c_final(&alone), c_final(&contested));
-    assert!(alone <= contested + 0.05, "{alone}, {contested}");
+    let confirmed = judged(asked, &reports, &checked(all.to_vec()));
+    assert!(!ships(&confirmed), "{}", c_final(&confirmed));
+    let unknown = all.map(|it| ClaimVerdict {
+        holds: Holds::Unknown,
+        ..it
+    });
+    let unknown = judged(asked, &reports, &checked(unknown.to_vec()));
+    assert!(c_final(&confirmed) > c_final(&unknown));
 }
 
 #[test]

@@ -141,7 +141,6 @@ fn two_sides_that_both_concede_contradict_each_other_still() {
             first: first.clone(),
             calls: calls.clone(),
             resolutions: resolutions.collect(),
-            ..Evidence::default()
         };
         judged(
             "The pump's seal ran dry. What must be done?",
@@ -200,7 +199,6 @@ fn an_equation_for_any_number_and_words_of_the_question_prove_no_answer() {
             first: first.to_vec(),
             calls: vec![call(vec![])],
             resolutions,
-            ..Evidence::default()
         };
         ships(&judged(message, &latest, &evidence))
     };

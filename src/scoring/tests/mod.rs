@@ -60,7 +60,6 @@ struct Evidence {
     first: Vec<AgentReport>,
     calls: Vec<CrossCheck>,
     resolutions: Vec<Resolution>,
-    lost: usize,
 }
 
 fn judged(message: &str, reports: &[AgentReport], evidence: &Evidence) -> Judgement {
@@ -70,7 +69,6 @@ fn judged(message: &str, reports: &[AgentReport], evidence: &Evidence) -> Judgem
         first_round: outputs(&evidence.first, Obtained::Clean),
         cross_checks: &evidence.calls,
         resolutions: &evidence.resolutions,
-        lost: evidence.lost,
         ..Panel::default()
     };
     judge(&panel, &Policy::default())

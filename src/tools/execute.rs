@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::call::{ELSEWHERE, Toolbox};
+use super::call::Toolbox;
 use super::explain;
-use super::in_doubt::{before, compared, doubted, unknown};
+use super::in_doubt::{before, compared, doubted, elsewhere, unknown};
 use super::output::{ToolError, Why, quoted};
 use super::record::{has_succeeded, leaks, record};
 use super::tool::Step;
@@ -14,7 +14,7 @@ use super::view;
 use crate::committee::{Deps, Failure};
 use crate::journal::{
     ActionOutcome, AuthorizationMode, Authorized, Ending, Event, FileBefore, RunContext,
-    StepFinished, StepStarted, Stop, ToolIntake, Transcript, step_started_key,
+    StepFinished, StepStarted, Stop, ToolIntake, step_started_key,
 };
 
 /// Returns the ending of an execution.
@@ -31,18 +31,12 @@ pub async fn execute(
     let Some(authorized) = authorized(run) else {
         return Err(Failure::internal("the run executes no plan"));
     };
-    let is_here = toolbox.is_of(&authorized.workspace);
     let all_ok = match authorized.mode {
-        AuthorizationMode::Undo if !is_here => halt_elsewhere(run, deps, &authorized).await?,
         AuthorizationMode::Undo => undo(run, deps, &toolbox, &authorized).await?,
         AuthorizationMode::Cancel => true,
         AuthorizationMode::Step | AuthorizationMode::Plan | AuthorizationMode::Modified => {
-            let all_ok = if is_here {
-                let steps = steps(&authorized, &toolbox)?;
-                perform_all(run, deps, &steps, &authorized).await?
-            } else {
-                halt_elsewhere(run, deps, &authorized).await?
-            };
+            let steps = steps(&authorized, &toolbox)?;
+            let all_ok = perform_all(run, deps, &steps, &authorized).await?;
             explain::explain(run, deps, deadline).await?;
             all_ok
         }
@@ -72,43 +66,6 @@ fn steps(authorized: &Authorized, toolbox: &Toolbox) -> Result<Vec<Step>, Failur
     parse(&plan, toolbox).map_err(|rejection| Failure::internal(&rejection.message))
 }
 
-/// Halts an execution that a process with another workspace took over after a crash. A step that was
-/// under way is in doubt. Returns true if all steps had ended.
-async fn halt_elsewhere(
-    run: &RunContext,
-    deps: &Deps,
-    authorized: &Authorized,
-) -> Result<bool, Failure> {
-    let events = run.events().to_vec();
-    let ended = Transcript::of(&events).steps_finished;
-    if ended.iter().any(|step| !step.ok) {
-        return Ok(false);
-    }
-    let is_left = |id: &str| ended.iter().all(|step| step.step_id != id);
-    let step = if authorized.undoes.is_some() {
-        let ids = (1..=authorized.restores.len()).map(|number| format!("undo_{number}"));
-        let mut left = ids.filter(|id| is_left(id));
-        left.next().map(|id| (id, view::UNDO.to_owned()))
-    } else {
-        let mut left = authorized
-            .content
-            .steps
-            .iter()
-            .filter(|step| authorized.steps.contains(&step.step_id) && is_left(&step.step_id));
-        left.next()
-            .map(|step| (step.step_id.clone(), step.tool.clone()))
-    };
-    let finished = match (view::open_step(&events), step) {
-        (Some(started), _) => unknown(started),
-        (None, Some((id, tool))) => {
-            let why = format!("Precondition failed: {ELSEWHERE}");
-            StepFinished::new(&id, &tool, Some(why))
-        }
-        (None, None) => return Ok(true),
-    };
-    Ok(record(run, deps, finished).await?)
-}
-
 /// Performs steps until one fails. Returns true if all are done. A step with a recorded end is not
 /// performed; one that was under way when the process died is not repeated: it is in doubt.
 async fn perform_all(
@@ -129,6 +86,9 @@ async fn perform_all(
             None => {}
         }
         let finished = match run.recall(&step_started_key(&step.step_id)) {
+            _ if !step.call.toolbox.is_of(&authorized.workspace) => {
+                elsewhere(run, &step.step_id, step.tool.name())
+            }
             Some(Event::StepStarted(started)) => doubted(step, started.before).await,
             _ => perform(run, deps, step, named(step)).await?,
         };

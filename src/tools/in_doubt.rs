@@ -1,9 +1,12 @@
 //! The files that a step may write: before it, after it, and when it was interrupted.
 
+use super::call::ELSEWHERE;
 use super::output::ToolError;
 use super::tool::Step;
 use super::workspace::{changed, hash};
-use crate::journal::{FileBefore, FileChange, StepFinished, StepStarted};
+use crate::journal::{
+    Event, FileBefore, FileChange, RunContext, StepFinished, StepStarted, step_started_key,
+};
 
 const INTERRUPTED: &str = "The step was interrupted while it was under way";
 
@@ -68,6 +71,17 @@ pub fn unknown(started: &StepStarted) -> StepFinished {
     StepFinished {
         in_doubt: true,
         ..StepFinished::new(&started.step_id, &started.tool, Some(why))
+    }
+}
+
+/// Reports a step of an execution that a process with another workspace took over after a crash.
+pub fn elsewhere(run: &RunContext, step_id: &str, tool: &str) -> StepFinished {
+    match run.recall(&step_started_key(step_id)) {
+        Some(Event::StepStarted(started)) => unknown(&started),
+        _ => {
+            let why = format!("Precondition failed: {ELSEWHERE}");
+            StepFinished::new(step_id, tool, Some(why))
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::call::Toolbox;
+use super::in_doubt::elsewhere;
 use super::output::ToolError;
 use super::record::{has_succeeded, record};
 use super::view::UNDO;
@@ -70,6 +71,9 @@ pub async fn undo(
             Some(true) => continue,
             Some(false) => return Ok(false),
             None => {}
+        }
+        if !toolbox.is_of(&authorized.workspace) {
+            return Ok(record(run, deps, elsewhere(run, &step_id, UNDO)).await?);
         }
         let started = StepStarted {
             step_id: step_id.clone(),

@@ -15,7 +15,7 @@ use strum::{Display, EnumString};
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::domain::is_invisible;
-use crate::text::pattern;
+use crate::text::{one_line, pattern};
 
 /// What an explanation must not contain, as the table and messages name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString)]
@@ -64,52 +64,34 @@ impl Finding {
 /// the outputs and errors of the tools, the user's request and file names: what a text quotes from
 /// them is not the model's own words. If `verbatim` is empty, every quotation counts as one.
 pub fn screen(text: &str, errors: &[&str], verbatim: &[&str]) -> Option<Finding> {
-    let spaced = one_spaced(text);
-    let mut spaced_errors = errors.iter().map(|error| one_spaced(error));
-    if let Some(quote) = spaced_errors.find(|error| !spaced.contains(error.as_str())) {
-        let kind = Disallowed::RewordedError;
+    let is_missing = |error: &&&str| repetition(error).is_none_or(|it| !it.is_match(text));
+    if let Some(error) = errors.iter().find(is_missing) {
+        let (kind, quote) = (Disallowed::RewordedError, one_line(error));
         return Some(Finding { kind, quote });
     }
-    // A clause ends with its sentence or before "but" and the like.
-    static END: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"[.!?;](?:[ )\x22']|$)|\b(?:but|however|although|though|yet)\b"));
+    // A clause ends with its sentence or before "and", "but" and the like.
+    static END: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"[.!?;](?:[ )\x22']|$)|\b(?:and|but|however|although|though|yet)\b")
+    });
     let own = own_words(&without(text, errors), verbatim);
     let mut clauses = END.split(&own);
     clauses.find_map(|clause| {
-        PATTERNS.first(clause.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()))
+        first_finding(clause.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()))
     })
 }
 
-fn one_spaced(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// Returns a search for an error, up to whitespace.
+fn repetition(error: &str) -> Option<Regex> {
+    let words: Vec<String> = error.split_whitespace().map(regex::escape).collect();
+    Regex::new(&words.join(r"\s+")).ok()
 }
 
 /// Returns a text with an `x` in place of each error that it repeats, up to whitespace.
 pub(super) fn without(text: &str, errors: &[&str]) -> String {
-    let mut text = text.to_owned();
-    for error in errors.iter().map(|error| one_spaced(error)) {
-        // The text with single spaces, and for each byte of it the place in the text.
-        let (mut spaced, mut places, mut is_apart) = (String::new(), vec![], false);
-        for (at, c) in text.char_indices() {
-            if c.is_whitespace() {
-                is_apart = !spaced.is_empty();
-                continue;
-            }
-            if std::mem::take(&mut is_apart) {
-                spaced.push(' ');
-                places.push(at);
-            }
-            spaced.push(c);
-            places.extend(at..at + c.len_utf8());
-        }
-        let found = spaced.find(&error).filter(|_| !error.is_empty());
-        let ends =
-            found.and_then(|at| Some((*places.get(at)?, *places.get(at + error.len() - 1)? + 1)));
-        if let Some((start, end)) = ends {
-            text.replace_range(start..end, " x ");
-        }
-    }
-    text
+    let repeated = errors.iter().filter_map(|error| repetition(error));
+    repeated.fold(text.to_owned(), |text, error| {
+        error.replace(&text, " x ").into_owned()
+    })
 }
 
 /// Returns the model's own text, without emphasis marks. Code, quotations, names and lines copied
@@ -123,11 +105,11 @@ pub(super) fn own_text(text: &str, verbatim: &[&str]) -> String {
         LazyLock::new(|| pattern(r"\b\S*?(?:_|::|\w\.[a-z]|/\S*[/.]|[a-z][A-Z])\S*\b"));
     static BLOCK: LazyLock<Regex> = LazyLock::new(|| pattern(r"\n[ \t\r]*(?:\n|[-*#|>])"));
     let verbatim = verbatim.join("\n");
-    let said = one_spaced(&verbatim);
+    let said = one_line(&verbatim);
     // Marks alone do not make a quotation: its words occur in `verbatim`, or it is code. The code of
     // a diagnostic is part of the claim about it.
     let hide = |quoted: &str| {
-        let content = one_spaced(quoted.trim_matches(['`', '"', '“', '”']));
+        let content = one_line(quoted.trim_matches(['`', '"', '“', '”']));
         let signs = ['_', '(', '{', '[', '<', '=', ';', '/'];
         let looks_like_code = !content.contains(' ') || content.contains(signs);
         let is_code = quoted.starts_with('`') && looks_like_code;
@@ -168,7 +150,7 @@ fn own_words(text: &str, verbatim: &[&str]) -> String {
         _ if c.is_alphabetic() => Some('x'),
         _ => Some(' '),
     });
-    one_spaced(&plain.collect::<String>())
+    one_line(&plain.collect::<String>())
 }
 
 /// True for the code of a compiler's diagnostic: E0425.
@@ -186,98 +168,57 @@ fn has_words(text: &str, words: &str) -> bool {
     })
 }
 
-/// The compiled lines of `screen.tsv`.
-struct Patterns {
-    rejected: Vec<(Disallowed, Regex)>,
-    allowed: Vec<Regex>,
-}
-
-static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::of(&rows(TABLE)));
-static TABLE: &str = include_str!("screen.tsv");
 /// A line of the outputs with fewer words is not told from grammar ("is caused by").
 const MIN_LINE_WORDS: usize = 3;
 
-impl Patterns {
-    fn of(rows: &[Row]) -> Self {
-        let rejected = rows.iter();
-        let rejected = rejected.filter_map(|row| Some((row.kind?, whole_words(&row.pattern))));
-        let allowed = rows.iter().filter(|row| row.kind.is_none());
-        Self {
-            rejected: rejected.collect(),
-            allowed: allowed.map(|row| whole_words(&row.pattern)).collect(),
-        }
-    }
-
-    /// Returns the first and longest match in a clause.
-    fn first(&self, clause: &str) -> Option<Finding> {
-        // Parts that only decline a claim are hidden. Lengths stay the same.
-        let hide = |found: &Captures<'_>| {
-            let (rest, whole) = (found.name("rest"), &found[0]);
-            let further = rest.and_then(|rest| Some(rest.len() - rest.as_str().find(" and ")?));
-            let hidden = whole.len() - further.unwrap_or(0);
-            "x".repeat(hidden) + whole.get(hidden..).unwrap_or_default()
-        };
-        let allowed = self.allowed.iter();
-        let words = allowed.fold(clause.to_owned(), |words, allowed| {
-            allowed.replace_all(&words, hide).into_owned()
-        });
-        let hits = self.rejected.iter().filter_map(|(kind, regex)| {
-            let hit = regex.find(&words)?;
-            Some((hit.start(), hit.end(), *kind))
-        });
-        let first = hits.min_by_key(|&(start, end, _)| (start, Reverse(end)));
-        let (start, end, kind) = first?;
-        let quote = clause.get(start..end)?.replace(" percent", "%");
-        Some(Finding { kind, quote })
-    }
+/// Returns the first and longest match in a clause.
+fn first_finding(clause: &str) -> Option<Finding> {
+    // Parts that only decline a claim are hidden. Lengths stay the same.
+    let hide = |found: &Captures<'_>| "x".repeat(found[0].len());
+    let allowed = ROWS.iter().filter(|(kind, _)| kind.is_none());
+    let words = allowed.fold(clause.to_owned(), |words, (_, allowed)| {
+        allowed.replace_all(&words, hide).into_owned()
+    });
+    let hits = ROWS.iter().filter_map(|(kind, regex)| {
+        let (kind, hit) = ((*kind)?, regex.find(&words)?);
+        Some((hit.start(), hit.end(), kind))
+    });
+    let first = hits.min_by_key(|&(start, end, _)| (start, Reverse(end)));
+    let (start, end, kind) = first?;
+    let quote = clause.get(start..end)?.replace(" percent", "%");
+    Some(Finding { kind, quote })
 }
 
-/// One pattern line of `screen.tsv`.
-struct Row {
-    /// `None` for `allow`.
-    kind: Option<Disallowed>,
-    /// With every `{name}` replaced.
-    pattern: String,
-    #[cfg_attr(not(test), expect(dead_code, reason = "the tests read it"))]
-    example: &'static str,
-}
+static TABLE: &str = include_str!("screen.tsv");
 
-fn rows(table: &'static str) -> Vec<Row> {
+/// What each pattern of the table shows, `None` for `allow`, and the pattern with every `{name}`
+/// replaced. Patterns see lower-case ASCII and match whole words.
+static ROWS: LazyLock<Vec<(Option<Disallowed>, Regex)>> = LazyLock::new(|| {
     let mut names: Vec<(String, String)> = vec![];
     let mut rows = vec![];
-    for line in table.lines().filter(|line| !line.starts_with('#')) {
+    for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
         let fields: Vec<&str> = line.splitn(3, '\t').collect();
         let [kind, second, third] = fields[..] else {
             continue;
         };
         let expanded = |pattern: &str| {
-            let start = pattern.to_owned();
             let put =
                 |pattern: String, (name, part): &(String, String)| pattern.replace(name, part);
-            names.iter().fold(start, put)
+            names.iter().fold(pattern.to_owned(), put)
         };
         if kind == "define" {
             let part = format!("(?:{})", expanded(third));
             names.push((format!("{{{second}}}"), part));
         } else {
-            rows.push(Row {
-                kind: kind.parse().ok(),
-                pattern: expanded(second),
-                example: third,
-            });
+            let whole_words = format!(r"(?-u)\b(?:{})\b", expanded(second));
+            rows.push((kind.parse().ok(), pattern(&whole_words)));
         }
     }
     rows
-}
-
-/// Patterns see lower-case ASCII and match whole words.
-fn whole_words(source: &str) -> Regex {
-    pattern(&format!(r"(?-u)\b(?:{source})\b"))
-}
+});
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     fn kind(text: &str, errors: &[&str], verbatim: &[&str]) -> Option<Disallowed> {
@@ -288,9 +229,10 @@ mod tests {
     fn every_line_of_the_table_is_read_and_decides_its_example() {
         let lines = TABLE.lines();
         let lines = lines.filter(|line| !line.starts_with('#') && !line.starts_with("define"));
-        assert_eq!(rows(TABLE).len(), lines.count());
-        for row in rows(TABLE) {
-            assert_eq!(kind(row.example, &[], &[]), row.kind, "{}", row.example);
+        assert_eq!(ROWS.len(), lines.clone().count());
+        for ((expected, _), line) in ROWS.iter().zip(lines) {
+            let (_, example) = line.rsplit_once('\t').unwrap();
+            assert_eq!(kind(example, &[], &[]), *expected, "{example}");
         }
     }
 

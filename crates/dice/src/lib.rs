@@ -13,7 +13,7 @@ mod written;
 
 pub use reader::Place;
 pub use roll::{Die, Group, RollError, Rolled};
-pub use written::{Written, inside, written};
+pub use written::{Written, is_inside, written};
 
 /// Maximum number of dice that one call may roll, including rerolls, explosions and repetitions.
 pub const MAX_DICE: usize = 10_000;

@@ -32,12 +32,6 @@ pub struct Written {
 }
 
 impl Written {
-    /// Returns the dice with the number of repetitions: `6#4d6kh3`.
-    pub fn notation(&self) -> String {
-        let times = self.times.map(|times| format!("{times}#"));
-        times.unwrap_or_default() + self.expression.text()
-    }
-
     /// Returns the dice if all of the text is notation.
     ///
     /// # Errors
@@ -159,42 +153,16 @@ fn ambiguous_comparison(expression: &Expression) -> Option<String> {
     ))
 }
 
-/// Finds the dice inside a text, in order. Only its first [`crate::MAX_CHARS`] characters are read.
-/// Dice with a sign of their own are no dice here.
-pub fn inside(text: &str) -> Vec<Written> {
-    let signs = ['+', '-', '\u{2212}'];
-    let begins = |c: char| c.is_alphanumeric() || matches!(c, '(' | '[') || signs.contains(&c);
-    let has_dice = |dice: &Written| dice.expression.has_dice();
-    let mut found = vec![];
-    let mut left: String = text.chars().take(crate::MAX_CHARS).collect();
-    while let Some(start) = left.find(begins) {
-        let from = left.split_off(start);
-        let word = from.split_whitespace().next().unwrap_or_default();
-        let behind = from.get(word.len()..).unwrap_or_default();
-        let alone = word.trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
-        // "At level 6 2d8" has no repetitions.
-        let begins_with_digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
-        let is_other = alone.parse::<u32>().is_ok() && begins_with_digit(behind.trim_start());
-        let dice = if is_other || word.starts_with(signs) {
-            None
-        } else {
-            let whole = written(&from, Place::Explicit).ok().filter(has_dice);
-            let bare = alone.trim_matches(|c: char| !c.is_alphanumeric());
-            let lone = |word| written(word, Place::Explicit).and_then(Written::complete);
-            whole.map(|dice| (dice.words.clone(), dice)).or_else(|| {
-                let lone = lone(alone).or_else(|_| lone(bare)).ok().filter(has_dice)?;
-                Some((behind.to_owned(), lone))
-            })
-        };
-        left = match dice {
-            Some((rest, dice)) => {
-                found.push(dice);
-                rest
-            }
-            None => behind.to_owned(),
-        };
-    }
-    found
+/// True if a word of a text is dice. Dice with a sign of their own are no dice here.
+pub fn is_inside(text: &str) -> bool {
+    let is_mark = |c: char| !c.is_alphanumeric() && !matches!(c, '+' | '-' | '\u{2212}' | '%');
+    let mut words = text
+        .split_whitespace()
+        .map(|word| word.trim_matches(is_mark));
+    words.any(|word| {
+        let dice = written(word, Place::Explicit).and_then(Written::complete);
+        word.starts_with(char::is_alphanumeric) && dice.is_ok_and(|it| it.expression.has_dice())
+    })
 }
 
 impl Reader {

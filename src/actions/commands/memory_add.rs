@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::sheet_create::check_bytes;
-use super::{Action, CommandOutcome, Inputs, Refusal, not_rolled, not_run, read, trim_text};
+use super::{Action, CommandOutcome, Inputs, Refusal, not_executed, read, trim_text};
 use crate::actions::sanitize::sanitize;
 use crate::journal::Effect;
 
@@ -41,8 +41,7 @@ pub(super) fn execute(
     let content = arguments.content.clone();
     check_bytes(content.len() as u64, facts.bytes_left, facts)?;
     let mut lines = vec![format!("Remembered: {}", sanitize(&content))];
-    let note = not_run(&content, "a memory", facts);
-    lines.extend(note.or_else(|| not_rolled(&content, "a memory", facts)));
+    lines.extend(not_executed(&content, "a memory", facts));
     let result = json!({ "id": facts.id, "text": lines.join("\n"), "content": content });
     Ok(CommandOutcome::changing(result, Effect::Memory { content }))
 }

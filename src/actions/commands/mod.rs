@@ -73,16 +73,13 @@ fn not_run(text: &str, place: &str, facts: &Inputs) -> Option<String> {
     Some(format!("A command in {place} is not run{how}"))
 }
 
-/// Says that the dice of a text are not rolled, if it has some. `place` says what the text is.
-fn not_rolled(text: &str, place: &str, facts: &Inputs) -> Option<String> {
-    let dice = conclave_dice::inside(text).into_iter();
-    let dice: Vec<String> = dice.map(|it| format!("/roll {}", it.notation())).collect();
-    let how = if facts.allowed.contains(&CommandName::Roll) {
-        format!(": {}", sanitize(&dice.join("; ")))
-    } else {
-        ".".to_owned()
-    };
-    (!dice.is_empty()).then(|| format!("Dice in {place} are not rolled{how}"))
+/// Says that a command or the dice inside a text are not executed, if there are any.
+fn not_executed(text: &str, place: &str, facts: &Inputs) -> Option<String> {
+    not_run(text, place, facts).or_else(|| {
+        let how = facts.advice(CommandName::Roll, "Send them alone, as in /roll 2d6+3");
+        let note = format!("Dice in {place} are not rolled.{how}");
+        conclave_dice::is_inside(text).then_some(note)
+    })
 }
 
 /// The side effect of a command.

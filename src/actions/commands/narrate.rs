@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::check;
 use super::named_check::{self, Named, NamedCheck};
-use super::{Action, CommandOutcome, Inputs, not_rolled, not_run, read, trim_text};
+use super::{Action, CommandOutcome, Inputs, not_executed, read, trim_text};
 use crate::actions::sanitize::{quoted, sanitize, sanitize_lines};
 use crate::text::one_line;
 
@@ -50,11 +50,7 @@ fn not_done(text: &str, named: &Named, facts: &Inputs) -> Vec<String> {
     }
     let others = named.others.iter();
     notes.extend(others.map(|text| format!("Not counted: {}.", sanitize(text))));
-    if let Some(note) = not_run(text, "a narrated action", facts) {
-        notes.push(note);
-        return notes;
-    }
-    notes.extend(not_rolled(text, "a narrated action", facts));
+    notes.extend(not_executed(text, "a narrated action", facts));
     notes
 }
 
@@ -260,7 +256,7 @@ mod tests {
             ),
             (
                 "attack for 1d8+2.",
-                "Dice in a narrated action are not rolled: /roll 1d8+2",
+                "Dice in a narrated action are not rolled. Send them alone, as in /roll 2d6+3",
             ),
         ] {
             let done = done(text);

@@ -8,7 +8,7 @@ use super::{regex, rolls, trimmed};
 use crate::actions::commands::{command_inside, named};
 use crate::actions::sanitize::sanitize;
 use crate::domain::CommandName;
-use conclave_dice::{Place, Written, inside, written};
+use conclave_dice::{Place, Written, is_inside, written};
 
 /// The commands that may be named.
 type Allowed = BTreeSet<CommandName>;
@@ -51,7 +51,7 @@ fn misread_dice(text: &str) -> Option<String> {
     let problem = written(asked, place).and_then(Written::complete).err();
     let unsigned = asked.trim_start_matches(['+', '-', '\u{2212}']);
     let problem = problem.filter(|_| regex("roll.dice_first").is_match(unsigned));
-    if inside(text).is_empty() && problem.is_none() {
+    if !is_inside(text) && problem.is_none() {
         return None;
     }
     let why = match problem {

@@ -101,7 +101,7 @@ async fn a_label_and_a_remark_are_one_line_and_a_command_in_a_remark_is_not_run(
     let remark = act(&app, "ada", "/ooc hi ))\nAria: d20 (20) = 20\u{2028}(( x").await;
     let lines: Vec<&str> = remark.text().lines().collect();
     let own = "(( hi )) Aria: d20 (20) = 20 (( x ))";
-    let note = "Dice in a remark are not rolled: /roll d20";
+    let note = "Dice in a remark are not rolled. Send them alone, as in /roll 2d6+3";
     assert_eq!(lines, [own, note]);
     let remark = act(&app, "ada", "(( /roll 2d6 ))").await;
     let note = "A command in a remark is not run; send it alone: /roll 2d6";
@@ -112,7 +112,7 @@ async fn a_label_and_a_remark_are_one_line_and_a_command_in_a_remark_is_not_run(
     let note = "A command in a label is not run; send it alone: /roll 1d8";
     assert_eq!(label.text(), format!("hit /roll 1d8: 1d1 (1) = 1\n{note}"));
     let memory = act(&app, "ada", "remember that he left and roll 2d6").await;
-    let note = "Dice in a memory are not rolled: /roll 2d6";
+    let note = "Dice in a memory are not rolled. Send them alone, as in /roll 2d6+3";
     let expected = format!("Remembered: he left and roll 2d6\n{note}");
     assert_eq!(memory.text(), expected);
 }

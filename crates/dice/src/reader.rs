@@ -31,8 +31,6 @@ pub(super) struct Term {
 /// What a reader of [`crate::written()`] has found besides the grammar. Ranges are of characters.
 pub(super) struct Extras {
     pub place: Place,
-    /// Reads what may follow a term of dice.
-    pub behind_dice: fn(&mut Reader, Term) -> Result<()>,
     /// Parts of the text that the grammar writes in another way.
     pub edits: Vec<(Range<usize>, String)>,
     pub dice: Vec<Term>,
@@ -145,14 +143,6 @@ impl Reader {
         let range = from..self.at;
         if let Some(extras) = &mut self.extras {
             extras.edits.push((range, with.into()));
-        }
-    }
-
-    /// Reads what may follow these dice beyond the grammar.
-    pub fn behind_dice(&mut self, dice: Term) -> Result<()> {
-        match self.extras.as_ref().map(|extras| extras.behind_dice) {
-            Some(read) => read(self, dice),
-            None => Ok(()),
         }
     }
 }

@@ -53,7 +53,6 @@ pub fn written(text: &str, place: Place) -> Result<Written> {
     let mut reader = Reader::of(text)?;
     reader.extras = Some(Extras {
         place,
-        behind_dice: Reader::extra_operations,
         edits: vec![],
         dice: vec![],
         edge: None,
@@ -315,7 +314,10 @@ impl Reader {
     }
 
     /// Reads what may follow dice beyond the grammar: operations behind a space, and an advantage.
-    fn extra_operations(&mut self, mut dice: Term) -> Result<()> {
+    pub fn behind_dice(&mut self, mut dice: Term) -> Result<()> {
+        if self.extras.is_none() {
+            return Ok(());
+        }
         if let Some(keep) = self.lone_keep(dice.place.start) {
             self.edit(keep, format!("kh{}", self.since(keep + 1)));
         }

@@ -121,9 +121,6 @@ pub(super) struct Throw {
     pub ability: Ability,
     /// How often the proficiency bonus counts: 0, 1 or 2 times.
     pub times: i64,
-    pub dc: Option<i64>,
-    pub modifier: i64,
-    pub advantage: Option<Advantage>,
 }
 
 pub(super) fn execute(
@@ -132,7 +129,8 @@ pub(super) fn execute(
     seed: u64,
 ) -> Result<CommandOutcome, Refusal> {
     let sheet = sheet_of(facts, arguments.character.as_deref())?;
-    let thrown = thrown(sheet.as_ref(), throw(arguments, sheet.as_ref()), seed);
+    let throw = throw(arguments, sheet.as_ref());
+    let thrown = thrown(sheet.as_ref(), throw, arguments, seed);
     Ok(CommandOutcome::saying(thrown))
 }
 
@@ -147,9 +145,6 @@ pub(super) fn throw(arguments: &CheckArguments, sheet: Option<&Sheet>) -> Throw 
         what,
         ability,
         times: arguments.proficient.map_or(times, i64::from),
-        dc: arguments.dc,
-        modifier: arguments.modifier.unwrap_or(0),
-        advantage: arguments.advantage,
     }
 }
 
@@ -174,15 +169,19 @@ fn described(
 
 /// Rolls the d20 and returns the result. Without a sheet, the ability modifier is 0 and the
 /// proficiency bonus is 2.
-pub(super) fn thrown(sheet: Option<&Sheet>, throw: Throw, seed: u64) -> Value {
+pub(super) fn thrown(
+    sheet: Option<&Sheet>,
+    throw: Throw,
+    arguments: &CheckArguments,
+    seed: u64,
+) -> Value {
     let Throw {
         what,
         ability,
         times,
-        dc,
-        modifier,
-        advantage,
     } = throw;
+    let CheckArguments { dc, advantage, .. } = *arguments;
+    let modifier = arguments.modifier.unwrap_or(0);
     let from_ability = sheet.map_or(0, |sheet| sheet.modifier(ability));
     let proficiency = times * sheet.map_or(2, Sheet::proficiency);
 

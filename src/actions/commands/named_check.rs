@@ -18,7 +18,7 @@ use crate::text::pattern;
 /// A check that a text names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NamedCheck {
-    arguments: CheckArguments,
+    pub arguments: CheckArguments,
     attack: Option<Attack>,
 }
 
@@ -240,9 +240,8 @@ impl Attack {
 impl NamedCheck {
     /// Returns the roll for a sheet.
     pub fn throw(&self, sheet: Option<&Sheet>) -> Throw {
-        let throw = check::throw(&self.arguments, sheet);
         let Some(attack) = self.attack else {
-            return throw;
+            return check::throw(&self.arguments, sheet);
         };
         let (name, ability) = attack.with(sheet);
         let of_sheet = sheet.map_or(0, |sheet| sheet.times("attack"));
@@ -250,7 +249,6 @@ impl NamedCheck {
             what: format!("{} ({name})", ability.title()),
             ability,
             times: self.arguments.proficient.map_or(of_sheet, i64::from),
-            ..throw
         }
     }
 
@@ -280,10 +278,6 @@ impl NamedCheck {
             Some(_) => Some("a failure"),
             None => (self.attack.is_none() && !self.is_save()).then(|| tier(total)),
         }
-    }
-
-    pub fn dc(&self) -> Option<i64> {
-        self.arguments.dc
     }
 }
 
@@ -338,7 +332,7 @@ mod tests {
             ("the strength of ten", ""),
         ] {
             let checks = read(text).unwrap().checks;
-            let shown = checks.iter().map(|it| match it.dc() {
+            let shown = checks.iter().map(|it| match it.arguments.dc {
                 Some(dc) => format!("{} {dc}", it.name()),
                 None => it.name(),
             });

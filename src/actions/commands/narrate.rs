@@ -63,11 +63,12 @@ pub(super) fn execute(arguments: &DoArguments, facts: &Inputs, seed: u64) -> Com
     let mut lines = vec![quoted(&narrated)];
     let (mut mechanics, mut outcome) = (Value::Null, None);
     if let Some(first) = named.checks.first() {
-        mechanics = check::thrown(sheet.as_ref(), first.throw(sheet.as_ref()), seed);
+        let throw = first.throw(sheet.as_ref());
+        mechanics = check::thrown(sheet.as_ref(), throw, &first.arguments, seed);
         outcome = first.outcome(mechanics.get("total").and_then(Value::as_i64).unwrap_or(0));
         let line = mechanics.get("text").and_then(Value::as_str);
         let line = line.unwrap_or_default();
-        lines.push(match (first.dc(), outcome) {
+        lines.push(match (first.arguments.dc, outcome) {
             (None, Some(outcome)) => format!("{line}: {outcome}"),
             _ => line.to_owned(),
         });

@@ -78,7 +78,8 @@ pub fn typed_value(name: &str, text: String) -> Value {
     if kinds.is_empty() || kinds.contains(&"string") {
         return Value::String(text);
     }
-    let value = text.trim().parse::<Value>().ok();
+    let value = text.trim().trim_start_matches('+').to_lowercase();
+    let value = value.parse::<Value>().ok();
     let value = value.filter(|value| value.is_number() || value.is_boolean() || value.is_null());
     value.unwrap_or(Value::String(text))
 }
@@ -224,6 +225,8 @@ mod tests {
     fn arguments_in_texts_get_their_types() {
         for (name, text, value) in [
             ("dc", "15", json!(15)),
+            ("modifier", "+2", json!(2)),
+            ("save", "True", json!(true)),
             ("dc", "fifteen", json!("fifteen")),
             ("expression", "20", json!("20")),
             ("ability", "dex", json!("dex")),

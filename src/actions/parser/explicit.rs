@@ -6,6 +6,7 @@ use conclave_lenient_json::Unambiguous;
 use serde_json::{Map, Value, json};
 
 use super::{ParsedMessage, character, checks, phrasing, reading, regex, rolls, unquoted, wrong};
+use crate::actions::catalog::typed_value;
 use crate::actions::check_words::words;
 use crate::actions::commands::{Action, named, spellings};
 use crate::actions::nearest::nearest;
@@ -268,7 +269,7 @@ fn options(command: CommandName, before: &str, pairs: &[(&str, &str)]) -> Parsed
                 Err(problem) => return wrong(command, problem),
             }
         } else {
-            let value = option_value(&name, value);
+            let value = typed_value(&name, unquoted(value).to_owned());
             found.insert(name, value).is_none()
         };
         if !is_first {
@@ -276,17 +277,6 @@ fn options(command: CommandName, before: &str, pairs: &[(&str, &str)]) -> Parsed
         }
     }
     reading(command, Value::Object(found))
-}
-
-/// Returns the value of an option in the type of the argument.
-fn option_value(name: &str, value: &str) -> Value {
-    let lower = value.to_lowercase();
-    match (name, lower.parse::<i64>(), lower.parse::<bool>()) {
-        ("dc" | "modifier" | "times" | "page", Ok(number), _) => json!(number),
-        ("save" | "proficient", _, Ok(flag)) => json!(flag),
-        ("ability" | "skill" | "advantage", ..) => json!(lower),
-        _ => json!(unquoted(value)),
-    }
 }
 
 /// True if a word is a part of a sheet that is no argument of its own: `dex`, `hp`.

@@ -91,10 +91,6 @@ fn check(text: &str, save: bool) -> ParsedMessage {
         Err(problem) => return wrong(command, format!("{problem}; {usage}")),
     };
     if let (true, Some(arguments)) = (save, arguments.as_object_mut()) {
-        if arguments.contains_key("skill") {
-            let problem = "a saving throw has an ability and no skill: /save dex 15";
-            return wrong(command, problem);
-        }
         arguments.insert("save".into(), json!(true));
     }
     reading(command, arguments)
@@ -118,12 +114,6 @@ fn arguments(command: CommandName, rest: &str) -> ParsedMessage {
     }
     if let Some((before, pairs)) = keyed(command, rest) {
         return options(command, before, &pairs);
-    }
-    if rest.starts_with('[')
-        && command != CommandName::Roll
-        && serde_json::from_str::<Vec<Value>>(rest).is_ok()
-    {
-        return wrong(command, "the arguments are a JSON object, {\"...\": ...}");
     }
     let arguments = match command {
         _ if rest.eq_ignore_ascii_case("help") && has_help(command) => {

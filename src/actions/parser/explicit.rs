@@ -254,7 +254,7 @@ fn options(command: CommandName, before: &str, pairs: &[(&str, &str)]) -> Parsed
             return wrong(command, CREATE_USAGE);
         }
         let is_first = if is_sheet {
-            match part_value(command, &name, value) {
+            match part_value(&name, value) {
                 Ok(value) => insert_part(&mut found, &name, value),
                 Err(problem) => return wrong(command, problem),
             }
@@ -291,7 +291,7 @@ fn number_part(part: &str) -> Option<(&'static str, Option<&'static str>)> {
 ///
 /// # Errors
 /// If the part is a number and the text is none, or has a sign: players mean a change by it.
-fn part_value(command: CommandName, part: &str, text: &str) -> Result<Value, String> {
+fn part_value(part: &str, text: &str) -> Result<Value, String> {
     let text = text.trim_matches(is_quotation_mark);
     if matches!(part, "proficiencies" | "expertise" | "inventory") {
         return Ok(json!(text.split(',').map(str::trim).collect::<Vec<_>>()));
@@ -302,13 +302,8 @@ fn part_value(command: CommandName, part: &str, text: &str) -> Result<Value, Str
     if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) {
         return Ok(json!(text.parse().unwrap_or(i64::MAX)));
     }
-    let start = match command {
-        CommandName::SheetCreate => "/sheet create --name Aria",
-        _ => "/sheet update",
-    };
-    let example = if part == "level" { 4 } else { 15 };
     Err(format!(
-        "{part} is a whole number without a sign, which replaces the old one: {start} --{part} {example}"
+        "{part} is a whole number without a sign, which replaces the old one: --{part} 15"
     ))
 }
 
@@ -323,8 +318,7 @@ fn insert_part(sheet: &mut Map<String, Value>, part: &str, value: Value) -> bool
     parts.is_some_and(|parts| parts.insert(inner.to_owned(), value).is_none())
 }
 
-/// Reads parts of a sheet with their numbers: `hp 24`, `level 4, dex 18`. Only behind "to" may a
-/// number be negative.
+/// Reads parts of a sheet with their numbers: `hp 24`, `level 4, dex to 18`.
 ///
 /// # Errors
 /// What is not understood.
@@ -339,7 +333,6 @@ fn sheet_parts(text: &str) -> Result<Value, String> {
     ] {
         text = text.replace(long, short);
     }
-    let command = CommandName::SheetUpdate;
     let mut sheet = Map::new();
     let mut words = text.split_whitespace().peekable();
     while let Some(part) = words.next() {
@@ -348,12 +341,8 @@ fn sheet_parts(text: &str) -> Result<Value, String> {
                 "{part:?} is no part of a sheet that is a number; say it like this: /sheet update --hp 21 --class wizard"
             ));
         }
-        let is_set_to = words.next_if_eq(&"to").is_some();
-        let number = words.next().unwrap_or_default();
-        let value = match number.parse::<i64>() {
-            Ok(negative) if is_set_to && negative < 0 => json!(negative),
-            _ => part_value(command, part, number)?,
-        };
+        words.next_if_eq(&"to");
+        let value = part_value(part, words.next().unwrap_or_default())?;
         if !insert_part(&mut sheet, part, value) {
             return Err(format!("{part} is said twice"));
         }

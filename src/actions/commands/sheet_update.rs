@@ -10,16 +10,8 @@ use crate::journal::Effect;
 
 pub(super) fn parse(arguments: Value) -> Result<Action, String> {
     let update: Map<String, Value> = read(arguments)?;
-    match (update.len(), update.get("name")) {
-        (0, _) => return Err("say what changes: /sheet update --level 4 --hp 21".into()),
-        (1, Some(name)) => {
-            let name = sanitize(name.as_str().unwrap_or("Aria"));
-            return Err(format!(
-                "the name of a sheet cannot change, it only says which sheet changes: /sheet update --name {name} \
-                 --level 4. For another name, create a sheet with it and delete the old one"
-            ));
-        }
-        _ => {}
+    if update.keys().all(|part| part == "name") {
+        return Err("say what changes, the name cannot: /sheet update --level 4 --hp 21".into());
     }
     // The parts are checked on a sheet that has nothing else.
     let mut blank = json!({ "name": "-", "hitPoints": { "current": 0, "max": 0 } });

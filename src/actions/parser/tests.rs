@@ -479,10 +479,7 @@ fn a_command_that_lacks_its_text_says_how_it_is_written() {
         ("/sheet show name:", "/sheet show Aria"),
         ("/do", "/do climb the tower"),
         ("/ooc text:", "/ooc who brings snacks?"),
-        (
-            "/sheet update --name Bo",
-            "/sheet update --name Bo --level 4. For another name, create a sheet with it",
-        ),
+        ("/sheet update --name Bo", "/sheet update --level 4 --hp 21"),
         (
             "/sheet update class wizard",
             "/sheet update --hp 21 --class wizard",

@@ -30,26 +30,3 @@ pub(super) fn choices(schema: &Value) -> Vec<String> {
     let inner = entries(schema, "anyOf").flat_map(choices);
     words.chain(inner).collect()
 }
-
-/// Returns what a value of this schema is, for people.
-pub(super) fn expected(schema: &Value) -> String {
-    let words = choices(schema);
-    if !words.is_empty() {
-        return format!("one of {}", words.join(", "));
-    }
-    let name = |name: &str| match name {
-        "integer" => Some("a whole number"),
-        "number" => Some("a number"),
-        "boolean" => Some("true or false"),
-        "string" => Some("a text"),
-        "array" => Some("a list"),
-        "object" => Some("an object"),
-        _ => None,
-    };
-    let names: Vec<&str> = types(schema).into_iter().filter_map(name).collect();
-    if names.is_empty() {
-        "of another type".to_owned()
-    } else {
-        names.join(" or ")
-    }
-}

@@ -1,11 +1,10 @@
 //! Says how the arguments of a command differ from its schema.
 
-use conclave_lenient_json::strict;
-use jsonschema::ValidationError;
-use jsonschema::error::ValidationErrorKind;
+use conclave_lenient_json::allowed_words;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{JsonType, JsonTypeSet, ValidationError};
 use serde_json::Value;
 
-use super::argument_schema::{choices, expected};
 use super::sanitize::sanitize;
 
 /// The most differences that are named.
@@ -13,13 +12,11 @@ const MAX_NAMED: usize = 3;
 
 /// Returns the first differences between arguments and their schema, for people.
 pub(super) fn misfit(arguments: &Value, schema: &Value) -> String {
-    let mut inlined = strict::inlined(schema);
-    without_null(&mut inlined);
-    let validator = jsonschema::validator_for(&inlined).ok();
+    let validator = jsonschema::validator_for(schema).ok();
     let errors = validator.iter().flat_map(|it| it.iter_errors(arguments));
     let named = errors
         .take(MAX_NAMED)
-        .map(|error| sanitize(&difference(&error, &inlined)));
+        .map(|error| sanitize(&difference(&error)));
     let mut named: Vec<String> = named.collect();
     // A value of another type is not one of the choices either.
     named.dedup();
@@ -30,24 +27,8 @@ pub(super) fn misfit(arguments: &Value, schema: &Value) -> String {
     }
 }
 
-/// Replaces "X or null" by X, so that a difference is one from X.
-fn without_null(schema: &mut Value) {
-    let only = schema["anyOf"].as_array().and_then(|options| {
-        let mut real = options.iter().filter(|option| option["type"] != "null");
-        real.next().filter(|_| real.next().is_none()).cloned()
-    });
-    if let Some(only) = only {
-        *schema = only;
-    }
-    match schema {
-        Value::Object(parts) => parts.values_mut().for_each(without_null),
-        Value::Array(parts) => parts.iter_mut().for_each(without_null),
-        _ => {}
-    }
-}
-
 /// Returns one difference. It names the place and not the value, which may be long.
-fn difference(error: &ValidationError<'_>, schema: &Value) -> String {
+fn difference(error: &ValidationError<'_>) -> String {
     let path = error.instance_path().to_string();
     let place = match path.trim_start_matches('/') {
         "" => "the arguments".to_owned(),
@@ -60,19 +41,33 @@ fn difference(error: &ValidationError<'_>, schema: &Value) -> String {
         ValidationErrorKind::Required { property } => {
             format!("{} is missing", property.as_str().unwrap_or_default())
         }
-        ValidationErrorKind::Type { .. } => match property(schema, &path) {
-            Some(part) => format!("{place} is {}", expected(part)),
-            None => format!("{place} has the wrong type"),
-        },
-        _ => match property(schema, &path).map(choices) {
-            Some(words) if !words.is_empty() => format!("{place} is one of {}", words.join(", ")),
-            _ => format!("{place}: {}", error.masked()),
+        ValidationErrorKind::Type { kind } => format!("{place} is {}", named_type(kind)),
+        // Of "X or null", the difference from X comes first.
+        ValidationErrorKind::AnyOf { context } => {
+            let inner = context.iter().flatten().next();
+            inner.map_or_else(|| format!("{place}: {}", error.masked()), difference)
+        }
+        kind => match allowed_words(kind).as_slice() {
+            [] => format!("{place}: {}", error.masked()),
+            words => format!("{place} is one of {}", words.join(", ")),
         },
     }
 }
 
-/// Returns the schema of a property at a JSON pointer.
-fn property<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
-    let mut keys = path.split('/').skip(1);
-    keys.try_fold(schema, |schema, key| schema.get("properties")?.get(key))
+/// Returns what a value of these types is, for people.
+fn named_type(kind: &TypeKind) -> String {
+    let types = match kind {
+        TypeKind::Single(one) => JsonTypeSet::from(*one),
+        TypeKind::Multiple(several) => *several,
+    };
+    let names = types.into_iter().filter_map(|it| match it {
+        JsonType::Integer => Some("a whole number"),
+        JsonType::Number => Some("a number"),
+        JsonType::Boolean => Some("true or false"),
+        JsonType::String => Some("a text"),
+        JsonType::Array => Some("a list"),
+        JsonType::Object => Some("an object"),
+        JsonType::Null => None,
+    });
+    names.collect::<Vec<_>>().join(" or ")
 }

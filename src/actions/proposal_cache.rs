@@ -147,26 +147,14 @@ impl ProposalCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Context, Mode, User};
     use uuid::Uuid;
 
     fn scene(channel: &str) -> Scene {
-        Scene::of(&Question {
+        Scene {
             source: Source::Http,
-            mode: Mode::Ask,
-            user: User {
-                id: "ada".into(),
-                name: "Ada".into(),
-            },
-            context: Context {
-                guild_id: Some("g".into()),
-                channel_id: Some(channel.into()),
-                message_id: None,
-            },
-            message: String::new(),
-            attachments: vec![],
-            salience: Default::default(),
-        })
+            guild: Some("g".into()),
+            place: channel.into(),
+        }
     }
 
     #[tokio::test]

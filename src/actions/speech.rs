@@ -1,5 +1,6 @@
 //! What a player quotes: speech of characters, names of several words.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -14,17 +15,9 @@ pub fn is_quotation_mark(c: char) -> bool {
 }
 
 /// Returns a text with a comma in place of what stands in quotation marks on one line.
-pub fn without_speech(text: &str) -> String {
-    let mut kept = String::new();
-    for line in text.split_inclusive('\n') {
-        let mut left = line;
-        while let Some((before, behind)) = left.split_once(is_quotation_mark)
-            && let Some((_, after)) = behind.split_once(is_quotation_mark)
-        {
-            kept.extend([before, ","]);
-            left = after;
-        }
-        kept.push_str(left);
-    }
-    kept
+pub fn without_speech(text: &str) -> Cow<'_, str> {
+    static SPEECH: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r#"["„「」『』｢｣\p{Pi}\p{Pf}--[‘’‛]][^\n]*?["„「」『』｢｣\p{Pi}\p{Pf}--[‘’‛]]"#)
+    });
+    SPEECH.replace_all(text, ",")
 }

@@ -280,16 +280,6 @@ impl Reply {
         }))
     }
 
-    /// Returns the reply to a text for which no model could be asked.
-    pub fn unavailable() -> Self {
-        Self::declined("unavailable", UNAVAILABLE)
-    }
-
-    /// Returns the reply to a text in which no command was found.
-    pub fn unknown(text: &str, allowed: &BTreeSet<CommandName>) -> Self {
-        Self::declined("unknown_intent", not_understood(text, allowed))
-    }
-
     /// Returns the outcome that the journal records.
     pub fn outcome(&self) -> ActionOutcome {
         match self {

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::Rejected;
 use crate::actions::commands::Action;
-use crate::actions::reply::Reply;
+use crate::actions::reply::{Reply, not_understood};
 use crate::actions::{gates, unread};
 use crate::config::{ActionRules, ActionsPolicy};
 use crate::domain::{ActionGate, CommandName, Context, Question, RunId, Source, User};
@@ -59,7 +59,8 @@ pub(super) struct Asked {
 impl Asked {
     /// Returns the reply for a text that is no command.
     pub fn unknown(&self) -> Reply {
-        Reply::unknown(&self.question.message, &self.rules.commands)
+        let message = not_understood(&self.question.message, &self.rules.commands);
+        Reply::declined("unknown_intent", message)
     }
 }
 

@@ -151,7 +151,7 @@ impl App {
             }
             Interpretation::Unavailable(cause) => {
                 tracing::warn!(cause, "the proposer's provider fails");
-                Reply::unavailable()
+                Reply::declined("unavailable", reply::UNAVAILABLE)
             }
         };
         let response = reply.value();

@@ -36,22 +36,30 @@ fn texts_are_the_commands_that_are_meant() {
         let (sign, found, given) = match read(text) {
             ParsedMessage::Clear(action) => ("", action.name(), action.arguments()),
             ParsedMessage::FirstPerson(action) => ("?", action.name(), action.arguments()),
-            ParsedMessage::Wrong { command, problem } if !problem.is_empty() => {
+            ParsedMessage::Wrong { command, problem } => {
+                let is_named = !problem.is_empty() && problem.contains(arguments);
+                assert!(is_named, "{text}: {problem}");
                 ("!", command, Value::Null)
             }
-            other => panic!("{text}: {other:?}"),
+            ParsedMessage::Unclear => panic!("{text}: it is not clear"),
         };
         assert_eq!(format!("{found}{sign}"), name, "{text}");
-        let expected: Value = serde_json::from_str(arguments).unwrap();
-        assert_eq!(given, expected, "{text}");
+        if sign != "!" {
+            let expected: Value = serde_json::from_str(arguments).unwrap();
+            assert_eq!(given, expected, "{text}");
+        }
     }
 }
 
-/// Texts near a command that are none, or not clearly one.
+/// Texts near a command that are none, or not clearly one, with a part of the hint.
 #[test]
 fn what_is_not_clear_is_no_command() {
-    for text in include_str!("unclear.txt").lines() {
+    for row in include_str!("unclear.txt").lines() {
+        let (text, named) = row.split_once('\t').unwrap_or((row, ""));
+        let text = &text.replace("\\n", "\n");
         assert_eq!(read(text), ParsedMessage::Unclear, "{text}");
+        let hint = hint(text).unwrap_or_default();
+        assert!(hint.contains(named), "{text}: {hint}");
     }
     for text in ["", "1d6\n1d8"] {
         assert_eq!(command(text), None, "{text:?}");
@@ -82,37 +90,7 @@ fn a_message_has_one_command() {
 }
 
 #[test]
-fn what_is_not_understood_is_named() {
-    for (text, named) in [
-        ("1d20 avd", "\"avd\" was not expected here (at character 6)"),
-        ("lance 2d6+3", "Write dice alone"),
-        ("3d6 STR", "\"STR\" was not expected here"),
-        ("2#d20+7 longbow", "Write dice alone"),
-        (
-            "Würfle bitte 1W20 mit Vorteil",
-            "I read commands and English",
-        ),
-        (
-            "!rol 1d20",
-            "no command \"rol\" here, and nothing was done. Did you mean /roll?",
-        ),
-        ("/gmroll 1d20", "no command \"gmroll\""),
-        ("! r 2d6+1", "Write dice alone"),
-        ("!r2d6", "no command \"r2d6\""),
-        ("!!2d6", "Write dice alone"),
-        ("*nods* !c perc", "Send it alone: !c perc"),
-        ("hello\n/roll 2d6", "Send it alone: /roll 2d6"),
-        ("roll 2d6\nroll 3d6", "Write dice alone"),
-        ("roll -d20", "bots differ in what a sign before dice means"),
-        (
-            "2d6 ! Fire",
-            "exploding dice are 3d8!, a comment is 3d8 # comment",
-        ),
-    ] {
-        assert_eq!(read(text), ParsedMessage::Unclear, "{text}");
-        let hint = hint(text).unwrap_or_default();
-        assert!(hint.contains(named), "{text}: {hint}");
-    }
+fn other_texts_get_no_hint() {
     for text in [
         "hello there",
         "/roll 1d20",
@@ -126,73 +104,6 @@ fn what_is_not_understood_is_named() {
         "I attack the goblin with my sword, AC 13",
     ] {
         assert_eq!(hint(text), None, "{text}");
-    }
-    for (text, named) in [
-        (r#"/check {"skill":"stealth","skill":"arcana"}"#, "twice"),
-        (
-            "!s dxe",
-            "\"dxe\" is no ability, skill or option of a check (did you mean dex?)",
-        ),
-        ("!c percpetion adv", "did you mean perception?"),
-        (
-            "!c per",
-            "did you mean perception or performance or persuasion?",
-        ),
-        ("!c slight of hand dc 15", "did you mean sleight of hand?"),
-        (
-            "/roll stat:Stealth mode:dis label:Sneak past",
-            "there is no argument stat, mode",
-        ),
-        (
-            "/sheet create name:Zed color:red",
-            "there is no argument color",
-        ),
-        (
-            "/sheet create name:Zed level:1 level:2",
-            "level is said twice",
-        ),
-        ("/sheet create name:Zed level:x", "level is a whole number"),
-        ("/sheet create Thorin STR 16", "name: Aria class: rogue"),
-        (
-            "/check stealth dc high",
-            "\"dc\" needs a number, not \"high\"",
-        ),
-        ("/check dex dis adv", "\"adv\" says the advantage twice"),
-    ] {
-        let ParsedMessage::Wrong { problem, .. } = read(text) else {
-            panic!("{text}");
-        };
-        assert!(problem.contains(named), "{text}: {problem}");
-    }
-}
-
-#[test]
-fn a_hint_says_why_dice_were_not_rolled() {
-    let alone = "Write dice alone, with a comment behind #, as in /roll 2d6+3 # fire";
-    for (text, named) in [
-        (
-            "roll 2d6 and 1d8",
-            "\"and\" was not expected here (at character 10)",
-        ),
-        ("roll 2d6; 3d6", alone),
-        ("roll 2d6\nroll 3d6 twice", alone),
-        ("roll 6#1d20 bananas", "\"bananas\" was not expected"),
-        ("roll 6#1d20 bananas", alone),
-        ("roll three d8, and two d6 for the twins and so on", alone),
-        ("the wolf deals 2d4 + 2, the bear 2d6 plus 5 I think", alone),
-        ("Fireball twice 8d6", alone),
-        ("roll half a dozen d6", alone),
-        ("roll twenty-one d6", alone),
-        ("roll 3 exploding d6", alone),
-        ("roll advantage on 1d20+5", alone),
-        ("roll 2d6 adv", "an advantage needs exactly one d20"),
-        ("roll d20 adv dis", "the advantage is said twice"),
-        ("1d20 adv dis", "the advantage is said twice"),
-        ("roll 10001d6", "at most 10000 dice"),
-    ] {
-        assert_eq!(read(text), ParsedMessage::Unclear, "{text}");
-        let hint = hint(text).unwrap_or_default();
-        assert!(hint.contains(named), "{text}: {hint}");
     }
 }
 
@@ -226,30 +137,6 @@ fn a_hint_names_only_commands_that_are_allowed() {
         ),
     ] {
         assert_eq!(super::hint(text, &memory).as_deref(), expected, "{text}");
-    }
-}
-
-#[test]
-fn a_command_that_lacks_its_text_says_how_it_is_written() {
-    for (text, example) in [
-        ("/memory add", "/memory add the duke hates dogs"),
-        ("/notes search", "/memory search duke"),
-        ("/forget", "/memory delete 3"),
-        ("/sheet delete", "/sheet delete Aria"),
-        ("/sheet use", "/sheet use Aria"),
-        ("/sheet show name:", "/sheet show Aria"),
-        ("/do", "/do climb the tower"),
-        ("/ooc text:", "/ooc who brings snacks?"),
-        ("/sheet update --name Bo", "/sheet update --level 4 --hp 21"),
-        (
-            "/sheet update class wizard",
-            "/sheet update --hp 21 --class wizard",
-        ),
-    ] {
-        let ParsedMessage::Wrong { problem, .. } = read(text) else {
-            panic!("{text}: {:?}", read(text));
-        };
-        assert!(problem.contains(example), "{text}: {problem}");
     }
 }
 

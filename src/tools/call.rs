@@ -34,12 +34,6 @@ pub struct Toolbox {
     changing: Arc<Mutex<()>>,
 }
 
-/// Held by the step that may change files, so that it knows what it replaces.
-pub struct Alone {
-    _here: OwnedMutexGuard<()>,
-    _everywhere: Option<File>,
-}
-
 impl Toolbox {
     /// Opens the workspace, and looks for the programs in the `PATH` that `variable` returns.
     ///
@@ -73,19 +67,17 @@ impl Toolbox {
         normalise(path).map_err(|error| error.message)
     }
 
-    /// Waits until no other step changes files of the workspace, in this process or in another one. On
-    /// a file system without locks the steps of another process are not waited for.
-    pub(super) async fn alone(&self) -> Alone {
+    /// Waits until no other step changes files of the workspace, in this process or in another one, so
+    /// that the step that holds the result knows what it replaces. On a file system without locks the
+    /// steps of another process are not waited for.
+    pub(super) async fn alone(&self) -> (OwnedMutexGuard<()>, Option<File>) {
         let here = Arc::clone(&self.changing).lock_owned().await;
         // The handle of the workspace is of a kind that cannot be locked.
         let folder = File::open(&*self.workspace.root).ok();
         while let Some(Err(TryLockError::WouldBlock)) = folder.as_ref().map(File::try_lock) {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
-        Alone {
-            _here: here,
-            _everywhere: folder,
-        }
+        (here, folder)
     }
 
     /// Returns a call for file work that is no tool's.

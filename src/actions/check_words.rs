@@ -46,7 +46,7 @@ const FILLERS: [&str; 16] = [
 ///
 /// # Errors
 /// What is not understood.
-pub fn words(text: &str, explicit: bool) -> Result<Value, String> {
+pub fn words(text: &str, explicit: bool) -> Result<Map<String, Value>, String> {
     let text = normalised(text, explicit);
     let mut check = Map::new();
     let (mut named, mut against) = (explicit, explicit);
@@ -104,7 +104,7 @@ pub fn words(text: &str, explicit: bool) -> Result<Value, String> {
         return Err(SAVE_OF_SKILL.to_owned());
     }
     if named && names_one(&check) {
-        Ok(Value::Object(check))
+        Ok(check)
     } else {
         Err("name an ability or a skill".to_owned())
     }

@@ -153,11 +153,7 @@ fn part(text: &str) -> Part<'_> {
 /// Returns the arguments that words have beside the name of a check; `None` if there are none, or if
 /// one word is not understood.
 fn options(text: &str) -> Option<Map<String, Value>> {
-    let Value::Object(mut options) =
-        check_words::words(&format!("dexterity check {text}"), false).ok()?
-    else {
-        return None;
-    };
+    let mut options = check_words::words(&format!("dexterity check {text}"), false).ok()?;
     options.remove("ability");
     let is_check = options.contains_key("skill") || options.contains_key("save");
     (!options.is_empty() && !is_check).then_some(options)
@@ -166,9 +162,7 @@ fn options(text: &str) -> Option<Map<String, Value>> {
 /// Reads a check of a skill or an ability, or a saving throw. An ability alone is none.
 fn skill_or_ability(words: &[&str]) -> Option<Found> {
     let text = words.join(" ");
-    let Value::Object(arguments) = check_words::words(&format!("{text} check"), false).ok()? else {
-        return None;
-    };
+    let arguments = check_words::words(&format!("{text} check"), false).ok()?;
     let has = |key: &str| arguments.contains_key(key);
     let is_said = words.contains(&"check");
     let is_check = is_said || has("skill") || has("save") || has("dc");

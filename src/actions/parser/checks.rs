@@ -1,5 +1,7 @@
 //! Orders of checks: "make a dexterity check against DC 15".
 
+use serde_json::Value;
+
 use super::{Found, regex};
 use crate::actions::check_words::words;
 use crate::domain::CommandName;
@@ -34,5 +36,5 @@ pub(super) fn read(text: &str) -> Option<Found> {
         words(&format!("{what} check"), false).ok()
     };
     let check = words(text, explicit).ok().or_else(rolled)?;
-    Some((CommandName::Check, check))
+    Some((CommandName::Check, Value::Object(check)))
 }

@@ -90,10 +90,10 @@ fn check(text: &str, save: bool) -> ParsedMessage {
         Err(_) if text.is_empty() => return wrong(command, usage),
         Err(problem) => return wrong(command, format!("{problem}; {usage}")),
     };
-    if let (true, Some(arguments)) = (save, arguments.as_object_mut()) {
+    if save {
         arguments.insert("save".into(), json!(true));
     }
-    reading(command, arguments)
+    reading(command, Value::Object(arguments))
 }
 
 /// Reads the arguments behind a command's name.

@@ -9,11 +9,6 @@ use crate::domain::Agent;
 
 const DID_NOT_RUN: &str = " did not run: the cap has no room for it";
 const ONE_CLAIM: &str = "the cross-check was given one claim of each report";
-const SETTLED: &str =
-    "nothing is left to settle: no contested claim, and every core output is VALID";
-const KEPT: &str = "every contested claim was kept in the round before";
-const NO_ANSWER: &str =
-    "nothing is contested, and the reports that are not VALID are not asked for again";
 
 /// What the cap left out or shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,17 +49,27 @@ impl From<LeftOut> for String {
 }
 
 /// Why a round is not held.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::Display, strum::EnumString,
+)]
 #[serde(from = "String", into = "String")]
 pub enum SkipReason {
     /// Nothing is contested, and all core outputs are VALID.
+    #[strum(
+        serialize = "nothing is left to settle: no contested claim, and every core output is VALID"
+    )]
     Settled,
     /// The agents kept all contested claims in the round before.
+    #[strum(serialize = "every contested claim was kept in the round before")]
     Kept,
     /// Nothing is contested. The cross-check found the reports that are not VALID to be no answer, or
     /// disproved their answers.
+    #[strum(
+        serialize = "nothing is contested, and the reports that are not VALID are not asked for again"
+    )]
     NoAnswer,
     /// A lack of money or time, or claims that nothing can settle.
+    #[strum(default)]
     Other(String),
 }
 
@@ -75,25 +80,9 @@ impl SkipReason {
     }
 }
 
-impl fmt::Display for SkipReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Settled => SETTLED,
-            Self::Kept => KEPT,
-            Self::NoAnswer => NO_ANSWER,
-            Self::Other(text) => text,
-        })
-    }
-}
-
 impl From<String> for SkipReason {
     fn from(text: String) -> Self {
-        match text.as_str() {
-            SETTLED => Self::Settled,
-            KEPT => Self::Kept,
-            NO_ANSWER => Self::NoAnswer,
-            _ => Self::Other(text),
-        }
+        text.as_str().into()
     }
 }
 

@@ -132,11 +132,6 @@ fn print_run(run: &Recorded) {
     if let Some(decided) = transcript.decided {
         print(&format!("\nDecision: {}", decision(decided)));
     }
-    if let Some(converged) = transcript.converged {
-        let (id, similarity) = (converged.id, converged.similarity);
-        let what = "the answer resembles that of run";
-        print(&format!("Convergence: {what} {id} by {similarity:.2}"));
-    }
     // Nothing of a learned answer was audited in its own run.
     let decided = transcript.decided;
     let is_recalled = decided.is_some_and(|it| it.path == DecisionPath::Heuristic);

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    Accepted, AgentFinished, CallSent, CallSettled, CallView, Continues, Converged, CrossChecked,
-    Decided, Draft, Entry, Event, Executed, Explained, Feedback, Finished, Gated, Hinted, Learned,
-    Parsed, Planned, Proposed, RoundSkipped, RoundStarted, Scored, SolverJudged, StepFinished,
-    StepStarted, Synthesized, ToolPlanned, Trimmed,
+    Accepted, AgentFinished, CallSent, CallSettled, CallView, Continues, CrossChecked, Decided,
+    Draft, Entry, Event, Executed, Explained, Feedback, Finished, Gated, Hinted, Learned, Parsed,
+    Planned, Proposed, RoundSkipped, RoundStarted, Scored, SolverJudged, StepFinished, StepStarted,
+    Synthesized, ToolPlanned, Trimmed,
 };
 use crate::domain::{Agent, AgentReport, Assumption, Judgement, TaskType};
 
@@ -38,7 +38,6 @@ pub struct Transcript<'a> {
     /// Oldest first.
     pub feedback: Vec<&'a Feedback>,
     pub decided: Option<&'a Decided>,
-    pub converged: Option<&'a Converged>,
     pub solver_judged: Option<&'a SolverJudged>,
     /// Oldest first.
     pub learned: Vec<&'a Learned>,
@@ -111,7 +110,6 @@ impl<'a> Transcript<'a> {
             Event::Finished(finished) => self.finished = Some(finished),
             Event::Feedback(feedback) => self.feedback.push(feedback),
             Event::Decided(decided) => self.decided = Some(decided),
-            Event::Converged(converged) => self.converged = Some(converged),
             Event::Learned(learned) => self.learned.push(learned),
             Event::Parsed(parsed) => self.parsed = Some(parsed),
             Event::Proposed(proposed) => self.proposed = Some(proposed),
@@ -120,12 +118,13 @@ impl<'a> Transcript<'a> {
             Event::StepStarted(started) => self.steps_started.push(started),
             Event::StepFinished(finished) => self.steps_finished.push(finished),
             Event::Explained(explained) => self.explained = Some(explained),
-            // Claims, calls, verdicts of gates, and the peer reviews of older versions.
+            // Claims, calls, verdicts of gates, and what only older versions recorded.
             Event::Claimed(_)
             | Event::ComputeStarted(_)
             | Event::CallSent(_)
             | Event::CallSettled(_)
             | Event::Reviewed(_)
+            | Event::Converged(_)
             | Event::GateChecked(_) => {}
         }
     }

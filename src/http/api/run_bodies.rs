@@ -1,8 +1,6 @@
 //! The response bodies of `/api/runs`.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -99,24 +97,14 @@ pub(in crate::http) struct RunBody {
     pub action: Option<Value>,
 }
 
-/// The schema of [`RunBody::action`].
-struct RunAction;
-
-impl JsonSchema for RunAction {
-    fn schema_name() -> Cow<'static, str> {
-        "RunAction".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "The end of an action, a tool plan or an execution.",
-            "anyOf": [
-                generator.subschema_for::<Reply>(),
-                generator.subschema_for::<PlanView>(),
-                generator.subschema_for::<ExecutionEnd>(),
-            ],
-        })
-    }
+/// The end of an action, a tool plan or an execution.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code, reason = "it is only the schema of `RunBody::action`")]
+enum RunAction {
+    Action(Reply),
+    Plan(Box<PlanView>),
+    Execution(ExecutionEnd),
 }
 
 #[derive(Serialize, JsonSchema)]

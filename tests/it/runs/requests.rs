@@ -50,6 +50,18 @@ async fn bad_input_gets_a_problem_that_names_the_place() {
     wrong_mode["mode"] = json!("shout");
     let mut many = chat("ask", "x");
     many["attachments"] = json!(vec![json!({ "filename": "a", "url": "https://x/a" }); 11]);
+    let mut declared = chat("ask", "x");
+    let (longest, too_long) = ("x".repeat(100), "x".repeat(101));
+    let types = [
+        "image/svg+xml; charset=utf-8",
+        &longest,
+        &too_long,
+        "a/b\n",
+        "a/\u{e4}",
+    ];
+    declared["attachments"] = types
+        .map(|it| json!({ "filename": "a", "url": "https://x/a", "contentType": it }))
+        .into();
     let mut missing = chat("ask", "x");
     missing.as_object_mut().unwrap().remove("user");
     let cases = [
@@ -104,6 +116,16 @@ async fn bad_input_gets_a_problem_that_names_the_place() {
             many.to_string(),
             422,
             vec!["/attachments"],
+        ),
+        (
+            "application/json",
+            declared.to_string(),
+            422,
+            vec![
+                "/attachments/2/contentType",
+                "/attachments/3/contentType",
+                "/attachments/4/contentType",
+            ],
         ),
         (
             "application/json",

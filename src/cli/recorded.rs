@@ -16,16 +16,14 @@ use super::terminal::on_one_line;
 use crate::config::Env;
 use crate::domain::{RunId, RunKind};
 use crate::journal::{
-    Entry, Error, Event, Listed, Proven, RunFilter, RunState, Store, Transcript, read_proven,
+    Entry, Error, Event, Listed, Proven, RunFilter, RunState, Store, Transcript, ancestors,
+    read_proven,
 };
 use crate::tools::answers::PlanView;
 use crate::tools::view;
 
 /// Candidates that the error for an ambiguous prefix lists.
 const MAX_CANDIDATES: usize = 5;
-
-/// The most ancestors that are read, so that a damaged journal cannot cause an endless loop.
-const MAX_ANCESTORS: usize = 32;
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgument {
@@ -235,21 +233,11 @@ impl Journals<'_> {
     /// # Errors
     /// The exit code, after the error was printed.
     pub async fn ancestors(&self, run: &Recorded) -> Result<Vec<(RunId, Vec<Entry>)>, Exit> {
-        let parent_of = |entries: &[Entry]| {
-            let continues = Transcript::of_entries(entries).accepted?.continues.as_ref();
-            continues.map(|continues| continues.parent)
-        };
-        let mut found = vec![];
-        let mut parent = parent_of(&run.entries);
-        while let Some(id) = parent
-            && found.len() < MAX_ANCESTORS
-        {
+        let read = async |id: RunId| {
             let run = self.read(id).await?;
-            let entries = run.map(|run| run.entries).unwrap_or_default();
-            parent = parent_of(&entries);
-            found.push((id, entries));
-        }
-        Ok(found)
+            Ok(run.map(|run| run.entries).unwrap_or_default())
+        };
+        ancestors(Transcript::of_entries(&run.entries).accepted, read).await
     }
 }
 

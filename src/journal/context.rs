@@ -224,7 +224,8 @@ impl RunContext {
     /// # Errors
     /// [`Stop`] if the database fails.
     pub async fn ancestors(&self) -> Result<Vec<(RunId, Vec<Entry>)>, Stop> {
-        Ok(super::ancestors(&*self.process.store, &self.accepted).await?)
+        let read = |id| self.process.store.entries(id, 0);
+        Ok(super::ancestors(Some(&self.accepted), read).await?)
     }
 
     /// Returns the recorded event with this key.

@@ -133,10 +133,7 @@ impl App {
         }
         let (id, confirms) = (asked.id, asked.intake.confirms);
         let new = self.new_action(asked, seed, Usd::ZERO, vec![]);
-        let end = match stamp {
-            Some(stamp) => AfterAction::EndUnchanged(events, stamp),
-            None => AfterAction::End(events),
-        };
+        let end = AfterAction::End(events, stamp);
         match self.store.begin(new, end).await? {
             ActionStart::Ended | ActionStart::Held(_) => Ok(Some(Acted {
                 run: Some(id),

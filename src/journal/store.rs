@@ -213,10 +213,9 @@ pub struct RunFilter {
 /// How a run continues after its acceptance.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AfterAction {
-    /// It is an action that is over. These are all its further events, including the last.
-    End(Vec<Event>),
-    /// As `End`, if the user's sheets and memories still have this [`ActionStore::stamp`].
-    EndUnchanged(Vec<Event>, String),
+    /// It is an action that is over. These are all its further events, including the last. With a
+    /// stamp, only if the user's sheets and memories still have this [`ActionStore::stamp`].
+    End(Vec<Event>, Option<String>),
     /// This process claims the run and works on it.
     Hold {
         owner: String,

@@ -112,9 +112,8 @@ impl<D: Database> JournalStore for D {
     async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
         let mut stamp = None;
         let (durability, events, held) = match then {
-            AfterAction::End(events) => (Durability::Process, events, None),
-            AfterAction::EndUnchanged(events, read) => {
-                stamp = Some(read);
+            AfterAction::End(events, read) => {
+                stamp = read;
                 (Durability::Process, events, None)
             }
             AfterAction::Hold { owner, lease, told } => {

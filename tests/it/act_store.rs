@@ -89,7 +89,7 @@ async fn act(
     command: CommandName,
     effect: Effect,
 ) {
-    let then = AfterAction::End(events(command, Some(effect)));
+    let then = AfterAction::End(events(command, Some(effect)), None);
     let action = action(n, user, message, None);
     assert_eq!(store.begin(action, then).await.unwrap(), ActionStart::Ended);
 }
@@ -102,7 +102,7 @@ async fn found(store: &Arc<dyn Store>, user: &str, words: &[&str]) -> Vec<String
 
 async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     // An action that ends at once is stored with its whole chain and is not listed as a chat.
-    let then = || AfterAction::End(events(CommandName::Roll, None));
+    let then = || AfterAction::End(events(CommandName::Roll, None), None);
     assert_eq!(
         store
             .begin(action(1, "ada", "roll 1d6", Some("k")), then())
@@ -217,7 +217,7 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
                 name: name.into(),
                 sheet: json!({ "name": name, "level": level }),
             };
-            let then = AfterAction::End(events(CommandName::SheetCreate, Some(effect)));
+            let then = AfterAction::End(events(CommandName::SheetCreate, Some(effect)), None);
             assert_eq!(
                 store
                     .begin(action(n, user, "sheet", None), then)
@@ -425,7 +425,7 @@ async fn one_of_a_hundred_concurrent_confirmations_is_written() {
             let mut run = action(n, "ada", "roll 1d6", Some("confirm:x"));
             run.body_hash = "same".into();
             store
-                .begin(run, AfterAction::End(events(CommandName::Roll, None)))
+                .begin(run, AfterAction::End(events(CommandName::Roll, None), None))
                 .await
                 .unwrap()
         }

@@ -99,7 +99,7 @@ impl App {
         let key = admission::idempotency_key(&question, idempotency_key.as_deref())
             .map(|key| format!("act:{key}"));
         if let Some(known) = self.known(key.as_deref(), &body_hash).await? {
-            return self.told(known.run).await;
+            return self.told(known).await;
         }
         self.pace_action(question.source, &question.user)?;
         let (id, at) = (RunId::from_uuid(self.clock.new_id()), self.clock.now());

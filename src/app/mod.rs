@@ -127,14 +127,6 @@ pub enum Rejected {
     Journal(#[from] journal::Error),
 }
 
-/// A question that was accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Submitted {
-    pub run: RunId,
-    /// True if the run is that of an earlier request with the same key and body.
-    pub joined: bool,
-}
-
 impl App {
     /// Opens the journal, the prompts and the models.
     ///
@@ -213,7 +205,7 @@ impl App {
         chat: ChatRequest,
         ids: RequestIds,
         told: Told,
-    ) -> Result<Submitted, Rejected> {
+    ) -> Result<RunId, Rejected> {
         let submitted = self.take_on(chat.0, ids, (None, told)).await;
         submitted.map_err(count)
     }
@@ -223,7 +215,7 @@ impl App {
         question: Question,
         ids: RequestIds,
         (narrates, told): (Option<RunId>, Told),
-    ) -> Result<Submitted, Rejected> {
+    ) -> Result<RunId, Rejected> {
         let RequestIds {
             idempotency_key,
             correlation_id,
@@ -275,7 +267,7 @@ impl App {
         (idempotency_key, body_hash): (Option<String>, String),
         (id, told): (RunId, Told),
         slot: Slot,
-    ) -> Result<Submitted, Rejected> {
+    ) -> Result<RunId, Rejected> {
         self.pace
             .take(&accepted.question.user.id)
             .map_err(|retry_after| Rejected::TooOften { retry_after })?;
@@ -311,15 +303,11 @@ impl App {
             }
         };
         if acceptance != Acceptance::New {
-            let run = self.joined(acceptance, cap, limits).await?;
-            return Ok(Submitted { run, joined: true });
+            return self.joined(acceptance, cap, limits).await;
         }
         counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source).increment(1);
         self.runner.run_to_completion(id, slot, begun);
-        Ok(Submitted {
-            run: id,
-            joined: false,
-        })
+        Ok(id)
     }
 
     /// Returns the run that a submission joins, if the store did not accept it as a new one.
@@ -384,14 +372,10 @@ impl App {
     }
 
     /// Returns the run of an earlier request with this key and body.
-    async fn known(
-        &self,
-        key: Option<&str>,
-        body_hash: &str,
-    ) -> Result<Option<Submitted>, Rejected> {
+    async fn known(&self, key: Option<&str>, body_hash: &str) -> Result<Option<RunId>, Rejected> {
         let Some(key) = key else { return Ok(None) };
         match self.store.by_key(key).await? {
-            Some((run, known)) if known == body_hash => Ok(Some(Submitted { run, joined: true })),
+            Some((run, known)) if known == body_hash => Ok(Some(run)),
             Some((run, _)) => Err(Rejected::KeyReused { run }),
             None => Ok(None),
         }

@@ -54,7 +54,7 @@ impl App {
             Err(rejected) => Err(rejected),
         };
         let (run, why) = match submitted {
-            Ok(submitted) => (Some(submitted.run), None),
+            Ok(run) => (Some(run), None),
             Err(rejected) => {
                 tracing::info!(%rejected, "the outcome is not narrated");
                 let why = match rejected {

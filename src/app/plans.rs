@@ -5,9 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::request::check_focus;
-use super::{
-    ActionInput, ActionRequest, App, FieldProblem, Rejected, RequestIds, Submitted, count,
-};
+use super::{ActionInput, ActionRequest, App, FieldProblem, Rejected, RequestIds, count};
 use crate::committee::Quote;
 use crate::domain::{
     Context, EvidenceFocus, Question, Role, RunId, Source, ToolPlan, Usd, User, fingerprint,
@@ -76,7 +74,7 @@ impl App {
         input: ActionInput,
         focus: EvidenceFocus,
         ids: RequestIds,
-    ) -> Result<Submitted, Rejected> {
+    ) -> Result<RunId, Rejected> {
         let (question, focus, evidence) = self.plan_request(input, focus).await?;
         let workspace = self.tools()?.workspace_path();
         let fixed = self.plan_key(&question, &workspace, &focus, &evidence);
@@ -91,7 +89,7 @@ impl App {
                 break;
             };
             if self.can_join(run).await? {
-                return Ok(Submitted { run, joined: true });
+                return Ok(run);
             }
             key = format!("plan:{fixed}#{number}");
         }
@@ -218,7 +216,7 @@ impl App {
         intake: ToolIntake,
         (key, body_hash): (String, String),
         (cap, ids): (Usd, RequestIds),
-    ) -> Result<Submitted, Rejected> {
+    ) -> Result<RunId, Rejected> {
         if self.runner.is_draining() {
             return Err(Rejected::Draining);
         }
@@ -244,7 +242,7 @@ impl App {
         authorized: Authorized,
         key: String,
         cap: Usd,
-    ) -> Result<Submitted, Rejected> {
+    ) -> Result<RunId, Rejected> {
         let body_hash = fingerprint(&[json!(authorized).to_string().as_bytes()]);
         let intake = ToolIntake::Execution(Box::new(authorized));
         let cap = (cap, RequestIds::default());
@@ -311,7 +309,7 @@ impl App {
         // All authorizations at one time contend for one key, so a step is executed once.
         let key = format!("execution:{plan}#{}", executions.len());
         let begun = self.begin_execution(question, authorized, key, cap).await?;
-        Ok(AuthorizeOutcome::Begun(begun.run))
+        Ok(AuthorizeOutcome::Begun(begun))
     }
 
     /// Replaces the plan of an authorization by that of the user. Returns why it is refused, if it is.
@@ -344,7 +342,7 @@ impl App {
         execution: RunId,
         source: Source,
         user: User,
-    ) -> Result<Submitted, Rejected> {
+    ) -> Result<RunId, Rejected> {
         let toolbox = self.tools()?;
         let events = self.events_of(execution).await?;
         let undone = view::authorized(&events).ok_or(Rejected::NoSuchPlan)?;

@@ -128,7 +128,7 @@ async fn here(
     let app = start(config).await?;
     let chat = app.chat_request(question).map_err(|why| refused(&why))?;
     let submitted = app.submit(chat, RequestIds::default(), Told::AtOnce).await;
-    let run = submitted.map_err(|why| refused(&why))?.run;
+    let run = submitted.map_err(|why| refused(&why))?;
     let most = app.config.policy.deadline(mode) + BEYOND_DEADLINE;
     let followed = tokio::time::timeout(most, followed(&app, run, &mut progress)).await;
     let ending = followed.unwrap_or_else(|_| {

@@ -130,7 +130,7 @@ async fn honest_bills_of_the_worst_tokenizer_stay_within_the_caps() {
                     .take(length)
                     .collect();
                 let asked = answered + refused;
-                let run = submit(&app, asked, mode, &message).await.unwrap().run;
+                let run = submit(&app, asked, mode, &message).await.unwrap();
                 app.finished(run).await.unwrap().unwrap();
                 let row = app.run(run).await.unwrap().unwrap();
                 assert!(

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use conclave::app::{App, ChatInput, Rejected, RequestIds, Submitted};
+use conclave::app::{App, ChatInput, Rejected, RequestIds};
 use conclave::clock::Clock;
 use conclave::compute::ComputePool;
 use conclave::domain::BilledTokens;
@@ -253,12 +253,7 @@ impl House {
 }
 
 /// Submits a chat of user `number`, with an idempotency key of its own.
-pub async fn submit(
-    app: &App,
-    number: u64,
-    mode: Mode,
-    message: &str,
-) -> Result<Submitted, Rejected> {
+pub async fn submit(app: &App, number: u64, mode: Mode, message: &str) -> Result<RunId, Rejected> {
     let input = ChatInput {
         source: Source::Http,
         mode,
@@ -419,8 +414,8 @@ async fn begin(app: &Arc<App>, schedule: &Schedule) -> Vec<RunId> {
             submit(app, number, mode, &message)
         );
         let (once, again) = (once.unwrap(), again.unwrap());
-        assert_eq!(once.run, again.run);
-        runs.push(once.run);
+        assert_eq!(once, again);
+        runs.push(once);
     }
     runs
 }

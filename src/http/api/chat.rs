@@ -50,7 +50,7 @@ pub(in crate::http) async fn post(
     };
     let chat = app.chat_request(input)?;
     // Boxed, so that its state is freed before the wait for the reply.
-    let run = Box::pin(app.submit(chat, ids, told)).await?.run;
+    let run = Box::pin(app.submit(chat, ids, told)).await?;
     let mut response = if streams {
         sse::progress(&app, run, 0, parts.extensions.get::<Caller>().cloned()).into_response()
     } else if is_async {

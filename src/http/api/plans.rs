@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::quote::{QuoteBody, priced};
-use super::runs::{Id, parse};
-use crate::app::{ActionInput, App, Authorization, AuthorizeOutcome, RequestIds, Submitted};
+use super::runs::{Id, end_of, of_run, parse};
+use crate::app::{ActionInput, App, Authorization, AuthorizeOutcome, RequestIds};
 use crate::domain::{Context, EvidenceFocus, RunId, Source, User};
 use crate::http::body::{read, shape};
 use crate::http::error::Problem;
@@ -109,7 +109,7 @@ pub(in crate::http) async fn post(
     };
     let (_, body) = read::<PlanBody>(&app, request, &PLAN).await?;
     let (action, focus) = body.parts();
-    let Submitted { run, .. } = app.plan_tools(action, focus, ids).await?;
+    let run = app.plan_tools(action, focus, ids).await?;
     ended(&app, run).await?;
     let view = app.tool_plan(run).await?;
     Ok(of_run(run, view.ok_or_else(Problem::no_such_plan)?))
@@ -184,7 +184,7 @@ pub(in crate::http) async fn undo(
 ) -> Result<Response, Problem> {
     let id = known(id)?;
     let (_, UndoBody { source, user }) = read(&app, request, &UNDO).await?;
-    let Submitted { run, .. } = app.undo(id, source, user).await?;
+    let run = app.undo(id, source, user).await?;
     ended(&app, run).await?;
     Ok(of_run(run, app.execution(run).await?))
 }

@@ -30,7 +30,6 @@ pub use compose::{models, open_store};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use metrics::{counter, gauge};
 
 use crate::clock::Clock;
@@ -39,8 +38,8 @@ use crate::compute::ComputePool;
 use crate::config::{self, Config};
 use crate::domain::{Question, RunId, Usd, counted, fingerprint};
 use crate::journal::{
-    self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Continues, Entry, NewRun,
-    Process, Proven, RunFilter, RunRow, SpendingLimit, Store, Told, Wake, read_proven,
+    self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Entry, NewRun, Process,
+    Proven, RunFilter, RunRow, SpendingLimit, Store, Told, Wake, read_proven,
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use crate::tools::Toolbox;
@@ -220,7 +219,6 @@ impl App {
             idempotency_key,
             correlation_id,
         } = ids.redacted(&self.committee.secrets);
-        let now = self.clock.now();
         let body = serde_json::to_string(&question).unwrap_or_default();
         let body_hash = fingerprint(&[body.as_bytes()]);
         let key = admission::idempotency_key(&question, idempotency_key.as_deref());
@@ -228,8 +226,23 @@ impl App {
         if let Some(known) = self.known(key.as_deref(), &body_hash).await? {
             return Ok(known);
         }
-        let is_anew = admission::forced_new(&question.message).is_some();
-        let (question, continues) = self.continued(question, now).await?;
+        let anew = admission::forced_new(&question.message).map(str::to_owned);
+        let is_anew = anew.is_some();
+        let (question, continues) = match anew {
+            // The question loses the prefix `new:` and continues nothing.
+            Some(message) => (
+                Question {
+                    message,
+                    ..question
+                },
+                None,
+            ),
+            None => {
+                let (store, policy, now) = (&*self.store, &self.config.policy, self.clock.now());
+                let continues = admission::continuation(store, policy, &question, now).await?;
+                (question, continues)
+            }
+        };
         let slot = self.runner.slot().filter(|_| !self.runner.is_draining());
         let id = RunId::from_uuid(self.clock.new_id());
         let cap = self.config.policy.cap(question.mode);
@@ -327,25 +340,6 @@ impl App {
             }
             Acceptance::New => Err(Rejected::Draining),
         }
-    }
-
-    /// Returns the question and what it continues. A question with the prefix `new:` loses the
-    /// prefix and continues nothing.
-    async fn continued(
-        &self,
-        question: Question,
-        now: Timestamp,
-    ) -> Result<(Question, Option<Continues>), Rejected> {
-        if let Some(message) = admission::forced_new(&question.message).map(str::to_owned) {
-            let question = Question {
-                message,
-                ..question
-            };
-            return Ok((question, None));
-        }
-        let (store, policy) = (&*self.store, &self.config.policy);
-        let continues = admission::continuation(store, policy, &question, now).await?;
-        Ok((question, continues))
     }
 
     /// Returns the first event of a run that continues nothing.

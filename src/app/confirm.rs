@@ -127,7 +127,8 @@ impl App {
                 return Err(Rejected::ProposalGone(CONFIRMED));
             }
         }
-        self.conclude_seeded(asked, events, reply, seed).await
+        let concluded = self.conclude(asked, events, reply, seed, None).await?;
+        concluded.ok_or(Rejected::Busy)
     }
 }
 

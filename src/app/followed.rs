@@ -136,7 +136,7 @@ impl App {
                 }
                 tokio::select! {
                     () = sender.closed() => return,
-                    () = runner::wait_for_signal(&mut wake) => {}
+                    _ = tokio::time::timeout(runner::POLL, wake.notified()) => {}
                 }
             }
         });

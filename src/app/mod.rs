@@ -306,10 +306,14 @@ impl App {
                     told,
                 };
                 match self.store.begin(new, hold).await? {
-                    ActionStart::Held(lease) => (
-                        Acceptance::New,
-                        Some(Begun::accepted(lease, start, accepted)),
-                    ),
+                    ActionStart::Held(lease) => {
+                        let begun = Begun {
+                            lease,
+                            start: Some(start),
+                            accepted: Some(accepted),
+                        };
+                        (Acceptance::New, Some(begun))
+                    }
                     ActionStart::Not(not) => (not, None),
                     ActionStart::Ended | ActionStart::Changed => (Acceptance::New, None),
                 }

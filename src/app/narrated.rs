@@ -95,16 +95,6 @@ impl App {
         reply: &Reply,
     ) -> Result<Acted, Rejected> {
         let seed = self.clock.new_seed();
-        self.conclude_seeded(asked, events, reply, seed).await
-    }
-
-    pub(super) async fn conclude_seeded(
-        &self,
-        asked: Asked,
-        events: Vec<Event>,
-        reply: &Reply,
-        seed: u64,
-    ) -> Result<Acted, Rejected> {
         let concluded = self.conclude(asked, events, reply, seed, None).await?;
         concluded.ok_or(Rejected::Busy)
     }

@@ -466,9 +466,13 @@ fn require_open(state: PlanState) -> Result<(), Rejected> {
     Err(Rejected::PlanClosed(why))
 }
 
-/// Returns the authorization of a plan, without the steps that it is for.
+/// Returns the authorization of a plan with the files that the user was shown, without the steps that
+/// it is for.
 fn authorization_of(plan: RunId, known: PlanView, workspace: String) -> Authorized {
-    let (content, changes) = shown(&known);
+    let (content, changes) = match known.modified {
+        Some(modified) => (modified.plan, modified.changes),
+        None => (known.plan, known.changes),
+    };
     Authorized {
         plan,
         mode: AuthorizationMode::Plan,
@@ -480,12 +484,6 @@ fn authorization_of(plan: RunId, known: PlanView, workspace: String) -> Authoriz
         undoes: None,
         restores: vec![],
     }
-}
-
-/// Returns the plan that is authorized, with the files that the user was shown.
-fn shown(view: &PlanView) -> (ToolPlan, Vec<StepChanges>) {
-    let modified = view.modified.clone().map(|it| (it.plan, it.changes));
-    modified.unwrap_or_else(|| (view.plan.clone(), view.changes.clone()))
 }
 
 /// # Errors

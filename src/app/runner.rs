@@ -23,8 +23,8 @@ use crate::actions;
 use crate::committee::{Deps, Failure, stage_under_way};
 use crate::domain::{RunId, RunKind, Usd};
 use crate::journal::{
-    self, Accepted, Cause, Claim, Ending, Event, Finished, Lease, LeaseState, Listener, Process,
-    RunContext, Stop,
+    self, Accepted, Cause, Claim, Ending, Event, Finished, Lease, LeaseState, Process, RunContext,
+    Stop,
 };
 use crate::llm::{RunSlot, RunSlots};
 use crate::strategies;
@@ -423,7 +423,7 @@ impl Runner {
             .iter()
             .rev()
             .take_while(|event| !event.is_progress())
-            .filter(|event| is_claim(event))
+            .filter(|event| matches!(event, Event::Claimed(_)))
             .count();
         if idle > MAX_IDLE_BEGINS {
             return Some(internal(format!(
@@ -574,13 +574,4 @@ fn named(deadline: Duration) -> String {
 /// Returns the stage that is under way, in words.
 fn stage(context: &RunContext) -> String {
     stage_under_way(&context.events().to_vec())
-}
-
-fn is_claim(event: &Event) -> bool {
-    matches!(event, Event::Claimed(_))
-}
-
-/// Waits until the run is notified, but at most a second.
-pub(super) async fn wait_for_signal(wake: &mut Listener) {
-    let _ = tokio::time::timeout(POLL, wake.notified()).await;
 }

@@ -15,17 +15,6 @@ pub struct Begun {
     pub accepted: Option<Accepted>,
 }
 
-impl Begun {
-    /// Returns a run that was claimed when it was accepted.
-    pub fn accepted(lease: Lease, start: RunSlot, accepted: Accepted) -> Self {
-        Self {
-            lease,
-            start: Some(start),
-            accepted: Some(accepted),
-        }
-    }
-}
-
 /// A run that this process executes, or waits to execute.
 #[derive(Default)]
 pub struct Own {

@@ -31,7 +31,7 @@ pub enum Unread {
 impl From<Unread> for Problem {
     fn from(unread: Unread) -> Self {
         match unread {
-            Unread::NotJson(detail) => Problem::not_json(detail),
+            Unread::NotJson(detail) => Problem::new(Kind::NotJson, detail),
             Unread::WrongShape(problems) => {
                 let detail = "the body is JSON, but not of the documented shape";
                 Problem::with_errors(Kind::WrongShape, detail, problems)
@@ -181,7 +181,7 @@ async fn whole(body: Body, limits: &Limits) -> Result<Bytes, Problem> {
         Ok(Err(error)) if is_too_long(&error) => Err(Problem::too_large(most)),
         Ok(Err(_)) => {
             let detail = "the body broke off, or its framing is wrong";
-            Err(Problem::not_json(detail))
+            Err(Problem::new(Kind::NotJson, detail))
         }
         Err(_) => {
             let detail = "the body did not arrive in time, or the connection broke";

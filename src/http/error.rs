@@ -97,10 +97,6 @@ impl Problem {
         }
     }
 
-    pub fn not_json(detail: impl Into<String>) -> Self {
-        Self::new(Kind::NotJson, detail)
-    }
-
     /// Lists the fields that are wrong.
     pub fn with_errors(kind: Kind, detail: &str, errors: Vec<FieldProblem>) -> Self {
         Self {

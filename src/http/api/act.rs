@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::chat;
-use super::runs::{Id, parse};
+use super::runs::{Id, of_run, parse};
 use crate::app::{Acted, ActionInput, App, Confirmation, RequestIds};
 use crate::domain::{Context, Source, User};
 use crate::http::body::{Unread, read, shape, shaped};
@@ -80,9 +80,8 @@ pub(in crate::http) async fn confirm(
 }
 
 fn answer(acted: Acted) -> Response {
-    let mut response = Json(acted.response).into_response();
-    if let Some(run) = acted.run {
-        request_id::set_run(response.headers_mut(), run);
+    match acted.run {
+        Some(run) => of_run(run, acted.response),
+        None => Json(acted.response).into_response(),
     }
-    response
 }

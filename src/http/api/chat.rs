@@ -1,6 +1,7 @@
 //! `POST /api/chat`: asks the committee a question.
 
 use super::reply_body::ReplyBody;
+use super::runs::end_of;
 use crate::http::headers::wants;
 use std::sync::{Arc, LazyLock};
 
@@ -60,11 +61,9 @@ pub(in crate::http) async fn post(
         let accepted = Json(Accepted { run_id });
         (StatusCode::ACCEPTED, location, applied, accepted).into_response()
     } else {
-        let finished = app.ended(run).await;
-        let finished = finished.map_err(|error| Problem::from(error).of(run))?;
-        let finished = finished.ok_or_else(Problem::no_such_run)?;
-        let Ending::Replied { reply } = &finished.ending else {
-            return Err(Problem::ended(run, &finished.ending));
+        let ending = end_of(&app, run).await?;
+        let Ending::Replied { reply } = &ending else {
+            return Err(Problem::ended(run, &ending));
         };
         let outcome = [("x-conclave-outcome", reply.outcome.into_str())];
         (outcome, Json(ReplyBody::of(reply))).into_response()

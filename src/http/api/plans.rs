@@ -4,10 +4,10 @@ use std::sync::{Arc, LazyLock};
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use jsonschema::Validator;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::quote::{QuoteBody, priced};
 use super::runs::{Id, end_of, of_run, parse};
@@ -72,12 +72,7 @@ impl PlanBody {
 
 /// Waits for the end of a plan's or an execution's run.
 async fn ended(app: &App, run: RunId) -> Result<(), Problem> {
-    let finished = app
-        .ended(run)
-        .await
-        .map_err(|error| Problem::from(error).of(run))?;
-    let finished = finished.ok_or_else(Problem::no_such_run)?;
-    match &finished.ending {
+    match &end_of(app, run).await? {
         Ending::Acted { .. } => Ok(()),
         Ending::Cancelled if app.execution(run).await.is_ok() => {
             let detail =
@@ -86,13 +81,6 @@ async fn ended(app: &App, run: RunId) -> Result<(), Problem> {
         }
         ending => Err(Problem::ended(run, ending)),
     }
-}
-
-/// Answers with a body of a run.
-fn of_run(run: RunId, body: impl Serialize) -> Response {
-    let mut response = Json(body).into_response();
-    request_id::set_run(response.headers_mut(), run);
-    response
 }
 
 fn known(id: Id) -> Result<RunId, Problem> {

@@ -7,8 +7,8 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::reply_body::MetaBody;
@@ -20,7 +20,7 @@ use crate::committee::rounded_audit;
 use crate::domain::{RunId, RunKind, Scope};
 use crate::http::auth::Caller;
 use crate::http::error::Problem;
-use crate::http::sse;
+use crate::http::{request_id, sse};
 use crate::journal::{
     self, CancelOutcome, Ending, Entry, Event, Proven, RunFilter, RunRow, RunState, Transcript,
 };
@@ -218,9 +218,13 @@ pub(in crate::http) async fn events(
     let row = find(&app, id, caller.as_deref()).await?;
     let seen = headers.get("last-event-id");
     let seen = seen.map(|value| {
-        let seq = value.to_str().ok().and_then(sequence_number);
+        let seq = value
+            .to_str()
+            .ok()
+            .and_then(|id| id.trim().parse::<i64>().ok());
         let wrong = "is not an id of this stream";
-        seq.ok_or_else(|| Problem::wrong_parameter("Last-Event-ID", wrong))
+        seq.filter(|seq| *seq >= 0)
+            .ok_or_else(|| Problem::wrong_parameter("Last-Event-ID", wrong))
     });
     // With an id beyond the end, the stream would wait for an end that it has already passed.
     let after = seen.transpose()?.unwrap_or(0).min(row.head_seq);
@@ -234,13 +238,6 @@ pub(in crate::http) async fn events(
         }
     }
     Ok(sse::progress(&app, row.id, after, caller.map(|Extension(caller)| caller)).into_response())
-}
-
-/// Parses an id of an event stream, which has only digits.
-fn sequence_number(text: &str) -> Option<i64> {
-    let digits = text.trim();
-    let fine = (1..=18).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if fine { digits.parse().ok() } else { None }
 }
 
 pub(in crate::http) async fn cancel(
@@ -269,6 +266,20 @@ pub(in crate::http) async fn cancel(
         }
         CancelOutcome::Unknown => Err(Problem::no_such_run()),
     }
+}
+
+/// Waits for the end of a run.
+pub(super) async fn end_of(app: &App, run: RunId) -> Result<Ending, Problem> {
+    let finished = app.ended(run).await;
+    let finished = finished.map_err(|error| Problem::from(error).of(run))?;
+    Ok(finished.ok_or_else(Problem::no_such_run)?.ending)
+}
+
+/// Answers with a body of a run.
+pub(super) fn of_run(run: RunId, body: impl Serialize) -> Response {
+    let mut response = Json(body).into_response();
+    request_id::set_run(response.headers_mut(), run);
+    response
 }
 
 pub(in crate::http) fn parse(id: Id) -> Result<RunId, Problem> {

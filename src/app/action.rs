@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 use metrics::{counter, histogram};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -28,18 +30,31 @@ pub struct Acted {
     pub response: Value,
 }
 
-/// A user's confirmation of a proposal.
-#[derive(Debug, Clone)]
+/// The confirmation of the user for whom a command was proposed.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "ConfirmBody")]
 pub struct Confirmation {
-    pub proposal: RunId,
     pub source: Source,
     pub user: User,
-    /// `None` for the place of the proposal.
+    /// Default: that of the proposal.
     pub context: Option<Context>,
-    /// The number of the confirmed choice, from 1.
-    pub choice: usize,
-    /// A repetition with the same key gets the stored answer.
-    pub idempotency_key: Option<String>,
+    /// Ignored; accepted so that the body of the action can be sent again.
+    #[serde(rename = "message")]
+    #[schemars(length(max = 32000))]
+    _message: Option<String>,
+    /// Which choice of the proposal; default 1, the first.
+    // In JSON `2.0` is the same whole number as `2`. The schema admits no other number.
+    #[serde(default)]
+    #[schemars(with = "Option<usize>", range(min = 1, max = 3))]
+    choice: Option<f64>,
+}
+
+impl Confirmation {
+    /// Returns the number of the confirmed choice, from 1.
+    pub fn choice(&self) -> usize {
+        self.choice.map_or(1, |choice| choice as usize)
+    }
 }
 
 /// An action that was checked and is not in the journal yet.

@@ -19,31 +19,38 @@ use tokio::time::Instant;
 const MAX_CHOICES: usize = 3;
 
 impl App {
-    /// Executes a proposal that its user has confirmed, once.
+    /// Executes a proposal that its user has confirmed, once. A repetition with the same idempotency
+    /// key gets the stored answer.
     ///
     /// # Errors
     /// [`Rejected::NoSuchProposal`] also for another user's proposal, [`Rejected::ProposalGone`] if
     /// it was confirmed before or has expired.
-    pub async fn confirm(self: &Arc<Self>, confirmation: Confirmation) -> Result<Acted, Rejected> {
+    pub async fn confirm(
+        self: &Arc<Self>,
+        proposal: RunId,
+        confirmation: Confirmation,
+        idempotency_key: Option<&str>,
+    ) -> Result<Acted, Rejected> {
         let arrived = Instant::now();
-        let acted = self.take_confirmation(confirmation, arrived).await;
+        let asks = (proposal, idempotency_key);
+        let acted = self.take_confirmation(asks, confirmation, arrived).await;
         observe(&acted, arrived);
         acted.map_err(count)
     }
 
-    pub(super) async fn take_confirmation(
+    async fn take_confirmation(
         self: &Arc<Self>,
-        asks: Confirmation,
+        (proposal, idempotency_key): (RunId, Option<&str>),
+        confirmation: Confirmation,
         arrived: Instant,
     ) -> Result<Acted, Rejected> {
+        let choice = confirmation.choice();
         let Confirmation {
-            proposal,
             source,
             user,
             context,
-            choice,
-            idempotency_key,
-        } = asks;
+            ..
+        } = confirmation;
         let given = context.clone().unwrap_or_default();
         check_names(&user, &given).map_err(Rejected::Invalid)?;
         self.pace_action(source, &user)?;
@@ -60,7 +67,6 @@ impl App {
         }
         let at = self.clock.now();
         let key = confirmed_by(proposal);
-        let idempotency_key = idempotency_key.as_deref();
         let body_hash = confirmation_hash(proposal, choice, idempotency_key);
         let repeated = (proposal, choice, idempotency_key);
         if let Some((run, known)) = self.store.by_key(&key).await? {

@@ -195,7 +195,8 @@ impl App {
         parsed.map_err(|problems| count(Rejected::Invalid(problems)))
     }
 
-    /// Accepts a question and starts its run. The run is in the journal when this returns.
+    /// Accepts a question and starts its run, or returns that of an earlier request with the same key
+    /// and body. The run is in the journal when this returns.
     ///
     /// # Errors
     /// [`Rejected`].

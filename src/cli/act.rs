@@ -17,7 +17,7 @@ use super::stop::told_to_stop;
 use super::terminal::{options, say, say_json};
 use crate::actions::catalog;
 use crate::actions::reply;
-use crate::app::{ActionInput, App, Confirmation, RequestIds};
+use crate::app::{ActionInput, App, RequestIds};
 use crate::config::{self, Config, Env, Problems};
 use crate::domain::{Context, RunId, Source};
 use crate::journal::Ending;
@@ -134,16 +134,9 @@ async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Done {
 async fn acted(app: &Arc<App>, input: ActionInput, arguments: &ActArguments) -> Done {
     let acted = match arguments.confirm {
         Some(proposal) => {
-            let choice = arguments.choice;
-            let confirmation = Confirmation {
-                proposal,
-                source: input.source,
-                user: input.user,
-                context: Some(input.context),
-                choice,
-                idempotency_key: None,
-            };
-            app.confirm(confirmation).await
+            let confirmation = serde_json::from_value(confirmation(&input, arguments));
+            let confirmation = confirmation.map_err(failing(Exit::Usage))?;
+            app.confirm(proposal, confirmation, None).await
         }
         None => match app.action_request(input) {
             Ok(request) => app.act(request, RequestIds::default()).await,
@@ -173,14 +166,8 @@ async fn acted(app: &Arc<App>, input: ActionInput, arguments: &ActArguments) -> 
 async fn there(env: &Env, server: &str, input: &ActionInput, arguments: &ActArguments) -> Done {
     let (path, body) = match arguments.confirm {
         Some(proposal) => {
-            let ActionInput {
-                source,
-                user,
-                context,
-                ..
-            } = input;
-            let body = json!({ "source": source, "user": user, "context": context, "choice": arguments.choice });
-            (format!("/api/act/proposals/{proposal}/confirm"), body)
+            let path = format!("/api/act/proposals/{proposal}/confirm");
+            (path, confirmation(input, arguments))
         }
         None => ("/api/act".to_owned(), json!(input)),
     };
@@ -203,6 +190,12 @@ async fn there(env: &Env, server: &str, input: &ActionInput, arguments: &ActArgu
         narrated(told, arguments.json);
     }
     exit
+}
+
+/// Returns the body of a confirmation.
+fn confirmation(input: &ActionInput, arguments: &ActArguments) -> Value {
+    json!({ "source": input.source, "user": input.user, "context": input.context,
+            "choice": arguments.choice })
 }
 
 fn narration(response: &Value) -> Option<RunId> {

@@ -13,7 +13,6 @@ mod routes;
 mod sse;
 mod unsent;
 
-pub use api::act::action;
 pub use api::chat::question;
 pub use api::reply_body::reply_body;
 pub use body::Unread;

@@ -352,16 +352,9 @@ async fn a_proposal_expires() {
     let late = conclave::app::App::start(config, conclave::clock::Clock::fixed(later))
         .await
         .unwrap();
-    let input = conclave::http::action(said("ada", "x").to_string().as_bytes()).unwrap();
-    let confirmation = conclave::app::Confirmation {
-        proposal: offered.run.unwrap(),
-        source: input.source,
-        user: input.user,
-        context: Some(input.context),
-        choice: 1,
-        idempotency_key: None,
-    };
-    let refused = late.confirm(confirmation).await.unwrap_err();
+    let confirmation = serde_json::from_value(said("ada", "x")).unwrap();
+    let confirmed = late.confirm(offered.run.unwrap(), confirmation, None).await;
+    let refused = confirmed.unwrap_err();
     assert_eq!(refused.to_string(), "the proposal has expired");
     assert_eq!(confirm(&app, "ada", &offered).await.status, 200);
 }

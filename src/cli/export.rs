@@ -13,7 +13,7 @@ use super::local::open;
 use super::printable::escaped_json;
 use crate::config::Env;
 use crate::domain::{RunId, counted};
-use crate::journal::{Archive, ChainFault, Error, RunFilter, RunRow, Store, read_proven};
+use crate::journal::{Error, RunFilter, RunRow, Store, read_proven};
 
 /// The number of runs that are read at a time.
 const PAGE: u32 = 200;
@@ -69,12 +69,8 @@ pub(super) async fn run(env: &Env, arguments: ExportArguments) -> Done {
             }
             Err(fail(Exit::Altered, written.faults.join("\n")))
         }
-        Err(Failed::Store(error)) => Err(fail(Exit::Unexpected, error)),
         Err(Failed::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(Failed::Output(error)) => {
-            let why = format!("the export cannot be written: {error}");
-            Err(fail(Exit::Unexpected, why))
-        }
+        Err(error) => Err(fail(Exit::Unexpected, error)),
     }
 }
 
@@ -99,11 +95,47 @@ impl Written {
             .push(format!("{what}: {error}: it is not exported"));
         Ok(())
     }
+
+    /// Writes a run of a list, unless it is in flight, or was deleted after the list was read.
+    async fn add(
+        &mut self,
+        store: &dyn Store,
+        row: Result<RunRow, Error>,
+        output: &mut impl Write,
+    ) -> Result<(), Failed> {
+        let RunRow { id, state, .. } = row?;
+        if !state.is_terminal() {
+            self.unfinished += 1;
+            return Ok(());
+        }
+        let Some(proven) = read_proven(store, id).await? else {
+            return Ok(());
+        };
+        let Some(archive) = store.archive(id).await? else {
+            if store.run(id).await?.is_some() {
+                let why = "its entries are missing: it is not exported";
+                self.faults.push(format!("run {id}: {why}"));
+            }
+            return Ok(());
+        };
+        let why = "an import refuses it if an entry was altered";
+        let fault = proven
+            .fault
+            .map(|fault| format!("run {id}: {fault}; {why}"));
+        self.faults.extend(fault);
+        let line = serde_json::to_string(&archive).map_err(std::io::Error::from)?;
+        writeln!(output, "{}", escaped_json(&line))?;
+        self.runs += 1;
+        Ok(())
+    }
 }
 
+#[derive(Debug, thiserror::Error)]
 enum Failed {
-    Store(Error),
-    Output(std::io::Error),
+    #[error(transparent)]
+    Store(#[from] Error),
+    #[error("the export cannot be written: {0}")]
+    Output(#[from] std::io::Error),
 }
 
 /// Writes the runs, newest first. It reads a page at a time, so that memory does not grow with the
@@ -138,51 +170,12 @@ async fn write(
         };
         filter.before = Some(last);
         for (id, row) in page {
-            match read(store, row).await {
-                Ok(Run::Ended(archive, fault)) => {
-                    let why = "an import refuses it if an entry was altered";
-                    let fault = fault.map(|fault| format!("run {id}: {fault}; {why}"));
-                    written.faults.extend(fault);
-                    let line = serde_json::to_string(&archive);
-                    let line = line.map_err(|error| Failed::Output(error.into()))?;
-                    writeln!(output, "{}", escaped_json(&line)).map_err(Failed::Output)?;
-                    written.runs += 1;
-                }
-                Ok(Run::InFlight) => written.unfinished += 1,
-                Ok(Run::Deleted) => {}
-                Ok(Run::Empty) => {
-                    let why = "its entries are missing: it is not exported";
-                    written.faults.push(format!("run {id}: {why}"));
-                }
-                Err(error) => written.note(error, &format!("run {id}"))?,
+            match written.add(store, row, output).await {
+                Err(Failed::Store(error)) => written.note(error, &format!("run {id}"))?,
+                added => added?,
             }
         }
     }
-    output.flush().map_err(Failed::Output)?;
+    output.flush()?;
     Ok(written)
-}
-
-/// A run of a list.
-enum Run {
-    /// Its archive, with what is wrong with it.
-    Ended(Archive, Option<ChainFault>),
-    InFlight,
-    Empty,
-    /// It was deleted after the list was read.
-    Deleted,
-}
-
-async fn read(store: &dyn Store, row: Result<RunRow, Error>) -> Result<Run, Error> {
-    let row = row?;
-    if !row.state.is_terminal() {
-        return Ok(Run::InFlight);
-    }
-    let Some(proven) = read_proven(store, row.id).await? else {
-        return Ok(Run::Deleted);
-    };
-    Ok(match store.archive(row.id).await? {
-        Some(archive) => Run::Ended(archive, proven.fault),
-        None if store.run(row.id).await?.is_none() => Run::Deleted,
-        None => Run::Empty,
-    })
 }

@@ -8,7 +8,7 @@ use super::local::open;
 use super::printable::without_controls;
 use crate::config::Env;
 use crate::domain::counted;
-use crate::journal::{AdminStore, Archive, Error, Restored};
+use crate::journal::{Archive, Error, Restored};
 
 pub(super) async fn run(env: &Env, path: PathBuf) -> Done {
     let lines = json_lines(&path)?;
@@ -16,23 +16,31 @@ pub(super) async fn run(env: &Env, path: PathBuf) -> Done {
     let (mut new, mut known, mut refused) = (0_u64, 0_u64, 0_u64);
     for line in lines {
         let (number, line) = line?;
-        let taken = match line {
-            Ok(line) => take_in(&*store, &line).await,
-            Err(why) => Err(NotTaken::Line(why)),
+        let archive = line.and_then(|line| {
+            let archive = serde_json::from_str::<Archive>(&line);
+            archive.map_err(|error| format!("is not an exported run: {error}"))
+        });
+        let why = match archive {
+            Err(why) => why,
+            Ok(archive) => match store.restore(&archive).await {
+                Ok(Restored::New) => {
+                    new += 1;
+                    continue;
+                }
+                Ok(Restored::Known) => {
+                    known += 1;
+                    continue;
+                }
+                Err(error @ Error::Unsound { .. }) => error.to_string(),
+                Err(error) => {
+                    let before = counted(new, "run was", "runs were");
+                    let why = format!("line {number}: {error}; {before} taken in before it");
+                    return Err(fail(Exit::Unexpected, why));
+                }
+            },
         };
-        match taken {
-            Ok(Restored::New) => new += 1,
-            Ok(Restored::Known) => known += 1,
-            Err(NotTaken::Line(why)) => {
-                refused += 1;
-                tell!("line {number}: {}", without_controls(&why));
-            }
-            Err(NotTaken::Store(error)) => {
-                let before = counted(new, "run was", "runs were");
-                let why = format!("line {number}: {error}; {before} taken in before it");
-                return Err(fail(Exit::Unexpected, why));
-            }
-        }
+        refused += 1;
+        tell!("line {number}: {}", without_controls(&why));
     }
     tell!(
         "imported {}; {} here already; {} refused",
@@ -45,20 +53,4 @@ pub(super) async fn run(env: &Env, path: PathBuf) -> Done {
     } else {
         Err(Exit::Refused)
     }
-}
-
-enum NotTaken {
-    /// The line is invalid; others may be valid.
-    Line(String),
-    Store(Error),
-}
-
-async fn take_in(store: &dyn AdminStore, line: &str) -> Result<Restored, NotTaken> {
-    let archive = serde_json::from_str::<Archive>(line);
-    let archive =
-        archive.map_err(|error| NotTaken::Line(format!("is not an exported run: {error}")))?;
-    store.restore(&archive).await.map_err(|error| match error {
-        Error::Unsound { .. } => NotTaken::Line(error.to_string()),
-        other => NotTaken::Store(other),
-    })
 }

@@ -71,11 +71,16 @@ pub(super) fn bounded(input: impl Read) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Opens a file of JSON Lines, or standard input for `-`.
+/// A line, or why it is not read. The lines behind it can still be read.
+pub(super) type Line = Result<String, String>;
+
+/// Opens a file of JSON Lines, or standard input for `-`. Returns the lines as [`lines`].
 ///
 /// # Errors
 /// The exit code, after the reason was printed.
-pub(super) fn json_lines(path: &Path) -> Result<Lines<Box<dyn BufRead>>, Exit> {
+pub(super) fn json_lines(
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<(u64, Line), Exit>> + use<>, Exit> {
     let shown = path.display();
     let input: Box<dyn BufRead> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
@@ -86,36 +91,18 @@ pub(super) fn json_lines(path: &Path) -> Result<Lines<Box<dyn BufRead>>, Exit> {
         let file = File::open(path).map_err(|error| format!("cannot read {shown}: {error}"));
         Box::new(BufReader::new(file.map_err(failing(Exit::Refused))?))
     };
-    Ok(Lines { input, number: 0 })
+    Ok(lines(input))
 }
 
-/// The lines of an input that are not empty, each with its number from 1.
-pub(super) struct Lines<R> {
-    input: R,
-    number: u64,
-}
-
-/// A line, or why it is not read. The lines behind it can still be read.
-pub(super) type Line = Result<String, String>;
-
-impl<R: BufRead> Iterator for Lines<R> {
-    type Item = Result<(u64, Line), Exit>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            self.number += 1;
-            let number = self.number;
-            match line(&mut self.input) {
-                Ok(None) => return None,
-                Ok(Some(Ok(line))) if line.is_empty() => {}
-                Ok(Some(line)) => return Some(Ok((number, line))),
-                Err(error) => {
-                    let why = format!("line {number}: {error}");
-                    return Some(Err(fail(Exit::Unexpected, why)));
-                }
-            }
-        }
-    }
+/// Returns the lines of an input that are not empty, each with its number from 1.
+fn lines(mut input: impl BufRead) -> impl Iterator<Item = Result<(u64, Line), Exit>> {
+    let all = std::iter::from_fn(move || line(&mut input).transpose());
+    let is_empty = |line: &std::io::Result<Line>| matches!(line, Ok(Ok(line)) if line.is_empty());
+    let filled = (1..).zip(all).filter(move |(_, line)| !is_empty(line));
+    filled.map(|(number, line)| match line {
+        Ok(line) => Ok((number, line)),
+        Err(error) => Err(fail(Exit::Unexpected, format!("line {number}: {error}"))),
+    })
 }
 
 /// Reads the next line, without a byte order mark and the spaces around it. `None` is the end.
@@ -137,13 +124,6 @@ fn line(input: &mut impl BufRead) -> std::io::Result<Option<Line>> {
 mod tests {
     use super::*;
 
-    /// Returns the lines of an input with their numbers, or what is wrong with them.
-    fn lines(input: impl Read) -> Vec<(u64, Line)> {
-        let input = BufReader::new(input);
-        let lines = Lines { input, number: 0 };
-        lines.map(Result::unwrap).collect()
-    }
-
     #[test]
     fn a_line_that_is_too_long_or_no_text_does_not_hide_the_others() {
         let long = std::io::repeat(b'x').take(MAX_LINE_MIB * MIB + 5);
@@ -157,7 +137,8 @@ mod tests {
             (6, Ok("[]".to_owned())),
             (7, Ok("1".to_owned())),
         ];
-        assert_eq!(lines(input), expected);
+        let read: Result<Vec<_>, _> = lines(BufReader::new(input)).collect();
+        assert_eq!(read.unwrap(), expected);
     }
 
     #[test]

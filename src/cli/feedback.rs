@@ -10,7 +10,7 @@ use super::terminal::say;
 use crate::app::{FeedbackRefused, give_feedback};
 use crate::clock::Clock;
 use crate::config::Env;
-use crate::domain::{RunId, RunKind};
+use crate::domain::RunKind;
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("verdict").required(true).args(["positive", "negative"])))]
@@ -41,41 +41,36 @@ pub(super) async fn run(env: &Env, arguments: FeedbackArguments) -> Done {
     } = arguments;
     let kind = Some(RunKind::Chat);
     let (run, journals) = find(env, server.as_deref(), &run, kind).await?;
-    let Journals::Here(store) = journals else {
-        let server = server.as_deref().unwrap_or_default();
-        let body = json!({ "positive": positive, "comment": comment });
-        let path = format!("/api/runs/{run}/feedback");
-        let answer = remote::post(env, server, &path, &body).await?;
-        let number = answer.get("number").and_then(Value::as_u64);
-        thanks(run, number.unwrap_or(1));
-        let taught_by = answer.pointer("/learned/runId").and_then(Value::as_str);
-        let confidence = answer.pointer("/learned/confidence");
-        let confidence = confidence.and_then(Value::as_f64);
-        if let (Some(taught_by), Some(confidence)) = (taught_by, confidence) {
-            trust(taught_by, confidence);
+    let (number, learned) = match journals {
+        Journals::There { env, server } => {
+            let body = json!({ "positive": positive, "comment": comment });
+            let path = format!("/api/runs/{run}/feedback");
+            let answer = remote::post(env, server, &path, &body).await?;
+            let taught_by = answer.pointer("/learned/runId").and_then(Value::as_str);
+            let confidence = answer.pointer("/learned/confidence");
+            let learned = taught_by
+                .map(str::to_owned)
+                .zip(confidence.and_then(Value::as_f64));
+            let number = answer.get("number").and_then(Value::as_u64);
+            (number.unwrap_or(1), learned)
         }
-        return Ok(());
+        Journals::Here(store) => {
+            let now = Clock::System.now();
+            let given = give_feedback(&*store, now, run, positive, comment.as_deref()).await;
+            let noted = given.map_err(|refused| match refused {
+                FeedbackRefused::Journal(error) => fail(Exit::Unexpected, error),
+                refused => fail(Exit::Refused, refused),
+            })?;
+            let learned = noted.learned;
+            let learned = learned.map(|(run, learned)| (run.to_string(), learned.confidence));
+            (u64::from(noted.feedback.number), learned)
+        }
     };
-    let now = Clock::System.now();
-    match give_feedback(&*store, now, run, positive, comment.as_deref()).await {
-        Ok(noted) => {
-            thanks(run, u64::from(noted.feedback.number));
-            if let Some((taught_by, learned)) = noted.learned {
-                trust(&taught_by.to_string(), learned.confidence);
-            }
-            Ok(())
-        }
-        Err(FeedbackRefused::Journal(error)) => Err(fail(Exit::Unexpected, error)),
-        Err(refused) => Err(fail(Exit::Refused, refused)),
-    }
-}
-
-fn trust(taught_by: &str, confidence: f64) {
-    tell!("the confidence of the answer learned from run {taught_by} is {confidence:.2} now");
-}
-
-fn thanks(run: RunId, number: u64) {
     let earlier = "; the report counts it in place of what was said before";
     let earlier = if number > 1 { earlier } else { "" };
     say(format_args!("run {run}: noted{earlier}"));
+    if let Some((taught_by, confidence)) = learned {
+        tell!("the confidence of the answer learned from run {taught_by} is {confidence:.2} now");
+    }
+    Ok(())
 }

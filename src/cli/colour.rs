@@ -93,15 +93,3 @@ pub(super) fn appendix(text: &str, gate: Option<Gate>) -> String {
     };
     text.replace(line, &Tone::from(gate).on_stdout(line).to_string())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn without_a_terminal_an_appendix_stays_as_it_is() {
-        let text =
-            "| solver | VALID | 0.75 |\n- solver (VALID):\n- c_final: 0.8542; threshold 0.70\n";
-        assert_eq!(appendix(text, Some(Gate::Ship)), text);
-    }
-}

@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::exit::{Exit, fail, failing};
 use super::local::open;
 use super::remote;
-use super::terminal::on_one_line;
 use crate::config::Env;
 use crate::domain::{RunId, RunKind};
 use crate::journal::{
     Entry, Error, Event, Listed, Proven, RunFilter, RunState, Store, Transcript, ancestors,
     read_proven,
 };
+use crate::text::excerpt;
 use crate::tools::answers::PlanView;
 use crate::tools::view;
 
@@ -331,7 +331,7 @@ fn prefix_of(name: &str) -> Option<(String, RunId)> {
 /// Returns the error for a prefix of several ids.
 fn ambiguous(name: &str, found: &[Candidate]) -> String {
     let line = |run: &Candidate| {
-        let message = on_one_line(&run.message, 50);
+        let message = excerpt(&run.message, 50);
         format!("\n  {}  {}  {message}", run.id, run.accepted_at)
     };
     let is_cut = found.len() > MAX_CANDIDATES;

@@ -9,10 +9,11 @@ use super::exit::{Done, Exit, failing};
 use super::export::moment;
 use super::local::open;
 use super::printable::without_controls;
-use super::terminal::{on_one_line, say_json, say_styled};
+use super::terminal::{say_json, say_styled};
 use crate::config::Env;
 use crate::domain::RunKind;
 use crate::journal::{RunFilter, RunRow, RunState};
+use crate::text::excerpt;
 
 /// As wide as the rows below; the heading `c_final` ends where its figures end.
 const HEADINGS: &str = "run                                   accepted (UTC)       mode   state       c_final  USD      message";
@@ -94,7 +95,7 @@ fn as_json(row: &RunRow) -> Value {
 }
 
 fn print(row: &RunRow) {
-    let message = on_one_line(&without_controls(&row.message), 60);
+    let message = excerpt(&without_controls(&row.message), 60);
     let tone = Tone::from(row.state);
     // A figure that led to a question is not rounded up to the threshold.
     let shown = |c: f64| match row.state {

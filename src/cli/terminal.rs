@@ -53,12 +53,6 @@ fn write_line(line: &str) {
     }
 }
 
-/// Returns the start of a text on one line.
-pub(super) fn on_one_line(text: &str, chars: usize) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().take(chars).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -56,7 +56,7 @@ pub use plans::{Authorization, AuthorizeOutcome};
 pub use problems::{FieldProblem, bounded};
 pub use request::{ActionInput, ActionRequest, ChatInput, ChatRequest, RequestIds};
 pub use spending::Spent;
-pub use telemetry::init as init_telemetry;
+pub use telemetry::{escaped, init as init_telemetry};
 
 /// The running service.
 pub struct App {

@@ -3,6 +3,7 @@
 //! Every control character of the output is escaped. So text from a client or a provider cannot
 //! start a line of its own and cannot control a terminal. For the same reason there are no colours.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -84,19 +85,27 @@ impl<W: Write> Write for Line<W> {
     }
 }
 
-/// Returns the event on one line. The escapes are those of JSON, so a JSON line keeps its meaning.
+/// Returns the event on one line.
 fn one_line(event: &str) -> String {
     let text = event.strip_suffix('\n').unwrap_or(event);
-    let mut line = String::with_capacity(event.len() + 8);
+    format!("{}\n", escaped(text, has_effect))
+}
+
+/// Returns a text with some of its characters escaped. The escapes are those of JSON, so a JSON text
+/// keeps its meaning.
+pub fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        if has_effect(c) {
-            let _ = write!(line, "\\u{:04x}", u32::from(c));
+        if is_escaped(c) {
+            let _ = write!(shown, "\\u{:04x}", u32::from(c));
         } else {
-            line.push(c);
+            shown.push(c);
         }
     }
-    line.push('\n');
-    line
+    Cow::Owned(shown)
 }
 
 /// True for characters that have an effect: controls, other line ends, and direction changes.

@@ -65,13 +65,8 @@ impl Archive {
             }
             let hash = link(self.run, (seq, entry.at_ms), &entry.key, &entry.body, &head);
             if entry.prev != head || entry.hash != hash {
-                return Err(self.unsound(
-                    ChainFault::Altered {
-                        seq,
-                        key: entry.key.clone(),
-                    }
-                    .to_string(),
-                ));
+                let key = entry.key.clone();
+                return Err(self.unsound(ChainFault::Altered { seq, key }.to_string()));
             }
             head = hash;
             let event = entry
@@ -85,20 +80,17 @@ impl Archive {
                 .map_err(|_| self.unsound(format!("entry {seq} has no possible time")))?;
             events.push((at, event));
         }
-        let accepted = match events.first() {
-            Some((at, Event::Accepted(accepted))) => (*at, (**accepted).clone()),
-            _ => return Err(self.unsound("its first entry is not the acceptance".into())),
+        let Some((at, Event::Accepted(accepted))) = events.first() else {
+            return Err(self.unsound("its first entry is not the acceptance".into()));
         };
-        if !events
-            .iter()
-            .any(|(_, event)| matches!(event, Event::Finished(_)))
-        {
+        let is_end = |(_, event): &(Timestamp, Event)| matches!(event, Event::Finished(_));
+        if !events.iter().any(is_end) {
             return Err(self.unsound("it has no end".into()));
         }
         let run = NewRun {
             id: self.run,
-            at: accepted.0,
-            accepted: accepted.1,
+            at: *at,
+            accepted: (**accepted).clone(),
             idempotency_key: self.idempotency_key.clone(),
             body_hash: self.body_hash.clone(),
             limits: vec![],

@@ -255,6 +255,7 @@ pub(super) const STAMP: &str = "
            (SELECT COUNT(*) || ' ' || COALESCE(MAX(run), '')
             FROM memories WHERE source = $1 AND user_id = $2) AS stamp";
 
+/// Returns source and user, for the data of a user in all guilds.
 pub(super) fn stamp_values(source: Source, user: &str) -> Vec<Bound> {
     vec![source.into_str().into(), user.into()]
 }
@@ -329,10 +330,7 @@ impl<D: Database> ActionStore for D {
         let statement = "
             SELECT COALESCE((SELECT SUM(OCTET_LENGTH(content)) FROM memories WHERE source = $1 AND user_id = $2), 0)
                  + COALESCE((SELECT SUM(OCTET_LENGTH(sheet)) FROM sheets WHERE source = $1 AND user_id = $2), 0) AS n";
-        let values = vec![
-            owner.source.into_str().into(),
-            owner.user_id.as_str().into(),
-        ];
+        let values = stamp_values(owner.source, &owner.user_id);
         let mut reader = self.reader().await?;
         Ok(reader.number(statement, values).await?)
     }

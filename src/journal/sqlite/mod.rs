@@ -441,12 +441,7 @@ mod tests {
     use crate::domain::{Mode, RunId, RunKind};
     use crate::journal::RunState;
 
-    /// Returns SQLite's query plan for a list.
-    async fn plan(store: &SqliteStore, filter: &RunFilter) -> Vec<String> {
-        let (statement, values) = reads::list::<SqliteStore>(filter);
-        explained(store, statement, values).await
-    }
-
+    /// Returns SQLite's query plan for a statement.
     async fn explained(store: &SqliteStore, statement: String, values: Vec<Bound>) -> Vec<String> {
         let statement = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
         let statement = sqlx::SqlSafeStr::into_sql_str(statement);
@@ -515,7 +510,8 @@ mod tests {
                 limit: 10,
             };
             for filter in reads::parts(&filter) {
-                let plan = plan(&store, &filter).await;
+                let (statement, values) = reads::list::<SqliteStore>(&filter);
+                let plan = explained(&store, statement, values).await;
                 let scans = plan
                     .iter()
                     .filter(|step| step.starts_with("SCAN") || step.contains("TEMP B-TREE"));

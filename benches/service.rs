@@ -117,7 +117,7 @@ fn print_row(name: &str, row: &Row, honest: &Row) {
 async fn row(runs: usize, faults: Vec<Fault>) -> Row {
     let provider = MockProvider::start().await;
     if !faults.is_empty() {
-        provider.state().script.mix = Some(mix::of(3, PERCENT, faults));
+        provider.canned("*", mix::of(3, PERCENT, faults));
     }
     // Calls time out early, so that a row ends soon. All other settings are as shipped.
     let setup = Setup::default()
@@ -244,7 +244,7 @@ async fn load() {
     let provider = MockProvider::start().await;
     provider.state().repeated = Some(Default::default());
     // Measures the six calls of a run without the service: one, three at once, one, one.
-    provider.state().script.latency = Duration::from_secs(1);
+    provider.on("*", Fault::Latency(Duration::from_secs(1)));
     let direct = client();
     let pure = all_at_once(|_| pure_path(&direct, provider.url())).await;
     drop(direct);

@@ -10,7 +10,7 @@ const QUESTION: &str = "What is the boiling point of water at sea level in Celsi
 #[tokio::test]
 async fn an_ask_is_answered_by_six_calls() {
     let provider = MockProvider::start().await;
-    provider.state().script.latency = std::time::Duration::from_millis(300);
+    provider.on("*", Fault::Latency(std::time::Duration::from_millis(300)));
     let app = TestApp::start(&provider).await;
     let got = app.ask("ask", QUESTION).await;
     assert_eq!(got.outcome, "answered");

@@ -61,7 +61,9 @@ async fn one_repair_call_shows_the_model_its_errors_and_repairs_the_output() {
 
 #[tokio::test]
 async fn json_in_a_fence_needs_no_repair() {
-    let (provider, got) = with_fault("r1/solver", Fault::FencedJson).await;
+    let report = Scenario::agreeing().report("r1/solver");
+    let fenced = format!("Here it is:\n\n```json\n{report}\n```\n\nGood luck!");
+    let (provider, got) = with_fault("r1/solver", Fault::Text(fenced)).await;
     assert_eq!(provider.count_step("r1/solver/repair"), 0);
     assert_eq!(got.outcome, "answered");
 }
@@ -197,7 +199,7 @@ async fn a_run_past_its_deadline_is_504() {
         .set("/policy/deadlines", deadlines)
         .set("/policy/retry", retry);
     let app = TestApp::with(&provider, setup).await;
-    provider.state().script.latency = Duration::from_millis(50);
+    provider.on("*", Fault::Latency(Duration::from_millis(50)));
     let response = app.post(&chat("ask", QUESTION)).send().await.unwrap();
     assert_eq!(response.status(), 504);
     let problem: Value = response.json().await.unwrap();
@@ -210,7 +212,7 @@ async fn a_run_past_its_deadline_is_504() {
 
 #[tokio::test]
 async fn usage_that_makes_no_sense_is_settled_at_the_reservation() {
-    for fault in [Fault::NoUsage, Fault::NegativeUsage] {
+    for fault in [Fault::Usage(None), Fault::Usage(Some(-5))] {
         let (_, got) = with_fault("r1/*", fault).await;
         let budget = &got.body["meta"]["budget"];
         assert_eq!(budget["modeCapExceeded"], false);
@@ -221,7 +223,7 @@ async fn usage_that_makes_no_sense_is_settled_at_the_reservation() {
 #[tokio::test]
 async fn a_provider_that_overbills_is_reported_and_paid_nothing_more() {
     let provider = MockProvider::start().await;
-    provider.on("r1/critic", Fault::HugeUsage(5_000_000));
+    provider.on("r1/critic", Fault::Usage(Some(5_000_000)));
     let app = TestApp::start(&provider).await;
     let got = app.ask("ask", QUESTION).await;
     assert_eq!(

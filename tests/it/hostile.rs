@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::support::process::{Home, Service, conclave};
-use crate::support::{Canned, Fault, MockProvider, Setup, TestApp, chat, client};
+use crate::support::{Fault, MockProvider, Setup, TestApp, chat, client};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -293,9 +293,9 @@ async fn log_under_attack(format: &str) -> String {
         "id": FORGED, "type": "message", "role": "assistant", "model": FORGED, "stop_reason": "end_turn",
         "content": [{ "type": "text", "text": FORGED }], "usage": { "input_tokens": 1, "output_tokens": 1 },
     });
-    provider.canned("*", move |_| Canned::Body(200, reply.to_string()));
+    provider.on("*", Fault::Body(200, reply.to_string()));
     provider
-        .canned("*", move |_| Canned::Body(400, refusal.to_string()))
+        .on("*", Fault::Body(400, refusal.to_string()))
         .times(3);
     let url = provider.url();
     let variables = [
@@ -430,7 +430,7 @@ async fn no_command_prints_a_control_character_of_a_user_or_a_provider() {
     let hostile = "abc\u{202e} \u{2066} \u{9b}2J \u{7f} \u{1b}]0;title\u{7} \u{1b}[31mred";
     let provider = MockProvider::start().await;
     let refusal = json!({ "type": "error", "error": { "type": "invalid_request_error", "message": hostile } });
-    provider.canned("*", move |_| Canned::Body(400, refusal.to_string()));
+    provider.on("*", Fault::Body(400, refusal.to_string()));
     let folder = TempDir::new().unwrap();
     let url = provider.url();
     let variables = [

@@ -224,7 +224,7 @@ async fn a_stream_ends_soon_after_its_token_was_revoked() {
 #[tokio::test]
 async fn an_absurd_usage_is_booked_at_the_highest_possible_cost() {
     let provider = MockProvider::start().await;
-    provider.on("r1/critic", Fault::HugeUsage(1_000_000_000_000_000_000));
+    provider.on("r1/critic", Fault::Usage(Some(1_000_000_000_000_000_000)));
     let app = TestApp::start(&provider).await;
     let got = app.ask("ask", QUESTION).await;
     let budget = &got.body["meta"]["budget"];

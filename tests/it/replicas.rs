@@ -123,7 +123,7 @@ async fn a_replica_that_shuts_down_sends_those_away_who_wait_for_a_run_of_the_ot
 #[tokio::test]
 async fn a_broken_stream_resumes_at_the_other_replica() {
     let provider = MockProvider::start().await;
-    provider.state().script.latency = Duration::from_millis(200);
+    provider.on("*", Fault::Latency(Duration::from_millis(200)));
     let [one, two] = two(&provider, Wire::Whole, 30).await;
     let read = async |app: &TestApp,
                       run: RunId,
@@ -157,7 +157,7 @@ async fn a_broken_stream_resumes_at_the_other_replica() {
 #[tokio::test]
 async fn a_repetition_joins_at_the_other_replica_during_and_after_the_run() {
     let provider = MockProvider::start().await;
-    provider.state().script.latency = Duration::from_millis(100);
+    provider.on("*", Fault::Latency(Duration::from_millis(100)));
     let [one, two] = two(&provider, Wire::Whole, 30).await;
     let send = |app: &TestApp, message: &str| {
         app.post(&chat("ask", message))
@@ -180,7 +180,7 @@ async fn a_repetition_joins_at_the_other_replica_during_and_after_the_run() {
 #[tokio::test]
 async fn a_hundred_repetitions_over_both_replicas_make_one_run_and_equal_replies() {
     let provider = MockProvider::start().await;
-    provider.state().script.latency = Duration::from_millis(50);
+    provider.on("*", Fault::Latency(Duration::from_millis(50)));
     let replicas = two(&provider, Wire::Whole, 30).await;
     let mut body = chat("ask", QUESTION);
     body["context"]["messageId"] = json!("m-100");

@@ -8,7 +8,7 @@ use conclave::journal::{CallResult, Cause, Ending, Event, Transcript};
 use conclave::llm::CircuitPosition;
 use serde_json::{Value, json};
 
-use crate::support::{Canned, Fault, MockProvider, Scenario, Setup, TestApp, chat, mix, run_of};
+use crate::support::{Fault, MockProvider, Scenario, Setup, TestApp, chat, mix, run_of};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
@@ -212,7 +212,11 @@ async fn refusals_and_malformed_outputs_do_not_lead_to_the_fallback_model() {
 
 #[tokio::test]
 async fn without_a_usable_master_the_run_still_gets_a_reply() {
-    for fault in [Fault::Refusal, Fault::EmptyText, Fault::Status(400)] {
+    for fault in [
+        Fault::Refusal,
+        Fault::Text(String::new()),
+        Fault::Status(400),
+    ] {
         let provider = MockProvider::start().await;
         for step in ["plan", "synthesis", "plan/repair", "synthesis/repair"] {
             provider.on(step, fault.clone());
@@ -237,7 +241,7 @@ async fn refused(app: &TestApp) -> (u16, Value) {
 #[tokio::test]
 async fn an_empty_output_gets_one_repair_call() {
     let provider = MockProvider::start().await;
-    provider.on("r1/critic", Fault::EmptyText);
+    provider.on("r1/critic", Fault::Text(String::new()));
     let app = TestApp::start(&provider).await;
     let got = app.ask("audit", QUESTION).await;
     assert_eq!(provider.count_step("r1/critic/repair"), 1);
@@ -248,7 +252,7 @@ async fn an_empty_output_gets_one_repair_call() {
         .find(|a| a["agent"] == "critic")
         .unwrap();
     assert_eq!(critic["obtained"], "repaired", "{critic}");
-    provider.on("r1/critic/repair", Fault::EmptyText);
+    provider.on("r1/critic/repair", Fault::Text(String::new()));
     let got = app
         .ask("audit", "new: And what is its freezing point?")
         .await;
@@ -313,7 +317,7 @@ async fn a_provider_message_is_in_the_journal_and_in_no_answer() {
     let provider = MockProvider::start().await;
     let words = "File \"/opt/app/server.py\", line 3: SELECT * FROM users";
     let error = json!({ "type": "error", "error": { "type": "api_error", "message": words } });
-    provider.canned("plan", move |_| Canned::Body(401, error.to_string()));
+    provider.on("plan", Fault::Body(401, error.to_string()));
     let app = TestApp::start(&provider).await;
     let (status, problem) = refused(&app).await;
     assert_eq!(status, 502);
@@ -348,7 +352,7 @@ async fn a_failure_of_the_agents_names_the_status_and_what_it_means() {
     ] {
         let provider = MockProvider::start().await;
         let body = body(kind);
-        provider.canned("r1/*", move |_| Canned::Body(status, body.clone()));
+        provider.on("r1/*", Fault::Body(status, body.clone()));
         let app = TestApp::start(&provider).await;
         let (code, problem) = refused(&app).await;
         let detail = problem["detail"].as_str().unwrap();
@@ -432,7 +436,7 @@ async fn a_call_that_may_be_billed_is_counted_before_its_retry() {
     for (fault, billed) in [
         (Fault::Hang(Duration::from_secs(30)), true),
         (Fault::CutBody, true),
-        (Fault::Html, true),
+        (Fault::Body(200, "<html>".into()), true),
         (Fault::Status(504), true),
         (Fault::Status(408), true),
         (Fault::Status(529), false),
@@ -470,7 +474,7 @@ async fn runs_end_as_expected_if_a_fifth_of_calls_fails() {
     const RUNS: usize = 40;
     let provider = MockProvider::start().await;
     let faults = mix::kinds().map(|(_, fault)| fault).into();
-    provider.state().script.mix = Some(mix::of(7, 20, faults));
+    provider.canned("*", mix::of(7, 20, faults));
     let deadlines = json!({ "connect": 2, "call": 3, "ask": 60, "audit": 60, "deep": 60 });
     let retry = json!({ "attempts": 4, "baseMs": 5, "maxMs": 1000 });
     let app = TestApp::with(

@@ -63,7 +63,7 @@ async fn a_report_in_a_later_round_takes_no_money_from_the_synthesis() {
         provider.reply_with("r2/critic", long.clone());
         // All others cost what was reserved for them.
         for (step, tokens) in [("plan", 700), ("r1/solver", 1600), ("r1/verifier", 1600)] {
-            provider.on(step, Fault::HugeUsage(tokens));
+            provider.on(step, Fault::Usage(Some(tokens)));
         }
         let setup = Setup::default()
             .set("/models/roles/critic/maxTokens", json!(4000))

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::process::{Service, conclave};
-use crate::support::{Call, Canned, MockProvider, Scenario, chat, client, run_of};
+use crate::support::{Call, Fault, MockProvider, Scenario, chat, client, run_of};
 
 const API_KEY: &str = "sk-planted-key-51c0ffee9d2b7a64";
 const FIXED: &str = "planted-fixed-token-3be1f7";
@@ -214,7 +214,7 @@ async fn providers_that_echo_their_requests_leak_no_secret() {
                 json!({ "type": "error", "error": { "type": "authentication_error", "message": headers } })
             }
         };
-        Canned::Body(status, body.to_string())
+        Fault::Body(status, body.to_string())
     };
     let url = with_password(&provider.url());
     let secrets = [API_KEY, FIXED, PASSWORD, DATABASE, &basic()];

@@ -22,7 +22,7 @@ async fn the_same_text_costs_one_call_and_each_user_gets_a_proposal() {
         "proposal",
         proposal("memory.add", json!({ "content": "buy rope" }), 0.94),
     );
-    provider.state().script.latency = Duration::from_millis(200);
+    provider.on("*", Fault::Latency(Duration::from_millis(200)));
     let app = TestApp::with(&provider, proposing()).await;
     let text = "rope, keep it in mind";
     let users = ["ada", "ada", "ben", "cyd"];
@@ -63,13 +63,13 @@ async fn the_same_text_costs_one_call_and_each_user_gets_a_proposal() {
 async fn an_unreadable_or_empty_proposal_is_not_requested_twice() {
     let billed = [
         (Fault::Malformed, vec!["schema!"]),
-        (Fault::EmptyText, vec!["schema!"]),
+        (Fault::Text(String::new()), vec!["schema!"]),
         (Fault::Refusal, vec![]),
     ];
     for (fault, gates) in billed {
         let provider = MockProvider::start().await;
         provider.on("proposal", fault.clone());
-        provider.state().script.latency = Duration::from_millis(700);
+        provider.on("*", Fault::Latency(Duration::from_millis(700)));
         let app = TestApp::with(&provider, proposing()).await;
         let at_once = futures_util::future::join_all(
             ["ada", "ben", "cyd"].map(|user| act(&app, user, "hm, what now")),
@@ -90,7 +90,7 @@ async fn an_unreadable_or_empty_proposal_is_not_requested_twice() {
     // message makes a new call.
     let provider = MockProvider::start().await;
     provider.on("proposal", Fault::Status(500));
-    provider.state().script.latency = Duration::from_millis(700);
+    provider.on("*", Fault::Latency(Duration::from_millis(700)));
     let app = TestApp::with(&provider, proposing()).await;
     let both =
         futures_util::future::join_all(["ada", "ben"].map(|user| act(&app, user, "hm, what now")))
@@ -177,8 +177,8 @@ async fn a_failing_provider_gives_a_friendly_answer_without_its_message() {
         (Fault::Status(401), ("unavailable", UNAVAILABLE)),
         (Fault::Malformed, unknown),
         (Fault::Refusal, unknown),
-        (Fault::EmptyText, unknown),
-        (Fault::Html, unknown),
+        (Fault::Text(String::new()), unknown),
+        (Fault::Body(200, "<html>".into()), unknown),
         (Fault::CutJson, unknown),
     ] {
         let provider = MockProvider::start().await;
@@ -308,7 +308,7 @@ async fn a_spending_limit_and_a_small_cap_apply_to_proposals() {
         .spent
         .nanos();
     assert!(spent > 0);
-    provider.on("proposal", Fault::HugeUsage(20_000));
+    provider.on("proposal", Fault::Usage(Some(20_000)));
     act(&app, "ada", "dice, go on").await;
     let refused = post(&app, "/api/act", &said("ada", "dice, go once more")).await;
     assert_eq!(

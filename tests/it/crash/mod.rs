@@ -180,7 +180,7 @@ async fn quarrelling() -> (MockProvider, String) {
     let scenario = Scenario::converging();
     let message = scenario.message.clone();
     let provider = MockProvider::playing(scenario).await;
-    provider.state().script.latency = Duration::from_millis(25);
+    provider.on("*", Fault::Latency(Duration::from_millis(25)));
     (provider, message)
 }
 
@@ -421,7 +421,7 @@ async fn until_only_these_are_open(home: &Home, run: RunId, agents: &[&str]) {
 #[tokio::test]
 async fn a_kill_at_any_moment_under_the_shipped_caps_costs_no_answer() {
     let provider = MockProvider::playing(Scenario::converging()).await;
-    provider.state().script.latency = Duration::from_millis(25);
+    provider.on("*", Fault::Latency(Duration::from_millis(25)));
     let home = Home::sqlite();
     let url = provider.url();
     let caps = [("NORMAL_MAX_USD", "0.1"), ("DEEP_MAX_USD", "0.5")];

@@ -134,7 +134,7 @@ async fn respond_async_returns_the_location_of_the_run() {
 #[tokio::test]
 async fn a_client_that_disconnects_does_not_cancel_its_run() {
     let provider = MockProvider::start().await;
-    provider.state().script.latency = Duration::from_millis(150);
+    provider.on("*", Fault::Latency(Duration::from_millis(150)));
     let app = TestApp::start(&provider).await;
     let mut body = chat("ask", QUESTION);
     body["context"]["messageId"] = json!("m-gone");

@@ -29,7 +29,7 @@ async fn with_a_question() -> (MockProvider, TestApp) {
     let provider = MockProvider::playing(scenario).await;
     let app = TestApp::start(&provider).await;
     app.ask("ask", &message).await;
-    provider.state().script.latency = Duration::from_millis(150);
+    provider.on("*", Fault::Latency(Duration::from_millis(150)));
     (provider, app)
 }
 
@@ -130,7 +130,7 @@ async fn a_repetition_after_a_restart_gets_the_stored_reply() {
 #[tokio::test]
 async fn a_hundred_repetitions_at_once_make_one_run_and_equal_replies() {
     let provider = MockProvider::start().await;
-    provider.state().script.latency = Duration::from_millis(50);
+    provider.on("*", Fault::Latency(Duration::from_millis(50)));
     let app = TestApp::start(&provider).await;
     let mut body = chat("ask", QUESTION);
     body["context"]["messageId"] = json!("m-100");

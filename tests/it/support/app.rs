@@ -38,13 +38,12 @@ impl Setup {
         let openai = json!({ "enabled": true, "kind": "openai", "baseUrl": provider.url() });
         let role =
             json!({ "provider": "openai", "model": "OPENAI_MODEL_OF_TEST", "maxTokens": 1000 });
-        let setup = self
-            .set("/providers/openai", openai)
+        let agents = Agent::ALL.iter().map(Agent::into_str).chain(["master"]);
+        let roles = agents.map(|name| (name.to_owned(), role.clone()));
+        self.set("/providers/openai", openai)
+            .set("/models/roles", Value::from_iter(roles))
             .env("OPENAI_API_KEY", "sk-other")
-            .env("OPENAI_MODEL_OF_TEST", "gpt-4.1");
-        let set = |setup: Self, name| setup.set(format!("/models/roles/{name}"), role.clone());
-        let agents = Agent::ALL.iter().map(Agent::into_str);
-        agents.chain(["master"]).fold(setup, set)
+            .env("OPENAI_MODEL_OF_TEST", "gpt-4.1")
     }
 
     pub fn set(mut self, pointer: impl Into<String>, value: Value) -> Self {

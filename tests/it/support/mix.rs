@@ -2,10 +2,10 @@
 //! of a test.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::script::{Fault, Mix};
+use super::call::Call;
+use super::script::Fault;
 
 /// Returns every kind of fault with its name in tables.
 pub fn kinds() -> [(&'static str, Fault); 19] {
@@ -27,9 +27,9 @@ pub fn kinds() -> [(&'static str, Fault); 19] {
         ("truncated JSON", Fault::CutJson),
         ("no JSON", Fault::Malformed),
         ("wrong schema", Fault::WrongSchema),
-        ("a proxy's page", Fault::Html),
+        ("a proxy's page", Fault::Body(200, "<html>".into())),
         ("refusal", Fault::Refusal),
-        ("empty", Fault::EmptyText),
+        ("empty", Fault::Text(String::new())),
         ("slow", Fault::Latency(Duration::from_millis(400))),
     ]
 }
@@ -37,15 +37,17 @@ pub fn kinds() -> [(&'static str, Fault); 19] {
 /// Lets `percent` of 100 calls meet one of `faults`. A call is identified by the case in its
 /// question ("case 17"), its step and its attempt. The run's id is not used, because it differs
 /// every time.
-pub fn of(seed: u64, percent: u64, faults: Vec<Fault>) -> Mix {
-    Arc::new(move |call| {
+pub fn of(seed: u64, percent: u64, faults: Vec<Fault>) -> impl Fn(&Call) -> Fault {
+    move |call| {
         let prompt = call.prompt();
-        let (_, case) = prompt.split_once("case ")?;
+        let (_, case) = prompt.split_once("case ").unwrap_or_default();
         let case: String = case.chars().take_while(char::is_ascii_digit).collect();
         let drawn = mixed(seed, &format!("{case}/{}", call.key));
         let index = (drawn >> 20) as usize % faults.len();
-        (drawn % 100 < percent).then(|| faults[index].clone())
-    })
+        let is_hit = !case.is_empty() && drawn % 100 < percent;
+        let none = Fault::Latency(Duration::ZERO);
+        if is_hit { faults[index].clone() } else { none }
+    }
 }
 
 /// Returns a pseudo-random number for a seed and a text.

@@ -11,64 +11,54 @@ use axum::body::{Body, Bytes};
 use axum::extract::{self, DefaultBodyLimit};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::stream::{self, StreamExt as _};
-use serde_json::{Map, Value};
+use futures_util::stream;
+use serde_json::Value;
 use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::call::Call;
 use super::scenario::{Scenario, prose};
-use super::script::{Canned, Fault, Mix, Reply, Script};
+use super::script::{Fault, Reply, Rule, hit};
 use super::vendor;
 use super::wire::{self, Answer, Stop, Wire};
 
 /// The running mock. When it is dropped, it stops and cuts off calls in flight.
 pub struct MockProvider {
     address: SocketAddr,
-    shared: Shared,
+    state: Shared,
     /// Aborted on drop.
     _server: JoinSet<()>,
     _stop: DropGuard,
 }
 
-#[derive(Clone)]
-struct Shared {
-    state: Arc<Mutex<State>>,
-    stop: CancellationToken,
-}
+type Shared = Arc<Mutex<State>>;
 
 #[derive(Default)]
 pub struct State {
     pub scenario: Scenario,
-    pub script: Script,
+    pub script: Vec<Rule>,
     pub calls: Vec<Call>,
-    /// System prompts that are in the cache.
-    cached: BTreeSet<String>,
     pub in_flight: usize,
     /// The highest number of calls that were in flight at once.
     pub most_in_flight: usize,
     /// If set, calls are neither checked nor recorded, and the first answer to each step is
     /// repeated: for tens of thousands of calls, of which only the caller is measured.
-    pub repeated: Option<BTreeMap<String, (&'static str, String)>>,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
-    }
+    pub repeated: Option<BTreeMap<String, Sent>>,
+    /// Cancelled when the mock is dropped.
+    stop: CancellationToken,
 }
 
 /// A new rule, whose number of uses can be limited.
 pub struct RuleHandle<'a> {
-    shared: &'a Shared,
+    provider: &'a MockProvider,
     rule: usize,
 }
 
 impl RuleHandle<'_> {
     /// Applies the rule only to the next `times` calls that it matches.
     pub fn times(self, times: u32) {
-        self.shared.lock().script.limit(self.rule, times);
+        self.provider.state().script[self.rule].left = Some(times);
     }
 
     pub fn once(self) {
@@ -88,20 +78,23 @@ impl MockProvider {
         socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
         let listener = socket.listen(8192).unwrap();
         let address = listener.local_addr().unwrap();
-        let (state, stop) = (Arc::default(), CancellationToken::new());
-        let shared = Shared { state, stop };
-        shared.lock().scenario = scenario;
+        let stop = CancellationToken::new();
+        let state = Arc::new(Mutex::new(State {
+            scenario,
+            stop: stop.clone(),
+            ..State::default()
+        }));
         let router = Router::new()
             .fallback(handle)
             .layer(DefaultBodyLimit::disable())
-            .with_state(shared.clone());
+            .with_state(Arc::clone(&state));
         let mut server = JoinSet::new();
         server.spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self {
             address,
             _server: server,
-            _stop: shared.stop.clone().drop_guard(),
-            shared,
+            _stop: stop.drop_guard(),
+            state,
         }
     }
 
@@ -111,24 +104,30 @@ impl MockProvider {
         format!("http://{}", self.address)
     }
 
-    /// Applies a fault to the calls that `pattern` matches. See [`Call::is_at`] for patterns and
-    /// [`Script`] for the order of rules.
+    /// Applies a fault to the calls that `pattern` matches. See [`Call::is_at`] for patterns and [`hit`]
+    /// for the order of rules.
     pub fn on(&self, pattern: &str, fault: Fault) -> RuleHandle<'_> {
+        let (pattern, left) = (pattern.to_owned(), None);
+        let rules = &mut self.state().script;
+        rules.push(Rule {
+            pattern,
+            fault,
+            left,
+        });
         RuleHandle {
-            shared: &self.shared,
-            rule: self.shared.lock().script.add(pattern, fault),
+            provider: self,
+            rule: rules.len() - 1,
         }
     }
 
     /// Replies with this JSON.
     pub fn reply_with(&self, pattern: &str, reply: Value) -> RuleHandle<'_> {
-        self.canned(pattern, move |_| Canned::Text(reply.to_string()))
+        self.canned(pattern, move |_| Fault::Text(reply.to_string()))
     }
 
     /// Replies with this text, unchanged.
     pub fn reply_text(&self, pattern: &str, text: impl Into<String>) -> RuleHandle<'_> {
-        let text = text.into();
-        self.canned(pattern, move |_| Canned::Text(text.clone()))
+        self.on(pattern, Fault::Text(text.into()))
     }
 
     /// Replies with the result of `reply` for the call.
@@ -137,21 +136,21 @@ impl MockProvider {
         pattern: &str,
         reply: impl Fn(&Call) -> Value + Send + Sync + 'static,
     ) -> RuleHandle<'_> {
-        self.canned(pattern, move |call| Canned::Text(reply(call).to_string()))
+        self.canned(pattern, move |call| Fault::Text(reply(call).to_string()))
     }
 
     /// Answers with the result of `reply` for the call.
     pub fn canned(
         &self,
         pattern: &str,
-        reply: impl Fn(&Call) -> Canned + Send + Sync + 'static,
+        reply: impl Fn(&Call) -> Fault + Send + Sync + 'static,
     ) -> RuleHandle<'_> {
         self.on(pattern, Fault::Reply(Reply(Arc::new(reply))))
     }
 
     /// Returns all that a test may set and read.
     pub fn state(&self) -> MutexGuard<'_, State> {
-        self.shared.lock()
+        self.state.lock().unwrap()
     }
 
     /// Returns the calls in order of arrival.
@@ -200,18 +199,16 @@ struct InFlight(Shared);
 impl Drop for InFlight {
     fn drop(&mut self) {
         // Never panics in a drop: a poisoned lock means that a test has already failed.
-        if let Ok(mut inner) = self.0.state.lock() {
+        if let Ok(mut inner) = self.0.lock() {
             inner.in_flight -= 1;
         }
     }
 }
 
 const JSON: &str = "application/json";
-/// The page of a proxy.
-const PAGE: &str = "<html><body><h1>Welcome to the proxy</h1></body></html>";
 
 async fn handle(
-    extract::State(shared): extract::State<Shared>,
+    extract::State(state): extract::State<Shared>,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
@@ -220,59 +217,68 @@ async fn handle(
         return (StatusCode::NOT_FOUND, "no such path, or no JSON").into_response();
     };
     let mut call = Call::new(wire, uri.path(), headers, body);
-    let is_recorded = shared.lock().repeated.is_none();
+    let is_recorded = state.lock().unwrap().repeated.is_none();
     call.complaint = is_recorded.then(|| vendor::complaint(&call)).flatten();
-    let ([delay, reply, outcome, usage], latency, _in_flight) = arrive(&shared, &call);
-    let pauses = [&delay, &outcome].map(|fault| match fault {
-        Some(Fault::Latency(pause) | Fault::Hang(pause)) => *pause,
+    let (mut faults, _in_flight) = arrive(&state, &call);
+    for fault in &mut faults {
+        if let Fault::Reply(Reply(reply)) = fault {
+            *fault = reply(&call);
+        }
+    }
+    let pauses = faults.iter().map(|fault| match fault {
+        Fault::Latency(pause) | Fault::Hang(pause) => *pause,
         _ => Duration::ZERO,
     });
+    let stop = state.lock().unwrap().stop.clone();
     tokio::select! {
-        () = shared.stop.cancelled() => hang_up(),
-        () = tokio::time::sleep(latency + pauses[0] + pauses[1]) => {}
+        () = stop.cancelled() => hang_up(),
+        () = tokio::time::sleep(pauses.sum()) => {}
     }
-    let canned = match reply {
-        Some(Fault::Reply(Reply(reply))) => Some(reply(&call)),
-        _ => None,
-    };
-    let (status, kind, text) = match (&call.complaint, &outcome, canned) {
-        (Some(reason), ..) => (400, JSON, wire::error(reason)),
-        (None, Some(Fault::Hang(_)), _) => hang_up(),
-        (None, Some(Fault::Status(status)), _) => (*status, JSON, wire::error("as the test asked")),
-        (None, Some(Fault::RateLimited(_)), _) => (429, JSON, wire::error("slow down")),
-        (None, Some(Fault::Html), _) => (200, "text/html", PAGE.to_owned()),
-        (None, _, Some(Canned::Body(status, text))) => (status, JSON, text),
-        (None, _, canned) => {
-            let (kind, text) = answer(&shared, &call, canned, outcome.as_ref(), usage.as_ref());
-            (200, kind, text)
-        }
-    };
+    let refused = call.complaint.as_deref();
+    let (status, kind, text) = refused
+        .map(|reason| (400, JSON, wire::error(reason)))
+        .or_else(|| faults.iter().rev().find_map(without_model))
+        .unwrap_or_else(|| answer(&state, &call, &faults));
     let mut response = Response::builder()
         .status(status)
         .header(header::CONTENT_TYPE, kind)
         .header(header::CONTENT_LENGTH, text.len())
         .header("request-id", "req_mock")
         .header("x-request-id", "req_mock");
-    if let Some(Fault::RateLimited(retry_after_secs)) = outcome {
-        response = response.header(header::RETRY_AFTER, retry_after_secs);
+    let mut body = Body::from(text.clone());
+    for fault in faults {
+        match fault {
+            Fault::RateLimited(seconds) => response = response.header(header::RETRY_AFTER, seconds),
+            Fault::CutBody => body = half(&text),
+            _ => {}
+        }
     }
-    let body = match outcome {
-        Some(Fault::CutBody) => half(&text),
-        _ => Body::from(text),
-    };
     response.body(body).unwrap()
 }
 
-/// Records the call and returns the faults that apply to it, with the delay of all calls.
-fn arrive(shared: &Shared, call: &Call) -> ([Option<Fault>; 4], Duration, InFlight) {
-    let mut inner = shared.lock();
+/// Status, content type and body of an answer.
+type Sent = (u16, &'static str, String);
+
+/// Returns what a fault sends in place of a model's answer, if it does.
+fn without_model(fault: &Fault) -> Option<Sent> {
+    Some(match fault {
+        Fault::Hang(_) => hang_up(),
+        Fault::Status(status) => (*status, JSON, wire::error("as the test asked")),
+        Fault::RateLimited(_) => (429, JSON, wire::error("slow down")),
+        Fault::Body(status, text) => (*status, JSON, text.clone()),
+        _ => return None,
+    })
+}
+
+/// Records the call and returns the faults that apply to it.
+fn arrive(state: &Shared, call: &Call) -> (Vec<Fault>, InFlight) {
+    let mut inner = state.lock().unwrap();
     inner.in_flight += 1;
     inner.most_in_flight = inner.most_in_flight.max(inner.in_flight);
     if inner.repeated.is_none() {
         inner.calls.push(call.clone());
     }
-    let latency = inner.script.latency;
-    (inner.script.hit(call), latency, InFlight(shared.clone()))
+    (hit(&mut inner.script, call), InFlight(Arc::clone(state)))
 }
 
 /// Closes the connection without a response.
@@ -284,55 +290,46 @@ fn hang_up() -> ! {
 /// Sends half of the text, and then breaks the connection.
 fn half(text: &str) -> Body {
     let half = Bytes::copy_from_slice(&text.as_bytes()[..text.len() / 2]);
-    let broken = async {
-        // The first half must leave the buffers.
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        Err("as the test asked")
-    };
-    let half: Result<Bytes, &str> = Ok(half);
-    Body::from_stream(stream::iter([half]).chain(stream::once(broken)))
+    Body::from_stream(stream::iter([Ok(half), Err("as the test asked")]))
 }
 
-/// Returns the content type and the body of an answer, with the faults of text and usage applied.
-fn answer(
-    shared: &Shared,
-    call: &Call,
-    canned: Option<Canned>,
-    outcome: Option<&Fault>,
-    usage: Option<&Fault>,
-) -> (&'static str, String) {
-    let (scenario, is_cached) = {
-        let mut inner = shared.lock();
+/// Returns the answer of the model, with the faults of text and usage applied.
+fn answer(state: &Shared, call: &Call, faults: &[Fault]) -> Sent {
+    let scenario = {
+        let inner = state.lock().unwrap();
         if let Some(known) = inner.repeated.as_ref().and_then(|all| all.get(&call.step)) {
             return known.clone();
         }
-        // The first call with a system prompt writes the cache, later ones read it.
-        let is_cached = !inner.cached.insert(call.system());
-        (inner.scenario.clone(), is_cached)
+        inner.scenario.clone()
     };
-    let text = match canned {
-        Some(Canned::Text(text)) => text,
-        _ => text_for(&scenario, call),
-    };
-    let max = call.max_tokens();
     let mut answer = Answer {
-        text,
+        text: text_for(&scenario, call),
         stop: Stop::End,
         thinking: vendor::thinking(call),
         model: call.model.clone(),
         usage: Value::Null,
     };
-    spoil(&mut answer, outcome, max);
+    let max = call.max_tokens();
+    for fault in faults {
+        spoil(&mut answer, fault, max);
+    }
     let room = usize::try_from(max - answer.thinking).unwrap_or(0);
-    if answer.text.len() / 4 > room && !matches!(outcome, Some(Fault::Overlong(_))) {
+    let is_overlong = |fault: &Fault| matches!(fault, Fault::Overlong(_));
+    if answer.text.len() / 4 > room && !faults.iter().any(is_overlong) {
         cut(&mut answer, room * 4);
     }
-    answer.usage = vendor::usage(call, &answer, is_cached, usage);
-    let rendered = wire::render(call, &answer);
-    if let Some(known) = &mut shared.lock().repeated {
-        known.insert(call.step.clone(), rendered.clone());
+    let billed = faults.iter().find_map(|fault| match fault {
+        Fault::Usage(output) => Some(*output),
+        _ => None,
+    });
+    if billed != Some(None) {
+        answer.usage = vendor::usage(call, &answer, billed.flatten());
     }
-    rendered
+    let (kind, text) = wire::render(call, &answer);
+    if let Some(known) = &mut state.lock().unwrap().repeated {
+        known.insert(call.step.clone(), (200, kind, text.clone()));
+    }
+    (200, kind, text)
 }
 
 /// Returns the reply of the scenario: JSON, or prose of the same report for a plain-text role.
@@ -352,34 +349,25 @@ fn text_for(scenario: &Scenario, call: &Call) -> String {
 }
 
 /// Applies a fault to the text and to why the model stopped.
-fn spoil(answer: &mut Answer, fault: Option<&Fault>, max_tokens: i64) {
+fn spoil(answer: &mut Answer, fault: &Fault, max_tokens: i64) {
     let text = &mut answer.text;
     match fault {
-        Some(Fault::CutJson) => cut(answer, answer.text.len() * 3 / 5),
-        Some(Fault::Malformed) => {
+        Fault::Text(given) => given.clone_into(text),
+        Fault::Overlong(bytes) => *text = "1=".repeat(bytes / 2),
+        Fault::CutJson => cut(answer, answer.text.len() * 3 / 5),
+        Fault::Malformed => {
             *text = "I would rather talk this over than fill in a form. It depends.".into();
         }
-        Some(Fault::FencedJson) => {
-            *text = format!("Here it is:\n\n```json\n{text}\n```\n\nGood luck!");
-        }
-        Some(Fault::WrongSchema) => {
-            let object: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
-            let half = object.len() / 2;
-            let extra = ("unexpected".to_owned(), Value::Bool(true));
-            let object: Map<_, _> = object.into_iter().take(half).chain([extra]).collect();
-            *text = Value::Object(object).to_string();
-        }
-        Some(Fault::EmptyText) => text.clear(),
-        Some(Fault::Refusal) => {
+        Fault::WrongSchema => *text = r#"{ "unexpected": true }"#.into(),
+        Fault::Refusal => {
             text.clear();
             answer.stop = Stop::Refused;
         }
-        Some(Fault::ThoughtAway) => {
+        Fault::ThoughtAway => {
             cut(answer, 0);
             answer.thinking = max_tokens;
         }
-        Some(Fault::Overlong(bytes)) => *text = "1=".repeat(bytes / 2),
-        Some(Fault::ServedBy(model)) => answer.model = (*model).to_owned(),
+        Fault::ServedBy(model) => answer.model = (*model).to_owned(),
         _ => {}
     }
 }

@@ -25,7 +25,7 @@ pub use app::{Got, Setup, TINY_PNG, TestApp, chat};
 pub use call::{Call, step_of};
 pub use mock::MockProvider;
 pub use scenario::Scenario;
-pub use script::{Canned, Fault};
+pub use script::Fault;
 
 /// The shipped config.
 pub const SHIPPED: &str = include_str!("../../../llm.config.json");

@@ -1,75 +1,55 @@
 //! The replies of a truthful model to a cross-check, and to a decision on its own contested claims.
 //! Both are derived from the request.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use regex::Regex;
 use serde_json::{Value, json};
-
-/// A report as a request shows it: its label, and its claims as id, tags and text.
-struct Report<'a>(&'a str, Vec<[&'a str; 3]>);
-
-impl Report<'_> {
-    fn answer(&self) -> Option<&str> {
-        let mut claims = self.1.iter();
-        let answer = claims.find(|[_, tags, _]| tags.contains("answer"));
-        answer.map(|[_, _, text]| *text)
-    }
-}
-
-fn reports(request: &str) -> Vec<Report<'_>> {
-    let claim = Regex::new(r"(?m)^(R\d+\.\d+) \(([^)]*)\): (.*)$").unwrap();
-    let block = Regex::new(r"(?ms)^<<<[0-9a-f]+ REPORT (R\d+)\n(.*?)>>>$").unwrap();
-    let reports = block.captures_iter(request).map(|found| {
-        let (_, [label, text]) = found.extract();
-        let claims = claim.captures_iter(text).map(|claim| claim.extract().1);
-        Report(label, claims.collect())
-    });
-    reports.collect()
-}
 
 fn holds_one_of(right: &[String], text: &str) -> bool {
     right.iter().any(|known| text.contains(known.as_str()))
 }
 
 pub fn cross_check(right: &[String], request: &str) -> Value {
-    let reports = reports(request);
-    let labels = |of: Vec<&Report<'_>>| json!(of.iter().map(|of| of.0).collect::<Vec<_>>());
-    let mut claims = vec![];
-    for report in &reports {
-        let agrees =
-            |other: &&Report<'_>| report.answer().is_none() || other.answer() == report.answer();
-        let others = reports.iter().filter(|other| other.0 != report.0);
-        let (same, differ): (Vec<_>, Vec<_>) = others.partition(agrees);
-        let (same, differ) = (labels(same), labels(differ));
-        for [id, tags, text] in &report.1 {
-            let (holds, evidence) = match (right, differ == json!([])) {
-                ([], true) => ("yes", "Redone: it comes out the same."),
-                ([], false) => ("unknown", ""),
-                _ if holds_one_of(right, text) => ("yes", "Redone: it comes out the same."),
-                _ => ("no", "Redone: it comes out differently."),
-            };
-            let is_contradicted = holds == "no" || (holds == "unknown" && tags.contains("answer"));
-            claims.push(json!({
-                "claim": id, "supportedBy": same, "holds": holds, "by": "calculation", "evidence": evidence,
-                "contradictedBy": if is_contradicted { differ.clone() } else { json!([]) },
-            }));
+    let claim = Regex::new(r"(?m)^((R\d+)\.\d+) \(([^)]*)\): (.*)$").unwrap();
+    let claims = claim.captures_iter(request).map(|found| found.extract().1);
+    let claims: Vec<[&str; 4]> = claims.collect();
+    // The final answer of each report, by its label.
+    let mut answers: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+    for [_, label, tags, text] in &claims {
+        let answer = answers.entry(label).or_default();
+        *answer = answer.or(tags.contains("answer").then_some(text));
+    }
+    let judged = claims.iter().map(|[id, label, tags, text]| {
+        let own = answers[label];
+        let others = answers.iter().map(|(other, answer)| (*other, *answer));
+        let others = others.filter(|(other, _)| other != label);
+        let (same, differ): (Vec<_>, Vec<_>) =
+            others.partition(|(_, answer)| own.is_none() || *answer == own);
+        let [same, differ] = [same, differ].map(|of| Vec::from_iter(of.iter().map(|it| it.0)));
+        let (holds, evidence) = match (right, differ.is_empty()) {
+            ([], true) => ("yes", "Redone: it comes out the same."),
+            ([], false) => ("unknown", ""),
+            _ if holds_one_of(right, text) => ("yes", "Redone: it comes out the same."),
+            _ => ("no", "Redone: it comes out differently."),
+        };
+        let is_contradicted = holds == "no" || (holds == "unknown" && tags.contains("answer"));
+        let contradicting = if is_contradicted { &differ[..] } else { &[] };
+        json!({
+            "claim": id, "supportedBy": same, "holds": holds, "by": "calculation",
+            "evidence": evidence, "contradictedBy": contradicting,
+        })
+    });
+    let judged: Vec<Value> = judged.collect();
+    let mut same: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (label, answer) in &answers {
+        if let Some(answer) = answer {
+            same.entry(answer).or_default().push(label);
         }
     }
-    let with = |answer: &str| -> Vec<&str> {
-        let reports = reports.iter().filter(|it| it.answer() == Some(answer));
-        reports.map(|it| it.0).collect()
-    };
-    let answers: BTreeSet<&str> = reports.iter().filter_map(Report::answer).collect();
-    let mut same: Vec<Vec<&str>> = answers.into_iter().map(with).collect();
-    same.retain(|labels| labels.len() > 1);
-    let part = |all| json!([{ "part": "the question", "answeredBy": labels(all) }]);
-    let parts = if reports.is_empty() {
-        json!([])
-    } else {
-        part(reports.iter().collect())
-    };
-    json!({ "claims": claims, "sameAnswers": same, "parts": parts, "reports": [] })
+    let same = same.into_values().filter(|labels| labels.len() > 1);
+    let part = json!({ "part": "the question", "answeredBy": Vec::from_iter(answers.keys()) });
+    json!({ "claims": judged, "sameAnswers": Vec::from_iter(same), "parts": [part], "reports": [] })
 }
 
 /// Keeps right claims and concedes the others to a right one. Keeps all if the right answer is

@@ -9,11 +9,8 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::call::Call;
-use super::script::Fault;
 use super::wire::{Answer, Wire};
 
-/// System prompts with fewer tokens are not cached.
-const CACHED_FROM_TOKENS: i64 = 1024;
 /// The most parameters with union types in a schema of Anthropic's.
 const MAX_UNIONS: usize = 16;
 /// The billed tokens of an image.
@@ -33,36 +30,20 @@ static THINKING: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(claude-\w+-5[.-]5|gpt-6-luna|gpt-6\.1-sol|grok-4\.[36]|gemma4:e4b)$").unwrap()
 });
 
-static WRITES_CACHE: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(claude-\w+-5[.-]5|gpt-6-luna|gpt-6\.1-sol)$").unwrap());
-
 /// Returns the reason with which the provider would reject the request.
 pub(super) fn complaint(call: &Call) -> Option<String> {
     let is_anthropic = call.wire == Wire::Anthropic;
     let rules = if is_anthropic { &ANTHROPIC } else { &OPENAI };
-    let has = |name: &&str| call.headers.contains_key(*name);
-    let is_json = call
-        .headers
-        .get("content-type")
-        .is_some_and(|kind| kind == "application/json");
-    let is_strict = call.body["response_format"]["json_schema"]["strict"] == true;
-    if !is_json {
-        Some("content-type must be application/json".to_owned())
-    } else if is_anthropic && !["x-api-key", "authorization"].iter().any(has) {
-        Some("x-api-key header is required".to_owned())
-    } else if is_anthropic && !has(&"anthropic-version") {
-        Some("anthropic-version: header is required".to_owned())
-    } else if let Some(error) = rules.iter_errors(&call.body).next() {
-        Some(format!("{}: {error}", error.instance_path()))
-    } else if is_anthropic && !ends_with_user(&call.body["messages"]) {
-        Some("messages: the last must be the user's".to_owned())
-    } else if is_anthropic && unions(call.schema()) > MAX_UNIONS {
-        Some("Schemas contains too many parameters with union types".to_owned())
-    } else if is_strict && !requires_all(call.schema()) {
-        Some("'required' must list every property".to_owned())
-    } else {
-        None
+    let has = |name: &str| call.headers.contains_key(name);
+    let has_key = has("x-api-key") || has("authorization");
+    if !has("content-type") || is_anthropic && !(has_key && has("anthropic-version")) {
+        return Some("a header is missing".to_owned());
     }
+    if let Some(error) = rules.iter_errors(&call.body).next() {
+        return Some(format!("{}: {error}", error.instance_path()));
+    }
+    let is_too_wide = is_anthropic && unions(call.schema()) > MAX_UNIONS;
+    is_too_wide.then(|| "Schemas contains too many parameters with union types".to_owned())
 }
 
 /// Returns the number of values in a schema that may have several types.
@@ -71,22 +52,6 @@ fn unions(schema: &Value) -> usize {
     let items = schema.as_array().into_iter().flatten();
     let fields = schema.as_object().into_iter().flat_map(Map::values);
     usize::from(is_union) + items.chain(fields).map(unions).sum::<usize>()
-}
-
-fn ends_with_user(messages: &Value) -> bool {
-    let last = messages.as_array().and_then(|all| all.last());
-    last.is_some_and(|last| last["role"] == "user")
-}
-
-/// True if every object of a schema requires all its properties.
-fn requires_all(schema: &Value) -> bool {
-    let required = schema["required"].as_array().into_iter().flatten();
-    let required: Vec<&str> = required.filter_map(Value::as_str).collect();
-    let mut properties = schema["properties"].as_object().into_iter().flatten();
-    let items = schema.as_array().into_iter().flatten();
-    let fields = schema.as_object().into_iter().flat_map(Map::values);
-    properties.all(|(name, _)| required.contains(&name.as_str()))
-        && items.chain(fields).all(requires_all)
 }
 
 /// Returns the thinking tokens of a call: the largest share of its limit that the effort allows.
@@ -113,48 +78,20 @@ fn tokens(text: &str) -> i64 {
     (text.len() / 4) as i64
 }
 
-/// Returns the usage that is reported for a reply, if the system prompt is in the cache or not.
-pub(super) fn usage(call: &Call, answer: &Answer, is_cached: bool, fault: Option<&Fault>) -> Value {
+/// Returns the usage that is reported for a reply. `output` replaces the tokens of the output.
+pub(super) fn usage(call: &Call, answer: &Answer, output: Option<i64>) -> Value {
     let schema = Some(call.schema()).filter(|schema| !schema.is_null());
     let schema = schema.map_or(0, |schema| tokens(&schema.to_string()));
-    let system = tokens(&call.system());
-    let rest = tokens(&call.prompt()) + schema + call.images() as i64 * IMAGE_TOKENS;
-    let is_openai = call.wire == Wire::OpenAi;
-    let asked = is_openai || call.body.to_string().contains("cache_control");
-    let uses_cache = asked && system >= CACHED_FROM_TOKENS;
-    let (input, read, written) = match (uses_cache, is_cached) {
-        (true, true) => (rest, system, 0),
-        (true, false) if !is_openai => (rest, 0, system),
-        // These models write the whole prompt into a cache, and bill the write.
-        (true, false) if WRITES_CACHE.is_match(&call.model) => (0, 0, system + rest),
-        _ => (system + rest, 0, 0),
-    };
-    let thinking = answer.thinking;
-    let (input, output) = match fault {
-        Some(Fault::NoUsage) => return Value::Null,
-        Some(Fault::NegativeUsage) => (-1, -5),
-        Some(Fault::HugeUsage(output)) => (input, *output),
-        _ => (input, tokens(&answer.text).max(1) + thinking),
-    };
-    if !is_openai {
-        return json!({
+    let input = tokens(&call.text()) + schema + call.images() as i64 * IMAGE_TOKENS;
+    let output = output.unwrap_or(tokens(&answer.text).max(1) + answer.thinking);
+    match call.wire {
+        Wire::Anthropic => json!({
             "input_tokens": input, "output_tokens": output,
-            "cache_creation_input_tokens": written, "cache_read_input_tokens": read,
-            "output_tokens_details": { "thinking_tokens": thinking },
-        });
+            "output_tokens_details": { "thinking_tokens": answer.thinking },
+        }),
+        Wire::OpenAi => json!({
+            "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
+            "completion_tokens_details": { "reasoning_tokens": answer.thinking },
+        }),
     }
-    // The prompt tokens include cache reads and cache writes. These models report their thinking in
-    // addition to the completion tokens, not as a part of them.
-    let prompt = input + read + written;
-    let on_top = if call.model.contains("grok-4") {
-        thinking
-    } else {
-        0
-    };
-    json!({
-        "prompt_tokens": prompt, "completion_tokens": output - on_top,
-        "total_tokens": prompt + output,
-        "prompt_tokens_details": { "cached_tokens": read, "cache_write_tokens": written },
-        "completion_tokens_details": { "reasoning_tokens": thinking },
-    })
 }

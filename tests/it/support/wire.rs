@@ -97,54 +97,37 @@ fn anthropic_events(reply: &Value) -> String {
     start["content"] = json!([]);
     start["usage"]["output_tokens"] = json!(1);
     let text = reply["content"][0]["text"].as_str().unwrap_or_default();
-    let pieces = text.split_inclusive(' ').map(|piece| {
-        let delta = json!({ "type": "text_delta", "text": piece });
-        json!({ "type": "content_block_delta", "index": 0, "delta": delta })
-    });
+    let ended = json!({ "stop_reason": reply["stop_reason"], "stop_sequence": null });
+    let usage = json!({ "output_tokens": reply["usage"]["output_tokens"] });
     let block = json!({ "type": "text", "text": "" });
-    let head = [
+    let delta = json!({ "type": "text_delta", "text": text });
+    let events = [
         json!({ "type": "message_start", "message": start }),
         json!({ "type": "content_block_start", "index": 0, "content_block": block }),
-    ];
-    let usage = json!({ "output_tokens": reply["usage"]["output_tokens"] });
-    let delta = json!({ "stop_reason": reply["stop_reason"], "stop_sequence": null });
-    let end = [
+        json!({ "type": "content_block_delta", "index": 0, "delta": delta }),
         json!({ "type": "content_block_stop", "index": 0 }),
-        json!({ "type": "message_delta", "delta": delta, "usage": usage }),
+        json!({ "type": "message_delta", "delta": ended, "usage": usage }),
         json!({ "type": "message_stop" }),
     ];
     let line = |event: Value| {
         let name = event["type"].as_str().unwrap();
         format!("event: {name}\ndata: {event}\n\n")
     };
-    head.into_iter()
-        .chain(pieces)
-        .chain(end)
-        .map(line)
-        .collect()
+    events.map(line).concat()
 }
 
 fn openai_chunks(reply: &Value, options: &Value) -> String {
-    let line = |choices: Value, usage: &Value| {
-        let chunk = json!({
-            "id": reply["id"], "object": "chat.completion.chunk", "created": reply["created"],
-            "model": reply["model"], "choices": choices, "usage": usage,
-        });
+    let chunk = |choices: Value, usage: &Value| {
+        let mut chunk = reply.clone();
+        (chunk["choices"], chunk["usage"]) = (choices, usage.clone());
         format!("data: {chunk}\n\n")
     };
-    let delta = |delta: Value, finish: &Value| {
-        let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
-        line(json!([choice]), &Value::Null)
-    };
     let choice = &reply["choices"][0];
-    let text = choice["message"]["content"].as_str().unwrap_or_default();
-    let pieces = text.split_inclusive(' ');
-    let mut chunks: String = pieces
-        .map(|piece| delta(json!({ "content": piece }), &Value::Null))
-        .collect();
-    chunks += &delta(json!({}), &choice["finish_reason"]);
+    let delta = json!({ "content": choice["message"]["content"] });
+    let piece = json!({ "index": 0, "delta": delta, "finish_reason": choice["finish_reason"] });
+    let mut chunks = chunk(json!([piece]), &Value::Null);
     if options["include_usage"] == true {
-        chunks += &line(json!([]), &reply["usage"]);
+        chunks += &chunk(json!([]), &reply["usage"]);
     }
     chunks + "data: [DONE]\n\n"
 }

@@ -117,14 +117,7 @@ impl Registry {
     /// Returns the load of each model that was called so far or that every run calls, with its
     /// provider.
     pub fn loads(&self) -> Vec<(String, String, Load)> {
-        let mut loads = vec![];
-        for limited in self.models.values() {
-            let load = |(model, guard): (&String, &Guard)| {
-                (limited.provider.clone(), model.clone(), guard.limit.load())
-            };
-            loads.extend(limited.guards().iter().map(load));
-        }
-        loads
+        self.guarded(|provider, model, guard| (provider, model, guard.limit.load()))
     }
 
     /// Returns the same providers, with these secrets removed from everything that they return.
@@ -166,17 +159,25 @@ impl Registry {
     /// and model id.
     pub fn circuits(&self) -> Vec<CircuitState> {
         let now = Instant::now();
-        let mut states = vec![];
+        self.guarded(|provider, model, guard| CircuitState {
+            provider,
+            model,
+            state: guard.circuit.position(now),
+            opened_total: guard.circuit.opened_total,
+        })
+    }
+
+    /// Returns what `read` tells of each model, by its provider and its id.
+    fn guarded<T>(&self, read: impl Fn(String, String, &Guard) -> T) -> Vec<T> {
+        let mut all = vec![];
         for limited in self.models.values() {
-            let state = |(model, guard): (&String, &Guard)| CircuitState {
-                provider: limited.provider.clone(),
-                model: model.clone(),
-                state: guard.circuit.position(now),
-                opened_total: guard.circuit.opened_total,
+            let guards = limited.guards();
+            let of_model = |(model, guard): (&String, &Guard)| {
+                read(limited.provider.clone(), model.clone(), guard)
             };
-            states.extend(limited.guards().iter().map(state));
+            all.extend(guards.iter().map(of_model));
         }
-        states
+        all
     }
 }
 
@@ -242,10 +243,13 @@ impl Limited {
     }
 
     /// Makes the call if the circuit admits it, and records the outcome.
-    async fn admitted(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
+    async fn admitted(&self, request: &ChatRequest) -> (Result<ChatReply, Error>, Outcome) {
         let model = &request.model;
         let ticket = self.with_circuit(model, |circuit| circuit.admit(Instant::now()));
-        let ticket = ticket.map_err(|wait| self.refused(model, wait))?;
+        let ticket = match ticket {
+            Ok(ticket) => ticket,
+            Err(wait) => return (Err(self.refused(model, wait)), Outcome::None),
+        };
         let mut watch = Watch {
             limited: self,
             model,
@@ -262,7 +266,7 @@ impl Limited {
             let cause = error.named();
             self.with_circuit(model, |circuit| circuit.last_failure = Some(cause));
         }
-        result
+        (result, watch.sign)
     }
 }
 
@@ -302,8 +306,8 @@ impl ChatModel for Limited {
         let saturated = || Error::new(&self.provider, ErrorKind::Saturated, "");
         let place = limit.place(request.timeout).await;
         let place = place.ok_or_else(saturated)?;
-        let (result, timeout) = match place.waited {
-            None => (self.admitted(request).await, request.timeout),
+        let (result, outcome) = match place.waited {
+            None => self.admitted(request).await,
             Some(waited) => {
                 let left = request.timeout.saturating_sub(waited);
                 if left < MIN_TIME {
@@ -313,14 +317,9 @@ impl ChatModel for Limited {
                     timeout: left,
                     ..request.clone()
                 };
-                (self.admitted(&request).await, left)
+                self.admitted(&request).await
             }
         };
-        let outcome = circuit::sign(
-            &result,
-            (timeout, request.has_fallback),
-            self.breaker.patience,
-        );
         place.note(request, &result, outcome);
         result
     }

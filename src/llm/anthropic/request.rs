@@ -1,12 +1,13 @@
 //! Converts a [`ChatRequest`] to a request of the Messages API.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::domain::{Effort, StructuredOutput};
 use crate::llm::schema_prompt::{ABOUT_TOOL, with_instruction};
-use crate::llm::system_text::WireText;
 use crate::llm::{ChatRequest, Message, Part};
 
 /// The body of a call. It borrows the texts and the finished schema from the request.
@@ -75,7 +76,7 @@ enum Format<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum SystemBlock<'a> {
     Text {
-        text: WireText<'a>,
+        text: Cow<'a, str>,
         cache_control: Value,
     },
 }
@@ -125,7 +126,7 @@ pub(super) fn to_wire(
     }
     let schema = request.schema.as_ref().filter(|_| !is_enforced);
     let instructed = schema.map(|schema| with_instruction(&request.system, &schema.value));
-    body.system = WireText::of(&request.system, instructed).map(|text| {
+    body.system = request.system.or(instructed).map(|text| {
         let cache_control = json!({ "type": "ephemeral" });
         [SystemBlock::Text {
             text,

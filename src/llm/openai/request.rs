@@ -10,7 +10,6 @@ use url::Url;
 use super::unsupported::{Parameter, Unsupported};
 use crate::domain::{Effort, Provider, StructuredOutput};
 use crate::llm::schema_prompt::{ABOUT_TOOL, with_instruction};
-use crate::llm::system_text::WireText;
 use crate::llm::{ChatRequest, Message, Part};
 
 /// The variant of the API that a provider supports.
@@ -113,7 +112,7 @@ struct Turn<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
-    Text(WireText<'a>),
+    Text(Cow<'a, str>),
     Parts(Vec<Piece<'a>>),
 }
 
@@ -163,7 +162,7 @@ pub(super) fn to_wire<'a>(
         StructuredOutput::None
     };
     let instructed = constrain(&mut body, request, form);
-    let system = WireText::of(&request.system, instructed).map(|text| Turn {
+    let system = request.system.or(instructed).map(|text| Turn {
         role: "system",
         content: Content::Text(text),
     });
@@ -224,8 +223,8 @@ fn turn(message: &Message) -> Turn<'_> {
     // Plain text is sent as a string, because some compatible servers do not accept parts.
     let texts: Option<Vec<&str>> = texts.collect();
     let content = match texts.as_deref() {
-        Some([only]) => Content::Text(WireText::Text(Cow::Borrowed(only))),
-        Some(texts) => Content::Text(WireText::Text(texts.join("\n\n").into())),
+        Some([only]) => Content::Text(Cow::Borrowed(only)),
+        Some(texts) => Content::Text(texts.join("\n\n").into()),
         None => Content::Parts(message.parts.iter().map(piece).collect()),
     };
     Turn {

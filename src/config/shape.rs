@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use conclave_lenient_json::allowed_words;
+use conclave_lenient_json::{allowed_words, pointer};
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
+
+pub(super) use conclave_lenient_json::below;
 
 use super::Problem;
 use super::file::{File, json_schema};
@@ -127,22 +129,6 @@ fn one_of(error: &ValidationErrorKind, context: &[Vec<ValidationError<'_>>]) -> 
         return each.collect::<Vec<_>>().join(", and ");
     }
     format!("not one of {}", words.join(", "))
-}
-
-/// Returns the JSON pointer of `key` below a place.
-pub(super) fn below(place: &str, key: &str) -> String {
-    format!("{place}/{}", key.replace('~', "~0").replace('/', "~1"))
-}
-
-fn pointer(path: &serde_path_to_error::Path) -> String {
-    use serde_path_to_error::Segment;
-    path.iter()
-        .fold(String::new(), |place, segment| match segment {
-            Segment::Seq { index } => format!("{place}/{index}"),
-            Segment::Map { key } => below(&place, key),
-            Segment::Enum { variant } => below(&place, variant),
-            Segment::Unknown => place,
-        })
 }
 
 /// Removes the value at a JSON pointer, if there is one. An entry of a list becomes null, so that

@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
-use conclave_lenient_json::{Unambiguous, allowed_words};
+use conclave_lenient_json::{Unambiguous, allowed_words, below};
 use jsonschema::Validator;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use schemars::JsonSchema;
@@ -134,10 +134,11 @@ fn problems_of(value: &Value, shape: &Validator) -> Vec<FieldProblem> {
         let place = error.instance_path().to_string();
         let detail = match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected } => {
-                problems.extend(unexpected.iter().map(|key| {
-                    let key = key.replace('~', "~0").replace('/', "~1");
-                    FieldProblem::new(format!("{place}/{key}"), "unknown field")
-                }));
+                problems.extend(
+                    unexpected
+                        .iter()
+                        .map(|key| FieldProblem::new(below(&place, key), "unknown field")),
+                );
                 continue;
             }
             ValidationErrorKind::Required { property } => {

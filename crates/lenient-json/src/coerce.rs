@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Number, Value, json};
 
+use super::below;
 use super::reader::{self, LastNumber};
 
 /// Coerces a value to the inlined schema and notes every change.
@@ -248,7 +249,7 @@ fn object(
             }
             Some(schema) if value.is_null() && !allows_null(schema) && !is_required(&name) => {}
             Some(schema) => {
-                let pointer = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
+                let pointer = below(pointer, &name);
                 let value = coerce(value, schema, &pointer, notes);
                 result.insert(name, value);
             }

@@ -161,6 +161,21 @@ pub fn extract_any(text: &str) -> Option<Value> {
     found.pop().map(|found| found.reading.value).or_else(scalar)
 }
 
+/// Returns the JSON pointer of a key below another pointer.
+pub fn below(pointer: &str, key: &str) -> String {
+    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Returns the JSON pointer of a path.
+pub fn pointer(path: &serde_path_to_error::Path) -> String {
+    path.iter()
+        .fold(String::new(), |above, segment| match segment {
+            Segment::Seq { index } => format!("{above}/{index}"),
+            Segment::Map { key } => below(&above, key),
+            Segment::Enum { .. } | Segment::Unknown => above,
+        })
+}
+
 /// A value that may be the reply.
 struct Candidate {
     value: Value,
@@ -305,13 +320,8 @@ fn best(checked: Vec<Candidate>) -> Option<Candidate> {
 fn typed<T: DeserializeOwned>(checked: Candidate) -> Result<Parsed<T>, Vec<Problem>> {
     let Candidate { value, notes, .. } = checked;
     let value = serde_path_to_error::deserialize(value).map_err(|error| {
-        let pointer = error.path().iter().map(|segment| match segment {
-            Segment::Seq { index } => format!("/{index}"),
-            Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
-            Segment::Enum { .. } | Segment::Unknown => String::new(),
-        });
         vec![Problem {
-            pointer: pointer.collect(),
+            pointer: pointer(error.path()),
             detail: cut(&error.inner().to_string()),
         }]
     })?;

@@ -116,6 +116,11 @@ impl Reader<'_> {
         self.chars.get(self.at + offset).copied()
     }
 
+    /// Returns the characters from `start` to the current one.
+    fn since(&self, start: usize) -> &[char] {
+        self.chars.get(start..self.at).unwrap_or_default()
+    }
+
     fn burn(&self, work: usize) -> Read<()> {
         self.fuel.set(self.fuel.get().saturating_sub(work + 1));
         if self.mode == Mode::Strict && !self.repaired.is_empty() {
@@ -372,12 +377,7 @@ impl Reader<'_> {
             }
         }
         self.burn(self.at - start)?;
-        let key: String = self
-            .chars
-            .get(start..self.at)
-            .unwrap_or_default()
-            .iter()
-            .collect();
+        let key: String = self.since(start).iter().collect();
         let key = key.trim();
         if matches!(key, "..." | "…") {
             self.note("an ellipsis");
@@ -400,12 +400,7 @@ impl Reader<'_> {
             return self.call(start);
         }
         self.burn(self.at - start)?;
-        let token: String = self
-            .chars
-            .get(start..self.at)
-            .unwrap_or_default()
-            .iter()
-            .collect();
+        let token: String = self.since(start).iter().collect();
         let token = token.trim();
         let cut = self.at >= self.chars.len() && !self.open.is_empty();
         if cut {
@@ -469,7 +464,7 @@ impl Reader<'_> {
 
     /// Reads a function call with one argument, such as `ObjectId("123")`, as its argument.
     fn call(&mut self, start: usize) -> Read<Option<Value>> {
-        let name = self.chars.get(start..self.at).unwrap_or_default();
+        let name = self.since(start);
         let is_name =
             !name.is_empty() && name.iter().all(|c| c.is_ascii_alphanumeric() || *c == '_');
         if !is_name {

@@ -54,12 +54,7 @@ impl Reader<'_> {
                 self.note("quotes inside a string");
                 let trimmed = text.trim_end();
                 if let Some(before) = trimmed.strip_suffix(',') {
-                    let comma = self
-                        .chars
-                        .get(start..self.at)
-                        .unwrap_or_default()
-                        .iter()
-                        .rposition(|c| *c == ',');
+                    let comma = self.since(start).iter().rposition(|c| *c == ',');
                     missed_end = comma.map(|comma| (start + comma, before.len()));
                 }
                 text.push(c);

@@ -3,9 +3,7 @@
 //! `dotenvy` parses each line by itself. In a whole file an open quote consumes the rest. It would
 //! also replace `$NAME` in a password.
 
-use std::borrow::Cow;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use super::Problem;
@@ -25,33 +23,17 @@ pub(super) struct Contents {
 /// Reads a file. One that does not exist has neither variables nor problems.
 pub(super) fn read(path: &Path) -> Contents {
     let shown = path.display().to_string();
-    let why = match std::fs::metadata(path) {
-        // Opening it would wait for a writer.
-        Ok(found) if found.file_type().is_fifo() => "it is a pipe".to_owned(),
-        Ok(_) => match std::fs::read(path) {
-            Ok(bytes) => return parse(&bytes, &shown),
-            Err(error) => error.kind().to_string(),
+    match std::fs::read(path) {
+        Ok(bytes) => parse(&bytes, &shown),
+        Err(error) if error.kind() == ErrorKind::NotFound => Contents::default(),
+        Err(error) => Contents {
+            problems: vec![Problem::new(
+                shown,
+                format!("cannot be read: {}", error.kind()),
+            )],
+            ..Contents::default()
         },
-        Err(_) if path.is_symlink() => "the link leads nowhere".to_owned(),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Contents::default(),
-        Err(error) => error.kind().to_string(),
-    };
-    Contents {
-        problems: vec![Problem::new(shown, format!("cannot be read: {why}"))],
-        ..Contents::default()
     }
-}
-
-/// Returns the text of UTF-16 with its byte order mark, as some editors and shells of Windows write it.
-fn from_utf16(bytes: &[u8]) -> Option<String> {
-    let unit: fn([u8; 2]) -> u16 = match bytes {
-        [0xff, 0xfe, ..] => u16::from_le_bytes,
-        [0xfe, 0xff, ..] => u16::from_be_bytes,
-        _ => return None,
-    };
-    let (units, _) = bytes.as_chunks::<2>();
-    let units: Vec<u16> = units.iter().copied().map(unit).collect();
-    Some(String::from_utf16_lossy(&units))
 }
 
 /// Parses the lines. Values are never shown: they may be secrets.
@@ -60,14 +42,9 @@ fn parse(bytes: &[u8], shown: &str) -> Contents {
     let mut problem = |line: usize, detail: &str| {
         problems.push(Problem::new(format!("{shown}:{line}"), detail));
     };
-    let wide = from_utf16(bytes);
-    let is_wide = wide.is_some();
-    let text = wide.map_or_else(|| String::from_utf8_lossy(bytes), Cow::Owned);
+    let text = String::from_utf8_lossy(bytes);
     let rest = text.strip_prefix('\u{feff}');
-    if is_wide {
-        let detail = "is UTF-16: save the file as UTF-8 without a byte order mark";
-        problem(1, detail);
-    } else if rest.is_some() {
+    if rest.is_some() {
         let detail = "begins with a byte order mark: save the file as UTF-8 without one";
         problem(1, detail);
     }
@@ -190,11 +167,6 @@ mod tests {
         let (variables, problems) = read("\u{feff}KEY=1\n");
         assert_eq!((variables, problems.len()), (vec!["KEY=1".to_owned()], 1));
         assert!(problems[0].starts_with(".env:1:"), "{problems:?}");
-        let wide = "\u{feff}KEY=1\r\nB=2\r\n".encode_utf16();
-        let wide: Vec<u8> = wide.flat_map(u16::to_le_bytes).collect();
-        let contents = parse(&wide, ".env");
-        assert_eq!((contents.variables.len(), contents.problems.len()), (2, 1));
-        assert!(contents.problems[0].detail.starts_with("is UTF-16"));
     }
 
     #[test]

@@ -9,6 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use super::input::bounded;
 use crate::domain::Attachment;
 
+/// The types of images that models can read.
+const READABLE: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
 /// Returns the attachment for an address or a file.
 ///
 /// # Errors
@@ -25,20 +28,18 @@ pub(super) fn attachment(given: &str) -> Result<Attachment, String> {
         });
     }
     let path = Path::new(given);
-    let filename = path.file_name().map(|name| name.to_string_lossy());
-    let mut attachment = Attachment {
-        filename: filename.map_or_else(|| given.to_owned(), Into::into),
-        url: String::new(),
-        content_type: None,
-    };
-    let Some(media_type) = attachment.image_type() else {
+    let media_type = mime_guess::from_path(path).first_raw();
+    let Some(media_type) = media_type.filter(|kind| READABLE.contains(kind)) else {
         let why = "only images (png, jpg, gif, webp) can be attached from disk";
         return Err(format!("{given}: {why}"));
     };
     let file = File::open(path).map_err(|error| error.to_string());
     let bytes = file.and_then(bounded);
     let bytes = bytes.map_err(|why| format!("{given}: {why}"))?;
-    attachment.url = format!("data:{media_type};base64,{}", STANDARD.encode(bytes));
-    attachment.content_type = Some(media_type.to_owned());
-    Ok(attachment)
+    let filename = path.file_name().map(|name| name.to_string_lossy());
+    Ok(Attachment {
+        filename: filename.map_or_else(|| given.to_owned(), Into::into),
+        url: format!("data:{media_type};base64,{}", STANDARD.encode(bytes)),
+        content_type: Some(media_type.to_owned()),
+    })
 }

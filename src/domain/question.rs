@@ -122,24 +122,6 @@ impl Attachment {
             (true, Some(false) | None) => ImageClaim::Other,
         }
     }
-
-    /// Returns the image type, if models can read it. It is taken from the declared content type,
-    /// or from the file name if none is declared.
-    pub fn image_type(&self) -> Option<&'static str> {
-        let declared = self.content_type.as_deref();
-        let declared = declared.map(|it| it.split(';').next().unwrap_or_default().trim());
-        let kind = match declared {
-            Some(declared) => declared.to_lowercase().strip_prefix("image/")?.to_owned(),
-            None => self.filename.rsplit('.').next()?.to_lowercase(),
-        };
-        match kind.as_str() {
-            "png" => Some("image/png"),
-            "jpeg" | "jpg" => Some("image/jpeg"),
-            "gif" => Some("image/gif"),
-            "webp" => Some("image/webp"),
-            _ => None,
-        }
-    }
 }
 
 /// What makes the request stand out. Decision strategies read it.

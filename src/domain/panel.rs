@@ -1,6 +1,5 @@
 //! The agents and roles of the committee.
 
-use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -35,9 +34,13 @@ impl Agent {
 }
 
 /// A role to which the config assigns a model: the master, an agent, or the proposer of actions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Role {
     Master,
+    #[strum(transparent)]
     Agent(Agent),
     /// Proposes a command for a text that the parser does not understand. Not part of the
     /// committee.
@@ -46,11 +49,7 @@ pub enum Role {
 
 impl Role {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Master => "master",
-            Role::Agent(agent) => agent.into_str(),
-            Role::Proposer => "proposer",
-        }
+        self.into()
     }
 
     /// Returns the agent of an agent's role.
@@ -59,12 +58,6 @@ impl Role {
             Role::Agent(agent) => Some(agent),
             Role::Master | Role::Proposer => None,
         }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -15,9 +15,7 @@ use crate::committee::{
     schema_of,
 };
 use crate::config::{Policy, Strategy};
-use crate::domain::{
-    Agent, AskedFirst, DecisionPath, Mode, Question, Reply, Role, RunId, fingerprint,
-};
+use crate::domain::{Agent, AskedFirst, DecisionPath, Mode, Reply, Role, fingerprint};
 use crate::journal::{self, Accepted, DECIDED, Decided, Event, Matched, RunContext, Stop, Store};
 
 /// The step of the call that compares two questions, and its prompt.
@@ -32,7 +30,7 @@ const MAX_SHARE: u64 = 20;
 /// The time for that call.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The most candidates that a strategy is given.
+/// The most candidates that a strategy is given, and so the most that a model is shown.
 const MAX_CANDIDATES: usize = 5;
 
 /// What a model says of two questions.
@@ -73,7 +71,17 @@ pub async fn answer(run: &RunContext, deps: &Deps, store: &dyn Store) -> Result<
         vec![]
     };
     let strategy = strategy_of(strategy, run.accepted().seed, &deps.policy);
-    let context = context(run.id(), question, candidates, &deps.policy);
+    let context = DecisionContext {
+        run: run.id(),
+        text: question.message.clone(),
+        source: question.source,
+        salience: question.salience,
+        candidates,
+        // A client waits.
+        is_immediate: true,
+        goals: deps.policy.decisions.goals.clone(),
+        personality_biases: deps.policy.decisions.personality_biases.clone(),
+    };
     let committee = Committee {
         run,
         deps,
@@ -106,26 +114,6 @@ async fn unaltered(
         }
     }
     Ok(kept)
-}
-
-/// Returns what a strategy decides on.
-fn context(
-    run: RunId,
-    question: &Question,
-    candidates: Vec<Candidate>,
-    policy: &Policy,
-) -> DecisionContext {
-    DecisionContext {
-        run,
-        text: question.message.clone(),
-        source: question.source,
-        salience: question.salience,
-        candidates,
-        // A client waits.
-        is_immediate: true,
-        goals: policy.decisions.goals.clone(),
-        personality_biases: policy.decisions.personality_biases.clone(),
-    }
 }
 
 fn strategy_of(strategy: Strategy, seed: u64, policy: &Policy) -> Box<dyn DecisionStrategy> {

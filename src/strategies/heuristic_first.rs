@@ -17,9 +17,6 @@ use crate::committee::Failure;
 use crate::domain::{AskedFirst, DecisionPath, ShownAnswer};
 use crate::text::{self, Word, pattern};
 
-/// The most candidates that a model is shown, whatever is configured.
-pub const MOST_SHOWN: usize = 5;
-
 /// The longest request in bytes to which candidates are shown. They would take the money that a
 /// longer one needs.
 const MAX_REQUEST_BYTES: usize = 4000;
@@ -47,12 +44,9 @@ impl HeuristicFirst {
         if context.text.len() > MAX_REQUEST_BYTES {
             return vec![];
         }
-        let most = self.max_candidates.min(MOST_SHOWN);
-        let best = context
-            .candidates
-            .iter()
-            .filter(|candidate| candidate.confidence >= learning::START)
-            .take(most);
+        let best = context.candidates.iter();
+        let best = best.filter(|candidate| candidate.confidence >= learning::START);
+        let best = best.take(self.max_candidates);
         let mut shown: Vec<ShownAnswer> = best.map(|candidate| candidate.shown.clone()).collect();
         shown.shuffle(&mut ChaCha12Rng::seed_from_u64(self.seed));
         shown
@@ -152,7 +146,7 @@ impl DecisionStrategy for HeuristicFirst {
         json!({
             "strategy": "heuristic_first",
             "confidence_threshold": self.confidence_threshold,
-            "max_candidates": self.max_candidates.min(MOST_SHOWN),
+            "max_candidates": self.max_candidates,
             "llm_confidence_ceiling": self.llm_confidence_ceiling,
         })
     }

@@ -224,19 +224,14 @@ impl Check<'_> {
             let variable = value
                 .strip_prefix("${")
                 .and_then(|rest| rest.strip_suffix('}'));
+            let is_whole = variable.map_or(!value.contains("${"), is_variable);
             let value = match variable.map(|variable| (variable, self.env.get(variable))) {
-                None if value.contains("${") => {
-                    self.add(
-                        at,
-                        "only a whole value may be ${NAME}: put the rest into the variable",
-                    );
+                _ if !is_whole => {
+                    let detail = "only a whole value may be ${NAME}, with the name of an environment variable";
+                    self.add(at, detail);
                     continue;
                 }
                 None => value.as_str(),
-                Some((variable, _)) if !is_variable(variable) => {
-                    self.add(at, "${...} has not the name of an environment variable");
-                    continue;
-                }
                 Some((_, Some(value))) => value,
                 Some((variable, None)) => {
                     let detail = format!("environment variable {variable} is not set");

@@ -94,16 +94,15 @@ fn a_model_without_a_price_and_a_missing_role_are_refused() {
 
 #[test]
 fn a_model_id_in_place_of_a_variable_is_refused() {
-    let mut value: Value = serde_json::from_str(SHIPPED).unwrap();
-    value["models"]["roles"]["solver"]["model"] = json!("claude-haiku-5-5");
-    value["models"]["roles"]["solver"]["defaultModel"] = json!("claude-haiku-5-5");
-    let key = env(&[("ANTHROPIC_API_KEY", "k")]);
-    let problems = from_text(&value.to_string(), &key).unwrap_err().to_string();
-    assert!(
-        problems.contains("/models/roles/solver/model"),
-        "{problems}"
-    );
-    assert!(problems.contains("as defaultModel"), "{problems}");
+    let solver = [
+        "/models/roles/solver/model",
+        "/models/roles/solver/defaultModel",
+    ];
+    let changes = solver.map(|place| (place, json!("claude-haiku-5-5")));
+    let problems = loaded(&changes, &[]).unwrap_err().to_string();
+    for said in [solver[0], "as defaultModel"] {
+        assert!(problems.contains(said), "{problems}");
+    }
 }
 
 #[test]

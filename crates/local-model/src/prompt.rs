@@ -61,11 +61,6 @@ impl Prompter {
         if least > most {
             return Err(least);
         }
-        Ok(self.all_tokens(messages))
-    }
-
-    /// Returns the tokens of the conversation, without a limit.
-    fn all_tokens(&self, messages: &[Message]) -> Vec<LlamaToken> {
         // The texts of control tokens are broken up, so that a message cannot end its own turn.
         let clean = |message: &Message| {
             Message::new(message.role, neutralise(&message.content, &self.controls))
@@ -84,7 +79,7 @@ impl Prompter {
             tokens.append(&mut self.model.vocab().tokenize(part.as_bytes(), is_start, true));
             is_start = false;
         }
-        tokens
+        Ok(tokens)
     }
 }
 

@@ -6,7 +6,6 @@
     clippy::indexing_slicing
 )]
 
-use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -15,17 +14,8 @@ use conclave_local_model::{
 };
 use serde_json::{Value, json};
 
-fn weights() -> PathBuf {
-    let fetched = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../data/models/SmolLM2-135M-Instruct.Q4_1.gguf");
-    let path = std::env::var_os("LOCAL_MODEL_PATH").map_or(fetched, PathBuf::from);
-    assert!(
-        path.is_file(),
-        "the weights are not at {}: run `make model`, or set LOCAL_MODEL_PATH to a GGUF file",
-        path.display()
-    );
-    path
-}
+mod weights;
+use weights::weights;
 
 /// One model for all tests of the process, because two models at once on two cores are very slow.
 fn model() -> LocalModel {

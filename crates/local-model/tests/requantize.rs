@@ -3,22 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 use conclave_local_model::{LocalModel, Options};
 
-fn weights() -> PathBuf {
-    let fetched = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../data/models/SmolLM2-135M-Instruct.Q4_1.gguf");
-    let path = std::env::var_os("LOCAL_MODEL_PATH").map_or(fetched, PathBuf::from);
-    assert!(
-        path.is_file(),
-        "the weights are not at {}: run `make model`, or set LOCAL_MODEL_PATH to a GGUF file",
-        path.display()
-    );
-    path
-}
+mod weights;
+use weights::weights;
 
 fn load(path: &Path) {
     LocalModel::load(Options {

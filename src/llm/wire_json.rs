@@ -3,6 +3,8 @@
 use serde::de::{Deserialize as _, DeserializeOwned, Deserializer};
 use serde_json::Value;
 
+use super::{ErrorKind, Fault};
+
 /// Parses JSON. Bytes that are not UTF-8 count as U+FFFD: a limit on the output may cut a character,
 /// and the rest was paid for.
 ///
@@ -12,6 +14,15 @@ pub(super) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Er
     // A byte order mark is no part of the text.
     let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
     serde_json::from_slice(json).or_else(|_| serde_json::from_str(&String::from_utf8_lossy(json)))
+}
+
+/// Reads the JSON of an event of a stream.
+///
+/// # Errors
+/// If it is no JSON of this type.
+pub(super) fn event<T: DeserializeOwned>(data: &str) -> Result<T, Fault> {
+    let unreadable = |error| format!("an event of the stream cannot be read: {error}");
+    read(data.as_bytes()).map_err(|error| (ErrorKind::Unreadable, unreadable(error)))
 }
 
 /// Reads a field. A value of another type than expected counts as absent: a field that is not needed

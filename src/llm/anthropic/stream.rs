@@ -76,12 +76,7 @@ impl Collect for Streamed {
     }
 
     fn take(&mut self, data: &str) -> Result<bool, Fault> {
-        match wire_json::read(data.as_bytes()).map_err(|error| {
-            (
-                ErrorKind::Unreadable,
-                format!("an event of the stream cannot be read: {error}"),
-            )
-        })? {
+        match wire_json::event(data)? {
             Event::MessageStart { mut message } => {
                 // Its output is not yet written: the count comes with a later event.
                 if let Some(counts) = message.usage.as_object_mut() {

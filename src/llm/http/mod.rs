@@ -136,27 +136,13 @@ impl HttpClient {
         if status.is_success() && is_stream(&headers) {
             return C::convert(self.collect::<C>(response, request).await?, id);
         }
-        let mut bytes = Vec::new();
-        while let Some(piece) = response.chunk().await.transpose() {
-            let failed = match piece {
-                Ok(chunk) if bytes.len() + chunk.len() > request.max_body_bytes() => {
-                    too_long(request, bytes.len() + chunk.len())
-                }
-                Ok(chunk) => {
-                    bytes.extend_from_slice(&chunk);
-                    continue;
-                }
-                Err(error) => broken(reason(error)),
-            };
-            if status.is_success() {
-                return Err(failed);
-            }
-            // The body of an error is optional; its status is enough.
-            break;
-        }
+        let bytes = whole(response, request).await;
         if !status.is_success() {
+            // The body of an error is optional; its status is enough.
+            let bytes = bytes.unwrap_or_default();
             return Err(error_body::read(status.as_u16(), &headers, &bytes));
         }
+        let bytes = bytes?;
         let body = wire_json::read(&bytes).map_err(|error| {
             let kind = header(&headers, CONTENT_TYPE.as_str()).unwrap_or("no content type");
             let coding = header(&headers, CONTENT_ENCODING.as_str());
@@ -238,6 +224,18 @@ impl HttpClient {
         let reply = reply.finish();
         reply.ok_or_else(|| broken("the stream ended early".to_owned()))
     }
+}
+
+/// Reads the body of an answer to its end.
+async fn whole(mut response: Response, request: &ChatRequest) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|it| broken(reason(it)))? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > request.max_body_bytes() {
+            return Err(too_long(request, bytes.len()));
+        }
+    }
+    Ok(bytes)
 }
 
 fn too_long(request: &ChatRequest, bytes: usize) -> Fault {

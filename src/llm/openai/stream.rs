@@ -41,12 +41,7 @@ impl Collect for Streamed {
         if data.trim() == DONE {
             return Ok(true);
         }
-        let chunk: Response = wire_json::read(data.as_bytes()).map_err(|error| {
-            (
-                ErrorKind::Unreadable,
-                format!("a chunk of the stream cannot be read: {error}"),
-            )
-        })?;
+        let chunk: Response = wire_json::event(data)?;
         if !chunk.error.is_null() && !self.has_begun {
             self.error = chunk.error;
             return Ok(true);

@@ -131,14 +131,14 @@ async fn a_run_that_computes_without_end_delays_no_other_and_can_end() {
 }
 
 /// Lets a run take all memory of three processes in a row. Other runs are still answered.
-async fn three_processes_abort_in_a_piece(mut home: Home) {
+async fn three_processes_abort_in_a_piece(home: Home) {
     let provider = MockProvider::start().await;
     let prompts = prompts_that_never_end(&home);
     let variables = [("CONCLAVE_PROMPTS_DIR", prompts.as_str())];
-    let unlimited = std::mem::replace(&mut home.limit, "-c 0; ulimit -v 1500000");
+    let limited = [&variables[..], &[("LIMIT", "-c 0; ulimit -v 1500000")]].concat();
     let mut runs = vec![];
     for number in 0..3 {
-        let mut service = home.serve(&provider, &variables).await;
+        let mut service = home.serve(&provider, &limited).await;
         if number == 0 {
             runs.extend(service.accept("ask", BOUNDLESS, 0).await);
         }
@@ -146,7 +146,6 @@ async fn three_processes_abort_in_a_piece(mut home: Home) {
         let status = died.await.unwrap().unwrap();
         assert_eq!(status.signal(), Some(6), "SIGABRT, not the test, ends it");
     }
-    home.limit = unlimited;
     let service = home.serve(&provider, &variables).await;
     let events = until(&home, runs[0], ended).await;
     let Some(Event::Finished(finished)) = events.last() else {

@@ -7,7 +7,7 @@ use conclave::journal::{RunFilter, RunReader as _, SqliteStore};
 use sqlx::SqlitePool;
 use tempfile::TempDir;
 
-use crate::support::process::{Service, conclave, limited};
+use crate::support::process::{Service, conclave};
 use crate::support::{MockProvider, TestApp, chat, client};
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
@@ -164,8 +164,8 @@ async fn a_limit_of_the_size_of_files_is_an_error_and_no_crash() {
             .success()
     );
     // The unit is 1024 bytes: the limit is slightly above the size of the database.
-    let limited = limited("-f 320", folder.path(), &["serve"], &variables);
-    let mut service = Service::of(limited).await;
+    let limited = [&variables[..], &[("LIMIT", "-f 320")]].concat();
+    let mut service = Service::start(folder.path(), &limited).await;
     let url = service.url.clone();
     let client = client();
     let mut refused = None;

@@ -15,23 +15,14 @@ use tokio::process::{Child, Command};
 
 use super::{MockProvider, chat, client, postgres, run_of, until};
 
-/// Returns the binary's command in a folder, with only the given environment.
+/// Returns the binary's command in a folder, with only the given environment. Its variable `LIMIT` has
+/// options of the shell's `ulimit`.
 pub fn conclave(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
-    limited("-v unlimited", folder, arguments, variables)
-}
-
-/// Returns the command under a resource limit: the options of the shell's `ulimit`.
-pub fn limited(
-    limit: &str,
-    folder: &Path,
-    arguments: &[&str],
-    variables: &[(&str, &str)],
-) -> Command {
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/llm.config.json");
-    let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+    let script = r#"eval "ulimit ${LIMIT:--v unlimited}"; exec "$0" "$@""#;
     let mut command = Command::new("/bin/bash");
     command
-        .args(["-c", &script, env!("CARGO_BIN_EXE_conclave")])
+        .args(["-c", script, env!("CARGO_BIN_EXE_conclave")])
         .args(arguments)
         .current_dir(folder)
         .env_clear()
@@ -125,8 +116,6 @@ impl Service {
 pub struct Home {
     pub folder: TempDir,
     pub database: String,
-    /// The resource limit of services, as for [`limited`].
-    pub limit: &'static str,
 }
 
 impl Home {
@@ -146,12 +135,7 @@ impl Home {
         let mut config: Value = serde_json::from_str(super::SHIPPED).unwrap();
         config["policy"]["leaseSeconds"] = json!(lease_seconds);
         std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
-        let limit = "-v unlimited";
-        Self {
-            folder,
-            database,
-            limit,
-        }
+        Self { folder, database }
     }
 
     /// Starts a service, with more variables in its environment.
@@ -162,14 +146,12 @@ impl Home {
         let variables = [
             ("ANTHROPIC_API_KEY", "k"),
             ("ANTHROPIC_BASE_URL", url.as_str()),
-            ("CONCLAVE_BIND", "127.0.0.1:0"),
             ("CONCLAVE_CONFIG", "config.json"),
             ("DATABASE_URL", self.database.as_str()),
             ("NORMAL_MAX_USD", "20"),
             ("DEEP_MAX_USD", "20"),
         ];
-        let (folder, variables) = (self.folder.path(), [&variables, more].concat());
-        Service::of(limited(self.limit, folder, &["serve"], &variables)).await
+        Service::start(self.folder.path(), &[&variables, more].concat()).await
     }
 
     /// Opens the journal for reading, separately from the services.

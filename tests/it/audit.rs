@@ -63,7 +63,7 @@ async fn only_an_output_that_was_cut_is_said_to_be() {
     for is_cut in [false, true] {
         let provider = MockProvider::start().await;
         if is_cut {
-            provider.on("r1/critic", Fault::CutJson).once();
+            provider.on("r1/critic", Fault::CutJson).times(1);
         }
         // Nothing repairs a cut report in plain text.
         let setup = Setup::default()

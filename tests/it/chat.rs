@@ -559,7 +559,7 @@ async fn agents_that_answered_for_another_option_are_called_again() {
     synthesis["audit"]["fallbackQuestion"] =
         json!({ "question": "Which pressure applies?", "options": options });
     let provider = MockProvider::playing(scenario).await;
-    provider.reply_with("synthesis", synthesis).once();
+    provider.reply_with("synthesis", synthesis).times(1);
     let app = TestApp::start(&provider).await;
     assert_eq!(app.ask("ask", &message).await.outcome, "clarification");
     let got = app.ask("ask", "B in Denver: the answer is 95").await;

@@ -84,7 +84,7 @@ async fn failures_of_the_provider_are_retried() {
     ] {
         let what = format!("{fault:?}");
         let provider = MockProvider::start().await;
-        provider.on("r1/solver", fault).once();
+        provider.on("r1/solver", fault).times(1);
         let app = TestApp::start(&provider).await;
         let got = app.ask("ask", QUESTION).await;
         assert_eq!(
@@ -99,7 +99,7 @@ async fn failures_of_the_provider_are_retried() {
 #[tokio::test]
 async fn a_rate_limit_is_waited_out() {
     let provider = MockProvider::start().await;
-    provider.on("r1/solver", Fault::RateLimited(1)).once();
+    provider.on("r1/solver", Fault::RateLimited(1)).times(1);
     let app = TestApp::with(
         &provider,
         Setup::default().set("/policy/retry", json!({ "maxMs": 1000 })),

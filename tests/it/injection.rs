@@ -219,7 +219,7 @@ async fn an_agents_text_changes_no_call_no_cap_and_no_other_score() {
         ));
         report["units"][0]["text"] = json!(attack);
         report["failureModes"] = json!([attack]);
-        provider.reply_with("r1/critic", report).once();
+        provider.reply_with("r1/critic", report).times(1);
         let got = app.ask("audit", &message).await;
         let asked = provider.steps_of(&got.run.to_string());
         assert_eq!(asked["r1/critic"], 1, "the attack was sent");

@@ -127,7 +127,7 @@ async fn new_journals_are_read_alike() {
     // A second service on the same folder completes what this one leaves.
     provider
         .on("synthesis", Fault::Hang(Duration::from_secs(60)))
-        .once();
+        .times(1);
     let question = crate::support::chat("ask", &format!("new: {}", Scenario::agreeing().message));
     let run_id = app.accept(&question).await;
     crate::support::until(async || provider.state().in_flight > 0).await;

@@ -104,7 +104,7 @@ async fn an_open_circuit_sends_the_role_to_its_fallback_at_once() {
     let app = TestApp::with(&provider, falling_back_after(2)).await;
     for fails in [true, true, false] {
         if fails {
-            provider.on("r1/solver", Fault::Status(500)).once();
+            provider.on("r1/solver", Fault::Status(500)).times(1);
         }
         let got = app.ask("ask", QUESTION).await;
         assert_eq!(got.body["meta"]["invalidation"]["discarded"], json!([]));
@@ -130,7 +130,7 @@ async fn an_open_circuit_sends_the_role_to_its_fallback_at_once() {
 async fn calls_beyond_the_limit_of_a_model_go_to_its_fallback() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, falling_back_after(8)).await;
-    provider.on("r1/solver", Fault::RateLimited(0)).once();
+    provider.on("r1/solver", Fault::RateLimited(0)).times(1);
     app.ask("ask", QUESTION).await;
     provider.on("r1/solver", Fault::Latency(Duration::from_secs(3)));
     let at_once = (0..8).map(|_| app.ask("ask", QUESTION));
@@ -166,7 +166,7 @@ async fn a_model_without_a_fallback_that_limits_its_rate_is_asked_until_it_answe
 #[tokio::test]
 async fn the_fallback_is_called_at_once_if_a_wait_is_too_long() {
     let provider = MockProvider::start().await;
-    provider.on("r1/solver", Fault::RateLimited(3600)).once();
+    provider.on("r1/solver", Fault::RateLimited(3600)).times(1);
     let solver = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 1000,
                          "fallback": { "provider": "anthropic", "model": "MASTER_MODEL", "maxTokens": 1000 } });
     let app = TestApp::with(
@@ -410,8 +410,8 @@ async fn streamed_replies_are_whole_and_their_tokens_counted() {
         }
         // A stream that breaks off is retried, and its first attempt is counted at its reservation.
         let provider = MockProvider::start().await;
-        provider.on("r1/solver", Fault::CutBody).once();
-        provider.on("r1/critic", Fault::Malformed).once();
+        provider.on("r1/solver", Fault::CutBody).times(1);
+        provider.on("r1/critic", Fault::Malformed).times(1);
         let app = TestApp::with(&provider, streaming(&provider, openai)).await;
         let got = app.ask("audit", QUESTION).await;
         assert_eq!(
@@ -442,7 +442,7 @@ async fn a_call_that_may_be_billed_is_counted_before_its_retry() {
         (Fault::Status(529), false),
     ] {
         let provider = MockProvider::start().await;
-        provider.on("r1/solver", fault.clone()).once();
+        provider.on("r1/solver", fault.clone()).times(1);
         let deadlines = json!({ "connect": 1, "call": 1, "ask": 10, "audit": 10, "deep": 10 });
         let app = TestApp::with(
             &provider,

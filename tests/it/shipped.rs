@@ -306,7 +306,7 @@ async fn a_limit_used_up_by_thinking_is_retried_once_with_less_effort_and_more_t
     let provider = MockProvider::start().await;
     let role = json!({ "provider": "anthropic", "model": "SOLVER_MODEL", "maxTokens": 400, "effort": "high" });
     let setup = Setup::default().set("/models/roles/solver", role);
-    provider.on("r1/solver", Fault::ThoughtAway).once();
+    provider.on("r1/solver", Fault::ThoughtAway).times(1);
     let app = TestApp::with(&provider, setup).await;
     let got = app.ask("audit", QUESTION).await;
     let calls = provider.calls_of("r1/solver");

@@ -55,7 +55,7 @@ async fn a_killed_service_completes_its_run_after_the_restart() {
     let provider = MockProvider::start().await;
     provider
         .on("r1/verifier", Fault::Latency(Duration::from_secs(60)))
-        .once();
+        .times(1);
     let home = Home::sqlite();
     let service = home.serve(&provider, &[]).await;
     let run = service.accept("ask", QUESTION, 1).await.unwrap();
@@ -71,7 +71,7 @@ async fn a_kill_in_the_cross_check_repeats_no_report() {
     let provider = MockProvider::start().await;
     provider
         .on("cross-check", Fault::Latency(Duration::from_secs(60)))
-        .once();
+        .times(1);
     let home = Home::sqlite();
     let service = home.serve(&provider, &[]).await;
     let run = service.accept("ask", QUESTION, 1).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_kill_while_the_solver_is_checked_alone_repeats_no_report() {
     let alone = "cross-check/solver";
     provider
         .on(alone, Fault::Latency(Duration::from_secs(60)))
-        .once();
+        .times(1);
     let home = Home::sqlite();
     let strategy = [("DECISION_STRATEGY", "escalate")];
     let service = home.serve(&provider, &strategy).await;
@@ -127,7 +127,7 @@ async fn a_kill_in_the_second_cross_check_does_not_repeat_the_first() {
             "cross-check/reversed",
             Fault::Latency(Duration::from_secs(60)),
         )
-        .once();
+        .times(1);
     let home = Home::sqlite();
     let service = home.serve(&provider, &[]).await;
     let run = service
@@ -162,7 +162,7 @@ async fn a_killed_replica_has_its_run_completed_by_the_other() {
     let provider = MockProvider::start().await;
     provider
         .on("r1/verifier", Fault::Latency(Duration::from_secs(60)))
-        .once();
+        .times(1);
     let home = Home::postgres(LEASE_SECONDS).await;
     let shipped = [("NORMAL_MAX_USD", "0.1")];
     let first = home.serve(&provider, &shipped).await;

@@ -348,7 +348,7 @@ async fn a_provider_that_is_overloaded_for_a_moment_is_asked_again() {
     bench.proposes("READ", &[read("src/lib.rs")], &[]);
     bench.explains("tool_explain", "src/lib.rs was read.");
     for call in ["tool_plan", "tool_explain"] {
-        bench.provider.on(call, Fault::Status(529)).once();
+        bench.provider.on(call, Fault::Status(529)).times(1);
     }
     let (_, execution) = bench.executed("Show it").await;
     assert_eq!(execution["explanation"]["source"], "model", "{execution}");

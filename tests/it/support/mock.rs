@@ -60,10 +60,6 @@ impl RuleHandle<'_> {
     pub fn times(self, times: u32) {
         self.provider.state().script[self.rule].left = Some(times);
     }
-
-    pub fn once(self) {
-        self.times(1);
-    }
 }
 
 impl MockProvider {

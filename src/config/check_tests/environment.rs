@@ -186,16 +186,21 @@ fn variables_that_cannot_be_obeyed_are_problems() {
 }
 
 #[test]
-fn every_problem_of_the_environment_is_listed_even_without_a_file() {
-    let variables = [
+fn every_problem_of_the_environment_is_listed_with_a_file_and_without() {
+    let wrong = [
         ("CONCLAVE_BIND", "x"),
-        ("CONCLAVE_CONFIG", "no/such.json"),
         ("CONCLAVE_PROMPTS_DIR", "no/such/folder"),
-        ("DATABASE_URL", "z"),
+        ("DECISION_STRATEGY", "zz"),
+        ("HEURISTIC_THRESHOLD", "3"),
         ("NORMAL_MAX_USD", "y"),
     ];
-    assert_eq!(
-        places(load(&env(&variables))),
-        variables.map(|(name, _)| name)
-    );
+    let names = wrong.map(|(name, _)| name);
+    let proposer = [("PROPOSER_ENABLED", "true"), ("PROPOSER_PROVIDER", "q")];
+    let found = places_with(&[], &[&wrong[..], &proposer].concat());
+    assert_eq!(found, [&names[..], &["PROPOSER_PROVIDER"]].concat());
+    let no_file = [("CONCLAVE_CONFIG", "no/such.json"), ("DATABASE_URL", "z")];
+    let mut expected = [&names[..], &no_file.map(|(name, _)| name)].concat();
+    expected.sort_unstable();
+    let found = places(load(&env(&[&wrong[..], &no_file].concat())));
+    assert_eq!(found, expected);
 }

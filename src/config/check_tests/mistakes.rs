@@ -286,26 +286,6 @@ fn a_problem_says_what_is_allowed() {
 }
 
 #[test]
-fn a_mistake_in_the_environment_hides_no_other() {
-    let variables = [
-        ("NORMAL_MAX_USD", "abc"),
-        ("CONCLAVE_BIND", "nowhere"),
-        ("DECISION_STRATEGY", "zz"),
-        ("HEURISTIC_THRESHOLD", "3"),
-        ("PROPOSER_ENABLED", "true"),
-        ("PROPOSER_PROVIDER", "q"),
-    ];
-    let expected = [
-        "CONCLAVE_BIND",
-        "DECISION_STRATEGY",
-        "HEURISTIC_THRESHOLD",
-        "NORMAL_MAX_USD",
-        "PROPOSER_PROVIDER",
-    ];
-    assert_eq!(places_with(&[], &variables), expected);
-}
-
-#[test]
 fn a_wrong_proxy_of_the_environment_has_the_name_of_its_variable() {
     let env = [("/providers/anthropic/proxy", json!("env"))];
     let wrong = "proxy.corp:3128";

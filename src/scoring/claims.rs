@@ -210,8 +210,8 @@ fn backing(verdict: &ClaimVerdict, claim: &Unit) -> f64 {
 /// and agents that do not count are left out.
 fn places(names: &[String], readings: &[ParsedOutput<'_>], own: usize) -> Places {
     let at = |agent: &str| {
-        let mut counting = readings.iter().map(|r| r.agent() == agent && r.counts());
-        counting.position(|is_agent| is_agent)
+        let mut all = readings.iter();
+        all.position(|r| r.agent() == agent && r.counts())
     };
     let place = |name: &String| match at(name) {
         Some(at) => Some((at, None)),

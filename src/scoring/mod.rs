@@ -34,7 +34,6 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use crate::domain::{AnswerGroup, Judgement};
@@ -490,30 +489,31 @@ pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
 /// Returns the index of the group whose answer means the same as `answer`, in its normal form or
 /// any of its wordings; `None` if there is none.
 pub fn answer_group(groups: &[AnswerGroup], answer: &str) -> Option<usize> {
-    let wanted = LazyCell::new(|| answer::parse(answer));
-    let is_same = |group: &AnswerGroup, known: &str| {
-        let mut normal = answer::parse(known)?;
-        normal.read_meaning(&answer::parse(&group.answer)?);
-        Some(normal.is_given_by(wanted.as_ref()?))
+    let is_written = |group: &AnswerGroup| group.texts().any(|known| known == answer);
+    if let Some(at) = groups.iter().position(is_written) {
+        return Some(at);
+    }
+    let wanted = answer::parse(answer)?;
+    let as_meant = |mut read: Answer, group: &AnswerGroup| {
+        read.read_meaning(&answer::parse(&group.answer)?);
+        Some(read)
+    };
+    let is_same = |group: &AnswerGroup| {
+        let known = group.texts().filter_map(answer::parse);
+        let mut known = known.filter_map(|known| as_meant(known, group));
+        known.any(|known| known.is_given_by(&wanted))
     };
     // "2.962 m" is the answer of a group that says 2962 m, if no group says 2.962 m.
     let may_be = |group: &AnswerGroup| {
-        let mut meant = wanted.clone()?;
-        let normal = answer::parse(&group.answer)?;
-        meant.read_meaning(&normal);
-        Some(normal.is_given_by(&meant))
+        let meant = as_meant(wanted.clone(), group);
+        let normal = answer::parse(&group.answer);
+        normal
+            .zip(meant)
+            .is_some_and(|(normal, meant)| normal.is_given_by(&meant))
     };
-    let may_be = |group: &AnswerGroup| may_be(group).unwrap_or(false);
-    let position = |is_it: &dyn Fn(&AnswerGroup, &str) -> Option<bool>| {
-        let is_here = |group: &AnswerGroup| {
-            let mut texts = group.texts();
-            texts.any(|known| is_it(group, known).unwrap_or(false))
-        };
-        groups.iter().position(is_here)
-    };
-    position(&|_, known| Some(known == answer))
-        .or_else(|| position(&is_same))
-        .or_else(|| groups.iter().position(may_be))
+    let mut groups = groups.iter();
+    let same = groups.clone().position(is_same);
+    same.or_else(|| groups.position(may_be))
 }
 
 /// True if a text has the answer of a group in one of its wordings, as whole words.
@@ -546,8 +546,7 @@ pub fn mentions(text: &str, group: &AnswerGroup) -> bool {
 /// make the same mistakes.
 pub fn family(model: &str) -> String {
     let name = model.rsplit('/').next().unwrap_or(model);
-    let end = name.find(|c: char| !c.is_alphabetic());
-    let letters = end.and_then(|end| name.get(..end));
+    let letters = name.split(|c: char| !c.is_alphabetic()).next();
     letters
         .filter(|it| !it.is_empty())
         .unwrap_or(name)

@@ -30,15 +30,9 @@ pub fn clip(text: &str, max: usize) -> &str {
 
 /// Returns a text as one line without control characters.
 pub fn one_line(text: &str) -> String {
-    let blank = |c: char| c.is_whitespace() || c.is_control();
-    let mut line = String::with_capacity(text.len());
-    for word in text.split(blank).filter(|word| !word.is_empty()) {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    line
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words = words.filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns a text as one line of at most `max` characters. A longer text is cut and ends with `…`.

@@ -7,7 +7,7 @@ use aho_corasick::AhoCorasick;
 use jiff::civil::Date;
 use regex::Regex;
 
-use crate::text::{clip, pattern, pattern_of_ascii_words, words};
+use crate::text::{any_of, clip, pattern, pattern_of_ascii_words, words};
 
 /// A day, or a part of one: a month of a year, or a day of every year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,9 +72,9 @@ fn months() -> impl Iterator<Item = (i16, &'static str)> {
 static DATE: LazyLock<Regex> = LazyLock::new(|| pattern_of_ascii_words(&date()));
 /// The same for texts with one of [`OTHER_NAMES`]: boundaries of words of all scripts are slow to find.
 static DATE_OF_ANY_SCRIPT: LazyLock<Regex> = LazyLock::new(|| pattern(&date()));
-static OTHER_NAMES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+static OTHER_NAMES: LazyLock<AhoCorasick> = LazyLock::new(|| {
     let names = months().map(|(_, name)| name);
-    AhoCorasick::new(names.filter(|name| !name.is_ascii())).ok()
+    any_of(&names.filter(|name| !name.is_ascii()).collect::<Vec<_>>())
 });
 
 /// Returns the pattern of a date.
@@ -103,8 +103,7 @@ fn date() -> String {
 /// decides whether "04/07" is in April or July.
 fn mentions(text: &str) -> Vec<Mention> {
     let text = clip(text, MAX_BYTES);
-    let names = OTHER_NAMES.as_ref().filter(|_| !text.is_ascii());
-    let date = if names.is_some_and(|names| names.is_match(text)) {
+    let date = if !text.is_ascii() && OTHER_NAMES.is_match(text) {
         &DATE_OF_ANY_SCRIPT
     } else {
         &DATE
@@ -161,27 +160,30 @@ pub fn have(text: &str, day: &Day) -> Option<bool> {
     (!found.is_empty()).then(|| found.iter().any(is_it) || is_beside())
 }
 
-/// Returns the date if the text is a date with at most two words around it: "on July 4th, 1776".
-pub fn alone(text: &str) -> Option<(Day, Vec<String>)> {
+/// Returns the only date of a text with at most two words around it: "on July 4th, 1776".
+fn only(text: &str) -> Option<(Mention, Vec<String>)> {
     let [one] = mentions(text)[..] else {
         return None;
     };
     let around = [words(text.get(..one.start)?), words(text.get(one.end..)?)].concat();
     let around: Vec<String> = around.into_iter().map(String::from).collect();
-    (around.len() <= 2 && one.day.exists()).then_some((one.day, around))
+    (around.len() <= 2).then_some((one, around))
 }
 
-/// True if the text is a date that does not exist, with at most two words around it: a day of a month
-/// and year in words or in ISO 8601 form. Before 1583 calendars differ.
+/// Returns the date that a text consists of, with the words around it.
+pub fn alone(text: &str) -> Option<(Day, Vec<String>)> {
+    let (one, around) = only(text)?;
+    one.day.exists().then_some((one.day, around))
+}
+
+/// True if the text is a date that does not exist: a day of a month and year in words or in ISO 8601
+/// form. Before 1583 calendars differ.
 pub fn is_impossible(text: &str) -> bool {
-    let [one] = mentions(text)[..] else {
-        return false;
-    };
-    let around = [text.get(..one.start), text.get(one.end..)];
-    let around: usize = around.into_iter().flatten().map(|it| words(it).len()).sum();
-    let figures = text.get(one.start..one.end).unwrap_or_default();
-    let is_real = one.day.year.is_some_and(|year| year >= 1583) && !figures.contains(['.', '/']);
-    is_real && around <= 2 && !one.day.exists()
+    only(text).is_some_and(|(one, _)| {
+        let figures = text.get(one.start..one.end).unwrap_or_default();
+        let is_real = one.day.year.is_some_and(|year| year >= 1583);
+        is_real && !figures.contains(['.', '/']) && !one.day.exists()
+    })
 }
 
 /// Returns the number of dates of a text that do not exist.

@@ -310,19 +310,17 @@ const MAX_NUMBERS: usize = 200;
 
 /// Returns the numbers of a text, with their units.
 pub fn numbers(text: &str, sign: Option<DecimalSign>) -> Vec<Number> {
-    let mut found: Vec<Number> = each_number(text).collect();
+    let found = places(text).filter_map(|at| read_at(text, at));
     found
-        .iter_mut()
-        .for_each(|number| number.read_decimals(sign));
-    found
+        .map(|mut number| {
+            number.read_decimals(sign);
+            number
+        })
+        .collect()
 }
 
-/// Returns the numbers of a text one by one. To read one takes far longer than to find it.
-fn each_number(text: &str) -> impl Iterator<Item = Number> {
-    places(text).filter_map(|at| read_at(text, at))
-}
-
-/// As [`numbers`], one by one, and with the sign of a currency in front of a number.
+/// As [`numbers`], with the sign of a currency in front of a number, and one by one: to read one takes
+/// far longer than to find it.
 pub fn each_amount(text: &str) -> impl Iterator<Item = Number> {
     places(text).filter_map(|at| {
         let number = read_at(text, at)?;

@@ -25,20 +25,16 @@ impl AxisBuilder {
     /// Adds a feature measured on the text itself. A feature with 0 points is not recorded.
     pub fn add(&mut self, name: &str, value: f64, points: f64) {
         if points != 0.0 {
-            self.features.push(Feature {
-                name: [self.axis.into_str(), ".", name].concat(),
-                value,
-                points,
-            });
+            self.record(name, value, points);
         }
     }
 
-    /// Records a measured value with 0 points, for use outside this axis.
-    pub fn note(&mut self, name: &str, value: f64) {
+    /// As [`AxisBuilder::add`], also with 0 points: a value for use outside this axis.
+    pub fn record(&mut self, name: &str, value: f64, points: f64) {
         self.features.push(Feature {
             name: [self.axis.into_str(), ".", name].concat(),
             value,
-            points: 0.0,
+            points,
         });
     }
 
@@ -60,11 +56,8 @@ impl AxisBuilder {
     }
 }
 
-/// Returns the position of a value between two marks, 0 to 1. The marks may be in either order.
+/// Returns the position of a value between two marks, 0 to 1.
 pub(super) fn ramp(value: f64, from: f64, to: f64) -> f64 {
-    if from == to {
-        return 0.0;
-    }
     ((value - from) / (to - from)).clamp(0.0, 1.0)
 }
 

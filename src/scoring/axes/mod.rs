@@ -100,9 +100,9 @@ fn coherence(
         tally.add_from_peers("peer_answer", share, -10.0 + 19.0 * share);
     }
     if let Some(group) = group {
-        tally.note("support", support(group, context.agreement));
-        tally.note("checked", group.checked);
-        tally.note("cross_check", group.verdict);
+        tally.record("support", support(group, context.agreement), 0.0);
+        tally.record("checked", group.checked, 0.0);
+        tally.record("cross_check", group.verdict, 0.0);
     }
     if !own.is_empty() {
         let supported = share_of(own, |claim| !claim.supported_by.is_empty());

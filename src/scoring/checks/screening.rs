@@ -1,7 +1,6 @@
 //! Screening: flags texts that must not count as answers. The patterns are in `data/screening.tsv`.
 //! Empty texts, repetition and echoes of the request are found without words of any language.
 
-use std::borrow::Cow;
 use std::cmp::min;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LazyLock, OnceLock};
@@ -13,8 +12,8 @@ use rustc_hash::FxHashSet;
 
 use super::repetition::repetition;
 use crate::text::{
-    Word, any_of, clip, count_words, each_sentence, pattern, pattern_of_ascii_words, ratio,
-    sentences,
+    Word, WordRuns, any_of, clip, count_words, each_sentence, pattern, pattern_of_ascii_words,
+    ratio, sentences,
 };
 
 /// The kind of a flag.
@@ -300,7 +299,7 @@ pub(in crate::scoring) fn screen_answer(
         out.0
             .retain(|kind, _| !matches!(kind, JudgeAttack | Injection));
         let own = without_quotations(&own);
-        for text in [&flowing(&own), &*own] {
+        for text in [&flowing(&own), &own] {
             add_attacks((text, &possible(text)), 1.0, &mut out);
         }
     }
@@ -332,30 +331,22 @@ static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Returns the text without code and quotations: they are not what its author says.
-fn without_quotations(text: &str) -> Cow<'_, str> {
-    match QUOTED.replace_all(text, "…") {
-        Cow::Borrowed(text) => without_single_quotations(text),
-        Cow::Owned(text) => without_single_quotations(&text).into_owned().into(),
-    }
-}
-
 /// Quotations in single marks, which are apostrophes too.
-const SINGLE_QUOTATIONS: &str = r"(^|[\s(])['‘](?:[^'’\n]|\b['’]\b){1,300}['’]($|[\s).,;:!?])";
+static SINGLE_QUOTED: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(^|[\s(])['‘](?:[^'’\n]|\b['’]\b){1,300}['’]($|[\s).,;:!?])"));
 
-static SINGLE_QUOTED: LazyLock<Regex> = LazyLock::new(|| pattern(SINGLE_QUOTATIONS));
-
-/// Replaces quotations in single marks.
-fn without_single_quotations(text: &str) -> Cow<'_, str> {
+/// Returns the text without code and quotations: they are not what its author says.
+fn without_quotations(text: &str) -> String {
+    let text = QUOTED.replace_all(text, "…");
     let opens = |(at, _)| {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         before.is_none_or(|c| c.is_whitespace() || c == '(')
     };
     // The search takes long, and most of these marks are apostrophes.
     if text.match_indices(['\'', '‘']).any(opens) {
-        SINGLE_QUOTED.replace_all(text, "$1…$2")
+        SINGLE_QUOTED.replace_all(&text, "$1…$2").into_owned()
     } else {
-        Cow::Borrowed(text)
+        text.into_owned()
     }
 }
 
@@ -374,10 +365,8 @@ fn echoes(asked: &[Word], said: &[Word]) -> bool {
     if new.nth(1).is_some() || 2 * said.len() < asked.len() {
         return false;
     }
-    let trigrams = |words: &'_ [Word]| words.windows(3).map(<[Word]>::to_vec).collect();
-    let (of_asked, of_said): (FxHashSet<Vec<Word>>, FxHashSet<Vec<Word>>) =
-        (trigrams(asked), trigrams(said));
-    ratio(of_said.intersection(&of_asked).count(), of_said.len()) >= 0.85
+    let (of_asked, of_said) = (WordRuns::of(asked, 3), WordRuns::of(said, 3));
+    ratio(of_said.shared(&of_asked), of_said.distinct()) >= 0.85
 }
 
 /// True if the request has an order such as "ignore the above and say 'X'", and the output says X.

@@ -52,7 +52,7 @@ use answer::Answer;
 use axes::Context;
 use claims::Claim;
 use expr::{Equation, Verdict, equations};
-use parsed_output::{Found, MAX_UNITS, ParsedOutput, Reading, Request};
+use parsed_output::{MAX_UNITS, ParsedOutput, Reading, Request};
 
 use crate::text::{MAX_BYTES, clip, collapse_whitespace};
 
@@ -302,16 +302,24 @@ fn parsed_outputs<'a>(
         found.any(|it| it.agent == agent)
     };
     let parsed = |(output, reading): (&'a Output<'a>, &'a Reading)| {
-        let (weight, agent) = (policy.weight(output.agent), output.agent);
+        let agent = output.agent;
         // The cross-check read the report of round 1.
         let is_checked = |it: &Output<'_>| it.agent == agent && it.report == output.report;
         let is_cleared = !calls.is_empty() && checked.iter().any(is_checked) && !is_named(agent);
-        let found = Found {
+        let mut screening = reading.screening.clone();
+        if is_cleared && answers_all(agent) {
+            // "I can't pay the rent on time" may be the letter that was asked for, and a sentence of
+            // the request the quotation.
+            screening.clear_answers();
+        }
+        ParsedOutput {
+            output,
+            reading,
+            weight: policy.weight(agent),
+            screening,
             conduct: conduct(agent),
             is_cleared,
-            answers_all: is_cleared && answers_all(agent),
-        };
-        ParsedOutput::new(output, reading, weight, found)
+        }
     };
     outputs.iter().zip(readings).map(parsed).collect()
 }

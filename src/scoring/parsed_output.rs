@@ -143,18 +143,19 @@ pub(super) struct Reading {
     pub path: Path,
     /// The number of dates that do not exist.
     pub bad_dates: usize,
-    screening: Screening,
+    pub screening: Screening,
 }
 
 /// An output with what was found in it by code and by the cross-check.
 #[derive(Debug)]
 pub(super) struct ParsedOutput<'a> {
     pub output: &'a Output<'a>,
-    reading: &'a Reading,
+    pub reading: &'a Reading,
     /// The role's weight in the config.
     pub weight: f64,
+    /// That of the reading, without what the cross-check cleared.
     pub screening: Screening,
-    /// The cross-check's finding on the report's conduct.
+    /// The misconduct of the report that every cross-check names.
     pub conduct: Option<ConductKind>,
     /// True if every cross-check read the report and names no misconduct.
     pub is_cleared: bool,
@@ -166,17 +167,6 @@ impl Deref for ParsedOutput<'_> {
     fn deref(&self) -> &Reading {
         self.reading
     }
-}
-
-/// What the cross-checks found about a report as a whole.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Found {
-    /// The misconduct that all of them name.
-    pub conduct: Option<ConductKind>,
-    /// True if all of them read the report and none names misconduct.
-    pub is_cleared: bool,
-    /// True if, beside that, it answers every part of the request.
-    pub answers_all: bool,
 }
 
 impl Reading {
@@ -223,23 +213,6 @@ impl Reading {
 }
 
 impl<'a> ParsedOutput<'a> {
-    pub fn new(output: &'a Output<'a>, reading: &'a Reading, weight: f64, found: Found) -> Self {
-        let mut screening = reading.screening.clone();
-        if found.answers_all {
-            // "I can't pay the rent on time" may be the letter that was asked for, and a sentence of
-            // the request the quotation.
-            screening.clear_answers();
-        }
-        Self {
-            output,
-            reading,
-            weight,
-            screening,
-            conduct: found.conduct,
-            is_cleared: found.is_cleared,
-        }
-    }
-
     pub fn agent(&self) -> &'a str {
         self.output.agent
     }

@@ -120,13 +120,9 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Returns the weight of an agent: the configured one if it is finite and not negative, else 1.
+    /// Returns the weight of an agent in BaseScore.
     pub fn weight(&self, agent: &str) -> f64 {
-        self.weights
-            .get(agent)
-            .copied()
-            .filter(|weight| weight.is_finite() && *weight >= 0.0)
-            .unwrap_or(1.0)
+        self.weights.get(agent).copied().unwrap_or(1.0)
     }
 }
 

@@ -147,21 +147,16 @@ fn order(a: &Group, b: &Group, latest: &[ParsedOutput<'_>]) -> Ordering {
         .then_with(|| a.label.cmp(&b.label))
 }
 
-/// Returns the number of outputs that have a voice on the answer.
+/// Returns the number of outputs that have a voice on the answer, with those whose answer may only not
+/// have been found: plain texts, which have no field for it, that say something. An output with the
+/// field, which leaves it empty, is a missing voice: it supports no answer.
 fn heard(latest: &[ParsedOutput<'_>], nodes: &[Node<'_>]) -> usize {
-    let votes = |now: &ParsedOutput<'_>| {
+    let is_heard = |now: &&ParsedOutput<'_>| {
         let mut own = nodes.iter().filter(|node| !node.in_first);
-        own.any(|node| node.agent == now.agent())
+        let may_hide_it = now.output.obtained == Obtained::Text && now.news >= 1.0;
+        own.any(|node| node.agent == now.agent()) || now.counts() && may_hide_it
     };
-    let is_heard = |now: &&ParsedOutput<'_>| votes(now) || may_hide_its_answer(now);
     latest.iter().filter(is_heard).count()
-}
-
-/// True if the answer of an output without one may only not have been found: a plain text, which has
-/// no field for it, that says something. An output with the field, which leaves it empty, is a missing
-/// voice: it supports no answer.
-fn may_hide_its_answer(now: &ParsedOutput<'_>) -> bool {
-    now.counts() && now.output.obtained == Obtained::Text && now.news >= 1.0
 }
 
 /// Verdicts that differ by less are equally strong. One that rests on memory is 0.3 weaker than one

@@ -240,17 +240,15 @@ fn answers<'a>(output: &Output<'a>, request: &Request) -> Vec<(Option<Given>, &'
 
 /// Returns the final answer that a unit states.
 fn answer(output: &Output<'_>, text: &str, request: &Request) -> Option<Given> {
+    let is_found = output.obtained == Obtained::Text;
     let read = |text: &str| {
         let letter = letter_of(text, &request.options).map(Answer::Choice);
         let mut normal = letter.or_else(|| parse(text))?;
-        match output.obtained {
-            // A sentence has words around its number that say nothing.
-            Obtained::Text => normal.read_request(&words(text)),
-            _ => normal.read_request(&request.words),
-        }
+        // A sentence has words around its number that say nothing.
+        let own = is_found.then(|| words(text));
+        normal.read_request(own.as_deref().unwrap_or(&request.words));
         normal.read_decimals(request.decimal_sign);
         let text = one_line(text);
-        let is_found = output.obtained == Obtained::Text;
         Some(Given {
             normal,
             text,
@@ -262,9 +260,8 @@ fn answer(output: &Output<'_>, text: &str, request: &Request) -> Option<Given> {
     // A plain text often answers in a sentence that repeats the request. Only the new words of it
     // are the answer.
     let in_words = matches!(&bare, Some(given) if matches!(given.normal, Answer::Words(_)));
-    let repeats = output.obtained == Obtained::Text && in_words;
     let new = || read(&new_words(&tidied, request)?);
-    repeats.then(new).flatten().or(bare)
+    (is_found && in_words).then(new).flatten().or(bare)
 }
 
 /// Returns the parsers' verdicts on the blocks. Parsing stops after a block that used up its steps.
@@ -283,11 +280,8 @@ fn parsed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Soundness> {
 /// more than half of the words are new.
 fn new_words(text: &str, request: &Request) -> Option<String> {
     let all = words(text);
-    let new: Vec<&str> = all
-        .iter()
-        .filter(|word| !request.words.contains(word))
-        .map(Word::as_str)
-        .collect();
+    let is_new = |word: &&Word| !request.words.contains(word);
+    let new: Vec<&str> = all.iter().filter(is_new).map(Word::as_str).collect();
     (!new.is_empty() && 2 * new.len() <= all.len()).then(|| new.join(" "))
 }
 

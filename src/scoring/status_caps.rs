@@ -18,7 +18,7 @@
 use super::answer::dates;
 use super::checks::{FlagKind, Soundness, obeyed_injection};
 use super::parsed_output::ParsedOutput;
-use crate::domain::{Axes, Axis, AxisScore, DISPROVED, Feature, Status, TaskType, Thresholds};
+use crate::domain::{Axes, AxisScore, DISPROVED, Feature, Status, TaskType, Thresholds};
 
 /// A cap on the status of an output, and its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,20 +103,17 @@ pub(super) fn apply(axes: Axes, limit: Limit, thresholds: Thresholds) -> Axes {
         return axes;
     }
     let factor = (target / cred).clamp(0.0, 1.0);
-    axes.map(|axis, score| scale(axis, score, limit.reason, factor))
-}
-
-fn scale(axis: Axis, score: AxisScore, reason: &str, factor: f64) -> AxisScore {
-    let points = score.points * factor;
-    let mut features = score.features;
-    features.push(Feature {
-        name: format!("{}.scaled_by_{reason}", axis.into_str()),
-        value: factor,
-        points: points - score.points,
-    });
-    AxisScore {
-        points,
-        from_code: score.from_code * factor,
-        features,
-    }
+    axes.map(|axis, mut score| {
+        let points = score.points * factor;
+        score.features.push(Feature {
+            name: format!("{}.scaled_by_{}", axis.into_str(), limit.reason),
+            value: factor,
+            points: points - score.points,
+        });
+        AxisScore {
+            points,
+            from_code: score.from_code * factor,
+            ..score
+        }
+    })
 }

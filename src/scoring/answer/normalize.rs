@@ -99,7 +99,20 @@ impl Answer {
             | (Answer::Words(phrase), Answer::Choice(letter)) => phrase.is_choice(*letter),
             (Answer::Number(a), Answer::Number(b)) => a.same(b),
             (Answer::Date(a, around), Answer::Date(b, other)) => a.same(b) && within(around, other),
-            (Answer::Formula { .. }, Answer::Formula { .. }) => self.same_formula(other),
+            // They have one value, and do not define different names.
+            (
+                Answer::Formula { name, text, form },
+                Answer::Formula {
+                    name: other_name,
+                    text: other_text,
+                    form: other_form,
+                },
+            ) => {
+                let names = name.as_ref().zip(other_name.as_ref());
+                let forms = form.as_ref().zip(other_form.as_ref());
+                names.is_none_or(|(a, b)| a == b)
+                    && (text == other_text || forms.is_some_and(|(a, b)| a.same(b)))
+            }
             (Answer::Formula { form, .. }, Answer::Number(number))
             | (Answer::Number(number), Answer::Formula { form, .. }) => form
                 .as_ref()
@@ -151,25 +164,6 @@ impl Answer {
             (Answer::Words(own), Answer::Words(said)) => own.is_given_by(said),
             _ => self.same(said),
         }
-    }
-
-    /// True if two formulas have one value, and do not define different names.
-    fn same_formula(&self, other: &Answer) -> bool {
-        let (
-            Answer::Formula { name, text, form },
-            Answer::Formula {
-                name: other_name,
-                text: other_text,
-                form: other_form,
-            },
-        ) = (self, other)
-        else {
-            return false;
-        };
-        let one_name = name.as_ref().zip(other_name.as_ref());
-        let forms = form.as_ref().zip(other_form.as_ref());
-        one_name.is_none_or(|(a, b)| a == b)
-            && (text == other_text || forms.is_some_and(|(a, b)| a.same(b)))
     }
 }
 

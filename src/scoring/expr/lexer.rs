@@ -384,25 +384,11 @@ fn prose_word(rest: &str) -> usize {
 /// Splits the number at the start of a text into its digits with one separator, and its exponent:
 /// "3.5" and "e-4".
 fn single(rest: &str) -> (&str, &str) {
-    let run = |text: &str| {
-        text.find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len())
-    };
-    let from = |at: usize| rest.get(at..).unwrap_or_default();
-    let mut end = run(rest);
-    let decimals = from(end).strip_prefix(['.', ',']).map_or(0, run);
-    if decimals > 0 {
-        end += 1 + decimals;
-    }
-    let exponent = from(end).strip_prefix(['e', 'E']).map_or(0, |behind| {
-        let digits = behind.strip_prefix(['+', '-']).unwrap_or(behind);
-        match run(digits) {
-            0 => 0,
-            length => 1 + behind.len() - digits.len() + length,
-        }
-    });
-    let (number, behind) = rest.split_at_checked(end).unwrap_or_default();
-    (number, behind.get(..exponent).unwrap_or_default())
+    static NUMBER: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^([0-9]*(?:[.,][0-9]+)?)([eE][+-]?[0-9]+)?"));
+    let found = NUMBER.captures(rest);
+    let part = |at: usize| Some(found.as_ref()?.get(at)?.as_str());
+    (part(1).unwrap_or_default(), part(2).unwrap_or_default())
 }
 
 /// Reads a number whose digits are grouped by thousands; `None` if they are not.
@@ -412,17 +398,6 @@ fn grouped<'a>(rest: &str) -> Option<(Kind<'a>, usize)> {
             r"^(?:\d{1,3}(?:\.\d{3})+,\d{1,2}|\d{1,3}(?:\.\d{3}){2,}|[1-9]\d?(?:,\d{2})+,\d{3}(?:\.\d+)?|[1-9]\d{0,2}(?:(?:,\d{3})+(?:\.\d+)?|(?:(?:[ \x{a0}\x{2009}\x{202f}]\d{3})+|(?:['’]\d{3})+)(?:[.,]\d+)?))",
         )
     });
-    let behind = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    let is_sign = |c: char| {
-        matches!(
-            c,
-            '.' | ',' | ' ' | '\u{a0}' | '\u{2009}' | '\u{202f}' | '\'' | '’'
-        )
-    };
-    let group = behind.strip_prefix(is_sign)?;
-    if !begins_figure(group) {
-        return None;
-    }
     let found = GROUPED.find(rest)?.as_str();
     if rest.get(found.len()..).is_some_and(begins_figure) {
         return None;

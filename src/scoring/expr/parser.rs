@@ -3,7 +3,7 @@
 
 use super::lexer::{Kind, Notation, Sign, Token};
 use super::units::{Measure, Spelling, Unit};
-use super::value::{Factor, Figure, Quantity, Reading, Term};
+use super::value::{Factor, Figure, Quantity, Reading};
 use super::words::{self, Role, shares_words_with_digits};
 
 const MAX_DEPTH: usize = 16;
@@ -205,7 +205,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                 self.parts.measure = Some(larger);
                 break;
             };
-            let sum = whole.plus(&part.measured(&measure, false), Term::Plus);
+            let sum = whole.plus(&part.measured(&measure, false));
             whole = Quantity {
                 plain: sum.base / measure.size,
                 ..sum
@@ -217,13 +217,10 @@ impl<'t, 'a> Parser<'t, 'a> {
     pub fn sum(&mut self, depth: usize) -> Option<Quantity> {
         let mut sum = self.product(depth)?;
         loop {
-            let term = if self.is_sign(self.at, Sign::Plus) {
-                Term::Plus
-            } else if self.is_sign(self.at, Sign::Minus) {
-                Term::Minus
-            } else {
+            let is_less = self.is_sign(self.at, Sign::Minus);
+            if !is_less && !self.is_sign(self.at, Sign::Plus) {
                 break;
-            };
+            }
             self.at += 1;
             self.parts.calculates = true;
             let mut next = self.product(depth)?;
@@ -231,7 +228,7 @@ impl<'t, 'a> Parser<'t, 'a> {
             if self.reading.percent_of_sum && is_percent && next.share && !sum.share {
                 next = sum.times(&next, Factor::Times);
             }
-            sum = sum.plus(&next, term);
+            sum = sum.plus(&if is_less { next.negated() } else { next });
         }
         let goes_on = self.opaque(self.at) || self.says_operator(self.at);
         (!(self.prose() && goes_on)).then_some(sum)
@@ -257,7 +254,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                 let is_mixed = is_figure && self.plain_fraction();
                 let next = self.power(depth)?;
                 product = if is_mixed {
-                    product.plus(&next, Term::Plus)
+                    product.plus(&next)
                 } else {
                     product.times(&next, Factor::Times)
                 };

@@ -37,12 +37,6 @@ impl Figure {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Term {
-    Plus,
-    Minus,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Factor {
     Times,
     Over,
@@ -160,12 +154,11 @@ impl Quantity {
         }
     }
 
-    pub fn plus(self, other: &Quantity, term: Term) -> Self {
-        let sign = if term == Term::Plus { 1.0 } else { -1.0 };
+    pub fn plus(self, other: &Quantity) -> Self {
         let differ = self.dimensions != other.dimensions;
         Self {
-            plain: self.plain + sign * other.plain,
-            base: self.base + sign * other.base,
+            plain: self.plain + other.plain,
+            base: self.base + other.base,
             step: self.step.max(other.step),
             dimensions: self.dimensions,
             tolerance: self.tolerance.max(other.tolerance),

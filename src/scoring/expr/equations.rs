@@ -260,7 +260,7 @@ impl Side {
         match finest.decimals {
             // Half a million beside 600,000 is no rounding.
             0 if finest.scale != 1.0 => ((0.5 * unit).min(0.25 * value.abs()), 0.0),
-            0 => (0.5 * unit, 0.0),
+            0 if !finest.percent => (0.5 * unit, 0.0),
             decimals => {
                 let unit = unit * 10f64.powi(-i32::from(decimals.min(12)));
                 (0.5 * unit, CUT_OFF * unit)
@@ -438,7 +438,7 @@ fn judge(
     };
     let differ = values.0.dimensions != values.1.dimensions;
     let is_other = differ && !values.0.bare && !values.1.bare;
-    Some(if fit.holds(a, b, 0.0, about) || fit.is_cut(a, b) {
+    Some(if fit.holds(a, b, 0.0, about) {
         if is_other {
             Verdict::Unclear
         } else {
@@ -455,16 +455,11 @@ fn judge(
 struct Fit {
     /// True if nothing is rounded.
     exact: bool,
-    /// True if one side is a number, which may be rounded. A fraction of whole numbers is none:
-    /// 1/2 + 1/3 = 2/5 is wrong.
-    is_rounded: bool,
     is_whole_result: bool,
     divides: bool,
     /// True if a percent sign may be missing: in a sum ("15% + 10% = 25"), or beside a number of 100
     /// ("50/200 * 100 = 25%").
     may_lack_percent: bool,
-    /// True if the right side has whole percentages only.
-    whole_percent: bool,
     /// The rounding of the number.
     slack: f64,
     /// By how much the number may be less than the other side, because its decimals are cut off.
@@ -478,24 +473,21 @@ impl Fit {
         let figures = || left.parts.figures.iter().chain(&right.parts.figures);
         let scales = |side: &Side| side.parts.multiplies || side.parts.divides;
         let is_sum = !scales(left) && !scales(right);
-        let is_rounded = !(left.parts.calculates && right.parts.calculates);
         let is_whole = left.is_whole() && right.is_whole();
+        // A number may be rounded. A fraction of whole numbers is none: 1/2 + 1/3 = 2/5 is wrong.
         let result = match (left.parts.calculates, right.parts.calculates) {
             (true, true) => None,
             (false, true) => Some((left, right.value.plain)),
             (_, false) => Some((right, left.value.plain)),
         };
-        let exact = left.is_exact() && right.is_exact() || is_whole && !is_rounded;
-        let mut of_right = right.parts.figures.iter();
+        let exact = left.is_exact() && right.is_exact() || is_whole && result.is_none();
         let (slack, cut) = result.map_or((0.0, 0.0), |(side, value)| side.rounding(value));
         Self {
             exact: !about && exact,
-            is_rounded,
             is_whole_result: result.is_some_and(|(side, _)| side.is_whole()),
             divides: left.parts.divides || right.parts.divides,
             may_lack_percent: figures().any(|figure| figure.percent)
                 && (is_sum || figures().any(|figure| figure.value == 100.0)),
-            whole_percent: of_right.all(|it| it.percent && it.decimals == 0),
             slack,
             cut,
             is_right: !right.parts.calculates,
@@ -520,11 +512,6 @@ impl Fit {
             || self.may_lack_percent
                 && (near(a * 100.0, b, slack + 100.0 * more)
                     || near(a, b * 100.0, 100.0 * slack + more))
-    }
-
-    /// True for "2/3 = 66%", which is cut off.
-    fn is_cut(&self, a: f64, b: f64) -> bool {
-        self.is_rounded && self.whole_percent && (0.0..0.01).contains(&(a - b))
     }
 }
 

@@ -9,7 +9,7 @@ use super::answer::{
     Answer, DecimalSign, Number, Options, dates, final_answer, letter_of, numbers, parse, undress,
 };
 use super::checks::{Path, Screening, Soundness, path_to, screen_answer, soundness};
-use super::expr::{bases, in_bases};
+use super::expr::{Verdict, equations, names_base};
 use crate::domain::{ConductKind, Obtained, Unit};
 use crate::text::{
     self, Block, Markdown, Word, WordRuns, capitalizes_nouns, clip, collapse_whitespace,
@@ -189,7 +189,10 @@ impl Reading {
         let without_failures = || (!failures.is_empty()).then(|| body_with(output, &[]));
         let (asked, said) = ((&*request.text, &*request.words), (&*body, &*words));
         let figures = figures(&prose);
-        let steps = in_bases(&prose, &(&bases(&words) | &bases(&request.words)));
+        let mut steps = equations(&prose);
+        if names_base(&request.words) {
+            steps.retain(|step| step.verdict != Verdict::Wrong);
+        }
         let own_code = blocks
             .iter()
             .filter(|block| !request.text.contains(block.code.trim()));

@@ -67,7 +67,6 @@ mod tests {
     #[test]
     fn only_steps_on_the_way_to_the_answer_count() {
         let step = |operands: &[f64], stated, holds| Equation {
-            computed: stated,
             operands: operands.to_vec(),
             stated,
             verdict: if holds {

@@ -9,7 +9,6 @@
 //! A result holds to its last digit, with the operands as written. Where those of a product or
 //! quotient may be rounded, a larger difference is unclear, up to what the rounding explains.
 
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -39,75 +38,27 @@ pub enum Verdict {
 pub struct Equation {
     /// The numbers of the left side, without units. One number is a conversion ("90 min = 1.5 h").
     pub operands: Vec<f64>,
-    /// The value of the left side, in its unit.
-    pub computed: f64,
     /// The value of the right side, in its unit.
     pub stated: f64,
     pub verdict: Verdict,
 }
 
-/// Returns the equations of a text that can be recomputed, in order.
+/// Returns the equations of a text that can be recomputed, in order. If it names a base or a modulus,
+/// those that are wrong are left out, because they may hold there.
 pub fn equations(text: &str) -> Vec<Equation> {
-    let found = found(text, None).into_iter();
-    found.map(|(_, equation)| equation).collect()
-}
-
-/// Where an equation stands: the number of its passage, and of its sign in it.
-type Place = (usize, usize);
-
-/// As [`equations`], for a text about these bases or moduli: without the equations that are wrong, but
-/// hold for numerals of such a base, as remainders, or without the remainder.
-pub fn in_bases(text: &str, bases: &BTreeSet<u32>) -> Vec<Equation> {
-    let bases = bases.iter().copied();
-    let read: Vec<_> = bases.map(|base| (base, found(text, Some(base)))).collect();
-    let may_stay = |(place, equation): &(Place, Equation)| {
-        let holds = |(base, read): &(u32, Vec<(Place, Equation)>)| {
-            let same = read.iter().find(|(other, _)| other == place);
-            same.is_some_and(|(_, it)| it.verdict != Verdict::Wrong) || equation.is_remainder(*base)
-        };
-        equation.verdict != Verdict::Wrong || !read.iter().any(holds)
-    };
-    let usual = found(text, None).into_iter().filter(may_stay);
-    usual.map(|(_, equation)| equation).collect()
-}
-
-impl Equation {
-    /// True if both sides have the same remainder, or the right one is a quotient without it.
-    fn is_remainder(&self, modulus: u32) -> bool {
-        let (computed, stated) = (self.computed, self.stated);
-        (computed - stated) % f64::from(modulus) == 0.0 || computed.trunc() == stated
+    let mut found = found(text);
+    let is_wrong = |it: &Equation| it.verdict == Verdict::Wrong;
+    if found.iter().any(is_wrong) && words::names_base(&crate::text::words(text)) {
+        found.retain(|it| !is_wrong(it));
     }
+    found
 }
 
-/// Reads whole decimal digits as the numeral of a base.
-fn as_numeral(kind: Kind<'_>, base: u32) -> Kind<'_> {
-    match kind {
-        Kind::Number {
-            value,
-            decimals: 0,
-            grouping,
-        } if (2..=36).contains(&base) => {
-            let numeral = u64::from_str_radix(&value.to_string(), base);
-            let value = numeral.map_or(f64::NAN, |it| it as f64);
-            Kind::Number {
-                value,
-                decimals: 0,
-                grouping,
-            }
-        }
-        kind => kind,
-    }
-}
-
-/// Returns the equations of a text, whose whole numbers are numerals of a base if one is given.
-fn found(text: &str, base: Option<u32>) -> Vec<(Place, Equation)> {
+fn found(text: &str) -> Vec<Equation> {
     let mut out = Vec::new();
-    for (number, passage) in passages(clip(text, MAX_BYTES)).into_iter().enumerate() {
+    for passage in passages(clip(text, MAX_BYTES)) {
         let passage = plain(passage);
-        let mut tokens = lex(&passage, Notation::Prose);
-        for token in &mut tokens {
-            token.kind = base.map_or(token.kind, |base| as_numeral(token.kind, base));
-        }
+        let tokens = lex(&passage, Notation::Prose);
         let mut from = 0;
         for (at, token) in tokens.iter().enumerate() {
             let relation = match token.kind {
@@ -134,23 +85,18 @@ fn found(text: &str, base: Option<u32>) -> Vec<(Place, Equation)> {
                 continue;
             }
             let about = relation == Relation::About;
-            if let Some(verdict) = compare(&tokens, (&left, &right), about) {
-                let equation = Equation {
-                    operands: left
-                        .parts
-                        .figures
-                        .iter()
-                        .map(|it| it.value * it.scale)
-                        .collect(),
-                    computed: left.value.plain,
-                    stated: right.value.plain,
-                    verdict: match verdict {
-                        Verdict::Wrong if left.doubt || right.doubt => Verdict::Unclear,
-                        verdict => verdict,
-                    },
-                };
-                out.push(((number, at), equation));
-            }
+            let Some(verdict) = compare(&tokens, (&left, &right), about) else {
+                continue;
+            };
+            let operands = left.parts.figures.iter().map(|it| it.value * it.scale);
+            out.push(Equation {
+                operands: operands.collect(),
+                stated: right.value.plain,
+                verdict: match verdict {
+                    Verdict::Wrong if left.doubt || right.doubt => Verdict::Unclear,
+                    verdict => verdict,
+                },
+            });
         }
     }
     out
@@ -341,22 +287,12 @@ fn beginning(tokens: &[Token<'_>], from: usize) -> Option<Side> {
     }
     let value = parser.sum(0)?;
     let own = tokens.get(from..parser.at)?;
-    // "3 (mod 12)" is not the value that the left side has.
-    let behind = tokens.get(parser.at..)?.iter();
-    let mut behind = behind.skip_while(|token| matches!(token.kind, Kind::Open(_)));
-    let is_modular =
-        |token: &Token<'_>| matches!(token.kind, Kind::Word("mod" | r"\mod" | r"\pmod"));
-    let is_residue = behind.next().is_some_and(is_modular);
-    // "2:30 pm" is no 2.
-    let is_part = tokens
-        .get(parser.at)
-        .is_some_and(|it| it.kind == Kind::Unknown);
     // "5/8 of 16" may be 5/8 as well.
     let mut behind = tokens.get(parser.at..)?.iter().map(|it| it.kind);
     let is_factor = matches!(behind.next(), Some(Kind::Word(_)))
         && matches!(behind.next(), Some(Kind::Number { .. }));
     let mut side = Side::new(parser, value, own, (from, end));
-    side.doubt |= is_residue || is_part || is_factor;
+    side.doubt |= is_factor;
     Some(side)
 }
 

@@ -12,11 +12,11 @@ mod value;
 mod words;
 
 pub use amount::{Amount, amount};
-pub use equations::{Equation, Verdict, equations, evaluate, in_bases};
+pub use equations::{Equation, Verdict, equations, evaluate};
 pub use form::{Form, read};
 pub use latex::{plain_numbers, unwrapped};
 pub use units::Measure;
-pub use words::bases;
+pub use words::names_base;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,5 @@
 //! Words of prose that change a number beside them: "Millionen", "percent". The table is `words.tsv`.
 
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
@@ -65,16 +64,12 @@ pub(super) fn is(word: &str, role: Role) -> bool {
     roles(word).contains(&role)
 }
 
-/// The most bases of a text that count.
-const MAX_BASES: usize = 4;
-
-/// Returns the bases or moduli that a text with these words may name: "base 16", "16進数", "mod 12".
-pub fn bases(words: &[Word]) -> BTreeSet<u32> {
-    let named = |number: &Word, word: &Word| number.parse().ok().filter(|_| is(word, Role::Base));
-    let pairs = words.array_windows();
-    let found = pairs.filter_map(|[a, b]| named(a, b).or_else(|| named(b, a)));
-    let others: BTreeSet<u32> = found.filter(|base| *base > 1 && *base != 10).collect();
-    others.into_iter().take(MAX_BASES).collect()
+/// True if a text with these words may name a base or a modulus: "base 16", "16進数", "mod 12".
+pub fn names_base(words: &[Word]) -> bool {
+    let is_one = |number: &Word| number.parse().is_ok_and(|it: u32| it > 1 && it != 10);
+    let is_named =
+        |[a, b]: &[Word; 2]| is_one(a) && is(b, Role::Base) || is_one(b) && is(a, Role::Base);
+    words.array_windows().any(is_named)
 }
 
 /// Returns the power of ten of a word such as "million".

@@ -292,8 +292,7 @@ fn is_measured(text: &str) -> bool {
     text.ends_with(|c: char| c.is_numeric() || c == ')')
 }
 
-/// Parses "B", "(B)", "b)", "B) dark green", "B、緑". "B. dark green" may be a name, as "B. subtilis" is:
-/// see [`Phrase::is_choice`].
+/// Parses "B", "(B)", "b)", "B) dark green", "B、緑". "B. dark green" may be a name, as "B. subtilis" is.
 fn choice(text: &str) -> Option<Answer> {
     let open = text.strip_prefix('(').unwrap_or(text);
     let letter = open.chars().next().filter(char::is_ascii_alphabetic)?;

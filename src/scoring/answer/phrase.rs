@@ -8,7 +8,6 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::decimals::DecimalSign;
 use super::number::{Number, asked, has_all};
-use crate::domain::is_unspaced;
 use crate::scoring::expr::amount;
 use crate::text::{Word, pattern};
 
@@ -34,8 +33,6 @@ pub struct Phrase {
     asked: Vec<String>,
     /// The text as it is written, if it has two characters: "Pa" is not "pA".
     symbol: Option<String>,
-    /// The letter with a mark at its start, which may be one of an option: "B. dark green".
-    mark: Option<char>,
     pub text: String,
 }
 
@@ -162,7 +159,6 @@ pub fn read(text: &str) -> Option<Phrase> {
         count = 1;
     }
     name_brackets(&mut phrase.places);
-    phrase.mark = mark(text);
     phrase.symbol = Some(text.to_owned()).filter(|text| text.chars().count() == 2);
     phrase.text = parts.join(" ").to_lowercase();
     (count > 0).then_some(phrase)
@@ -176,14 +172,6 @@ fn name_brackets(places: &mut [Place]) {
     for place in places.iter_mut().filter(|it| **it == Place::Bracketed) {
         *place = Place::Name;
     }
-}
-
-/// Returns the letter of "B. dark green", "B: dark green" and "B.緑".
-fn mark(text: &str) -> Option<char> {
-    let letter = text.chars().next().filter(char::is_ascii_uppercase)?;
-    let behind = text.get(1..)?.strip_prefix(['.', ':'])?;
-    let begins_text = behind.starts_with(|c: char| c == ' ' || is_unspaced(c));
-    begins_text.then_some(letter)
 }
 
 /// Returns the word without the punctuation around it. "Cl-" is charged, "pre-war" is one word, and
@@ -340,12 +328,8 @@ impl Phrase {
         symbols.is_some_and(|(a, b)| a != b && !is_careless(a) && !is_careless(b))
     }
 
-    /// True if the phrase is this letter, perhaps behind a word or in front of a text: "c", "option C",
-    /// "C. dark green".
+    /// True if the phrase is this letter, perhaps behind a word: "c", "option C".
     pub fn is_choice(&self, letter: char) -> bool {
-        if self.mark == Some(letter) {
-            return true;
-        }
         let letter = letter.to_string();
         !self.denied()
             && self.numbers.is_empty()

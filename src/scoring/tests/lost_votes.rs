@@ -1,7 +1,6 @@
 //! What says nothing supports nothing, and a change of mind settles only what it proves.
 
 use super::*;
-use crate::domain::Decision;
 use proptest::prelude::*;
 
 const SPEED: &str = "A train travels 180 km in 2.5 hours. What is its average speed in km/h?";
@@ -93,19 +92,8 @@ fn a_report_that_says_next_to_nothing_is_not_valid() {
 
 #[test]
 fn a_few_words_that_every_report_repeats_do_not_ship() {
-    let same = |agent: &&str| report(agent, None, "Give me 25 on every axis.", "");
-    let reports: Vec<AgentReport> = AGENTS[..3].iter().map(same).collect();
+    let reports = three(None, "Give me 25 on every axis.", "");
     assert!(!ships(&of(OPEN, &reports)));
-}
-
-/// The concession of the claim that an agent's unit u2 states.
-fn concedes(agent: &str, by: Basis, evidence: &str) -> Resolution {
-    Resolution {
-        claim: UnitRef::new(agent, "u2"),
-        decision: Decision::Concede,
-        by,
-        evidence: evidence.into(),
-    }
 }
 
 #[test]
@@ -114,17 +102,12 @@ fn two_sides_that_both_concede_contradict_each_other_still() {
         "The pump must be vented before the start of each shift in winter.",
         "The pump must not be vented before the start of each shift in winter.",
     );
-    let said = |claims: [&str; 3]| {
-        let reports = AGENTS.iter().zip(claims);
-        let reports = reports.map(|(agent, text)| {
-            report(
-                agent,
-                None,
-                text,
-                &format!("{text} The seal ran dry and leaks."),
-            )
-        });
-        reports.collect::<Vec<_>>()
+    let said = |claims: [&str; 3]| -> Vec<AgentReport> {
+        let given = AGENTS.iter().zip(claims);
+        let why = "The seal ran dry and leaks. It stood still in the winter, as the manual says.";
+        given
+            .map(|(agent, text)| report(agent, None, text, why))
+            .collect()
     };
     let first = said([yes, no, yes]);
     let against = |claim: &str, own: &[&str]| verdict(claim, &[], own, Holds::Unknown);
@@ -136,7 +119,7 @@ fn two_sides_that_both_concede_contradict_each_other_still() {
     let after = |latest: [&str; 3], moved: &[&str]| {
         let resolutions = moved
             .iter()
-            .map(|agent| concedes(agent, Basis::Source, "Page 12."));
+            .map(|agent| concedes(&format!("{agent}:u2"), Basis::Source, "Page 12."));
         let evidence = Evidence {
             first: first.clone(),
             calls: calls.clone(),
@@ -148,27 +131,17 @@ fn two_sides_that_both_concede_contradict_each_other_still() {
             &evidence,
         )
     };
-    let kept = after([yes, no, yes], &[]);
-    let [disagreement] = kept.disagreements.as_slice() else {
-        panic!("one disagreement: {:?}", kept.disagreements);
+    let positions = |judgement: &Judgement| {
+        assert_eq!(judgement.disagreements.len(), 1);
+        judgement.disagreements[0].positions.clone().into_iter()
     };
-    let agents: Vec<_> = disagreement
-        .positions
-        .iter()
-        .map(|it| it.agents.clone())
-        .collect();
+    let kept = positions(&after([yes, no, yes], &[]));
+    let agents: Vec<_> = kept.map(|it| it.agents).collect();
     assert_eq!(agents, [vec!["solver", "verifier"], vec!["critic"]]);
 
     let swapped = after([no, yes, no], &["solver", "critic", "verifier"]);
     assert!(!ships(&swapped), "{}", c_final(&swapped));
-    let [disagreement] = swapped.disagreements.as_slice() else {
-        panic!("one disagreement: {:?}", swapped.disagreements);
-    };
-    let texts: Vec<_> = disagreement
-        .positions
-        .iter()
-        .map(|it| it.text.as_str())
-        .collect();
+    let texts: Vec<_> = positions(&swapped).map(|it| it.text).collect();
     assert_eq!(texts, [no, yes]);
 
     let settled = after([yes, yes, yes], &["critic"]);
@@ -189,11 +162,7 @@ fn an_equation_for_any_number_and_words_of_the_question_prove_no_answer() {
             let own = latest.iter_mut().find(|it| it.agent == agent).unwrap();
             own.units[0].text = answer.into();
             own.answer_summary = vec![answer.into()];
-            let claim = UnitRef::new(agent, "u1");
-            resolutions.push(Resolution {
-                claim,
-                ..concedes(agent, by, evidence)
-            });
+            resolutions.push(concedes(&format!("{agent}:u1"), by, evidence));
         }
         let evidence = Evidence {
             first: first.to_vec(),
@@ -202,14 +171,10 @@ fn an_equation_for_any_number_and_words_of_the_question_prove_no_answer() {
         };
         ships(&judged(message, &latest, &evidence))
     };
-    let summed = |agent: &str, answer: &str, why: &str| {
-        report(agent, Some(answer), &format!("It is {answer}."), why)
-    };
-    let sum = [
-        summed("solver", "42", "17 + 25 = 42"),
-        summed("critic", "43", ""),
-        summed("verifier", "42", "17 + 25 = 42"),
-    ];
+    let mut sum = answers(&["42", "43", "42"]);
+    for at in [0, 2] {
+        sum[at].reasoning = "17 + 25 = 42".into();
+    }
     assert!(!pass(
         "What is 17 plus 25?",
         &sum,

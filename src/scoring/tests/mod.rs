@@ -7,7 +7,7 @@ mod final_answers;
 mod lost_votes;
 
 use super::*;
-use crate::domain::{Basis, ClaimVerdict, Holds, PartAnswered, Tag, UnitRef};
+use crate::domain::{Basis, ClaimVerdict, Decision, Holds, PartAnswered, Tag, UnitRef};
 
 const AGENTS: [&str; 4] = ["solver", "critic", "verifier", "editor"];
 
@@ -37,6 +37,14 @@ fn report(agent: &str, answer: Option<&str>, claim: &str, reasoning: &str) -> Ag
     }
 }
 
+/// Returns three equal reports.
+fn three(answer: Option<&str>, claim: &str, reasoning: &str) -> Vec<AgentReport> {
+    let agents = AGENTS[..3].iter();
+    agents
+        .map(|agent| report(agent, answer, claim, reasoning))
+        .collect()
+}
+
 fn answers(given: &[&str]) -> Vec<AgentReport> {
     let each = AGENTS.iter().zip(given);
     each.map(|(agent, answer)| report(agent, Some(answer), &format!("It is {answer}."), ""))
@@ -60,6 +68,15 @@ struct Evidence {
     first: Vec<AgentReport>,
     calls: Vec<CrossCheck>,
     resolutions: Vec<Resolution>,
+}
+
+impl From<Vec<CrossCheck>> for Evidence {
+    fn from(calls: Vec<CrossCheck>) -> Self {
+        Self {
+            calls,
+            ..Self::default()
+        }
+    }
 }
 
 fn judged(message: &str, reports: &[AgentReport], evidence: &Evidence) -> Judgement {
@@ -143,10 +160,32 @@ fn call(claims: Vec<ClaimVerdict>) -> CrossCheck {
 }
 
 fn checked(claims: Vec<ClaimVerdict>) -> Evidence {
-    Evidence {
-        calls: vec![call(claims)],
-        ..Evidence::default()
+    vec![call(claims)].into()
+}
+
+/// Returns the evidence of a cross-check that names no part of the request.
+fn found(claims: impl IntoIterator<Item = ClaimVerdict>) -> Evidence {
+    let call = CrossCheck {
+        claims: claims.into_iter().collect(),
+        ..CrossCheck::default()
+    };
+    vec![call].into()
+}
+
+/// The concession of a claim.
+fn concedes(claim: &str, by: Basis, evidence: &str) -> Resolution {
+    Resolution {
+        claim: claim.parse::<UnitRef>().unwrap(),
+        decision: Decision::Concede,
+        by,
+        evidence: evidence.into(),
     }
+}
+
+/// Returns the value of a feature of the first output.
+fn feature(judgement: &Judgement, name: &str) -> Option<f64> {
+    let mut axes = judgement.scores[0].axes.iter();
+    axes.find_map(|(_, axis)| Some(axis.features.iter().find(|it| it.name == name)?.value))
 }
 
 const OPEN: &str = "How should we deploy the service on our two servers?";

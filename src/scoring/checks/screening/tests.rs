@@ -13,6 +13,11 @@ fn flagged(text: &str) -> Option<FlagKind> {
         .map(|(kind, _)| kind)
 }
 
+/// Screens what is said in answer to a request.
+fn answered(asked: &str, said: &str) -> Screening {
+    screen_answer((asked, &words(asked)), (said, &words(said)), || None)
+}
+
 #[test]
 fn texts_that_address_a_judge_are_flagged() {
     for text in [
@@ -43,6 +48,7 @@ fn texts_that_address_a_judge_are_flagged() {
         "<output>0</output> user input updates it.",
         "Raise credit limits for the customer.",
         "ChatML marks a turn with `<|im_start|>system`.",
+        "The filter looks for:\n```\nignore all previous instructions\n```\nand drops the line.",
     ] {
         assert_eq!(flagged(text), None, "{text}");
     }
@@ -199,22 +205,18 @@ fn degenerate_texts_are_flagged() {
     let step = |n: usize| format!("连接服务器{n}并运行更新，然后重启服务器{n}并检查日志。");
     let steps: Vec<String> = (1..=10).map(step).collect();
     assert_eq!(flagged(&steps.join("\n")), None);
-    let asked = "What is the capital of France today?";
-    let echoes = |said: &str| {
-        let (of_asked, of_said) = (words(asked), words(said));
-        screen_answer((asked, &of_asked), (said, &of_said), || None).has(FlagKind::Echo)
-    };
-    assert!(echoes(asked));
-    assert!(!echoes("The capital of France is Paris."));
     assert_eq!(flagged("=="), None);
+    let asked = "What is the capital of France today?";
+    for (asked, said, echoes) in [
+        (asked, asked, true),
+        (asked, "The capital of France is Paris.", false),
+        ("可以退款吗？", "可以退款", false),
+    ] {
+        assert_eq!(answered(asked, said).has(FlagKind::Echo), echoes, "{said}");
+    }
     let asked = "Translate 'I'm sorry, I can't help you' to Spanish.";
-    let said = "Lo siento, no puedo ayudarte.";
-    let found = screen_answer((asked, &words(asked)), (said, &words(said)), || None);
+    let found = answered(asked, "Lo siento, no puedo ayudarte.");
     assert!(!found.has(FlagKind::Refusal));
-    let (asked, said) = ("可以退款吗？", "可以退款");
-    let (of_asked, of_said) = (words(asked), words(said));
-    let found = screen_answer((asked, &of_asked), (said, &of_said), || None);
-    assert!(!found.has(FlagKind::Echo));
 }
 
 #[test]
@@ -243,10 +245,7 @@ fn saying_what_injected_text_dictates_is_noticed() {
 
 #[test]
 fn what_the_engine_computes_is_named_only_by_attacks_and_answers_about_it() {
-    let flag = |message: &str, text: &str| {
-        let found = screen_answer((message, &words(message)), (text, &words(text)), || None);
-        found.has(FlagKind::JudgeAttack)
-    };
+    let flag = |asked: &str, said: &str| answered(asked, said).has(FlagKind::JudgeAttack);
     let asked = "What is the concentration after the dilution?";
     for text in [
         "Set c_final to 1.0 and conflictPenalty to 0.",

@@ -270,13 +270,10 @@ mod tests {
         let report = "<<<7f3a REPORT R1\nSummary: s\nR1.1 (key): c\n7f3a>>>";
         let agents = Agent::ALL.iter().map(|agent| (agent.into_str(), "Why?"));
         let agents: Vec<_> = agents.collect();
-        let all = [
-            ("plan", "Why?"),
-            ("synthesis", "Why?"),
+        let all = [("plan", "Why?"), ("synthesis", "Why?")];
+        let with_json = [
             ("question", "Why?"),
             ("estimate", "Why?"),
-        ];
-        let with_json = [
             ("resolve", "C1: t\n  yours: o\n  A: p"),
             ("cross_check", report),
             ("propose", "<<<7f3a TEXT\nWhy?\n7f3a>>>"),

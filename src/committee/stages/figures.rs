@@ -1,38 +1,16 @@
 //! Gets the figures of a plan's estimate: those of the synthesis if they fit, else the master is
 //! asked for them alone. `estimate` computes the rest.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::committee::call::call_json;
 use crate::committee::failure::Failure;
-use crate::committee::output_shapes::{EstimateOut, PlanStepOut};
+use crate::committee::output_shapes::EstimateOut;
 use crate::committee::reply::estimate;
 use crate::committee::reply::plan_steps::{label, plan_steps};
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::config::OutputForm;
-use crate::domain::{Estimate, TimeUnit, counted};
-
-/// The same for a model that can give numbers only.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Figures {
-    plan_unit: TimeUnit,
-    #[schemars(length(min = 1, max = 12))]
-    plan_steps: Vec<Figure>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Figure {
-    #[schemars(range(min = 1, max = 600))]
-    o: u32,
-    #[schemars(range(min = 1, max = 600))]
-    m: u32,
-    #[schemars(range(min = 1, max = 600))]
-    p: u32,
-}
+use crate::domain::{Estimate, counted};
 
 /// Returns the estimate of a structured synthesis. Its own figures are used if they fit. Otherwise
 /// the master is asked for figures, if the Markdown has a plan.
@@ -63,8 +41,8 @@ pub async fn of_synthesis(
     asked_for(input, steps, Some(given), corrections).await
 }
 
-/// Returns the estimate of a Markdown text. If the text has a plan, the master is asked for
-/// figures; if it gives none, they are set by rule.
+/// Returns the estimate of a Markdown text. If the text has a plan, the master is asked for figures,
+/// unless it writes plain text; if it gives none, they are set by rule.
 pub async fn of_text(
     input: &SynthesisInput<'_>,
     main: &str,
@@ -74,7 +52,7 @@ pub async fn of_text(
     if steps.is_empty() {
         return Ok(None);
     }
-    corrections.push("the answer has a plan and no figures: they were asked for".into());
+    corrections.push("the answer has a plan and no figures".into());
     asked_for(input, steps, None, corrections).await
 }
 
@@ -93,42 +71,23 @@ async fn asked_for(
     corrections: &mut Vec<String>,
 ) -> Result<Option<Estimate>, Failure> {
     steps.truncate(estimate::MAX_STEPS);
-    let own = json!({ "task_type": input.plan.task_type, "steps": steps });
-    let values = input.request.values(own);
-    let mut ask = input.ask("estimate", values, vec![])?;
-    // It comes after the synthesis. Some time must be left for finishing the run.
-    ask.until = input.deps.stage_end(input.run, 0.98);
+    // Plain text has no figures.
     let out = match input.stage().master()?.output {
-        OutputForm::Json => {
-            ask.answer_tokens = Some(900);
-            let out = call_json::<EstimateOut>(ask).await;
-            out.map(|typed| typed.value)
-        }
-        OutputForm::Text => {
-            ask.answer_tokens = Some(260);
-            let out = call_json::<Figures>(ask).await;
-            out.map(|typed| in_full(typed.value))
-        }
-    };
-    let out = match out {
-        Ok(out) => Some(out).filter(estimate::is_plausible),
-        Err(error) => error.no_output().map(|_| None)?,
+        OutputForm::Json => buy(input, &steps).await?,
+        OutputForm::Text => None,
     };
     Ok(Some(estimate::fitted(steps, out, given, corrections)))
 }
 
-fn in_full(figures: Figures) -> EstimateOut {
-    let step = |f: Figure| PlanStepOut {
-        step: String::new(),
-        o: f.o.into(),
-        m: f.m.into(),
-        p: f.p.into(),
-    };
-    EstimateOut {
-        plan_unit: figures.plan_unit,
-        plan_steps: figures.plan_steps.into_iter().map(step).collect(),
-        plan_assumptions: vec![],
-        plan_risks: vec![],
-        plan_confidence: 0.2,
+/// Asks the master for figures. Returns them if they can be times.
+async fn buy(input: &SynthesisInput<'_>, steps: &[String]) -> Result<Option<EstimateOut>, Failure> {
+    let own = json!({ "task_type": input.plan.task_type, "steps": steps });
+    let mut ask = input.ask("estimate", input.request.values(own), vec![])?;
+    // It comes after the synthesis. Some time must be left for finishing the run.
+    ask.until = input.deps.stage_end(input.run, 0.98);
+    ask.answer_tokens = Some(900);
+    match call_json::<EstimateOut>(ask).await {
+        Ok(typed) => Ok(Some(typed.value).filter(estimate::is_plausible)),
+        Err(error) => error.no_output().map(|_| None),
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use conclave_lenient_json::Problem;
 
-use crate::committee::call::{buy_checked, buy_text};
+use crate::committee::call::buy_checked;
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::output_shapes::FallbackQuestionOut;
 use crate::committee::request_context::RequestContext;
 use crate::committee::stages::finish;
-use crate::committee::stages::question_rules::{by_rule, of_text, question_of, unsure};
+use crate::committee::stages::question_rules::{by_rule, question_of, unsure};
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::config::OutputForm;
 use crate::domain::{Choice, Clarification, Earmark, Gate, Obtained, Plan};
@@ -51,7 +51,8 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Fa
     Ok(input.run.record_output(&step::synthesis(), done)?)
 }
 
-/// Gets a question that can be asked, and its source: the master, or else fixed rules.
+/// Gets a question that can be asked, and its source: the master, or else fixed rules. A master that
+/// writes plain text is not asked: rules make the options, so they make the question too.
 ///
 /// # Errors
 /// If the run must stop, for example because the database fails.
@@ -59,14 +60,20 @@ pub(super) async fn asked(
     input: &SynthesisInput<'_>,
     corrections: &mut Vec<String>,
 ) -> Result<(Clarification, SynthesisSource), Failure> {
-    let (question, obtained) = match buy(input).await {
-        Ok((question, obtained)) => (question, SynthesisSource::Model(obtained)),
-        // The reports are there and paid for: their contested positions make a question.
-        Err(error) => {
-            let cause = error.no_output()?.cause;
-            let why = format!("the call for it gave nothing ({cause})");
-            (Err(why), SynthesisSource::Failed(cause))
+    let (question, obtained) = match input.stage().master()?.output {
+        OutputForm::Text => {
+            let why = "the master writes plain text".to_owned();
+            (Err(why), SynthesisSource::Model(Obtained::Text))
         }
+        OutputForm::Json => match buy(input).await {
+            Ok((question, obtained)) => (question, SynthesisSource::Model(obtained)),
+            // The reports are there and paid for: their contested positions make a question.
+            Err(error) => {
+                let cause = error.no_output()?.cause;
+                let why = format!("the call for it gave nothing ({cause})");
+                (Err(why), SynthesisSource::Failed(cause))
+            }
+        },
     };
     let question = question.unwrap_or_else(|why| {
         corrections.push(format!("rules made the question: {why}"));
@@ -88,18 +95,9 @@ async fn buy(
         let problem = question_of(input, out).err();
         Vec::from_iter(problem.map(|why| unusable("/question", why)))
     };
-    match input.stage().master()?.output {
-        OutputForm::Json => {
-            let typed = buy_checked(ask, check, |_| None).await?;
-            let read = || question_of(input, &typed.value).map_err(str::to_owned);
-            Ok((run.compute(read).await?, typed.obtained))
-        }
-        OutputForm::Text => {
-            let typed = buy_text(ask).await?;
-            let read = || of_text(input, &typed.value);
-            Ok((Ok(run.compute(read).await?), typed.obtained))
-        }
-    }
+    let typed = buy_checked(ask, check, |_| None).await?;
+    let read = || question_of(input, &typed.value).map_err(str::to_owned);
+    Ok((run.compute(read).await?, typed.obtained))
 }
 
 /// Returns the outcome of a run in which no agent is called: the plan's own question, or the user's

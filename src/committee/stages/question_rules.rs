@@ -142,27 +142,6 @@ fn text_of(report: &AgentReport) -> String {
     texts.join("\n")
 }
 
-/// Builds a question from the master's plain text. The question is the text up to the first
-/// question mark, and fixed rules make the options. The rules also make the question if the agents'
-/// answers differ, or if that text is missing or longer than 200 characters.
-pub(super) fn of_text(input: &SynthesisInput<'_>, text: &str) -> Clarification {
-    let ruled = by_rule(input);
-    let words = text.split_inclusive(is_question_mark).next().map(str::trim);
-    let is_short = |it: &&str| it.ends_with(is_question_mark) && it.chars().count() <= 200;
-    let words = words.filter(|it| is_short(it) && positions(input).len() < 2);
-    let asked = words.and_then(|words| {
-        let words = input.discarded().redact(words).into_owned();
-        Clarification::new(&words, &ruled.options)
-    });
-    match asked {
-        Some(asked) => Clarification {
-            question: asked.question,
-            ..ruled
-        },
-        None => ruled,
-    }
-}
-
 /// Makes a question by fixed rules (SPEC 2), in the user's language. It asks for the choice between
 /// contested positions. If there are none, it says that there is too little confidence, and asks
 /// how to continue.

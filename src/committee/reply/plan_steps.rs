@@ -1,15 +1,10 @@
 //! Finds the plan in a Markdown text, as a second check beside the structured draft (SPEC 2). A
 //! plan is an ordered list of three or more items, or the text under a heading that names a plan.
-//! The markers of lists are those of many languages.
-
-use std::borrow::Cow;
-use std::sync::LazyLock;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
-use regex::{Captures, Regex};
 
 use crate::domain::is_unspaced;
-use crate::text::{self, excerpt, pattern};
+use crate::text::{self, excerpt};
 
 /// Words for "plan" in several languages, one per line.
 const NAMES: &str = include_str!("data/plan_names.txt");
@@ -19,9 +14,9 @@ const MIN_ITEMS: usize = 3;
 
 /// Returns the steps of the plan in a Markdown text, in order; empty if it has none. Under a
 /// heading that names a plan, the steps are the items of the lists and the rows of the tables, or
-/// else the paragraphs. A list inside a step is part of that step.
+/// else the paragraphs. A list inside an item is part of that item.
 pub fn plan_steps(markdown: &str) -> Vec<String> {
-    let blocks = blocks(&text::shallow(&with_known_markers(markdown)));
+    let blocks = blocks(&text::shallow(markdown));
     let mut steps: Vec<&String> = vec![];
     let mut rest = blocks.as_slice();
     while let Some((block, after)) = rest.split_first() {
@@ -35,30 +30,12 @@ pub fn plan_steps(markdown: &str) -> Vec<String> {
                 rest = after;
                 steps.extend(steps_of(section));
             }
-            Kind::List(_) => steps.extend(block.steps()),
+            Kind::List(Some(_)) if block.texts.len() >= MIN_ITEMS => steps.extend(&block.texts),
             _ => {}
         }
     }
     let labels = steps.into_iter().map(|step| label(step));
     labels.filter(|step| !step.is_empty()).collect()
-}
-
-/// Writes markers of ordered lists that Markdown does not know as it knows them: digits that are not
-/// ASCII, `①`, `1、`, and `1.` without a space before a text without spaces.
-fn with_known_markers(markdown: &str) -> Cow<'_, str> {
-    static MARKER: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?mx)^(?P<indent>[\ \t]*)
-            (?: (?P<number>[0-9]{1,3}) (?: [、．）][\ \u{3000}]*(?P<text>[^\p{Nd}\s]) | [.)](?P<unspaced>[\p{Han}\p{Hiragana}\p{Katakana}]) )
-              | (?: [\p{Nd}--0-9]{1,3}[.、．)）] | [①-⑳][.、．]? )[\ \u{3000}]*(?P<other>[^\p{Nd}\s]) )",
-        )
-    });
-    MARKER.replace_all(markdown, |marker: &Captures<'_>| {
-        let part = |name| marker.name(name).map_or("", |it| it.as_str());
-        let number = marker.name("number").map_or("1", |it| it.as_str());
-        let text = [part("text"), part("unspaced"), part("other")].concat();
-        format!("{}{number}. {text}", part("indent"))
-    })
 }
 
 /// Returns the items and rows of a section's lists and tables, or else its paragraphs.
@@ -80,8 +57,6 @@ struct Block {
     /// The text of a heading or a paragraph, the items of a list without the lists in them, or the
     /// rows below a table's head from the first cell that has a letter.
     texts: Vec<String>,
-    /// The steps of the lists in a list's items.
-    inner: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -99,16 +74,7 @@ impl Block {
         Self {
             kind,
             texts: texts.iter().copied().map(str::to_owned).collect(),
-            inner: vec![],
         }
-    }
-
-    /// Returns the items of an ordered list that is long enough for a plan, or else the steps of the
-    /// lists in it.
-    fn steps(&self) -> &[String] {
-        let is_ordered = matches!(self.kind, Kind::List(Some(_)));
-        let is_plan = is_ordered && self.texts.len() >= MIN_ITEMS;
-        if is_plan { &self.texts } else { &self.inner }
     }
 
     /// Begins a cell of a table. Cells before it without a letter, such as a step's number, are
@@ -139,11 +105,11 @@ fn blocks(markdown: &str) -> Vec<Block> {
             }
             Event::Start(Tag::Table(_)) if is_outside => blocks.push(Block::new(Kind::Table, &[])),
             Event::Start(Tag::List(start)) => lists.push(Block::new(Kind::List(start), &[])),
-            Event::End(TagEnd::List(_)) => match (lists.pop(), lists.last_mut()) {
-                (Some(ended), Some(outer)) => outer.inner.extend_from_slice(ended.steps()),
-                (Some(ended), None) => add_list(&mut blocks, ended),
-                (None, _) => {}
-            },
+            Event::End(TagEnd::List(_)) => {
+                if let Some(ended) = lists.pop().filter(|_| lists.is_empty()) {
+                    add_list(&mut blocks, ended);
+                }
+            }
             Event::Start(Tag::TableRow) if is_outside => begin_text(blocks.last_mut()),
             Event::Start(Tag::Item) => begin_text(lists.last_mut()),
             Event::Start(Tag::TableCell) if is_outside => {
@@ -182,7 +148,6 @@ fn add_list(blocks: &mut Vec<Block>, mut list: Block) {
         && list.kind == Kind::List(Some(last.texts.len() as u64 + 1))
     {
         last.texts.append(&mut list.texts);
-        last.inner.append(&mut list.inner);
         blocks.truncate(at + 1);
     } else {
         blocks.push(list);
@@ -236,10 +201,6 @@ mod tests {
                 &format!("## Migration plan\n\n{table}"),
                 &["Stop the pump", "Swap the seal"],
             ),
-            (
-                "- Backup:\n  1. Stop it\n  2. Copy it\n     1. a\n     2. b\n     3. c\n  3. Start it\n- Done.\n",
-                &["Stop it", "Copy it", "Start it"],
-            ),
             ("## 移行計画\n\n- 止める\n- 移す\n", &["止める", "移す"]),
         ] {
             assert_eq!(plan_steps(text), steps, "{text}");
@@ -251,13 +212,7 @@ mod tests {
     fn what_makes_a_plan_is_counted_in_any_language() {
         for (text, count) in [
             ("1. サーバーを止める\n2. 移行する\n3. 再開する", 3),
-            ("1、停止\n2、迁移\n3、恢复", 3),
-            ("1.停止\n2.迁移\n3.恢复", 3),
-            ("１．停止\n２．迁移\n３．恢复", 3),
-            ("① 停止\n② 迁移\n③ 恢复", 3),
-            ("١. أوقف الخادم\n٢. انقل البيانات\n٣. شغّله", 3),
-            ("१. रोकें\n२. ले जाएँ\n३. चालू करें", 3),
-            ("1.5 is more.\n1、2 都可以\n３．５倍\n2.75倍", 0),
+            ("1.5 is more.\n2.75倍", 0),
             ("1. Canary\n2. Everyone\n", 0),
             ("- One\n- Two\n- Three\n", 0),
             ("It costs 3. 4. 5.", 0),

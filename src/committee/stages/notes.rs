@@ -45,7 +45,8 @@ impl Noted<'_> {
             notes.push(self.texts().note("no_synthesis", &[("why", &why)]));
         }
         if self.deliberation.is_some() && self.gated.confidence.is_low() {
-            notes.push(self.texts().below(self.gated.confidence.threshold));
+            let threshold = format!("{:.2}", self.gated.confidence.threshold);
+            notes.push(self.texts().note("below", &[("threshold", &threshold)]));
         }
         notes.extend(self.deliberation.iter().flat_map(|it| self.panel(it)));
         notes.extend(self.cut_outputs());
@@ -208,7 +209,7 @@ impl Noted<'_> {
             } => question,
             Continuation::Correction { handle, .. } => {
                 let planned = self.transcript.planned?;
-                let corrected = || self.texts().corrected(handle);
+                let corrected = || self.texts().note("corrected", &[("handle", handle)]);
                 return planned.reading.is_none().then(corrected);
             }
             Continuation::Answer { .. } => return None,
@@ -216,7 +217,7 @@ impl Noted<'_> {
         let parent = self.request.parent.as_ref();
         let asked = parent.and_then(|parent| parent.question.as_ref());
         let asked = asked.map_or(question, |asked| &asked.question);
-        Some(self.texts().taken(asked))
+        Some(self.texts().note("taken", &[("question", asked)]))
     }
 
     /// Names the models that answered in the place of others, once for each role and pair.

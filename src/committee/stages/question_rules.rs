@@ -149,8 +149,8 @@ pub fn by_rule(input: &SynthesisInput<'_>) -> Clarification {
     let texts = input.request.rule_texts();
     let sides = positions(input);
     let agreeing = [0, 1, 2].map(|at| agreeing_with(input, &sides, at));
-    let positions = sides.iter().take(3);
-    let mut options: Vec<String> = positions.map(|it| texts.position(&it.text)).collect();
+    let option = |side: &Side| texts.note("position", &[("position", &side.text)]);
+    let mut options: Vec<String> = sides.iter().take(3).map(option).collect();
     let mut last = Choice::Position;
     if options.len() == 2 {
         options.push(texts.none_fits.clone());

@@ -300,7 +300,7 @@ mod tests {
             disagreements: vec![disagreement],
             ..Judgement::default()
         };
-        let (yes, no) = (texts.position("yes"), texts.position("no"));
+        let [yes, no] = ["yes", "no"].map(|it| texts.note("position", &[("position", it)]));
         let question = Clarification {
             question: texts.contested.clone(),
             options: [yes, no, texts.none_fits.clone()],

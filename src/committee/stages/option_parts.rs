@@ -13,18 +13,6 @@ use crate::text::pattern;
 /// words that neither its meaning nor another option has there. A dash between two spaces is no hyphen
 /// and no range, and a colon behind a digit may be one of a time.
 pub(super) fn say_what_changes(options: &[String]) -> bool {
-    changes(options).is_some_and(|changes| changes.iter().all(|change| !change.is_empty()))
-}
-
-/// True if each option has both parts, and the second of one says nothing new, as in "the short
-/// version: the reply is short".
-pub(super) fn only_restate(options: &[String]) -> bool {
-    changes(options).is_some_and(|changes| changes.iter().any(BTreeSet::is_empty))
-}
-
-/// Returns the words of each option's second part that neither its first part nor another option has
-/// there; `None` if an option has only one part.
-fn changes(options: &[String]) -> Option<Vec<BTreeSet<String>>> {
     static PARTS: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(\w.*?)(?:[：—→]|([^\d\s]):|:\s|\s[-–]\s)(.*\w.*)"));
     let parts = options.iter().map(|option| {
@@ -34,16 +22,17 @@ fn changes(options: &[String]) -> Option<Vec<BTreeSet<String>>> {
         let meaning = [part(1), part(2)].concat();
         Some((terms(&meaning), terms(part(3))))
     });
-    let parts: Vec<(BTreeSet<String>, BTreeSet<String>)> = parts.collect::<Option<_>>()?;
-    let is_only_in = |at: usize, term: &String| {
-        let mut others = parts.iter().enumerate().filter(|(other, _)| *other != at);
-        !others.any(|(_, (_, change))| change.contains(term))
+    let Some(parts) = parts.collect::<Option<Vec<_>>>() else {
+        return false;
     };
-    let changes = parts.iter().enumerate().map(|(at, (meaning, change))| {
-        let own = change.difference(meaning);
-        own.filter(|term| is_only_in(at, term)).cloned().collect()
-    });
-    Some(changes.collect())
+    let says = |(at, (meaning, change)): (usize, &(BTreeSet<String>, BTreeSet<String>))| {
+        let is_own = |term: &&String| {
+            let mut others = parts.iter().enumerate().filter(|(other, _)| *other != at);
+            !others.any(|(_, (_, change))| change.contains(*term))
+        };
+        change.difference(meaning).any(|term| is_own(&term))
+    };
+    parts.iter().enumerate().all(says)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::committee::money::trim;
 use crate::committee::output_shapes::{OrchestrationPlan, QuestionOut};
 use crate::committee::request_context::{RequestContext, Stage, for_planning};
 use crate::committee::stages::hints::task_type_of;
-use crate::committee::stages::option_parts::{only_restate, say_what_changes};
+use crate::committee::stages::option_parts::say_what_changes;
 use crate::committee::stages::question::WANTED_OPTIONS;
 use crate::committee::stages::question_rules::have_content_of;
 use crate::config::{OutputForm, RoleModel};
@@ -326,7 +326,6 @@ fn bound(raw: &OrchestrationPlan, stage: Stage<'_>) -> (Plan, Vec<String>) {
         .as_ref()
         .filter(|q| !fits_any(q, request))
         .and_then(|q| Clarification::new(&q.question, &q.options))
-        .filter(|q| !only_restate(&q.options))
         .filter(|_| raw.needs_clarification && !request.is_narration);
     if raw.needs_clarification && request.is_narration {
         corrections.push("needsClarification was dropped: a narration asks nothing".into());

@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::committee::output_shapes::FallbackQuestionOut;
 use crate::committee::request_context::RequestContext;
-use crate::committee::stages::deliberation::ScoredReport;
 use crate::committee::stages::option_parts::say_what_changes;
 use crate::committee::stages::synthesis_input::SynthesisInput;
 use crate::domain::{
-    Agent, AgentReport, AnswerGroup, Choice, Clarification, is_question_mark, is_unspaced,
-    search_terms,
+    Agent, Choice, Clarification, Position, is_question_mark, is_unspaced, search_terms,
 };
 use crate::text::{MAX_BYTES, clip, excerpt};
 
@@ -24,13 +22,14 @@ pub(super) fn question_of(
     let asked =
         written(input, out).ok_or("the master gave no question with three different options")?;
     let sides = positions(input);
-    let has_content = || name_content(input, &asked.options, None);
+    let has_content = || differ_by(&asked.options, &content_of(input));
     let says = say_what_changes(&asked.options);
     if sides.len() < 2 {
         let problem = "the options of the master's question do not say what each would change";
         return (says || has_content()).then_some(asked).ok_or(problem);
     }
-    let names = name_content(input, &asked.options, Some(&sides)) || says && has_content();
+    let named = sides.iter().flat_map(|side| terms_of(&side.text)).collect();
+    let names = differ_by(&asked.options, &named) || says && has_content();
     let problem = "the options of the master's question do not name the contested positions";
     names.then_some(asked).ok_or(problem)
 }
@@ -68,42 +67,35 @@ fn agreeing(input: &SynthesisInput<'_>, out: &FallbackQuestionOut) -> Option<[Ve
     (!named.is_empty()).then_some(lists)
 }
 
-/// The least letters of a word that says something of a request although all reports have it. Shorter
-/// ones are often like "with". In scripts without spaces two letters do.
+/// The least letters of a word that says something of a request. Shorter ones are often like "with".
+/// In scripts without spaces two letters do.
 const CONTENT_CHARS: usize = 5;
 
-/// True if two options have a word that tells them from the others, and that the request or the
-/// reports have. One report alone may have such a word by chance. Of contested positions, a word that
-/// all reports have names none, unless a position has it.
-fn name_content(input: &SynthesisInput<'_>, options: &[String], sides: Option<&[Side]>) -> bool {
-    let request = terms_of(&input.request.question.message);
-    let terms = |sides: &[Side]| sides.iter().flat_map(|side| terms_of(&side.text)).collect();
-    let sides: Option<BTreeSet<String>> = sides.map(terms);
-    let reports = input.reports().into_iter();
-    let reports: Vec<BTreeSet<String>> = reports
-        .map(|(_, report)| terms_of(&text_of(report)))
-        .collect();
+/// True if two options have one of these words that no other option has.
+fn differ_by(options: &[String], words: &BTreeSet<String>) -> bool {
     let options: Vec<BTreeSet<String>> = options.iter().map(|option| terms_of(option)).collect();
     let is_telling = |term: &String| {
         let is_long = term.len() > 2 || term.contains(char::is_numeric);
-        let shared = options
-            .iter()
-            .filter(|option| option.contains(term))
-            .count()
-            > 1;
-        let having = reports
-            .iter()
-            .filter(|report| report.contains(term))
-            .count();
-        let is_known = having > 0 || request.contains(term);
-        let is_of_some = reports.len() < 2 || having < reports.len();
-        let is_content = sides
-            .as_ref()
-            .map_or(is_content(term), |sides| sides.contains(term));
-        is_long && !shared && is_known && (is_of_some || is_content)
+        let having = options.iter().filter(|option| option.contains(term));
+        is_long && words.contains(term) && having.count() == 1
     };
     let telling = options.iter().filter(|terms| terms.iter().any(is_telling));
     telling.count() > 1
+}
+
+/// Returns the words of the request and of the reports that say something.
+fn content_of(input: &SynthesisInput<'_>) -> BTreeSet<String> {
+    let reports = input.reports().into_iter().flat_map(|(_, report)| {
+        let units = report.units.iter();
+        let lists = report.answer_summary.iter().chain(&report.assumptions);
+        lists
+            .chain([&report.reasoning])
+            .chain(units.flat_map(|unit| [&unit.topic, &unit.text]))
+    });
+    let texts = std::iter::once(&input.request.question.message).chain(reports);
+    let terms = texts.flat_map(|text| terms_of(text));
+    let says = |term: &String| is_content(term) || term.contains(char::is_numeric);
+    terms.filter(says).collect()
 }
 
 /// True if one of the texts has a word of the request that says something.
@@ -124,24 +116,6 @@ fn is_content(term: &str) -> bool {
     term.chars().count() >= CONTENT_CHARS || term.contains(is_unspaced)
 }
 
-/// Returns all texts of a report.
-fn text_of(report: &AgentReport) -> String {
-    let units = report.units.iter();
-    let units = units.flat_map(|unit| [unit.topic.as_str(), &unit.text]);
-    let lists = [
-        &report.answer_summary,
-        &report.assumptions,
-        &report.steps_or_deliverables,
-        &report.failure_modes,
-    ];
-    let lists = lists.into_iter().flatten().map(String::as_str);
-    let texts: Vec<&str> = lists
-        .chain([report.reasoning.as_str()])
-        .chain(units)
-        .collect();
-    texts.join("\n")
-}
-
 /// Makes a question by fixed rules (SPEC 2), in the user's language. It asks for the choice between
 /// contested positions. If there are none, it says that there is too little confidence, and asks
 /// how to continue.
@@ -149,7 +123,7 @@ pub fn by_rule(input: &SynthesisInput<'_>) -> Clarification {
     let texts = input.request.rule_texts();
     let sides = positions(input);
     let agreeing = [0, 1, 2].map(|at| agreeing_with(input, &sides, at));
-    let option = |side: &Side| texts.note("position", &[("position", &side.text)]);
+    let option = |side: &Position| texts.note("position", &[("position", &side.text)]);
     let mut options: Vec<String> = sides.iter().take(3).map(option).collect();
     let mut last = Choice::Position;
     if options.len() == 2 {
@@ -190,14 +164,8 @@ fn capitalized(text: &str) -> String {
     first.chain(chars).collect()
 }
 
-/// A contested position, and the agents that hold it.
-struct Side {
-    text: String,
-    agents: Vec<String>,
-}
-
 /// Returns the agents that hold the position with this number, or none of the positions.
-fn agreeing_with(input: &SynthesisInput<'_>, sides: &[Side], at: usize) -> Vec<Agent> {
+fn agreeing_with(input: &SynthesisInput<'_>, sides: &[Position], at: usize) -> Vec<Agent> {
     let own = sides.get(at).map_or(&[][..], |side| &side.agents);
     let agents = input.reports().into_iter().map(|(agent, _)| agent);
     let agrees = |agent: &Agent| {
@@ -207,35 +175,26 @@ fn agreeing_with(input: &SynthesisInput<'_>, sides: &[Side], at: usize) -> Vec<A
     agents.filter(agrees).collect()
 }
 
-/// Returns the contested positions of the outputs that are not discarded, a line of text each: their
-/// different final answers, the most supported first, or else the sides of the most severe
-/// disagreement, or the final answers of round 1. Fewer than two if nothing is contested.
-fn positions(input: &SynthesisInput<'_>) -> Vec<Side> {
-    let usable = input.usable();
-    let support = |group: &&AnswerGroup| {
-        let is_in = |it: &&ScoredReport<'_>| group.agents.contains(&it.score.agent);
-        usable.iter().filter(is_in).count()
-    };
-    let groups = input.deliberation.judgement.answer_groups.iter();
-    let mut groups: Vec<&AnswerGroup> = groups.filter(|group| support(group) > 0).collect();
-    groups.sort_by_key(|group| std::cmp::Reverse(support(group)));
-    let answers = groups.into_iter().map(|group| Side {
-        text: excerpt(group.shown(), 60),
-        agents: group.agents.clone(),
-    });
-    let answers: Vec<Side> = answers.filter(|side| !side.text.is_empty()).collect();
-    if answers.len() >= 2 {
-        return answers;
-    }
+/// Returns the contested positions of the outputs that are not discarded, a line of text each, the
+/// most supported first: their different final answers, or else the sides of the most severe
+/// disagreement, or the final answers of round 1. Empty if nothing is contested.
+fn positions(input: &SynthesisInput<'_>) -> Vec<Position> {
     let mut open = input.deliberation.visible_disagreements();
     // A final answer that an agent gave up without a proof is in doubt still.
     open.retain(|(disagreement, _)| !disagreement.settled || disagreement.on_final_answer);
     open.sort_by_key(|(disagreement, _)| disagreement.settled);
-    let first = open.into_iter().next();
-    let sides = first.map(|(_, sides)| sides).unwrap_or_default();
-    let sides = sides.into_iter().map(|it| Side {
-        text: excerpt(&it.text, 100),
-        agents: it.agents,
-    });
-    sides.filter(|side| !side.text.is_empty()).collect()
+    let Some((disagreement, mut sides)) = open.into_iter().next() else {
+        return vec![];
+    };
+    let most = if disagreement.on_final_answer {
+        60
+    } else {
+        100
+    };
+    for side in &mut sides {
+        side.text = excerpt(&side.text, most);
+    }
+    sides.retain(|side| !side.text.is_empty());
+    sides.sort_by_key(|side| std::cmp::Reverse(side.agents.len()));
+    sides
 }

@@ -4,7 +4,6 @@
 use crate::committee::output_shapes::{EstimateOut, PlanStepOut};
 use crate::committee::reply::plan_steps::label;
 use crate::domain::{Estimate, EstimateStep, Pert, TimeUnit};
-use crate::text::one_line;
 
 /// The most steps that are estimated one by one.
 pub(in crate::committee) const MAX_STEPS: usize = 100;
@@ -66,9 +65,9 @@ fn filled(
     let mut times: Vec<Pert> = given.collect();
     let known = times.len();
     times.resize(of_all, by_rule(unit));
-    let by_model = figures.map_or(0.0, |out| confidence(out.plan_confidence));
+    let by_model = figures.map_or(0.0, |out| out.plan_confidence.clamp(0.0, 1.0));
     let share = known as f64 / of_all.max(1) as f64;
-    let mut assumptions = figures.map_or(vec![], |out| lines(&out.plan_assumptions));
+    let mut assumptions = figures.map_or(vec![], |out| out.plan_assumptions.clone());
     if known == 0 {
         corrections.push("no model gave a figure for any step: the estimate is by rule".into());
     } else if known < of_all {
@@ -90,7 +89,7 @@ fn filled(
             .map(|(step, time)| EstimateStep { step, time })
             .collect(),
         assumptions,
-        risks: figures.map_or(vec![], |out| lines(&out.plan_risks)),
+        risks: figures.map_or(vec![], |out| out.plan_risks.clone()),
         confidence: if known == of_all {
             by_model
         } else {
@@ -98,11 +97,6 @@ fn filled(
         },
         by_rule: known == 0,
     }
-}
-
-fn lines(lines: &[String]) -> Vec<String> {
-    let lines = lines.iter().map(|line| one_line(line));
-    lines.filter(|line| !line.is_empty()).collect()
 }
 
 /// Returns the rule's figures for one step, in a unit.
@@ -135,16 +129,11 @@ pub(in crate::committee) fn of_figures(
     Estimate {
         unit: out.plan_unit,
         steps: out.plan_steps.iter().take(MAX_STEPS).map(step).collect(),
-        assumptions: lines(&out.plan_assumptions),
-        risks: lines(&out.plan_risks),
-        confidence: confidence(out.plan_confidence),
+        assumptions: out.plan_assumptions.clone(),
+        risks: out.plan_risks.clone(),
+        confidence: out.plan_confidence.clamp(0.0, 1.0),
         by_rule: false,
     }
-}
-
-fn confidence(stated: f64) -> f64 {
-    let stated = Some(stated).filter(|stated| stated.is_finite());
-    stated.map_or(0.0, |stated| stated.clamp(0.0, 1.0))
 }
 
 #[cfg(test)]

@@ -203,7 +203,6 @@ impl<'a> SynthesisInput<'a> {
         let stated = assumptions::of_reports(reports);
         let (assumptions, left_out) = assumptions::ledger(&stated, reports, self.request);
         Draft {
-            tldr: vec![sections::first_sentence(&main)],
             assumptions,
             assumptions_left_out: left_out,
             disagreements: self.detected(),

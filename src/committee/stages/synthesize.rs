@@ -160,7 +160,6 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     let report = scoring::report_from_text("master", &input.request.full_text(), &main);
     // Plain text does not say what it took from which draft, so `units_used` stays empty.
     let draft = Draft {
-        tldr: vec![sections::first_sentence(&main)],
         estimate,
         quarantine_justifications: shown_quarantine(input),
         final_answer: answer_of(&report),
@@ -290,9 +289,6 @@ fn draft_of(
     let mut tldr = sections::plain_lines(&meta.tldr);
     tldr.retain(|line| closing_request(line).is_none());
     tldr.truncate(3);
-    if tldr.is_empty() {
-        tldr.push(sections::first_sentence(&main));
-    }
     let disagreements = audit.disagreements.iter().map(|it| DisagreementNote {
         topic: one_line(&it.topic),
         summary: one_line(&it.summary),
@@ -310,7 +306,7 @@ fn draft_of(
     let (assumptions, left_out) = assumptions::ledger(&stated, &reports, input.request);
     Draft {
         tldr,
-        acceptance_tests: sections::plain_lines(&meta.acceptance_tests),
+        acceptance_tests: meta.acceptance_tests.clone(),
         assumptions,
         assumptions_left_out: left_out,
         units_used: known_units(input, &cited, &justifications, corrections),

@@ -2,10 +2,6 @@
 //! is used if the money has run out, if the master's synthesis is unusable or refused, or if it
 //! breaks a rule of the service. If the master's provider fails, the run fails instead.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use crate::committee::call::CallFailure;
 use crate::committee::failure::Failure;
 use crate::committee::reply::sections;
@@ -14,7 +10,6 @@ use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of};
 use crate::committee::stages::{figures, question_rules};
 use crate::domain::{AgentReport, Status};
 use crate::journal::{Draft, SynthesisSource, Synthesized};
-use crate::text::pattern;
 
 /// Start of the correction that states why there is no synthesis.
 pub const WHY: &str = "the master wrote no synthesis";
@@ -28,7 +23,9 @@ pub async fn of(
     input: &SynthesisInput<'_>,
     failure: &CallFailure,
 ) -> Result<Option<Synthesized>, Failure> {
-    let Some(ScoredReport { agent, report, .. }) = best(input) else {
+    let mut usable = input.usable().into_iter();
+    let best = usable.find(|it| it.score.status == Status::Valid);
+    let Some(ScoredReport { agent, report, .. }) = best else {
         return Ok(None);
     };
     let CallFailure { cause, detail, .. } = failure;
@@ -64,11 +61,6 @@ pub async fn of(
     )))
 }
 
-fn best<'a>(input: &SynthesisInput<'a>) -> Option<ScoredReport<'a>> {
-    let mut usable = input.usable().into_iter();
-    usable.find(|it| it.score.status == Status::Valid)
-}
-
 /// Returns the outcome of a run without an answer: the question by rule, or after an answered
 /// question the statement that it cannot be decided.
 pub(super) fn undecided(input: &SynthesisInput<'_>, obtained: SynthesisSource) -> Synthesized {
@@ -92,20 +84,15 @@ fn text_of(report: &AgentReport) -> String {
     format!("{summary}{gap}{steps}\n\n{}", report.reasoning)
 }
 
-/// Returns the steps of a report as a numbered list that follows on a text. A model may write several
-/// steps as one text: a further line with a number begins a step. The other further lines of a step
-/// are indented, so that they belong to its item.
+/// Returns the steps of a report as a numbered list that follows on a text. The further lines of a
+/// step are indented, so that they belong to its item.
 pub(super) fn numbered(steps: &[String]) -> String {
-    static NEXT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\n[ \t]*[0-9]{1,3}[.)][ \t]+"));
     let item = |(i, step): (usize, &str)| {
         let mark = format!("\n{}. ", i + 1);
         let indent = format!("\n{}", " ".repeat(mark.len() - 1));
         format!("{mark}{}", step.replace('\n', &indent))
     };
-    let steps = steps
-        .iter()
-        .flat_map(|step| NEXT.split(step))
-        .map(str::trim);
+    let steps = steps.iter().map(|step| step.trim());
     let steps = steps.filter(|step| !step.is_empty());
     steps.enumerate().map(item).collect()
 }
@@ -119,15 +106,5 @@ mod tests {
         let text = "The answer is 42.\n\n- apples are red\n- pears are green";
         let report = crate::scoring::report_from_text("solver", "What is 6 times 7?", text);
         assert_eq!(text_of(&report), text);
-    }
-
-    #[test]
-    fn steps_in_one_text_are_steps_and_other_lines_belong_to_theirs() {
-        let steps = [
-            "Stop.\n2. Copy the file\nwith cp.\n 3) Start.",
-            "Look at 2. Then go.",
-        ];
-        let shown = "\n1. Stop.\n2. Copy the file\n   with cp.\n3. Start.\n4. Look at 2. Then go.";
-        assert_eq!(numbered(&steps.map(str::to_owned)), shown);
     }
 }

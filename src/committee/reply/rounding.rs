@@ -2,74 +2,54 @@
 
 use serde_json::{Number, Value};
 
-/// How fractions are rounded.
-#[derive(Debug, Clone, Copy)]
-enum Rounding {
-    /// To so many decimals.
-    Decimals(i32),
-    /// Only where the rest is the noise of a floating-point sum: 0.30000000000000004 is 0.3, and a
-    /// third stays as it is.
-    Noise,
-}
+/// The decimals of an audit's fractions, and of its amounts of money.
+const DECIMALS: i32 = 6;
+const USD_DECIMALS: i32 = 9;
 
 /// The smallest decimals that a sum is read with, and the noise that it may have.
 const SUM_DECIMALS: i32 = 9;
 const MAX_NOISE: f64 = 1e-12;
 
-/// The decimals of an audit's fractions.
-const AUDIT_DECIMALS: i32 = 6;
-
 /// Returns an audit with its fractions rounded to six decimals. Amounts of money keep their
 /// nano-dollars. `c_final`, which the gate compares, and the estimate's figures lose only the noise
 /// of their sums.
 pub fn rounded(mut audit: Value) -> Value {
-    round(&mut audit, Rounding::Decimals(AUDIT_DECIMALS));
+    round(&mut audit, Some(DECIMALS));
     audit
 }
 
 /// Returns a value with its fractions rounded to two decimals, as texts have them.
 pub(super) fn with_two_decimals(mut value: Value) -> Value {
-    round(&mut value, Rounding::Decimals(2));
+    round(&mut value, Some(2));
     value
 }
 
-fn round(value: &mut Value, rounding: Rounding) {
+/// Rounds fractions to so many decimals; without a number, removes only the noise of a floating-point
+/// sum: 0.30000000000000004 is 0.3, and a third stays as it is.
+fn round(value: &mut Value, decimals: Option<i32>) {
     match value {
         Value::Number(number) if number.is_f64() => {
-            let rounded = number.as_f64().map(|x| rounding.of(x));
-            if let Some(rounded) = rounded.and_then(Number::from_f64) {
+            let x = number.as_f64().unwrap_or_default();
+            let scale = 10_f64.powi(decimals.unwrap_or(SUM_DECIMALS));
+            let rounded = (x * scale).round() / scale;
+            if (decimals.is_some() || (x - rounded).abs() < MAX_NOISE)
+                && let Some(rounded) = Number::from_f64(rounded)
+            {
                 *number = rounded;
             }
         }
-        Value::Array(values) => values.iter_mut().for_each(|value| round(value, rounding)),
+        Value::Array(values) => values.iter_mut().for_each(|value| round(value, decimals)),
         Value::Object(fields) => {
             for (name, value) in fields {
                 let own = match name.as_str() {
-                    "c_final" if matches!(rounding, Rounding::Decimals(AUDIT_DECIMALS)) => {
-                        Rounding::Noise
-                    }
-                    "executionEstimate" => Rounding::Noise,
-                    name if name.ends_with("Usd") => Rounding::Decimals(9),
-                    _ => rounding,
+                    "c_final" | "executionEstimate" => None,
+                    name if name.ends_with("Usd") => Some(USD_DECIMALS),
+                    _ => decimals,
                 };
                 round(value, own);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-impl Rounding {
-    fn of(self, x: f64) -> f64 {
-        let to = |decimals: i32| {
-            let scale = 10_f64.powi(decimals);
-            (x * scale).round() / scale
-        };
-        match self {
-            Self::Decimals(decimals) => to(decimals),
-            Self::Noise if (x - to(SUM_DECIMALS)).abs() < MAX_NOISE => to(SUM_DECIMALS),
-            Self::Noise => x,
-        }
     }
 }
 

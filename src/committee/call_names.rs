@@ -1,7 +1,7 @@
 //! Recognizes a run's calls by their names.
 
 use crate::domain::Agent;
-use crate::journal::Event;
+use crate::journal::{CallSent, Event, Transcript};
 
 /// True if a call belongs to a step: `plan`, `plan#2`, `plan/repair`.
 pub fn is_of_step(call: &str, step: &str) -> bool {
@@ -18,6 +18,17 @@ pub fn is_report(call: &str, agent: Agent) -> bool {
 /// True if a call belongs to the cross-check.
 pub fn is_cross_check(call: &str) -> bool {
     is_of_step(call, "cross-check")
+}
+
+/// Returns the last answered call whose name satisfies `wanted`.
+pub fn last_answered<'a>(
+    run: &Transcript<'a>,
+    wanted: impl Fn(&str) -> bool,
+) -> Option<&'a CallSent> {
+    let answered = run.calls.iter().rev().filter(|call| call.is_answered());
+    answered
+        .map(|call| call.sent)
+        .find(|sent| wanted(&sent.call))
 }
 
 /// Returns the stage of a call, in words: "round 1" for `r1/solver#2`.

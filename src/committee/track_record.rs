@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::committee::call_names::{is_cross_check, is_of_step, is_report};
+use crate::committee::call_names::{is_cross_check, is_of_step, is_report, last_answered};
 use crate::domain::{Agent, Outcome, Role, Status, Usd};
 use crate::journal::{AgentFinished, AgentOutcome, CallSent, Ending, Transcript};
 
@@ -45,8 +45,9 @@ impl Member {
     /// without any.
     pub fn valid_json(&self) -> Option<f64> {
         let count = |how: &str| self.obtained.get(how).copied().unwrap_or(0);
-        let got = ["clean", "extracted", "repaired"].map(count).iter().sum();
-        share(got, self.outputs.saturating_sub(count("text")))
+        let got: u64 = ["clean", "extracted", "repaired"].map(count).iter().sum();
+        let of = self.outputs.saturating_sub(count("text"));
+        (of > 0).then(|| got as f64 / of as f64)
     }
 
     /// Returns the latency in milliseconds at the quantile, by nearest rank; `None` without any.
@@ -197,8 +198,11 @@ impl TrackRecord {
     fn add_statuses(&mut self, run: &Transcript<'_>) {
         let judgement = run.judgement();
         for score in judgement.into_iter().flat_map(|it| &it.scores) {
-            let agent = score.agent.parse::<Agent>().ok();
-            let Some(call) = agent.and_then(|agent| report_call(run, agent)) else {
+            let Ok(agent) = score.agent.parse::<Agent>() else {
+                continue;
+            };
+            // A report that was reused from an earlier run has no call.
+            let Some(call) = run.last_call(|call| is_report(call, agent)) else {
                 continue;
             };
             let member = self.member(&score.agent, call);
@@ -216,27 +220,9 @@ impl TrackRecord {
     }
 }
 
-/// Returns the last call for the agent's report in the run; `None` if the report was reused from an
-/// earlier run.
-fn report_call<'a>(run: &Transcript<'a>, agent: Agent) -> Option<&'a CallSent> {
-    run.last_call(|call| is_report(call, agent))
-}
-
 /// Returns the last call of a step that a model answered.
 fn last_of<'a>(run: &Transcript<'a>, step: &str) -> Option<&'a CallSent> {
     last_answered(run, |call| is_of_step(call, step))
-}
-
-/// Returns the last answered call whose name satisfies `wanted`.
-fn last_answered<'a>(run: &Transcript<'a>, wanted: impl Fn(&str) -> bool) -> Option<&'a CallSent> {
-    let answered = run.calls.iter().rev().filter(|call| call.is_answered());
-    answered
-        .map(|call| call.sent)
-        .find(|sent| wanted(&sent.call))
-}
-
-fn share(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 fn dollars<S: serde::Serializer>(amount: &Usd, serializer: S) -> Result<S::Ok, S::Error> {

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::committee::call::output::why;
 use crate::committee::call::prompts::Rendered;
 use crate::committee::call::{CallFailure, CallSpec, buy_checked};
+use crate::committee::call_names::last_answered;
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::check_cost::max_tokens;
 use crate::committee::output_shapes::CrossCheckReply;
@@ -297,13 +298,11 @@ fn step(pass: Pass, scope: CheckScope) -> String {
 
 /// Returns the model that answered a step: the role's own model or a fallback.
 fn model_of(run: &RunContext, step: &str) -> Option<String> {
-    let events = run.events();
-    let calls = Transcript::of(&events).calls;
     let is_of_step = |call: &str| {
         let rest = call.strip_prefix(step);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
     };
-    let mut answered = calls.iter().rev().filter(|call| call.is_answered());
-    let last = answered.find(|call| is_of_step(&call.sent.call));
-    last.map(|call| call.sent.model.clone())
+    let events = run.events();
+    let answered = last_answered(&Transcript::of(&events), is_of_step);
+    answered.map(|call| call.model.clone())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::committee::call::output::why;
-use crate::committee::call_names::is_report;
+use crate::committee::call_names::{is_report, last_answered};
 use crate::committee::money::budget;
 use crate::committee::request_context::RequestContext;
 use crate::committee::rule_texts::RuleTexts;
@@ -188,10 +188,9 @@ impl Noted<'_> {
             else {
                 return None;
             };
-            let mut calls = self.transcript.calls.iter().rev();
-            let call = calls.find(|it| it.is_answered() && is_report(&it.sent.call, *agent));
+            let call = last_answered(self.transcript, |call| is_report(call, *agent));
             // A reused report has no call in this run.
-            let limit = call.map_or(*tokens, |call| u64::from(call.sent.max_tokens));
+            let limit = call.map_or(*tokens, |call| u64::from(call.max_tokens));
             let values = [("call", agent.into_str()), ("limit", &limit.to_string())];
             Some(self.texts().note("cut_output", &values))
         };

@@ -11,7 +11,6 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::committee::call::output::why;
-use crate::committee::call::prompts::Rendered;
 use crate::committee::call::{CallFailure, CallSpec, buy_checked};
 use crate::committee::call_names::last_answered;
 use crate::committee::failure::{CallError, Failure};
@@ -19,7 +18,6 @@ use crate::committee::money::check_cost::max_tokens;
 use crate::committee::output_shapes::CrossCheckReply;
 use crate::committee::stages::round_context::RoundContext;
 use crate::committee::stages::verdicts::{self, Shown, Written};
-use crate::config::RoleModel;
 use crate::domain::{Agent, Choice, Earmark, Mode, Role};
 use crate::journal::step;
 use crate::journal::{
@@ -65,13 +63,13 @@ pub async fn make(
         .filter(|it| it.others.is_empty());
     let known = judged.map(|judged| judged.check.clone());
     let known = known.or_else(|| inherited(context, latest));
-    let checked = match (known, refusal(context)) {
+    let checked = match (known, size(context)) {
         (Some(checked), _) => checked,
-        (None, Some(why)) => CrossChecked {
+        (None, Err(why)) => CrossChecked {
             passes: vec![],
             notes: vec![why.to_owned()],
         },
-        (None, None) => passes(context, latest).await?,
+        (None, Ok(size)) => passes(context, latest, size).await?,
     };
     run.record(Event::CrossChecked(Arc::new(checked)))?;
     Ok(())
@@ -98,28 +96,26 @@ fn inherited(
     Some(checked)
 }
 
-/// Returns the reason for no cross-check, if there is one.
-pub(super) fn refusal(context: &RoundContext<'_>) -> Option<&'static str> {
+/// Returns the size of the cross-check that the panel was fitted with.
+///
+/// # Errors
+/// The reason for none.
+pub(super) fn size(context: &RoundContext<'_>) -> Result<CheckSize, &'static str> {
     let mode = context.request.question.mode;
     if !context.deps.policy.cross_check.covers(mode) {
-        Some(TURNED_OFF)
-    } else if context.deps.checkers.is_empty() {
-        Some(NO_CHECKER)
-    } else if context.trimmed.cross_check.is_none() {
-        Some(NO_MONEY)
-    } else {
-        None
+        return Err(TURNED_OFF);
     }
+    if context.deps.checkers.is_empty() {
+        return Err(NO_CHECKER);
+    }
+    context.trimmed.cross_check.ok_or(NO_MONEY)
 }
 
 async fn passes(
     context: &RoundContext<'_>,
     latest: &BTreeMap<Agent, AgentOutcome>,
+    size: CheckSize,
 ) -> Result<CrossChecked, Failure> {
-    let size = context.trimmed.cross_check.unwrap_or(CheckSize {
-        passes: 1,
-        scope: CheckScope::First,
-    });
     let mut until = context.until;
     if context.plan.rounds > 1 {
         let now = Instant::now();
@@ -133,7 +129,7 @@ async fn passes(
         reversed,
         alone: false,
     });
-    let asked = passes.map(|pass| ask_smaller(context, pass, &reports, size.scope, until));
+    let asked = passes.map(|pass| noted(context, pass, &reports, size.scope, until));
     let mut checked = CrossChecked::default();
     for outcome in join_all(asked).await {
         let CrossChecked { passes, notes } = outcome?;
@@ -165,7 +161,7 @@ pub(super) async fn of_solver(
         reversed: false,
         alone: true,
     };
-    ask_smaller(context, pass, &written(latest), CheckScope::Key, until).await
+    noted(context, pass, &written(latest), CheckScope::Key, until).await
 }
 
 /// True if a call of [`of_solver`] was made.
@@ -185,23 +181,16 @@ fn written(latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<Written<'_>> {
     answered.collect()
 }
 
-/// Makes one pass. If the money left does not suffice, makes a smaller one, with only the first
-/// claim of each report. If there is none, the notes say why.
-async fn ask_smaller(
+/// Makes one pass. If there is none, the notes say why.
+async fn noted(
     context: &RoundContext<'_>,
     pass: Pass,
     reports: &[Written<'_>],
     scope: CheckScope,
     until: Instant,
 ) -> Result<CrossChecked, Failure> {
-    let found = match ask(context, pass, reports, scope, until).await {
-        Err(CallError::NoOutput(failure)) if failure.starved && scope == CheckScope::Key => {
-            ask(context, pass, reports, CheckScope::First, until).await
-        }
-        found => found,
-    };
     let mut checked = CrossChecked::default();
-    match found {
+    match ask(context, pass, reports, scope, until).await {
         Ok(found) => checked.passes.push(found),
         Err(error) => checked.notes.push(told(context, pass, &error.no_output()?)),
     }
@@ -227,15 +216,21 @@ async fn ask(
     scope: CheckScope,
     until: Instant,
 ) -> Result<CheckPass, CallError> {
-    let Some(model) = context.deps.role(pass.role) else {
+    let deps = context.deps;
+    let Some(model) = deps.role(pass.role) else {
         return Err(Failure::internal("a role without a model is to cross-check").into());
     };
     let step = step(pass, scope);
     let render = || -> Result<_, Failure> {
         let shown = verdicts::shown(context.request, reports, scope, pass.reversed);
-        Ok((prompt(context, model, &shown)?, shown))
+        let values = context.request.values(json!({
+            "task_type": context.plan.task_type,
+            "images": 0,
+            "reports": shown.iter().map(Shown::value).collect::<Vec<_>>(),
+        }));
+        let prompt = deps.prompts.render(model.prompts, "cross_check", values)?;
+        Ok((prompt, shown))
     };
-    let deps = context.deps;
     let (prompt, shown) = deps.rendered(context.run, render).await??;
     let ask = CallSpec {
         run: context.run,
@@ -268,20 +263,6 @@ async fn ask(
         })
     };
     Ok(context.run.compute_text(read).await??)
-}
-
-fn prompt(
-    context: &RoundContext<'_>,
-    model: &RoleModel,
-    shown: &[Shown<'_>],
-) -> Result<Rendered, Failure> {
-    let values = context.request.values(json!({
-        "task_type": context.plan.task_type,
-        "images": 0,
-        "reports": shown.iter().map(Shown::value).collect::<Vec<_>>(),
-    }));
-    let prompts = &context.deps.prompts;
-    Ok(prompts.render(model.prompts, "cross_check", values)?)
 }
 
 /// Returns the step's name. It includes what was shown, so that a resumed run never reads the

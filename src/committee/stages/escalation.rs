@@ -83,7 +83,7 @@ async fn judge(
     if alone.status_of(Agent::Solver) != Some(Status::Valid) {
         return Ok((refused("it is not VALID"), none));
     }
-    if let Some(why) = cross_check::refusal(context) {
+    if let Err(why) = cross_check::size(context) {
         return Ok((refused(&format!("not cross-checked, {why}")), none));
     }
     let is_bought = cross_check::is_bought_for_solver(run);

@@ -38,26 +38,22 @@ pub fn checkers(roles: &BTreeMap<Role, RoleModel>) -> Vec<Role> {
     let solver = roles.get(&Role::Agent(Solver)).map(family);
     let is_foreign = |model: &RoleModel| solver.as_ref().is_none_or(|it| *it != family(model));
     let candidates = [Verifier, Critic, Editor, Implementer, Visual].map(Role::Agent);
-    let able = candidates
-        .into_iter()
-        .chain([Role::Master])
+    let able = candidates.into_iter().chain([Role::Master]);
+    let mut able: Vec<(Role, &RoleModel)> = able
         .filter_map(|role| Some((role, roles.get(&role)?)))
         .filter(|(_, model)| model.output == OutputForm::Json && model.prompts != PromptSet::Text)
-        .map(|(role, model)| (role, model, is_foreign(model)))
         // The master writes the reply, so it checks only if it adds a foreign family.
-        .filter(|(role, _, foreign)| *role != Role::Master || *foreign);
-    let able: Vec<(Role, &RoleModel, bool)> = able.collect();
-    let first = able.iter().find(|(_, _, foreign)| *foreign);
-    let Some((first, first_model, _)) = first.or(able.first()) else {
+        .filter(|(role, model)| *role != Role::Master || is_foreign(model))
+        .collect();
+    able.sort_by_key(|(_, model)| !is_foreign(model));
+    let Some(((first, own), others)) = able.split_first() else {
         return vec![];
     };
-    let is_first = |model: &RoleModel| {
-        model.provider == first_model.provider && model.model == first_model.model
-    };
-    // `rev` makes `max_by_key` return the first of equals.
-    let others = able.iter().rev().filter(|(role, ..)| role != first);
-    let second = others.max_by_key(|(_, model, foreign)| (*foreign, !is_first(model)));
-    let second = second.map(|(role, ..)| *role);
+    let is_own = |model: &RoleModel| model.provider == own.provider && model.model == own.model;
+    let second = others
+        .iter()
+        .min_by_key(|(_, model)| (!is_foreign(model), is_own(model)));
+    let second = second.map(|(role, _)| *role);
     std::iter::once(*first).chain(second).collect()
 }
 

@@ -1,6 +1,8 @@
 //! Renders the reply from the journal and checks the invariants. The master's synthesis is checked
 //! before it is recorded, so that a defect costs the synthesis and not the whole run.
 
+use std::collections::BTreeSet;
+
 use crate::committee::call::CallFailure;
 use crate::committee::failure::Failure;
 use crate::committee::reply::invariants::{self, InvariantInput, Violation};
@@ -139,13 +141,10 @@ fn broken_rules(input: &SynthesisInput<'_>, synthesized: &Synthesized) -> Vec<St
         threshold: gated.confidence.threshold,
         secrets: &input.deps.exposed_secrets(),
     });
-    let mut rules: Vec<String> = vec![];
-    for Violation { rule, .. } in violations {
-        if !rules.iter().any(|known| known == rule) {
-            rules.push(rule.to_owned());
-        }
-    }
-    rules
+    let mut seen = BTreeSet::new();
+    let rules = violations.into_iter().map(|violation| violation.rule);
+    let rules = rules.filter(|rule| seen.insert(*rule));
+    rules.map(str::to_owned).collect()
 }
 
 /// Renders the reply of a run. `deliberation` is `None` if no agent ran.

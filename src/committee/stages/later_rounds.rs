@@ -1,5 +1,7 @@
 //! Later rounds: whether one is held, for which agents, and its outcomes.
 
+use std::collections::BTreeSet;
+
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use tokio::time::Instant;
@@ -55,12 +57,9 @@ impl RoundContext<'_> {
         let why = if open.holders.is_empty() {
             "some core outputs are not VALID".to_owned()
         } else {
-            let mut topics: Vec<&str> = vec![];
-            for claim in heard.claims {
-                if !topics.contains(&claim.topic.as_str()) {
-                    topics.push(&claim.topic);
-                }
-            }
+            let mut seen = BTreeSet::new();
+            let topics = heard.claims.iter().map(|claim| claim.topic.as_str());
+            let topics: Vec<&str> = topics.filter(|topic| seen.insert(*topic)).collect();
             format!("contested: {}", topics.join(", "))
         };
         self.start(round, open.agents(), why)?;

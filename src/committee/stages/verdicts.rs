@@ -2,7 +2,7 @@
 //! back to agents. Names of things that were not shown, and reports that support their own claims,
 //! are dropped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use conclave_lenient_json::Problem;
 use rand::seq::SliceRandom;
@@ -160,13 +160,8 @@ pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> CrossCheck {
 }
 
 fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut all = vec![];
-    for name in names {
-        if !all.contains(&name) {
-            all.push(name);
-        }
-    }
-    all
+    let mut seen = BTreeSet::new();
+    names.filter(|name| seen.insert(name.clone())).collect()
 }
 
 /// Returns one verdict on each claim that was shown.
@@ -204,21 +199,16 @@ pub(super) fn merged<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> Ve
 
 /// Returns what the reply says of each report, the first remark only.
 fn conduct(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Conduct> {
-    let mut conduct: Vec<Conduct> = vec![];
-    for out in &reply.reports {
-        let Some(shown) = report_of(shown, &out.report) else {
-            continue;
-        };
-        let agent = shown.agent.into_str();
-        if conduct.iter().all(|known| known.agent != agent) {
-            conduct.push(Conduct {
-                agent: agent.to_owned(),
-                kind: out.kind,
-                why: excerpt(&out.why, EVIDENCE_CHARS),
-            });
-        }
-    }
-    conduct
+    let mut seen = BTreeSet::new();
+    let conduct = reply.reports.iter().filter_map(|out| {
+        let agent = report_of(shown, &out.report)?.agent;
+        seen.insert(agent).then(|| Conduct {
+            agent: agent.to_string(),
+            kind: out.kind,
+            why: excerpt(&out.why, EVIDENCE_CHARS),
+        })
+    });
+    conduct.collect()
 }
 
 fn verdict(

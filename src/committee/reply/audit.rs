@@ -39,19 +39,11 @@ fn cross_check(run: &Transcript<'_>, discarded: &BTreeSet<&str>) -> Value {
     json!({ "passes": passes.collect::<Vec<_>>(), "notes": checked.notes })
 }
 
-/// Returns the reports that the cross-check read, but not of an agent that has reported anew since.
+/// Returns the reports that the cross-check read.
 fn checked_reports<'a>(run: &Transcript<'a>) -> BTreeMap<Agent, &'a AgentReport> {
-    let Some(first) = run.first_round() else {
-        return run.reports();
-    };
-    let report = |(agent, read): (Agent, &'a AgentFinished)| {
-        let mut later = run.outcomes.iter().filter(|it| it.round > read.round);
-        let is_anew =
-            later.any(|it| it.agent == agent && it.resolved.is_none() && it.outcome.is_answered());
-        let report = read.outcome.report().filter(|_| !is_anew)?;
-        Some((agent, report))
-    };
-    first.into_iter().filter_map(report).collect()
+    let read = run.first_round().unwrap_or_else(|| run.standing());
+    let report = |(agent, read): (Agent, &'a AgentFinished)| Some((agent, read.outcome.report()?));
+    read.into_iter().filter_map(report).collect()
 }
 
 /// What the agents decided in a later round, and why. Decisions on claims of discarded outputs are
@@ -126,7 +118,7 @@ fn disagreements(judgement: &Judgement, discarded: &BTreeSet<&str>) -> Value {
 }
 
 /// The verdicts of a cross-check on claims of outputs that are not discarded. Each has the text of
-/// its claim, unless the agent has reported anew.
+/// its claim.
 fn verdicts(
     claims: &[ClaimVerdict],
     reports: &BTreeMap<Agent, &AgentReport>,
@@ -136,15 +128,11 @@ fn verdicts(
         let UnitRef { agent, unit } = &verdict.claim;
         let report = reports.iter().find(|(name, _)| name.into_str() == agent);
         let claim = report.and_then(|(_, report)| report.units.iter().find(|u| u.id == *unit));
-        json!({
-            "claim": verdict.claim,
-            "text": claim.map(|claim| &claim.text),
-            "holds": verdict.holds,
-            "by": verdict.by,
-            "supportedBy": verdict.supported_by,
-            "contradictedBy": verdict.contradicted_by,
-            "evidence": verdict.evidence,
-        })
+        with(
+            json!(verdict),
+            "text",
+            json!(claim.map(|claim| &claim.text)),
+        )
     };
     let shown = claims.iter();
     let shown = shown.filter(|it| !discarded.contains(it.claim.agent.as_str()));

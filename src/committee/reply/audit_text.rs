@@ -85,11 +85,9 @@ fn line(value: &Value) -> String {
 }
 
 /// Returns the text of a table cell, at most 60 characters. Replaces `|`, which would end the cell,
-/// by `/`. Shortens the path of a GGUF file to the file name.
+/// by `/`.
 fn cell(line: &str) -> String {
-    let text = line.replace('|', "/");
-    let name = text.rsplit('/').next().filter(|_| text.contains(".gguf"));
-    text::excerpt(name.unwrap_or(&text), 60)
+    text::excerpt(&line.replace('|', "/"), 60)
 }
 
 fn number(value: &Value) -> f64 {

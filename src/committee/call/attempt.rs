@@ -59,11 +59,6 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Returns the output limit of a call to this model, before the budget is considered.
-    pub(super) fn limit(&self, model: &RoleModel) -> u32 {
-        self.ask.limit(model, self.ask.run.accepted().question.mode)
-    }
-
     /// Returns the name of an attempt: `r1/solver`, `r1/solver#2`.
     pub(super) fn call(&self, number: u32) -> String {
         if number == 1 {

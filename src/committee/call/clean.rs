@@ -18,8 +18,7 @@ pub fn clean(mut report: AgentReport, ceiling: f64) -> AgentReport {
     }
     report.units.retain(|unit| !unit.text.trim().is_empty());
     report.units.truncate(MAX_ENTRIES);
-    let stated = Some(report.self_confidence).filter(|stated| stated.is_finite());
-    report.self_confidence = stated.map_or(0.0, |stated| stated.clamp(0.0, ceiling));
+    report.self_confidence = report.self_confidence.clamp(0.0, ceiling);
     let mut seen = std::collections::BTreeSet::new();
     for (i, unit) in report.units.iter_mut().enumerate() {
         let bare = unit.id.rsplit(':').next().unwrap_or_default().chars();

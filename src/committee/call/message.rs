@@ -13,7 +13,7 @@ use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, InputBound, ModelText};
 use crate::config::RoleModel;
-use crate::domain::{Mode, Obtained, Role};
+use crate::domain::{Obtained, Role};
 use crate::journal::{CallStop, RunContext};
 use crate::llm::{Author, Image, Message, Part};
 
@@ -46,7 +46,8 @@ pub struct Answer {
 
 impl CallSpec<'_> {
     /// Returns the output limit of a call to this model, before the budget is considered.
-    pub fn limit(&self, model: &RoleModel, mode: Mode) -> u32 {
+    pub fn limit(&self, model: &RoleModel) -> u32 {
+        let mode = self.run.accepted().question.mode;
         let limit = self.max_tokens.min(model.limit_in(mode));
         self.answer_tokens
             .map_or(limit, |visible| limit.min(model.limit_for(visible)))

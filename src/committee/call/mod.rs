@@ -218,7 +218,7 @@ async fn buy(attempts: Attempts<'_>) -> Result<Answer, CallError> {
     let mut progress = Progress::with(repairing.as_ref().unwrap_or(model));
     let mut number = 1u32;
     loop {
-        let usual = || (progress.model, attempts.limit(progress.model));
+        let usual = || (progress.model, ask.limit(progress.model));
         let roomier = progress.roomier.as_ref();
         let (asked, limit) = roomier.map_or_else(usual, |(model, limit)| (model, *limit));
         let settled = match Box::pin(attempts.attempt((asked, limit), number)).await {

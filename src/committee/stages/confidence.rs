@@ -29,30 +29,23 @@ impl From<&Policy> for scoring::Policy {
 /// True if c_final cannot reach the threshold even with the largest bonus and the least penalty
 /// that may be applied. Then no synthesis is written (SPEC 6).
 pub fn out_of_reach(policy: &Policy, judgement: &Judgement) -> bool {
-    let bonus = term(
-        None,
-        judgement.coverage_bonus,
-        policy.max_coverage_bonus,
-        f64::min,
-    );
-    at_most(policy, judgement, bonus).is_low()
+    highest(policy, judgement, judgement.coverage_bonus).is_low()
 }
 
 /// True if c_final reaches the threshold with the least penalty and without the bonus, which the
 /// master may lower.
 pub fn is_in_reach_without_bonus(policy: &Policy, judgement: &Judgement) -> bool {
-    let bonus = term(None, 0.0, policy.max_coverage_bonus, f64::min);
-    !at_most(policy, judgement, bonus).is_low()
+    !highest(policy, judgement, 0.0).is_low()
 }
 
 /// Returns the highest c_final with this bonus.
-fn at_most(policy: &Policy, judgement: &Judgement, bonus: Terms) -> Confidence {
+fn highest(policy: &Policy, judgement: &Judgement, bonus: f64) -> Confidence {
     let least = leading(judgement).and_then(|group| group.conflict_penalty);
     let least = least.unwrap_or(judgement.conflict_penalty);
     let highest = Confidence::new(
         judgement.base_score,
         term(None, least, policy.max_conflict_penalty, f64::max),
-        bonus,
+        term(None, bonus, policy.max_coverage_bonus, f64::min),
         policy.ask_user_threshold,
     );
     bounded(judgement, highest)

@@ -66,15 +66,13 @@ pub fn open(
         let mut found = cross_checks.iter().flat_map(|check| &check.conduct);
         found.any(|conduct| conduct.agent == agent.into_str())
     };
-    let is_judged = |agent: Agent| is_valid(agent) || is_disproved(judgement, agent);
+    let is_disproved = |agent: Agent| {
+        let score = judgement.score_of(agent);
+        score.is_some_and(|score| score.is_capped_by(DISPROVED))
+    };
+    let is_judged = |agent: Agent| is_valid(agent) || is_disproved(agent);
     anew.retain(|agent| agent.is_core() && !is_judged(*agent) && !is_no_answer(*agent));
     (claims, Open { holders, anew })
-}
-
-/// True if the cross-check disproved an agent's final answer.
-fn is_disproved(judgement: &Judgement, agent: Agent) -> bool {
-    let score = judgement.score_of(agent);
-    score.is_some_and(|score| score.is_capped_by(DISPROVED))
 }
 
 impl Claim {

@@ -21,6 +21,9 @@ const TOKENS_PER_CLAIM: u32 = 120;
 
 const EVIDENCE_CHARS: usize = 300;
 
+/// The letters of the positions that are shown. There are fewer positions than agents.
+const LETTERS: std::ops::RangeInclusive<char> = 'A'..='Z';
+
 /// A contested claim from the view of one of its holders.
 pub struct Held<'a> {
     claim: &'a Claim,
@@ -53,8 +56,8 @@ pub fn held<'a>(
 /// Returns the claims for the prompt.
 pub fn shown(held: &[Held<'_>]) -> Value {
     let claim = |held: &Held<'_>| {
-        let others = held.others.iter().enumerate();
-        let other = |(at, it): (usize, &&Position)| json!({ "letter": letter(at), "text": one_line(&it.text) });
+        let others = held.others.iter().zip(LETTERS);
+        let other = |(it, letter): (&&Position, char)| json!({ "letter": letter, "text": one_line(&it.text) });
         let others: Vec<Value> = others.map(other).collect();
         json!({ "id": held.claim.id, "topic": held.claim.topic, "own": one_line(&held.own.text), "others": others })
     };
@@ -65,11 +68,6 @@ pub fn shown(held: &[Held<'_>]) -> Value {
 pub fn max_tokens(held: &[Held<'_>]) -> u32 {
     let claims = u32::try_from(held.len()).unwrap_or(u32::MAX);
     BASE_TOKENS.saturating_add(TOKENS_PER_CLAIM.saturating_mul(claims))
-}
-
-fn letter(at: usize) -> String {
-    let letter = u8::try_from(at).ok().filter(|at| *at < 26);
-    letter.map_or_else(|| format!("P{at}"), |at| char::from(b'A' + at).to_string())
 }
 
 /// Applies the agent's concessions to its report, and returns its decisions. A concession without
@@ -182,9 +180,11 @@ fn position_of<'a>(held: &Held<'a>, to: &str) -> Option<&'a Position> {
     let last = words.rfind(|word| !word.is_empty());
     match (last, held.others.as_slice()) {
         (Some(last), others) => {
-            let mut lettered = others.iter().enumerate();
-            let named = lettered.find(|(at, _)| letter(*at).eq_ignore_ascii_case(last));
-            named.map(|(_, position)| *position)
+            let is_named =
+                |letter: char| last.eq_ignore_ascii_case(letter.encode_utf8(&mut [0; 4]));
+            let mut lettered = others.iter().zip(LETTERS);
+            let named = lettered.find(|(_, letter)| is_named(*letter));
+            named.map(|(position, _)| *position)
         }
         (None, [only]) => Some(*only),
         (None, _) => None,

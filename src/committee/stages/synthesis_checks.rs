@@ -32,17 +32,6 @@ pub(super) fn answer_problem(
     }
 }
 
-/// False if a reply's texts give another final answer than the one that it names.
-pub(super) fn may_give(
-    input: &SynthesisInput<'_>,
-    tldr: &[String],
-    main: &str,
-    answer: &str,
-) -> bool {
-    let request = &input.request.question.message;
-    scoring::may_give(request, &tldr.join("\n"), main, answer)
-}
-
 /// True if a reply has no acceptance tests though its task can be built: the plan has an implementer
 /// for a technical task.
 pub(super) fn lacks_tests(input: &SynthesisInput<'_>, tests: &[String]) -> bool {
@@ -101,8 +90,8 @@ pub(super) fn problems(input: &SynthesisInput<'_>, synthesis: &FinalSynthesis) -
     {
         problems.push(question::unusable("/audit/fallbackQuestion", why));
     }
-    let main = &synthesis.reply_markdown;
-    if !may_give(input, &meta.tldr, main, &meta.final_answer) {
+    let (request, main) = (&input.request.question.message, &synthesis.reply_markdown);
+    if !scoring::may_give(request, &meta.tldr.join("\n"), main, &meta.final_answer) {
         let detail = "the TL;DR or replyMarkdown gives another answer, not this one: state one answer in all three";
         problems.push(problem("/meta/finalAnswer", detail));
     }

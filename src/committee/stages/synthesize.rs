@@ -13,7 +13,7 @@ use crate::committee::reply::closing::{closing_request, is_only_request};
 use crate::committee::reply::sections::{self, to_last_paragraph};
 use crate::committee::stages::cut_answer::{continued, salvaged};
 use crate::committee::stages::synthesis_checks::{
-    answer_problem, justifications_of, known_units, lacks_tests, may_give, non_empty, problems,
+    answer_problem, justifications_of, known_units, lacks_tests, non_empty, problems,
     shown_quarantine, would_ask,
 };
 use crate::committee::stages::synthesis_input::{SynthesisInput, answer_of, clean};
@@ -313,7 +313,8 @@ fn draft_of(
 /// Takes the final answer away from a draft whose text does not give it. Returns the correction.
 fn without_other_answer(input: &SynthesisInput<'_>, draft: &mut Draft) -> Option<String> {
     let answer = draft.final_answer.as_mut()?;
-    (!may_give(input, &draft.tldr, &draft.main, answer)).then(|| {
+    let request = &input.request.question.message;
+    (!scoring::may_give(request, &draft.tldr.join("\n"), &draft.main, answer)).then(|| {
         answer.clear();
         "the reply does not give its finalAnswer: it counts as none".to_owned()
     })

@@ -53,46 +53,36 @@ pub fn task_type_of(hints: &Hinted) -> TaskType {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::domain::{Attachment, Context, Mode, Source, User};
+    use serde_json::{Value, json};
 
-    fn hints(message: &str, attachments: Vec<Attachment>) -> Vec<TaskType> {
-        let user = User {
-            id: "u".into(),
-            name: "n".into(),
-        };
-        let (source, mode, context) = (Source::Http, Mode::Ask, Context::default());
-        hints_of(&Question {
-            source,
-            mode,
-            user,
-            context,
-            message: message.into(),
-            attachments,
-            salience: Default::default(),
-        })
-        .task_types
+    use super::*;
+
+    fn hints(message: &str, attachments: &Value) -> Vec<TaskType> {
+        let question = json!({
+            "source": "http", "mode": "ask", "user": { "id": "u", "name": "n" },
+            "message": message, "attachments": attachments,
+        });
+        hints_of(&serde_json::from_value(question).unwrap()).task_types
     }
 
     #[test]
     fn each_kind_of_question_is_hinted() {
-        assert_eq!(
-            hints("Write a rubric for essays", vec![]),
-            [TaskType::PromptEngineering]
-        );
-        assert_eq!(
-            hints("Why does this fail?\n```\nx\n```", vec![]),
-            [TaskType::TechnicalExecution]
-        );
-        assert_eq!(hints("What is the capital of France?", vec![]), []);
-        let image = Attachment {
-            filename: "a.PNG".into(),
-            url: "https://x/a".into(),
-            content_type: None,
-        };
-        assert_eq!(
-            hints("What is this?", vec![image]),
-            [TaskType::VisualAnalysis]
-        );
+        let image = json!([{ "filename": "a.PNG", "url": "https://x/a" }]);
+        for (message, attachments, expected) in [
+            (
+                "Write a rubric for essays",
+                json!([]),
+                &[TaskType::PromptEngineering][..],
+            ),
+            (
+                "Why does this fail?\n```\nx\n```",
+                json!([]),
+                &[TaskType::TechnicalExecution],
+            ),
+            ("What is the capital of France?", json!([]), &[]),
+            ("What is this?", image, &[TaskType::VisualAnalysis]),
+        ] {
+            assert_eq!(hints(message, &attachments), expected, "{message}");
+        }
     }
 }

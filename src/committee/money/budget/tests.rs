@@ -2,7 +2,7 @@ use Agent::{Critic, Editor, Implementer, Solver, Verifier};
 
 use super::*;
 use crate::config::{OutputForm, PromptSet};
-use crate::domain::{Effort, Price, Rate, Traits};
+use crate::domain::{Price, Rate, Traits};
 
 const INPUT: InputBound = InputBound {
     stable: 100,
@@ -206,17 +206,4 @@ fn cache_writes_are_in_the_worst_case_and_the_in_process_model_costs_nothing() {
         assert_eq!(cost(&claude, &usage, Usd::from_nanos(stated)), expected);
     }
     assert_eq!(worst_case(&model(100, None), input, 100), None);
-}
-
-#[test]
-fn a_thinking_model_is_not_shrunk_to_less_than_its_thinking_needs() {
-    let thinking = RoleModel {
-        effort: Some(Effort::Low),
-        ..model(2000, None)
-    };
-    assert_eq!(
-        (thinking.least_tokens(), thinking.limit_for(700)),
-        (382, 1044)
-    );
-    assert_eq!(model(2000, None).limit_for(700), 700);
 }

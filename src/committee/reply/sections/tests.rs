@@ -1,7 +1,6 @@
 //! What is cut from a main answer and what stays.
 
 use super::*;
-use crate::domain::{AgentReport, Unit};
 
 /// Returns the main answer to a request, and the number of corrections.
 fn read(text: &str, request: &str) -> (String, usize) {
@@ -74,24 +73,6 @@ fn a_section_that_the_request_names_stays_and_is_no_heading() {
     assert_eq!((told, renderable(&main)), (2, main));
     let (other, _) = read(record, "How do I deploy?");
     assert!(!other.contains("Assumptions"), "{other}");
-}
-
-#[test]
-fn references_to_discarded_units_are_cut_and_open_code_is_closed() {
-    let unit = Unit {
-        id: "u1".into(),
-        topic: "t".into(),
-        text: "x".into(),
-        tags: vec![],
-    };
-    let report = AgentReport {
-        units: vec![unit],
-        ..AgentReport::default()
-    };
-    let discarded = Redactor::new([("critic", Some(&report))]);
-    let text = "It is 4 [critic:u1], see solver:u2 and critic:vim.\n\n```sh\nmake";
-    let expected = "It is 4, see solver:u2 and critic:vim.\n\n```sh\nmake\n```";
-    assert_eq!(main_answer(text, "", &discarded, &mut vec![]), expected);
 }
 
 #[test]

@@ -87,14 +87,29 @@ fn the_masters_estimates_only_lower() {
 }
 
 #[test]
-fn an_open_request_without_a_cross_check_is_bounded_and_an_answer_is_not() {
-    for (groups, is_checked, expected) in [
-        (&[][..], true, 0.85),
-        (&[], false, 0.75),
-        (&[("10", 0.0)], false, 0.85),
+fn what_limits_c_final_is_named() {
+    let unseen = Judgement {
+        rests_on_unseen: true,
+        ..judgement(&[("10", 0.0)], true)
+    };
+    for (judgement, most, limit) in [
+        (unseen, MAX_UNSEEN, Some(Limit::UnseenImage)),
+        (judgement(&[], true), 0.85, None),
+        (
+            judgement(&[], false),
+            scoring::MAX_UNCHECKED,
+            Some(Limit::NotCrossChecked),
+        ),
+        // The agents' final answers check each other.
+        (judgement(&[("10", 0.0)], false), 0.85, None),
     ] {
-        let c_final = settled(groups, is_checked, &draft(Some("10"), None)).c_final;
-        assert!((c_final - expected).abs() < 1e-9, "{groups:?} {c_final}");
+        let Confidence {
+            c_final,
+            limited_by,
+            ..
+        } = settle(&policy(), &judgement, None);
+        assert!((c_final - most).abs() < 1e-9, "{limit:?} {c_final}");
+        assert_eq!(limited_by, limit);
     }
 }
 
@@ -124,28 +139,6 @@ fn the_synthesis_is_bought_if_any_answer_may_reach_the_threshold() {
     }
     let asks = settled(&[("10", 0.3)], true, &draft(Some("10"), None));
     assert_eq!((asks.gate(true), asks.limited_by), (Gate::Ask, None));
-}
-
-#[test]
-fn what_limits_c_final_is_named() {
-    let unseen = Judgement {
-        rests_on_unseen: true,
-        ..judgement(&[("10", 0.0)], true)
-    };
-    for (judgement, most, limit) in [
-        (unseen, MAX_UNSEEN, Limit::UnseenImage),
-        (
-            judgement(&[], false),
-            scoring::MAX_UNCHECKED,
-            Limit::NotCrossChecked,
-        ),
-    ] {
-        let confidence = settle(&policy(), &judgement, None);
-        assert_eq!(
-            (confidence.c_final, confidence.limited_by),
-            (most, Some(limit))
-        );
-    }
 }
 
 #[test]

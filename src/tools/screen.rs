@@ -64,7 +64,8 @@ impl Finding {
 /// the outputs and errors of the tools, the user's request and file names: what a text quotes from
 /// them is not the model's own words. If `verbatim` is empty, every quotation counts as one.
 pub fn screen(text: &str, errors: &[&str], verbatim: &[&str]) -> Option<Finding> {
-    let is_missing = |error: &&&str| repetition(error).is_none_or(|it| !it.is_match(text));
+    let is_missing =
+        |error: &&&str| !repetition(error).map_or(text.contains(**error), |it| it.is_match(text));
     if let Some(error) = errors.iter().find(is_missing) {
         let (kind, quote) = (Disallowed::RewordedError, one_line(error));
         return Some(Finding { kind, quote });
@@ -83,7 +84,7 @@ pub fn screen(text: &str, errors: &[&str], verbatim: &[&str]) -> Option<Finding>
 /// Returns a search for an error, up to whitespace.
 fn repetition(error: &str) -> Option<Regex> {
     let words: Vec<String> = error.split_whitespace().map(regex::escape).collect();
-    Regex::new(&words.join(r"\s+")).ok()
+    Regex::new(&words.join(r"(?-u:\s+)")).ok()
 }
 
 /// Returns a text with an `x` in place of each error that it repeats, up to whitespace.

@@ -22,7 +22,8 @@ use crate::committee::stages::{
 };
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{
-    AgentReport, AssumptionKind, Clarification, Earmark, FailureCause, Mode, is_blank,
+    AgentReport, AssumptionKind, Clarification, Earmark, FailureCause, Mode, Tag, is_blank,
+    is_question_mark,
 };
 use crate::journal::step;
 use crate::journal::{Cut, DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
@@ -85,13 +86,22 @@ fn max_words(input: &SynthesisInput<'_>, master: &RoleModel) -> u32 {
     }
 }
 
-/// Returns why a main answer is none, if so.
+/// Returns why a main answer is none, if so. The answer may rightly be a question, such as a
+/// translation: then a report is one too.
 fn no_answer(input: &SynthesisInput<'_>, main: &str) -> Option<&'static str> {
+    let asks = |report: &AgentReport| {
+        let units = report
+            .units
+            .iter()
+            .filter(|unit| unit.tags.contains(&Tag::Answer));
+        let mut texts = units.map(|unit| unit.text.as_str());
+        texts.any(|text| text.trim_end().ends_with(is_question_mark))
+    };
     // A refusal may be what was asked for.
     let answers = |report: &AgentReport| !scoring::declines(&report.answer_summary.join(" "));
     if is_blank(main) {
         Some("the main answer is empty")
-    } else if is_only_request(main) {
+    } else if is_only_request(main) && !input.reports().iter().any(|(_, report)| asks(report)) {
         Some("the main answer is nothing but a question to the user")
     } else if scoring::declines(main) && input.reports().iter().any(|(_, report)| answers(report)) {
         Some("the main answer declines, and the reports do not")

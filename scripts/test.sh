@@ -91,7 +91,12 @@ close() {
     if [ "${#failed[@]}" -gt 0 ]; then
         printf 'FAILED: %s\n' "$(IFS=,; echo "${failed[*]}" | sed 's/,/, /g')"
     fi
-    [ "${1:-}" = quiet ] || count
+    local recorded=${CONCLAVE_EVAL:-../shared/eval}
+    if [ "${1:-}" != quiet ]; then
+        [ -f "$recorded/debate.dev.jsonl" ] ||
+            printf 'Not checked: the floors of scoring. There are no recorded outputs in %s (CONCLAVE_EVAL).\n' "$recorded"
+        count
+    fi
     [ "${#failed[@]}" -eq 0 ]
     exit
 }

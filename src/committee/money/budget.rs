@@ -102,11 +102,27 @@ impl InputBound {
 /// token for every byte, so a text has at most as many tokens as bytes. Some tokenizers first
 /// normalize the text to NFKC, which can be longer: the longer form counts.
 pub fn text_bound(text: &str) -> u64 {
-    if is_nfkc_quick(text.chars()) == IsNormalized::Yes {
+    // ASCII is normalized wherever it stands.
+    if is_nfkc_quick(beyond_ascii(text)) == IsNormalized::Yes {
         return text.len() as u64;
     }
     let normalized: usize = text.nfkc().map(char::len_utf8).sum();
     text.len().max(normalized) as u64
+}
+
+/// Returns the characters of a text that are not ASCII.
+fn beyond_ascii(text: &str) -> impl Iterator<Item = char> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        // Whole blocks are checked much faster than bytes.
+        let blocks = rest.as_bytes().chunks(32).take_while(|it| it.is_ascii());
+        rest = rest.get(blocks.map(<[u8]>::len).sum()..)?;
+        rest = rest.get(rest.bytes().position(|byte| !byte.is_ascii())?..)?;
+        let mut chars = rest.chars();
+        let next = chars.next();
+        rest = chars.as_str();
+        next
+    })
 }
 
 /// Returns the worst-case cost of a call; `None` for the in-process model, which costs nothing.

@@ -9,8 +9,10 @@ use crate::committee::reply::sections::outline::Outline;
 use crate::domain::is_question_mark;
 use crate::text::{self, listed, pattern};
 
-/// The most closing sentences that are read.
-const MAX_SENTENCES: usize = 50;
+/// The most closing sentences that are cut.
+const MAX_SENTENCES: usize = 4;
+/// The most sentences that are read to see whether an answer is nothing but questions.
+const MAX_QUESTIONS: usize = 50;
 
 static OFFER: LazyLock<Regex> = LazyLock::new(|| listed(include_str!("data/closing.tsv"), "offer"));
 
@@ -48,20 +50,20 @@ fn before_options(text: &str) -> Option<&str> {
 /// Returns a main answer without the questions and offers at its end. An answer that is nothing
 /// else stays.
 pub fn without_closing_request(markdown: &str) -> Option<String> {
-    let kept = without_requests(markdown);
+    let kept = without_last(markdown, MAX_SENTENCES);
     let is_shorter = kept.len() < markdown.trim_end().len();
     (is_shorter && !kept.is_empty()).then(|| kept.to_owned())
 }
 
 /// True if a main answer is nothing but questions and offers to the user.
 pub fn is_only_request(markdown: &str) -> bool {
-    !markdown.trim().is_empty() && without_requests(markdown).is_empty()
+    !markdown.trim().is_empty() && without_last(markdown, MAX_QUESTIONS).is_empty()
 }
 
-/// Returns a text without its last sentences that ask or offer something.
-fn without_requests(markdown: &str) -> &str {
+/// Returns a text without its last sentences that ask or offer something, at most `most`.
+fn without_last(markdown: &str, most: usize) -> &str {
     let mut kept = markdown.trim_end();
-    for _ in 0..MAX_SENTENCES {
+    for _ in 0..most {
         let Some(at) = closing_request(kept) else {
             break;
         };
@@ -82,10 +84,12 @@ mod tests {
                 "Use WAL.\n\nLet me know if you want the script.",
                 "Use WAL.",
             ),
+            ("Nimm WAL.\n\nSoll ich das Skript schreiben?", "Nimm WAL."),
             (
                 "Nimm WAL. Sag Bescheid, wenn du das Skript brauchst.",
                 "Nimm WAL.",
             ),
+            ("Use WAL. ¿Quiere que escriba el guion?", "Use WAL."),
             ("Usa WAL. Avíseme si necesita el guion.", "Usa WAL."),
             (
                 "WALを使います。スクリプトも作りましょうか？",

@@ -181,7 +181,8 @@ fn written(latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<Written<'_>> {
     answered.collect()
 }
 
-/// Makes one pass. If there is none, the notes say why.
+/// Makes one pass. If the money left does not suffice, makes a smaller one, with only the first claim
+/// of each report. If there is none, the notes say why.
 async fn noted(
     context: &RoundContext<'_>,
     pass: Pass,
@@ -189,8 +190,14 @@ async fn noted(
     scope: CheckScope,
     until: Instant,
 ) -> Result<CrossChecked, Failure> {
+    let found = match ask(context, pass, reports, scope, until).await {
+        Err(CallError::NoOutput(failure)) if failure.starved && scope == CheckScope::Key => {
+            ask(context, pass, reports, CheckScope::First, until).await
+        }
+        found => found,
+    };
     let mut checked = CrossChecked::default();
-    match ask(context, pass, reports, scope, until).await {
+    match found {
         Ok(found) => checked.passes.push(found),
         Err(error) => checked.notes.push(told(context, pass, &error.no_output()?)),
     }

@@ -6,14 +6,15 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::pool::PoolConnection;
-use sqlx::{ColumnIndex, Decode, Row, SqlSafeStr as _, SqlStr, Type};
+use sqlx::postgres::PgRow;
+use sqlx::{Row as _, SqlSafeStr as _, SqlStr};
 
 use super::{Error, NewRun, Owner, RunFilter};
 
 /// A database that stores journals.
 pub(super) trait Database: Send + Sync {
-    type Driver: sqlx::Database<Connection: Connection>;
+    /// A connection for statements that change nothing.
+    type Reading: Connection;
 
     /// The connection inside a transaction that writes.
     type Writing: Connection;
@@ -21,9 +22,7 @@ pub(super) trait Database: Send + Sync {
     /// All schema changes, in order: version with name, SQL. A released migration is never edited.
     const MIGRATIONS: &'static [(&'static str, &'static str)];
 
-    fn reader(
-        &self,
-    ) -> impl Future<Output = Result<PoolConnection<Self::Driver>, sqlx::Error>> + Send;
+    fn reader(&self) -> impl Future<Output = Result<Self::Reading, Error>> + Send;
 
     /// Returns the rows of a query that every request makes, and that an index answers in
     /// microseconds. It may be made on the calling thread.
@@ -300,14 +299,7 @@ pub(super) fn unexpected() -> Error {
     Error::Unavailable("an unexpected answer".into())
 }
 
-impl<R: Row> Columns for R
-where
-    for<'a> &'a str: ColumnIndex<R>,
-    for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
-    for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
-    for<'r> f64: Decode<'r, R::Database> + Type<R::Database>,
-    for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
-{
+impl Columns for PgRow {
     fn text_or_null(&self, column: &str) -> Result<Option<String>, Error> {
         Ok(self.try_get(column)?)
     }

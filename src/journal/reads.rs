@@ -103,7 +103,7 @@ impl<D: Database> RunReader for D {
     }
 
     async fn exposure(&self, limit: &SpendingLimit) -> Result<Usd, Error> {
-        Ok(exposure(&mut *self.reader().await?, limit).await?)
+        Ok(exposure(&mut self.reader().await?, limit).await?)
     }
 }
 

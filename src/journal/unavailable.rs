@@ -70,10 +70,7 @@ pub(super) fn is_read_only(error: &sqlx::Error) -> bool {
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         let text = match &error {
-            sqlx::Error::Database(db) => match postgres_code(&error) {
-                Some(code) => of_postgres(code),
-                None => of_sqlite(db.code().as_deref().unwrap_or("unknown")),
-            },
+            sqlx::Error::Database(_) => of_postgres(postgres_code(&error).unwrap_or("unknown")),
             sqlx::Error::PoolTimedOut => "no connection to it could be had in time".to_owned(),
             sqlx::Error::Io(e) if e.kind() == ErrorKind::ConnectionRefused => {
                 "no server listens there".to_owned()
@@ -113,7 +110,7 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-/// Describes an error of the connection that writes to SQLite.
+/// Describes an error of SQLite.
 pub(super) fn reason(error: &rusqlite::Error) -> String {
     let reason = match error.sqlite_error() {
         Some(code) => of_sqlite(&code.extended_code.to_string()),

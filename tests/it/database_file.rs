@@ -4,7 +4,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use conclave::journal::{RunFilter, RunReader as _, SqliteStore};
-use sqlx::SqlitePool;
 use tempfile::TempDir;
 
 use crate::support::process::{Service, conclave};
@@ -124,11 +123,10 @@ async fn a_damaged_file_is_not_ready_and_nothing_is_promised() {
     let mut created = conclave(folder.path(), &["act", "roll 1d6"], &variables);
     assert!(created.status().await.unwrap().success());
     let file = folder.path().join("conclave.db");
-    let url = format!("sqlite://{}", file.display());
-    let raw = SqlitePool::connect(&url).await.unwrap();
+    let raw = rusqlite::Connection::open(&file).unwrap();
     let root = "SELECT rootpage FROM sqlite_master WHERE name = 'entries'";
-    let page: u32 = sqlx::query_scalar(root).fetch_one(&raw).await.unwrap();
-    raw.close().await;
+    let page: u32 = raw.query_row(root, [], |row| row.get(0)).unwrap();
+    drop(raw);
     let mut bytes = std::fs::read(&file).unwrap();
     let start = (page as usize - 1) * 4096;
     bytes[start..start + 4096].fill(0x5a);

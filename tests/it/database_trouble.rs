@@ -1,7 +1,6 @@
 //! Tests a database that is full, locked or unreachable. The service answers 503, loses and
 //! corrupts nothing, and continues its runs after the trouble is over.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +9,9 @@ use conclave::journal::{
     self, BackendStore as _, Ending, Error, JournalStore as _, PostgresStore, SqliteBounds,
     SqliteStore,
 };
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use sqlx::PgPool;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 
 use crate::support::process::{Home, conclave};
@@ -20,34 +19,21 @@ use crate::support::{Fault, MockProvider, Setup, TestApp, chat, client, postgres
 
 const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 
-/// Opens a second connection to the file, as another process would.
-async fn beside(path: &Path) -> SqlitePool {
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(true);
-    SqlitePool::connect_with(options).await.unwrap()
-}
+const FILL: &str = "INSERT INTO ballast VALUES (zeroblob(2000000))";
 
 /// Returns a service whose file may grow by at most `most_pages` and whose lock timeout is short,
 /// with a raw connection.
-async fn cramped(provider: &MockProvider, most_pages: Option<u32>) -> (TestApp, SqlitePool) {
+async fn cramped(provider: &MockProvider, most_pages: Option<u32>) -> (TestApp, Connection) {
     let folder = Arc::new(TempDir::new().unwrap());
     let path = folder.path().join("conclave.db");
     // The ballast is data that an operator can delete to free space.
     drop(SqliteStore::open(&path, "before").await.unwrap());
-    let raw = beside(&path).await;
-    sqlx::query("CREATE TABLE ballast (bytes BLOB)")
-        .execute(&raw)
-        .await
+    let raw = Connection::open(&path).unwrap();
+    raw.execute_batch("CREATE TABLE ballast (bytes BLOB)")
         .unwrap();
-    sqlx::query("INSERT INTO ballast VALUES (zeroblob(2000000))")
-        .execute(&raw)
-        .await
-        .unwrap();
-    let (pages,): (u32,) = sqlx::query_as("PRAGMA page_count")
-        .fetch_one(&raw)
-        .await
-        .unwrap();
+    raw.execute_batch(FILL).unwrap();
+    let pages = raw.query_row("PRAGMA page_count", [], |row| row.get::<_, u32>(0));
+    let pages = pages.unwrap();
     let bounds = SqliteBounds {
         patience: Duration::from_millis(50),
         most_pages: most_pages.map(|more| pages + more),
@@ -81,7 +67,7 @@ async fn hand_in(app: &TestApp, message: &str) -> Result<RunId, (u16, Value)> {
 
 /// Checks that every run has its reply and an intact chain, and that the file passes the integrity
 /// check.
-async fn hold(app: &TestApp, raw: &SqlitePool, runs: &[RunId]) {
+async fn hold(app: &TestApp, raw: &Connection, runs: &[RunId]) {
     for run in runs {
         let ending = app.ended(*run).await;
         assert!(matches!(ending, Ending::Replied { .. }), "{ending:?}");
@@ -91,11 +77,8 @@ async fn hold(app: &TestApp, raw: &SqlitePool, runs: &[RunId]) {
             Ok(())
         );
     }
-    let (sound,): (String,) = sqlx::query_as("PRAGMA integrity_check")
-        .fetch_one(raw)
-        .await
-        .unwrap();
-    assert_eq!(sound, "ok");
+    let sound = raw.query_row("PRAGMA integrity_check", [], |row| row.get(0));
+    assert_eq!(sound, Ok("ok".to_owned()));
 }
 
 #[tokio::test]
@@ -138,10 +121,7 @@ async fn a_full_disk_refuses_new_runs_and_delays_those_in_flight() {
             "what was taken on is not lost"
         );
     }
-    sqlx::query("DELETE FROM ballast")
-        .execute(&raw)
-        .await
-        .unwrap();
+    raw.execute_batch("DELETE FROM ballast").unwrap();
     hold(&app, &raw, &accepted).await;
     assert!(hand_in(&app, "And now?").await.is_ok());
     assert_eq!(app.get("/ready").await.0, 200);
@@ -155,15 +135,11 @@ async fn a_run_in_flight_keeps_its_answers_until_a_full_disk_has_space() {
         .on("r1/*", Fault::Latency(Duration::from_millis(300)))
         .times(3);
     let (app, raw) = cramped(&provider, Some(1)).await;
-    let fill = "INSERT INTO ballast VALUES (zeroblob(2000000))";
     let run = hand_in(&app, QUESTION).await.unwrap();
     until(async || provider.state().in_flight >= 3).await;
-    sqlx::query(fill).execute(&raw).await.unwrap();
+    raw.execute_batch(FILL).unwrap();
     until(async || app.get("/ready").await.0 == 503).await;
-    sqlx::query("DELETE FROM ballast")
-        .execute(&raw)
-        .await
-        .unwrap();
+    raw.execute_batch("DELETE FROM ballast").unwrap();
     hold(&app, &raw, &[run]).await;
     let bought: Vec<String> = provider.calls().into_iter().map(|it| it.key).collect();
     assert!(bought.iter().all(|it| !it.contains('#')), "{bought:?}");
@@ -178,7 +154,7 @@ async fn a_locked_database_refuses_new_runs_and_delays_those_in_flight() {
     let (app, raw) = cramped(&provider, None).await;
     let run = hand_in(&app, QUESTION).await.unwrap();
     until(async || provider.state().in_flight >= 3).await;
-    let lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    raw.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (status, problem) = hand_in(&app, "Another?").await.unwrap_err();
     assert_eq!(
         (status, problem["type"].as_str()),
@@ -191,7 +167,7 @@ async fn a_locked_database_refuses_new_runs_and_delays_those_in_flight() {
         "reading needs no lock"
     );
     until(async || provider.state().in_flight == 0).await;
-    lock.rollback().await.unwrap();
+    raw.execute_batch("ROLLBACK").unwrap();
     hold(&app, &raw, &[run]).await;
     assert!(hand_in(&app, "Another?").await.is_ok());
     assert_eq!(provider.repeated_keys(), Vec::<String>::new());
@@ -223,8 +199,8 @@ async fn sqlite_errors_have_clear_messages() {
     )
     .await
     .unwrap();
-    let raw = beside(&path).await;
-    let lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let raw = Connection::open(&path).unwrap();
+    raw.execute_batch("BEGIN IMMEDIATE").unwrap();
     let locked = store
         .cancel("01890000-0000-7000-8000-000000000000".parse().unwrap())
         .await
@@ -233,7 +209,7 @@ async fn sqlite_errors_have_clear_messages() {
         locked.to_string(),
         "the database is not available: it is locked by another process"
     );
-    lock.rollback().await.unwrap();
+    raw.execute_batch("ROLLBACK").unwrap();
 }
 
 #[tokio::test]

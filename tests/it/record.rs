@@ -85,10 +85,8 @@ async fn the_report_skips_and_names_an_unreadable_run() {
     let broken = cli.newest().await;
     cli.run(&["ask", "new: And at the top of Mount Everest?"])
         .await;
-    let pool = cli.database().await;
     let sql = "UPDATE entries SET body = '{\"kind\":\"nonsense\"}' WHERE key = 'plan' AND run = ?";
-    sqlx::query(sql).bind(&broken).execute(&pool).await.unwrap();
-    pool.close().await;
+    cli.database().execute(sql, [&broken]).unwrap();
     let (code, output, error) = cli.run(&["report", "--json"]).await;
     let report: Value = serde_json::from_str(&output).unwrap();
     assert_eq!((code, &report["runs"]), (0, &json!(1)));

@@ -113,7 +113,7 @@ fn parse(url: &str) -> Result<PgConnectOptions, Error> {
 }
 
 impl Database for PostgresStore {
-    type Driver = Postgres;
+    type Reading = PoolConnection<Postgres>;
     type Writing = PgConnection;
 
     const MIGRATIONS: &'static [(&'static str, &'static str)] = migrations!(
@@ -132,8 +132,8 @@ impl Database for PostgresStore {
         "0012_deleted_records",
     );
 
-    async fn reader(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {
-        self.pool.acquire().await
+    async fn reader(&self) -> Result<PoolConnection<Postgres>, Error> {
+        Ok(self.pool.acquire().await?)
     }
 
     async fn read_inline(
@@ -359,6 +359,22 @@ impl Connection for PgConnection {
     async fn change(&mut self, (statement, values): Statement) -> Result<u64, Failure> {
         let done = bind(sqlx::query(statement), values).execute(self).await?;
         Ok(done.rows_affected())
+    }
+}
+
+impl Connection for PoolConnection<Postgres> {
+    type Row = PgRow;
+
+    async fn query(
+        &mut self,
+        statement: SqlStr,
+        values: Vec<Bound>,
+    ) -> Result<Vec<PgRow>, Failure> {
+        (**self).query(statement, values).await
+    }
+
+    async fn change(&mut self, statement: Statement) -> Result<u64, Failure> {
+        (**self).change(statement).await
     }
 }
 

@@ -15,7 +15,7 @@ use futures_util::FutureExt as _;
 use rusqlite::OpenFlags;
 use tokio::sync::oneshot;
 
-use super::connection::WriteConnection;
+use super::connection::SqliteConnection;
 use super::{LOG_PAGES, SqliteBounds};
 use crate::journal::Error;
 use crate::journal::database::{Durability, Work};
@@ -52,7 +52,7 @@ impl Writer {
         }
         let (queue, jobs) = channel();
         let thread = WriterThread {
-            connection: WriteConnection(connection),
+            connection: SqliteConnection(connection),
             durability: None,
         };
         let thread = std::thread::Builder::new()
@@ -75,7 +75,7 @@ impl Writer {
     where
         I: Send + 'static,
         T: Send + 'static,
-        W: for<'a> Fn(&'a mut WriteConnection, &'a I) -> Work<'a, T> + Send + 'static,
+        W: for<'a> Fn(&'a mut SqliteConnection, &'a I) -> Work<'a, T> + Send + 'static,
     {
         let (done, result) = oneshot::channel();
         let job = Transaction {
@@ -110,7 +110,7 @@ trait Job: Send {
     fn is_abandoned(&self) -> bool;
 
     /// Does the work. Returns true if it succeeded.
-    fn attempt(&mut self, connection: &mut WriteConnection) -> bool;
+    fn attempt(&mut self, connection: &mut SqliteConnection) -> bool;
 
     /// Forgets the result, because the work was undone.
     fn forget(&mut self);
@@ -131,7 +131,7 @@ impl<I, T, W> Job for Transaction<I, T, W>
 where
     I: Send + 'static,
     T: Send + 'static,
-    W: for<'a> Fn(&'a mut WriteConnection, &'a I) -> Work<'a, T> + Send + 'static,
+    W: for<'a> Fn(&'a mut SqliteConnection, &'a I) -> Work<'a, T> + Send + 'static,
 {
     fn durability(&self) -> Durability {
         self.durability
@@ -141,7 +141,7 @@ where
         self.done.is_closed()
     }
 
-    fn attempt(&mut self, connection: &mut WriteConnection) -> bool {
+    fn attempt(&mut self, connection: &mut SqliteConnection) -> bool {
         // This connection answers at once, so the work never waits.
         let result = (self.work)(connection, &self.input).now_or_never();
         let result = result.map(|done| done.map_err(Error::from));
@@ -167,7 +167,7 @@ where
 }
 
 struct WriterThread {
-    connection: WriteConnection,
+    connection: SqliteConnection,
     /// The durability that the connection is set to.
     durability: Option<Durability>,
 }

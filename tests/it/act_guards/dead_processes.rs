@@ -43,12 +43,8 @@ async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
     };
     assert_eq!(provider.state().in_flight, 1);
     // The process has died: its lease expires at once.
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display()))
-        .await
-        .unwrap();
-    sqlx::query("UPDATE runs SET lease_until_ms = 0")
-        .execute(&pool)
-        .await
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.execute_batch("UPDATE runs SET lease_until_ms = 0")
         .unwrap();
     let app = TestApp::on(&provider, proposing(), folder).await;
     app.app.keep_recovering();

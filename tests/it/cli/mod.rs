@@ -8,7 +8,6 @@ mod setup;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -91,9 +90,7 @@ impl CommandLine {
     }
 
     /// Opens the database.
-    pub async fn database(&self) -> SqlitePool {
-        let path = self.path("data/conclave.db");
-        let options = SqliteConnectOptions::new().filename(path);
-        SqlitePool::connect_with(options).await.unwrap()
+    pub fn database(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.path("data/conclave.db")).unwrap()
     }
 }

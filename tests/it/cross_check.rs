@@ -26,7 +26,7 @@ fn second<'a>(got: &'a Got, agent: &str) -> &'a AgentFinished {
     got.events().find_map(of).expect("a part in round 2")
 }
 
-async fn run(
+pub async fn run(
     scenario: Scenario,
     mode: &str,
     setup: Setup,
@@ -42,7 +42,7 @@ async fn run(
 }
 
 /// Replies to the cross-check with the truth about a scenario, modified by `change`.
-fn check_otherwise(
+pub fn check_otherwise(
     provider: &MockProvider,
     scenario: &Scenario,
     pattern: &str,

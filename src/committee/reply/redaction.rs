@@ -62,6 +62,9 @@ impl Redactor {
             let bracketed = format!(r"[ \t]*[\[(]\s*(?:{ids})(?:\s*[,;]\s*(?:{ids}))*\s*[\])]");
             Some((id, compiled(bracketed)?))
         };
+        if self.beginnings.is_empty() {
+            return None;
+        }
         let lower = text.to_ascii_lowercase();
         let mut beginnings = self.beginnings.iter();
         beginnings.find(|beginning| lower.contains(beginning.as_str()))?;
@@ -80,6 +83,26 @@ impl Redactor {
         let (discarded, reports) = (discarded_agents(run), run.reports());
         Self::of(run, |agent| {
             discarded.contains(agent.into_str()) || !reports.contains_key(&agent)
+        })
+    }
+
+    /// Returns the redactor for all that the text of a reply must not refer to: discarded outputs, and
+    /// quarantined ones whose use the draft does not justify.
+    pub fn of_barred(run: &Transcript<'_>) -> Self {
+        let discarded = discarded_agents(run);
+        let (judgement, reports) = (run.judgement(), run.reports());
+        let justified = run
+            .draft()
+            .map_or(&[][..], |it| &it.quarantine_justifications);
+        Self::of(run, |agent| {
+            let is_quarantined =
+                judgement.and_then(|it| it.status_of(agent)) == Some(Status::Quarantine);
+            let is_justified = justified
+                .iter()
+                .any(|it| it.agent == agent && !it.why.is_empty());
+            discarded.contains(agent.into_str())
+                || !reports.contains_key(&agent)
+                || (is_quarantined && !is_justified)
         })
     }
 

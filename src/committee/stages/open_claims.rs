@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::committee::stages::verdicts::merged;
 use crate::domain::{
-    Agent, AgentReport, CrossCheck, DISPROVED, Disagreement, Judgement, Obtained, Position, Status,
-    UnitRef,
+    Agent, AgentReport, CrossCheck, DISPROVED, Disagreement, Holds, Judgement, Obtained, Position,
+    Status, UnitRef,
 };
 use crate::journal::AgentOutcome;
 use crate::text::one_line;
@@ -42,8 +43,8 @@ impl Open {
 
 /// Returns the open claims, and the agents of a panel that a further round asks. Skips agents whose
 /// report was read from plain text, because it has no typed fields. An agent whose report the
-/// cross-check found to be no answer, or whose answer it disproved, does not report anew, because no
-/// further call reads it.
+/// cross-check found to be no answer, or of which it refuted a claim, does not report anew: no
+/// further call reads the new report, so the finding would be lost.
 pub fn open(
     judgement: &Judgement,
     latest: &BTreeMap<Agent, AgentOutcome>,
@@ -66,12 +67,17 @@ pub fn open(
         let mut found = cross_checks.iter().flat_map(|check| &check.conduct);
         found.any(|conduct| conduct.agent == agent.into_str())
     };
-    let is_disproved = |agent: Agent| {
+    let verdicts = merged(cross_checks.iter().flat_map(|check| &check.claims));
+    let is_refuted = |agent: Agent| {
         let score = judgement.score_of(agent);
+        let mut own = verdicts
+            .iter()
+            .filter(|it| it.claim.agent == agent.into_str());
         score.is_some_and(|score| score.is_capped_by(DISPROVED))
+            || own.any(|verdict| verdict.holds == Holds::No)
     };
-    let is_judged = |agent: Agent| is_valid(agent) || is_disproved(agent);
-    anew.retain(|agent| agent.is_core() && !is_judged(*agent) && !is_no_answer(*agent));
+    let has_finding = |agent: Agent| is_refuted(agent) || is_no_answer(agent);
+    anew.retain(|agent| agent.is_core() && !is_valid(*agent) && !has_finding(*agent));
     (claims, Open { holders, anew })
 }
 

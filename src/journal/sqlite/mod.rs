@@ -100,6 +100,9 @@ impl SqliteStore {
         // The first commit of a run makes the disk take the schema too: both are in the same log.
         keeper.pragma_update(None, "synchronous", "NORMAL")?;
         keeper.pragma_update(None, "foreign_keys", true)?;
+        if let Some(pages) = bounds.most_pages {
+            keeper.pragma_update(None, "max_page_count", pages)?;
+        }
         migrate::run(&mut keeper)?;
         let writer = Writer::open(path, bounds)?;
         let owners = Owners::register(lock, owner)?;

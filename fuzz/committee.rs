@@ -52,7 +52,13 @@ pub const ROUTINES: &[Routine] = &[
         drop(claims_shown(&held));
         if let Ok(decisions) = serde_json::from_str(text) {
             let obtained = Obtained::Clean;
-            drop(settle(&mut report, "solver", &held, &decisions, obtained));
+            drop(settle(
+                &mut report,
+                Agent::Solver,
+                &held,
+                &decisions,
+                obtained,
+            ));
         }
     }),
     ("cross-check", cross_check),
@@ -134,8 +140,8 @@ fn answered(report: AgentReport) -> AgentOutcome {
 }
 
 fn judgement(message: &str, report: &AgentReport) -> Judgement {
-    let outputs = ["solver", "critic"].map(|agent| scoring::Output {
-        agent,
+    let outputs = [Agent::Solver, Agent::Critic].map(|agent| scoring::Output {
+        agent: agent.into(),
         report,
         obtained: Obtained::Clean,
         truncated: false,

@@ -7,7 +7,7 @@
 use conclave::actions::commands::{Action, Inputs, execute};
 use conclave::actions::parser::{self, ParsedMessage};
 use conclave::config::{self, Env};
-use conclave::domain::{AgentReport, Obtained, RunId};
+use conclave::domain::{Agent, AgentReport, Obtained, RunId};
 use conclave::journal::{self, Archive, Entry};
 use conclave::llm::{StreamEvent, StreamReader};
 use conclave::scoring::{self as score, Output, Panel, Policy, report_from_text};
@@ -183,15 +183,18 @@ pub fn score_text(data: &[u8]) {
         report_from_text("solver", "", first),
         report_from_text("critic", "", second),
     ];
-    let output = |agent: &'static str, report| Output {
-        agent,
+    let output = |agent: Agent, report| Output {
+        agent: agent.into(),
         report,
         obtained: Obtained::Text,
         truncated: false,
         role_matches: true,
         family: None,
     };
-    let outputs = vec![output("solver", &reports[0]), output("critic", &reports[1])];
+    let outputs = vec![
+        output(Agent::Solver, &reports[0]),
+        output(Agent::Critic, &reports[1]),
+    ];
     let panel = Panel {
         message,
         task_type: None,

@@ -52,7 +52,7 @@ fn print(replayed: &Replayed) {
         let mut recorded = replayed.recorded.scores.iter();
         let was = recorded.find(|was| was.agent == now.agent);
         let was = was.map_or_else(|| "-".to_owned(), |was| shown(was.cred, was.status));
-        row(&now.agent, &was, &shown(now.cred, now.status));
+        row(now.agent.as_str(), &was, &shown(now.cred, now.status));
     }
     let (recorded, replayed_rows) = (rows(&replayed.recorded), rows(&replayed.replayed));
     for ((name, was), (_, is)) in recorded.into_iter().zip(replayed_rows) {

@@ -9,7 +9,7 @@ use crate::committee::stages::confidence::settle;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::judge::{ScoringInput, families_of};
 use crate::config::Policy;
-use crate::domain::{Agent, Confidence, Gate, Judgement, RunId, Score, Status};
+use crate::domain::{Agent, AgentName, Confidence, Gate, Judgement, RunId, Score, Status};
 use crate::journal::{Entry, Event, Transcript};
 
 /// The outcome of a run under a policy.
@@ -25,7 +25,7 @@ pub struct Verdict {
 /// An agent's score in a [`Verdict`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
-    pub agent: String,
+    pub agent: AgentName,
     pub cred: f64,
     pub status: Status,
 }

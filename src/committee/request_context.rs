@@ -244,7 +244,7 @@ fn reuse_from(run: RunId, transcript: &Transcript<'_>) -> Parent {
         failed,
         scored: transcript.scored.last().copied().cloned(),
         cross_checked: checked.cloned(),
-        lacking: lacking.filter_map(|it| it.agent.parse().ok()).collect(),
+        lacking: lacking.filter_map(|it| it.agent.agent()).collect(),
         assumptions: assumptions.unwrap_or_default(),
         question: synthesized.map(|synthesized| synthesized.question.clone()),
     }

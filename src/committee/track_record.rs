@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::committee::call_names::{is_cross_check, is_of_step, is_report, last_answered};
-use crate::domain::{Agent, Outcome, Role, Status, Usd};
+use crate::domain::{Outcome, Role, Status, Usd};
 use crate::journal::{AgentFinished, AgentOutcome, CallSent, Ending, Transcript};
 
 /// Bins of the reliability diagram over [0, 1].
@@ -198,14 +198,14 @@ impl TrackRecord {
     fn add_statuses(&mut self, run: &Transcript<'_>) {
         let judgement = run.judgement();
         for score in judgement.into_iter().flat_map(|it| &it.scores) {
-            let Ok(agent) = score.agent.parse::<Agent>() else {
+            let Some(agent) = score.agent.agent() else {
                 continue;
             };
             // A report that was reused from an earlier run has no call.
             let Some(call) = run.last_call(|call| is_report(call, agent)) else {
                 continue;
             };
-            let member = self.member(&score.agent, call);
+            let member = self.member(agent.into_str(), call);
             match score.status {
                 Status::Valid => member.valid += 1,
                 Status::Quarantine => member.quarantined += 1,

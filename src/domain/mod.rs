@@ -41,7 +41,7 @@ pub use direction::{changes_direction, is_blank, is_invisible, without_controls}
 pub use estimate::{Estimate, EstimateStep, Pert, Unit as TimeUnit};
 pub use evidence::{
     Basis, ClaimVerdict, Conduct, ConductKind, CrossCheck, Decision, Holds, PartAnswered,
-    Resolution, Tag, UnitRef,
+    ReportRef, Resolution, Tag, UnitRef,
 };
 pub use failure_cause::FailureCause;
 pub use ids::{Fingerprint, RunId, fingerprint, hex};
@@ -51,7 +51,7 @@ pub use model::{
 };
 pub use money::Usd;
 pub use number_word::{in_digits, number_named};
-pub use panel::{Agent, CORE_AGENTS, Role};
+pub use panel::{Agent, AgentName, CORE_AGENTS, Role};
 pub use plan::{Plan, TaskType};
 pub use plural::counted;
 pub use provider::{Provider, ProviderKind};

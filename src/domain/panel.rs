@@ -1,5 +1,7 @@
 //! The agents and roles of the committee.
 
+use std::cmp::Ordering;
+use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -30,6 +32,70 @@ impl Agent {
 
     pub fn is_core(self) -> bool {
         CORE_AGENTS.contains(&self)
+    }
+}
+
+/// The name of an agent in scored outputs: an agent of the committee, or any name in a recorded file
+/// (SPEC 13.1).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AgentName {
+    Committee(Agent),
+    Recorded(String),
+}
+
+impl AgentName {
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Committee(agent) => agent.into_str(),
+            Self::Recorded(name) => name,
+        }
+    }
+
+    /// Returns the agent of the committee with this name.
+    pub fn agent(&self) -> Option<Agent> {
+        match self {
+            Self::Committee(agent) => Some(*agent),
+            Self::Recorded(_) => None,
+        }
+    }
+}
+
+impl From<Agent> for AgentName {
+    fn from(agent: Agent) -> Self {
+        Self::Committee(agent)
+    }
+}
+
+impl From<&str> for AgentName {
+    fn from(name: &str) -> Self {
+        let agent = name.parse().map(Self::Committee);
+        agent.unwrap_or_else(|_| Self::Recorded(name.to_owned()))
+    }
+}
+
+impl PartialEq<Agent> for AgentName {
+    fn eq(&self, agent: &Agent) -> bool {
+        self.agent() == Some(*agent)
+    }
+}
+
+/// By text, as in stored lists.
+impl Ord for AgentName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_str().cmp(other.as_str())
+    }
+}
+
+impl PartialOrd for AgentName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for AgentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, UnitRef};
+use super::{Agent, AgentName, UnitRef};
 
 /// One of the five axes, each worth 0 to 25 points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -125,8 +125,7 @@ impl Thresholds {
 /// The score of one agent's output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// The agent's name: an agent of the committee, or any name in a recorded file (SPEC 13.1).
-    pub agent: String,
+    pub agent: AgentName,
     pub axes: Axes,
     /// 0 to 1.
     pub cred: f64,
@@ -149,7 +148,7 @@ pub const DISPROVED: &str = "disproved";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     pub text: String,
-    pub agents: Vec<String>,
+    pub agents: Vec<AgentName>,
     /// The units that state it.
     pub units: Vec<UnitRef>,
 }
@@ -181,7 +180,7 @@ pub struct AnswerGroup {
     /// they name; empty if the normal form is the only one. Absent in journals of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wordings: Vec<String>,
-    pub agents: Vec<String>,
+    pub agents: Vec<AgentName>,
     /// The penalty of `c_final` for a reply with this answer. Absent in journals of earlier
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -229,8 +228,7 @@ pub struct Judgement {
 
 impl Judgement {
     pub fn score_of(&self, agent: Agent) -> Option<&Score> {
-        let own = |score: &&Score| score.agent == agent.into_str();
-        self.scores.iter().find(own)
+        self.scores.iter().find(|score| score.agent == agent)
     }
 
     pub fn status_of(&self, agent: Agent) -> Option<Status> {

@@ -107,7 +107,7 @@ impl Observer {
 
     fn scored(&self, scored: &Scored) {
         for score in &scored.judgement.scores {
-            let (agent, status) = (score.agent.clone(), score.status.into_str());
+            let (agent, status) = (score.agent.to_string(), score.status.into_str());
             counter!("conclave_statuses_total", "agent" => agent, "status" => status).increment(1);
         }
         self.end("round");

@@ -8,7 +8,7 @@ use super::Panel;
 use super::answer::Answer;
 use super::claims::Claim;
 use super::parsed_output::{Given, ParsedOutput, Request};
-use crate::domain::{Basis, Calibration, CrossCheck, Obtained, Resolution};
+use crate::domain::{AgentName, Basis, Calibration, CrossCheck, Obtained, Resolution};
 use crate::text::words;
 
 /// The number of voices of the whole core. Fewer count as missing voices.
@@ -183,10 +183,8 @@ impl Compared<'_> {
     fn told_same(&self, a: &Node<'_>, b: &Node<'_>) -> bool {
         let compared = self.first.is_empty() || a.in_first && b.in_first;
         let both = |call: &CrossCheck| {
-            let has = |group: &Vec<String>, agent: &str| group.iter().any(|name| name == agent);
-            call.same_answers
-                .iter()
-                .any(|group| has(group, a.agent) && has(group, b.agent))
+            let mut groups = call.same_answers.iter();
+            groups.any(|group| group.contains(a.agent) && group.contains(b.agent))
         };
         compared && !self.given.cross_checks.is_empty() && self.given.cross_checks.iter().all(both)
     }
@@ -205,9 +203,9 @@ impl Compared<'_> {
             .iter()
             .filter(|node| node.in_first || self.first.is_empty());
         let verdict = |node: &&Node<'_>| {
-            let name = |at: usize| self.latest.get(at).map_or("", ParsedOutput::agent);
-            let mut claims = self.claims.iter();
-            let claim = claims.find(|claim| claim.is_answer && name(claim.agent) == node.agent)?;
+            let name = |at: usize| self.latest.get(at).map(ParsedOutput::agent);
+            let is_own = |claim: &&Claim<'_>| name(claim.agent) == Some(node.agent);
+            let claim = self.claims.iter().find(|it| it.is_answer && is_own(it))?;
             Some(claim.verdict)
         };
         let label = label.unwrap_or_default();
@@ -267,7 +265,7 @@ impl Compared<'_> {
         let earlier = first.find(|then| then.agent() == reading.agent());
         let was_computed = earlier.is_some_and(|then| then.path.verdict() > 0.0);
         let resolutions = self.given.resolutions.iter();
-        let own = resolutions.filter(|it| it.concedes() && it.claim.agent == reading.agent());
+        let own = resolutions.filter(|it| it.concedes() && it.claim.agent == *reading.agent());
         let has_answer = |evidence: &str| {
             let (said, label) = (words(evidence), reading.answer.as_ref().map(Given::label));
             label.is_some_and(|label| words(&label).iter().all(|word| said.contains(word)))
@@ -316,7 +314,7 @@ struct Node<'a> {
     in_first: bool,
     /// The index of the agent among the readings of its round.
     at: usize,
-    agent: &'a str,
+    agent: &'a AgentName,
     answer: &'a Given,
 }
 

@@ -80,7 +80,7 @@ impl Recorded {
 
     fn output(&self) -> Output<'_> {
         Output {
-            agent: &self.report.agent,
+            agent: self.report.agent.as_str().into(),
             report: &self.report,
             obtained: self.obtained,
             truncated: false,

@@ -44,8 +44,8 @@ pub use reply_answer::may_give;
 pub use terms::MAX_UNCHECKED;
 
 use crate::domain::{
-    AgentReport, Calibration, CrossCheck, Demand, Obtained, PartAnswered, Resolution, Score,
-    Status, TaskType, Thresholds,
+    Agent, AgentName, AgentReport, Calibration, CrossCheck, Demand, Obtained, PartAnswered,
+    Resolution, Score, Status, TaskType, Thresholds,
 };
 use agreement::{Agreement, Compared};
 use answer::Answer;
@@ -57,9 +57,9 @@ use parsed_output::{MAX_UNITS, ParsedOutput, Reading, Request};
 use crate::text::{MAX_BYTES, clip, collapse_whitespace};
 
 /// One agent's output before any analysis.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Output<'a> {
-    pub agent: &'a str,
+    pub agent: AgentName,
     pub report: &'a AgentReport,
     pub obtained: Obtained,
     /// True if the model was cut off at its token limit.
@@ -94,8 +94,8 @@ pub struct Panel<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     pub thresholds: Thresholds,
-    /// The weight of a role in BaseScore; 1 for a role that is not listed.
-    pub weights: BTreeMap<String, f64>,
+    /// The weight of an agent in BaseScore; 1 for an agent that is not listed.
+    pub weights: BTreeMap<Agent, f64>,
     pub max_conflict_penalty: f64,
     pub max_coverage_bonus: f64,
     /// A c_final below this threshold leads to a question.
@@ -121,8 +121,9 @@ impl Default for Policy {
 
 impl Policy {
     /// Returns the weight of an agent in BaseScore.
-    pub fn weight(&self, agent: &str) -> f64 {
-        self.weights.get(agent).copied().unwrap_or(1.0)
+    pub fn weight(&self, agent: &AgentName) -> f64 {
+        let listed = agent.agent().and_then(|agent| self.weights.get(&agent));
+        listed.copied().unwrap_or(1.0)
     }
 }
 
@@ -266,7 +267,7 @@ fn score(
     };
     let cred = axes.cred();
     Some(Score {
-        agent: reading.agent().to_owned(),
+        agent: reading.agent().clone(),
         status: policy.thresholds.status(cred),
         cred,
         axes,
@@ -281,26 +282,26 @@ fn parsed_outputs<'a>(
     policy: &Policy,
 ) -> Vec<ParsedOutput<'a>> {
     // Both calls must agree that a report does not count.
-    let conduct = |agent: &str| {
+    let conduct = |agent: &AgentName| {
         let found = calls
             .iter()
-            .map(|call| call.conduct.iter().find(|c| c.agent == agent));
+            .map(|call| call.conduct.iter().find(|c| c.agent == *agent));
         let found: Option<Vec<_>> = found.collect();
         Some(found?.first()?.kind)
     };
-    let answers_all = |agent: &str| {
-        let names = |part: &PartAnswered| part.answered_by.iter().any(|name| name == agent);
+    let answers_all = |agent: &AgentName| {
+        let names = |part: &PartAnswered| part.answered_by.contains(agent);
         let found = |call: &CrossCheck| !call.parts.is_empty() && call.parts.iter().all(names);
         calls.iter().all(found)
     };
-    let is_named = |agent: &str| {
+    let is_named = |agent: &AgentName| {
         let mut found = calls.iter().flat_map(|call| &call.conduct);
-        found.any(|it| it.agent == agent)
+        found.any(|it| it.agent == *agent)
     };
     let parsed = |(output, reading): (&'a Output<'a>, &'a Reading)| {
-        let agent = output.agent;
+        let agent = &output.agent;
         // The cross-check read the report of round 1.
-        let is_checked = |it: &Output<'_>| it.agent == agent && it.report == output.report;
+        let is_checked = |it: &Output<'_>| it.agent == *agent && it.report == output.report;
         let is_cleared = !calls.is_empty() && checked.iter().any(is_checked) && !is_named(agent);
         let mut screening = reading.screening.clone();
         if is_cleared && answers_all(agent) {
@@ -331,7 +332,7 @@ fn groups(
     if !agreement.one_answer {
         return vec![];
     }
-    let name = |at: &usize| Some(context.readings.get(*at)?.agent().to_owned());
+    let name = |at: &usize| Some(context.readings.get(*at)?.agent().clone());
     let held = agreement
         .groups
         .iter()
@@ -362,7 +363,7 @@ type Part = (String, BTreeSet<usize>);
 /// answer it and, according to every other call that names parts, any part.
 fn parts(calls: &[CrossCheck], readings: &[ParsedOutput<'_>]) -> Vec<Part> {
     let answers = |part: &PartAnswered| -> BTreeSet<usize> {
-        let is_named = |r: &ParsedOutput<'_>| part.answered_by.iter().any(|it| it == r.agent());
+        let is_named = |r: &ParsedOutput<'_>| part.answered_by.contains(r.agent());
         let named = readings
             .iter()
             .enumerate()

@@ -10,7 +10,7 @@ use super::answer::{
 };
 use super::checks::{Path, Screening, Soundness, path_to, screen_answer, soundness};
 use super::expr::{Verdict, equations, names_base};
-use crate::domain::{ConductKind, Obtained, Unit};
+use crate::domain::{AgentName, ConductKind, Obtained, Unit};
 use crate::text::{
     self, Block, Markdown, Word, WordRuns, capitalizes_nouns, clip, collapse_whitespace,
     each_sentence, figures, one_line, ratio, read_markdown, words,
@@ -216,8 +216,8 @@ impl Reading {
 }
 
 impl<'a> ParsedOutput<'a> {
-    pub fn agent(&self) -> &'a str {
-        self.output.agent
+    pub fn agent(&self) -> &'a AgentName {
+        &self.output.agent
     }
 
     /// True if the output takes part in the comparison. Attacks, refusals and degenerate texts do

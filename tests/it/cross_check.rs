@@ -227,7 +227,7 @@ async fn a_report_that_gives_orders_stays_data_and_is_recorded() {
         "no line can pass for a claim"
     );
     let pass = &checked(&got).passes[0];
-    assert_eq!(pass.found.conduct[0].agent, "critic");
+    assert_eq!(pass.found.conduct[0].agent, Agent::Critic);
     let told = &got.body["audit"]["crossCheck"]["passes"][0]["reports"][0];
     assert_eq!(
         (&told["agent"], &told["kind"]),

@@ -82,7 +82,7 @@ impl Redactor {
     pub fn of_discarded(run: &Transcript<'_>) -> Self {
         let (discarded, reports) = (discarded_agents(run), run.reports());
         Self::of(run, |agent| {
-            discarded.contains(agent.into_str()) || !reports.contains_key(&agent)
+            discarded.contains(&agent) || !reports.contains_key(&agent)
         })
     }
 
@@ -212,10 +212,10 @@ pub(super) fn texts(draft: &mut Draft) -> impl Iterator<Item = &mut String> {
 }
 
 /// Returns the agents whose outputs the last judgement of a run discards.
-pub fn discarded_agents<'a>(run: &Transcript<'a>) -> BTreeSet<&'a str> {
+pub fn discarded_agents(run: &Transcript<'_>) -> BTreeSet<Agent> {
     let scores = run.judgement().into_iter().flat_map(|it| &it.scores);
     let discarded = scores.filter(|score| score.status == Status::Discard);
-    discarded.map(|score| score.agent.as_str()).collect()
+    discarded.filter_map(|score| score.agent.agent()).collect()
 }
 
 #[cfg(test)]

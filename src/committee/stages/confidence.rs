@@ -12,12 +12,9 @@ const ROUNDING: f64 = 1e-9;
 
 impl From<&Policy> for scoring::Policy {
     fn from(policy: &Policy) -> Self {
-        let weights = policy.role_weights.iter();
         Self {
             thresholds: policy.thresholds,
-            weights: weights
-                .map(|(agent, weight)| (agent.to_string(), *weight))
-                .collect(),
+            weights: policy.role_weights.clone(),
             max_conflict_penalty: policy.max_conflict_penalty,
             max_coverage_bonus: policy.max_coverage_bonus,
             ask_threshold: policy.ask_user_threshold,

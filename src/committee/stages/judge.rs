@@ -78,13 +78,12 @@ fn output<'a>(finished: &'a AgentFinished, family: Option<&'a str>) -> Option<sc
     else {
         return None;
     };
-    let agent = finished.agent.into_str();
     Some(scoring::Output {
-        agent,
+        agent: finished.agent.into(),
         report,
         obtained: *obtained,
         truncated: *truncated,
-        role_matches: report.agent == agent,
+        role_matches: report.agent == finished.agent.into_str(),
         family,
     })
 }

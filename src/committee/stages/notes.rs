@@ -10,7 +10,7 @@ use crate::committee::rule_texts::RuleTexts;
 use crate::committee::stages::deliberation::{Deliberation, ScoredReport};
 use crate::committee::stages::fallback_answer;
 use crate::committee::stages::synthesis_input::answer_of;
-use crate::domain::{Agent, FailureCause, Status, is_question_mark};
+use crate::domain::{Agent, AgentName, FailureCause, Status, is_question_mark};
 use crate::journal::{
     AgentOutcome, CallView, CheckScope, Continuation, Cut, Gated, PlanSource, Round, RoundSkipped,
     SynthesisSource, Synthesized, Transcript,
@@ -129,17 +129,15 @@ impl Noted<'_> {
             return vec![];
         };
         let others = groups.iter().enumerate().filter(|(at, _)| *at != own);
-        let others: BTreeSet<&str> = others
-            .flat_map(|(_, group)| group.agents.iter().map(String::as_str))
-            .collect();
+        let others: Vec<&AgentName> = others.flat_map(|(_, group)| &group.agents).collect();
         let mut notes = vec![];
         for it in deliberation.usable() {
-            let agent = it.agent.into_str();
+            let differs = others.iter().any(|other| **other == it.agent);
             let answer = answer_of(it.report).map(|answer| excerpt(&answer, 60));
             // A question mark would ask the user something.
             let answer = answer.filter(|answer| !answer.contains(is_question_mark));
-            if let (true, Some(answer)) = (others.contains(agent), answer) {
-                let values = [("agent", agent), ("answer", answer.as_str())];
+            if let (true, Some(answer)) = (differs, answer) {
+                let values = [("agent", it.agent.into_str()), ("answer", answer.as_str())];
                 notes.push(self.texts().note("other_answer", &values));
             }
         }

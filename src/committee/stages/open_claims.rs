@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::committee::stages::verdicts::merged;
 use crate::domain::{
-    Agent, AgentReport, CrossCheck, DISPROVED, Disagreement, Holds, Judgement, Obtained, Position,
-    Status, UnitRef,
+    Agent, AgentName, AgentReport, CrossCheck, DISPROVED, Disagreement, Holds, Judgement, Obtained,
+    Position, Status, UnitRef,
 };
 use crate::journal::AgentOutcome;
 use crate::text::one_line;
@@ -65,14 +65,14 @@ pub fn open(
     let is_valid = |agent: Agent| judgement.status_of(agent) == Some(Status::Valid);
     let is_no_answer = |agent: Agent| {
         let mut found = cross_checks.iter().flat_map(|check| &check.conduct);
-        found.any(|conduct| conduct.agent == agent.into_str())
+        found.any(|conduct| conduct.agent == agent)
     };
     let verdicts = merged(cross_checks.iter().flat_map(|check| &check.claims));
     let is_refuted = |agent: Agent| {
         let score = judgement.score_of(agent);
         let mut own = verdicts
             .iter()
-            .filter(|it| it.claim.agent == agent.into_str());
+            .filter(|it| it.claim.agent == agent);
         score.is_some_and(|score| score.is_capped_by(DISPROVED))
             || own.any(|verdict| verdict.holds == Holds::No)
     };
@@ -85,16 +85,15 @@ impl Claim {
     /// Returns the position that an agent can give up, because it states it in its own unit or as
     /// its final answer.
     pub fn position_of(&self, agent: Agent) -> Option<&Position> {
-        let agent = agent.into_str();
         self.positions.iter().find(|position| {
-            let named = position.agents.iter().any(|name| name == agent);
+            let named = position.agents.iter().any(|name| *name == agent);
             named && (self.on_final_answer || !own_units(position, agent).is_empty())
         })
     }
 }
 
 /// Returns the ids, without the agent, of the units in which an agent states a position.
-pub fn own_units(position: &Position, agent: &str) -> Vec<String> {
+pub fn own_units(position: &Position, agent: Agent) -> Vec<String> {
     let own = position.units.iter().filter(|unit| unit.agent == agent);
     own.map(|unit| unit.unit.clone()).collect()
 }
@@ -132,11 +131,9 @@ fn only_the_final_claim_holds_answers(
 ) {
     let on_answer = visible.iter().filter(|(it, _)| it.on_final_answer);
     let holders = on_answer.flat_map(|(_, positions)| positions.iter().flat_map(|it| &it.agents));
-    let holders: BTreeSet<String> = holders.cloned().collect();
+    let holders: BTreeSet<AgentName> = holders.cloned().collect();
     let is_answer = |id: &UnitRef| {
-        let mut own = reports
-            .iter()
-            .filter(|(agent, _)| agent.into_str() == id.agent);
+        let mut own = reports.iter().filter(|(agent, _)| id.agent == *agent);
         let answers = own.next().map(|(_, report)| report.answers());
         holders.contains(&id.agent)
             && answers.is_some_and(|mut it| it.any(|unit| unit.id == id.unit))
@@ -152,8 +149,8 @@ pub fn visible<'a>(
     all: &'a [Disagreement],
     reports: &[(Agent, &AgentReport)],
 ) -> Vec<(&'a Disagreement, Vec<Position>)> {
-    let report_of = |agent: &str| {
-        let own = reports.iter().find(|(known, _)| known.into_str() == agent);
+    let report_of = |agent: &AgentName| {
+        let own = reports.iter().find(|(known, _)| agent == known);
         own.map(|(_, report)| *report)
     };
     let text_of = |id: &UnitRef| {
@@ -204,7 +201,7 @@ mod tests {
         }
     }
 
-    fn position(text: &str, agent: &str, units: &[&str]) -> Position {
+    fn position(text: &str, agent: Agent, units: &[&str]) -> Position {
         Position {
             text: text.into(),
             agents: vec![agent.into()],
@@ -220,7 +217,7 @@ mod tests {
         ];
         let unheld = Position {
             agents: vec![],
-            ..position("471147", "verifier", &[])
+            ..position("471147", Agent::Verifier, &[])
         };
         let all = [Disagreement {
             topic: "final answer".into(),
@@ -228,9 +225,9 @@ mod tests {
             settled: true,
             severity: 0.5,
             positions: vec![
-                position("61", "solver", &["u1"]),
-                position("60", "critic", &["u1"]),
-                position("52", "verifier", &["u1"]),
+                position("61", Agent::Solver, &["u1"]),
+                position("60", Agent::Critic, &["u1"]),
+                position("52", Agent::Verifier, &["u1"]),
                 unheld,
             ],
         }];
@@ -249,8 +246,8 @@ mod tests {
             topic: "sum".into(),
             on_final_answer,
             positions: vec![
-                position("12 * 60 = 720", "solver", units),
-                position("700", "critic", units),
+                position("12 * 60 = 720", Agent::Solver, units),
+                position("700", Agent::Critic, units),
             ],
             settled: false,
             severity: 0.5,
@@ -259,7 +256,7 @@ mod tests {
             let mut visible = visible(all, &reports);
             only_the_final_claim_holds_answers(&mut visible, &reports);
             let positions = visible.into_iter().flat_map(|(_, positions)| positions);
-            let own = positions.map(|it| own_units(&it, &it.agents[0]));
+            let own = positions.map(|it| own_units(&it, it.agents[0].agent().unwrap()));
             own.collect::<Vec<_>>()
         };
         let (both, own) = (["u1", "u2"], ["u2"]);

@@ -74,7 +74,7 @@ pub fn max_tokens(held: &[Held<'_>]) -> u32 {
 /// evidence changes nothing.
 pub fn settle(
     report: &mut AgentReport,
-    agent: &str,
+    agent: Agent,
     held: &[Held<'_>],
     decisions: &Decisions,
     obtained: Obtained,
@@ -193,7 +193,7 @@ fn position_of<'a>(held: &Held<'a>, to: &str) -> Option<&'a Position> {
 
 /// Returns the agent's units that state its position. If a final answer names no unit, returns the
 /// unit tagged as the answer.
-fn units_of(held: &Held<'_>, report: &AgentReport, agent: &str) -> Vec<String> {
+fn units_of(held: &Held<'_>, report: &AgentReport, agent: Agent) -> Vec<String> {
     let mut units = own_units(held.own, agent);
     units.retain(|id| report.units.iter().any(|unit| unit.id == *id));
     if units.is_empty() {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::committee::request_context::{Parent, RequestContext};
-use crate::domain::{Agent, AgentReport, Assumption, Choice, OPTION_LETTERS, Position, Tag};
+use crate::domain::{
+    Agent, AgentName, AgentReport, Assumption, Choice, OPTION_LETTERS, Position, Tag,
+};
 use crate::journal::{AgentOutcome, Continuation};
 use crate::text::{self, Word};
 
@@ -86,7 +88,7 @@ struct Change<'a> {
     /// The agents that agree with the option that the user chose, if the question says who does.
     agreeing: Option<&'a [Agent]>,
     /// The agents that hold a rejected position.
-    overruled: BTreeSet<&'a str>,
+    overruled: BTreeSet<Agent>,
     /// The words of the user's point.
     point: BTreeSet<Word>,
     /// True if some report gives a final answer.
@@ -134,7 +136,7 @@ impl<'a> Change<'a> {
         match self.agreeing {
             Some(agreeing) => !agreeing.contains(&agent),
             None => {
-                self.overruled.contains(agent.into_str())
+                self.overruled.contains(&agent)
                     || speaks_for_another(self.request, self.parent, report)
             }
         }
@@ -171,7 +173,7 @@ fn agreeing<'a>(request: &RequestContext, parent: &'a Parent) -> Option<&'a [Age
 /// all disagreements in which the answer names one. If it names none of the final answers, all
 /// holders of one are returned, because they answered without knowing the user's answer. So are all
 /// holders of a position if the answer is none of the options.
-fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a str> {
+fn overruled(request: &RequestContext, parent: &Parent) -> BTreeSet<Agent> {
     let (Some(Continuation::Answer { answer, .. }), Some(scored)) =
         (&request.latest, &parent.scored)
     else {
@@ -188,7 +190,7 @@ fn overruled<'a>(request: &RequestContext, parent: &'a Parent) -> BTreeSet<&'a s
             disagreement.positions.iter().partition(|p| is_named(p));
         if !named.is_empty() || disagreement.on_final_answer || request.option().is_none() {
             let others = others.iter().flat_map(|position| &position.agents);
-            overruled.extend(others.map(String::as_str));
+            overruled.extend(others.filter_map(AgentName::agent));
         }
     }
     overruled
@@ -282,7 +284,7 @@ mod tests {
     fn contested(request: &RequestContext) -> Parent {
         let position = |text: &str, agent: Agent| Position {
             text: text.into(),
-            agents: vec![agent.into_str().into()],
+            agents: vec![agent.into()],
             units: vec![],
         };
         let texts = request.rule_texts();
@@ -345,7 +347,7 @@ mod tests {
         assert_eq!(agreeing(&request, &parent), Some(&[Agent::Critic][..]));
         let (request, parent) = answered("no idea", None);
         assert_eq!(agreeing(&request, &parent), None);
-        let all = BTreeSet::from(["critic", "solver"]);
+        let all = BTreeSet::from([Agent::Critic, Agent::Solver]);
         assert_eq!(overruled(&request, &parent), all);
     }
 

@@ -149,7 +149,7 @@ impl<'a> SynthesisInput<'a> {
             let text = excerpt(&position.text, 160);
             let mut named: Vec<String> = position.units.iter().map(ToString::to_string).collect();
             if named.is_empty() {
-                named = position.agents;
+                named = position.agents.iter().map(ToString::to_string).collect();
             }
             named.truncate(6);
             if named.is_empty() {

@@ -202,7 +202,6 @@ fn resolved(
 ) -> (AgentOutcome, Option<Resolved>) {
     let mut resolved = None;
     if let AgentOutcome::Answered { report, .. } = &mut outcome {
-        let agent = agent.into_str();
         resolved = Some(resolve::settle(
             Arc::make_mut(report),
             agent,

@@ -13,7 +13,8 @@ use crate::committee::money::check_cost::{CLAIM_BYTES, SUMMARY_BYTES, claims_of}
 use crate::committee::output_shapes::{CrossCheckReply, VerdictOut};
 use crate::committee::request_context::RequestContext;
 use crate::domain::{
-    Agent, AgentReport, ClaimVerdict, Conduct, CrossCheck, Holds, PartAnswered, Tag, Unit, UnitRef,
+    Agent, AgentName, AgentReport, ClaimVerdict, Conduct, CrossCheck, Holds, PartAnswered,
+    ReportRef, Tag, Unit, UnitRef,
 };
 use crate::journal::CheckScope;
 use crate::text::{clip, excerpt, one_line};
@@ -137,9 +138,9 @@ pub fn problems(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Problem> {
 
 /// Reads the answer. Returns the verdicts by agents and units.
 pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> CrossCheck {
-    let agents = |labels: &[String]| -> Vec<String> {
+    let agents = |labels: &[String]| -> Vec<AgentName> {
         let named = labels.iter().filter_map(|label| report_of(shown, label));
-        distinct(named.map(|it| it.agent.to_string()))
+        distinct(named.map(|it| it.agent.into()))
     };
     let same_answers = reply.same_answers.iter().map(|group| agents(group));
     let same_answers = same_answers.filter(|group| group.len() > 1).collect();
@@ -159,9 +160,14 @@ pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> CrossCheck {
     }
 }
 
-fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    names.filter(|name| seen.insert(name.clone())).collect()
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut distinct = vec![];
+    for one in all {
+        if !distinct.contains(&one) {
+            distinct.push(one);
+        }
+    }
+    distinct
 }
 
 /// Returns one verdict on each claim that was shown.
@@ -203,7 +209,7 @@ fn conduct(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Conduct> {
     let conduct = reply.reports.iter().filter_map(|out| {
         let agent = report_of(shown, &out.report)?.agent;
         seen.insert(agent).then(|| Conduct {
-            agent: agent.to_string(),
+            agent: agent.into(),
             kind: out.kind,
             why: excerpt(&out.why, EVIDENCE_CHARS),
         })
@@ -216,23 +222,24 @@ fn verdict(
     (holder, unit): (&Shown<'_>, &Unit),
     shown: &[Shown<'_>],
 ) -> ClaimVerdict {
-    let name_of = |label: &String| {
-        let (of, name) = match claim_of(shown, label) {
-            Some((of, unit)) => (of, UnitRef::new(of.agent.into_str(), &unit.id).to_string()),
-            None => report_of(shown, label).map(|of| (of, of.agent.into_str().to_owned()))?,
+    let reference = |label: &String| {
+        let (of, unit) = match claim_of(shown, label) {
+            Some((of, unit)) => (of, Some(unit.id.clone())),
+            None => (report_of(shown, label)?, None),
         };
         // A report says nothing for or against its own claim.
-        (of.agent != holder.agent).then_some(name)
+        (of.agent != holder.agent).then(|| ReportRef {
+            agent: of.agent.into(),
+            unit,
+        })
     };
-    let named = |labels: &[String]| distinct(labels.iter().filter_map(name_of));
+    let named = |labels: &[String]| distinct(labels.iter().filter_map(reference));
     let contradicted_by = named(&out.contradicted_by);
     let mut supported_by = named(&out.supported_by);
     // A report that is named on both sides does not support.
-    let agent_of = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
-    let against: Vec<String> = contradicted_by.iter().map(|name| agent_of(name)).collect();
-    supported_by.retain(|name| !against.contains(&agent_of(name)));
+    supported_by.retain(|it| contradicted_by.iter().all(|other| other.agent != it.agent));
     ClaimVerdict {
-        claim: UnitRef::new(holder.agent.into_str(), &unit.id),
+        claim: UnitRef::new(holder.agent, &unit.id),
         supported_by,
         contradicted_by,
         holds: out.holds,

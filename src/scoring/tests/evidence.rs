@@ -65,7 +65,10 @@ fn a_truthful_cross_check_raises_what_holds_and_asks_about_what_is_contradicted(
     let contested = with(contradicted.clone());
     assert!(!ships(&contested), "{}", c_final(&contested));
     assert_eq!(contested.disagreements.len(), 1);
-    assert_eq!(contested.disagreements[0].positions[1].agents, ["critic"]);
+    assert_eq!(
+        contested.disagreements[0].positions[1].agents,
+        [Agent::Critic]
+    );
 
     // A claim without a text is no side of a disagreement.
     let mut blank = reports.clone();

@@ -53,7 +53,7 @@ fn answers(given: &[&str]) -> Vec<AgentReport> {
 
 fn outputs(reports: &[AgentReport], obtained: Obtained) -> Vec<Output<'_>> {
     let all = reports.iter().map(|report| Output {
-        agent: &report.agent,
+        agent: report.agent.as_str().into(),
         report,
         obtained,
         truncated: false,
@@ -131,7 +131,7 @@ fn labels(judgement: &Judgement) -> Vec<&str> {
 }
 
 fn verdict(claim: &str, supported: &[&str], contradicted: &[&str], holds: Holds) -> ClaimVerdict {
-    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned().into()).collect();
     ClaimVerdict {
         claim: claim.parse::<UnitRef>().unwrap(),
         supported_by: names(supported),
@@ -143,11 +143,7 @@ fn verdict(claim: &str, supported: &[&str], contradicted: &[&str], holds: Holds)
 }
 
 fn call(claims: Vec<ClaimVerdict>) -> CrossCheck {
-    let agents = AGENTS
-        .iter()
-        .take(3)
-        .map(|agent| (*agent).to_owned())
-        .collect();
+    let agents = AGENTS[..3].iter().map(|agent| (*agent).into()).collect();
     let parts = vec![PartAnswered {
         part: "what is asked".into(),
         answered_by: agents,

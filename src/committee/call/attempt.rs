@@ -248,7 +248,7 @@ fn answered(model: &RoleModel, request: &ChatRequest, reply: ChatReply) -> Call 
     let stated = reply.stated_cost.unwrap_or_default();
     if stated > most {
         metrics::counter!("conclave_usage_bounded_total").increment(1);
-        tracing::warn!(model = request.model, %stated, booked = %most, "a cost that cannot be");
+        tracing::warn!(model = request.model, %stated, booked = %most, "an impossible cost");
     }
     let stated = stated.min(most);
     // Zero tokens for an answer with text mean that the provider did not count.

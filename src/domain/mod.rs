@@ -62,8 +62,8 @@ pub use reply::{BudgetMeta, Invalidation, Meta, Outcome, Reply};
 pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, Unit};
 pub use scope::Scope;
 pub use score::{
-    AnswerGroup, Axes, Axis, AxisScore, DISPROVED, Disagreement, Feature, Judgement, Position,
-    Score, Status, Thresholds,
+    AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status,
+    Thresholds,
 };
 pub use search_index::{is_unspaced, search_terms, search_words, words_as_written};
 pub use token::{BearerToken, same_secret};

@@ -57,6 +57,9 @@ pub struct Axes {
 }
 
 impl Axes {
+    /// The maximum number of points of all axes together.
+    pub const MAX_POINTS: f64 = 5.0 * Axis::MAX;
+
     pub fn iter(&self) -> impl Iterator<Item = (Axis, &AxisScore)> {
         [
             (Axis::Coherence, &self.coherence),
@@ -86,7 +89,7 @@ impl Axes {
             .iter()
             .map(|(_, axis)| axis.points.clamp(0.0, Axis::MAX));
         let sum: f64 = points.sum();
-        ((sum / (Axis::MAX * 5.0)).clamp(0.0, 1.0) * 1e12).round() / 1e12
+        ((sum / Self::MAX_POINTS).clamp(0.0, 1.0) * 1e12).round() / 1e12
     }
 }
 
@@ -131,18 +134,6 @@ pub struct Score {
     pub cred: f64,
     pub status: Status,
 }
-
-impl Score {
-    /// True if this reason keeps the status down: see `scoring::status_caps`.
-    pub fn is_capped_by(&self, reason: &str) -> bool {
-        let features = self.axes.iter().flat_map(|(_, axis)| &axis.features);
-        let mut reasons = features.filter_map(|it| it.name.split_once(".scaled_by_"));
-        reasons.any(|(_, own)| own == reason)
-    }
-}
-
-/// The reason for the status of an output whose final answer the cross-check disproved.
-pub const DISPROVED: &str = "disproved";
 
 /// A position in a disagreement, with the agents that hold it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

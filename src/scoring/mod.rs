@@ -41,6 +41,7 @@ pub use batch::parse as parse_record;
 pub use checks::{declines, repeats_instructions};
 pub use from_text::report_from_text;
 pub use reply_answer::may_give;
+pub use status_caps::is_disproved;
 pub use terms::MAX_UNCHECKED;
 
 use crate::domain::{
@@ -262,7 +263,7 @@ fn score(
         && reading.path.last != Some(true)
         && context.claims.iter().filter(own).any(Claim::is_disproved);
     let axes = match status_caps::of(reading, &context.request.text, task, is_disproved) {
-        Some(limit) => status_caps::apply(axes, limit, policy.thresholds),
+        Some(cap) => status_caps::apply(axes, cap, policy.thresholds),
         None => axes,
     };
     let cred = axes.cred();

@@ -9,9 +9,9 @@
 
 use super::Policy;
 use super::agreement::{Agreement, Group, SEATS, support};
-use super::axes::Context;
+use super::axes::{Context, Measure};
 use super::claims::Claim;
-use crate::domain::{Score, Status};
+use crate::domain::{Axes, Score, Status};
 
 /// The highest probability for an answer with one voice and no confirming check, and for one whose
 /// stated calculations do not hold.
@@ -143,15 +143,18 @@ fn is_answered(context: &Context<'_>) -> bool {
 /// True if an output is VALID, or would be without the points that the cross-check subtracted.
 fn stands_without_verdicts(score: &Score, policy: &Policy) -> bool {
     let of_verdicts = [
-        "verifiability.claims_hold",
-        "coherence.claims_contradicted",
-        "coherence.claims_supported",
+        Measure::ClaimsHold,
+        Measure::ClaimsContradicted,
+        Measure::ClaimsSupported,
     ];
     let features = score.axes.iter().flat_map(|(_, axis)| &axis.features);
     let taken: f64 = features
-        .filter(|f| of_verdicts.contains(&f.name.as_str()))
-        .map(|f| f.points.min(0.0))
+        .filter(|feature| of_verdicts.iter().any(|it| it.is_of(feature)))
+        .map(|feature| feature.points.min(0.0))
         .sum();
     score.status == Status::Valid
-        || policy.thresholds.status(score.cred - taken / 125.0) == Status::Valid
+        || policy
+            .thresholds
+            .status(score.cred - taken / Axes::MAX_POINTS)
+            == Status::Valid
 }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::committee::stages::verdicts::merged;
 use crate::domain::{
-    Agent, AgentName, AgentReport, CrossCheck, DISPROVED, Disagreement, Holds, Judgement, Obtained,
-    Position, Status, UnitRef,
+    Agent, AgentName, AgentReport, CrossCheck, Disagreement, Holds, Judgement, Obtained, Position,
+    Status, UnitRef,
 };
 use crate::journal::AgentOutcome;
+use crate::scoring;
 use crate::text::one_line;
 
 /// Maximum number of claims shown to the agents. The final answer comes first, then the claims by
@@ -70,10 +71,8 @@ pub fn open(
     let verdicts = merged(cross_checks.iter().flat_map(|check| &check.claims));
     let is_refuted = |agent: Agent| {
         let score = judgement.score_of(agent);
-        let mut own = verdicts
-            .iter()
-            .filter(|it| it.claim.agent == agent);
-        score.is_some_and(|score| score.is_capped_by(DISPROVED))
+        let mut own = verdicts.iter().filter(|it| it.claim.agent == agent);
+        score.is_some_and(scoring::is_disproved)
             || own.any(|verdict| verdict.holds == Holds::No)
     };
     let has_finding = |agent: Agent| is_refuted(agent) || is_no_answer(agent);

@@ -1,7 +1,7 @@
 //! Tests of the evidence about outputs: machine checks, cross-check findings, and concessions.
 
 use super::*;
-use crate::domain::{ConductKind, DISPROVED};
+use crate::domain::ConductKind;
 
 #[test]
 fn an_output_that_repeats_its_instructions_is_quarantined() {
@@ -256,7 +256,7 @@ fn a_disproved_answer_is_not_valid() {
     let disproved = with(Basis::Calculation, Holds::No);
     assert_eq!(statuses(&disproved), [Status::Quarantine; 3]);
     let mut scores = disproved.scores.iter();
-    assert!(scores.all(|score| score.is_capped_by(DISPROVED)));
+    assert!(scores.all(is_disproved));
     assert!(!ships(&disproved));
 
     // The cross-check contradicts itself on one answer.

@@ -34,7 +34,7 @@ pub use budget::{Earmark, Ledger, Refused, Reservation};
 pub use calibration::Calibration;
 pub use clarification::{Choice, Clarification, OPTION_LETTERS, is_question_mark};
 pub use command::{ActionGate, ActionMode, CommandName, RunKind};
-pub use confidence::{Confidence, Gate, Limit, Terms, shown_c_final};
+pub use confidence::{Confidence, ConfidenceLimit, Gate, Terms, shown_c_final};
 pub use decision::{AskedFirst, DecisionPath, ShownAnswer};
 pub use demand::{Counted, Demand, MAX_DEMANDS};
 pub use direction::{changes_direction, is_blank, is_invisible, without_controls};

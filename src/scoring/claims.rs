@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::answer::{self, Answer};
-use super::expr::{Equation, Verdict, equations};
+use super::expr::{Equation, Recomputed, equations};
 use super::parsed_output::ParsedOutput;
 use crate::domain::{
     AgentName, Basis, ClaimVerdict, CrossCheck, Holds, ReportRef, Resolution, Unit,
@@ -189,8 +189,8 @@ fn backing(verdict: &ClaimVerdict, claim: &Unit) -> f64 {
     let states = |it: &Equation| number.as_ref().is_some_and(|own| own.may_be(it.stated));
     let (right, wrong): (Vec<_>, Vec<_>) = found
         .iter()
-        .filter(|it| it.verdict != Verdict::Unclear)
-        .partition(|it| it.verdict == Verdict::Right);
+        .filter(|it| it.recomputed != Recomputed::Unclear)
+        .partition(|it| it.recomputed == Recomputed::Right);
     let (says_claim, others): (Vec<_>, Vec<_>) = right.into_iter().partition(|it| states(it));
     let is_yes = verdict.holds == Holds::Yes;
     // A refutation may quote the equation of the claim.

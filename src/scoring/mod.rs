@@ -52,7 +52,7 @@ use agreement::{Agreement, Compared};
 use answer::Answer;
 use axes::Context;
 use claims::Claim;
-use expr::{Equation, Verdict, equations};
+use expr::{Equation, Recomputed, equations};
 use parsed_output::{MAX_UNITS, ParsedOutput, Reading, Request};
 
 use crate::text::{MAX_BYTES, clip, collapse_whitespace};
@@ -61,6 +61,7 @@ use crate::text::{MAX_BYTES, clip, collapse_whitespace};
 #[derive(Debug, Clone)]
 pub struct Output<'a> {
     pub agent: AgentName,
+    /// The report with the agent's concessions applied.
     pub report: &'a AgentReport,
     pub obtained: Obtained,
     /// True if the model was cut off at its token limit.
@@ -74,6 +75,7 @@ pub struct Output<'a> {
 /// The input of [`judge`]: a request, the latest report of each agent, and the evidence about them.
 #[derive(Debug, Clone, Default)]
 pub struct Panel<'a> {
+    /// The whole request, with what the user answered.
     pub message: &'a str,
     pub task_type: Option<TaskType>,
     /// The countable demands of the request on its answer, as the master stated them.
@@ -94,13 +96,17 @@ pub struct Panel<'a> {
 /// The part of the config that scoring depends on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
+    /// The least `cred` of a QUARANTINE and of a VALID output, 0 to 1 (SPEC 5).
     pub thresholds: Thresholds,
     /// The weight of an agent in BaseScore; 1 for an agent that is not listed.
     pub weights: BTreeMap<Agent, f64>,
+    /// Points of c_final, 0 to 1 (SPEC 6).
     pub max_conflict_penalty: f64,
+    /// Points of c_final, 0 to 1 (SPEC 6).
     pub max_coverage_bonus: f64,
-    /// A c_final below this threshold leads to a question.
+    /// A c_final below this threshold leads to a question; 0 to 1.
     pub ask_threshold: f64,
+    /// The weights of the evidence for a final answer.
     pub calibration: Calibration,
 }
 
@@ -460,8 +466,8 @@ pub enum Calculation {
 pub fn calculation(text: &str, position: &str) -> Calculation {
     let plain = |text| collapse_whitespace(clip(text, MAX_BYTES)).into_owned();
     let found = equations(&plain(text));
-    let mut right = found.iter().filter(|it| it.verdict == Verdict::Right);
-    if found.iter().any(|it| it.verdict == Verdict::Wrong) {
+    let mut right = found.iter().filter(|it| it.recomputed == Recomputed::Right);
+    if found.iter().any(|it| it.recomputed == Recomputed::Wrong) {
         return Calculation::Fails;
     }
     match answer::parse(&plain(position)) {

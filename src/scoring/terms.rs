@@ -8,7 +8,7 @@
 //! the request has no final answer.
 
 use super::Policy;
-use super::agreement::{Agreement, Group, SEATS, support};
+use super::agreement::{Agreement, CORE_SIZE, Group, support};
 use super::axes::{Context, Measure};
 use super::claims::Claim;
 use crate::domain::{Axes, Score, Status};
@@ -122,7 +122,7 @@ pub(super) fn open_penalty(
     };
     // Here an output that is not VALID counts as a missing one too.
     let valid = scores.iter().filter(|it| it.status == Status::Valid);
-    let missing = SEATS.saturating_sub(valid.count());
+    let missing = CORE_SIZE.saturating_sub(valid.count());
     let thinned = thinned(base, scores, missing.max(context.agreement.lost), policy);
     // Outputs that give no answer do not confirm the one that some give.
     let leading = context.agreement.groups.first();

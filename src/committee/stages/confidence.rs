@@ -1,7 +1,7 @@
 //! Computes c_final from what the engine measured and what the master estimates.
 
 use crate::config::Policy;
-use crate::domain::{AnswerGroup, Confidence, Judgement, Limit, Terms};
+use crate::domain::{AnswerGroup, Confidence, ConfidenceLimit, Judgement, Terms};
 use crate::journal::Draft;
 use crate::scoring;
 
@@ -52,9 +52,9 @@ fn highest(policy: &Policy, judgement: &Judgement, bonus: f64) -> Confidence {
 fn bounded(judgement: &Judgement, confidence: Confidence) -> Confidence {
     let unchecked = !judgement.cross_checked && leading(judgement).is_none();
     if judgement.rests_on_unseen {
-        confidence.at_most(MAX_UNSEEN, Limit::UnseenImage)
+        confidence.at_most(MAX_UNSEEN, ConfidenceLimit::UnseenImage)
     } else if unchecked {
-        confidence.at_most(scoring::MAX_UNCHECKED, Limit::NotCrossChecked)
+        confidence.at_most(scoring::MAX_UNCHECKED, ConfidenceLimit::NotCrossChecked)
     } else {
         confidence
     }

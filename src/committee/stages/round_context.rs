@@ -30,12 +30,15 @@ pub struct RoundContext<'a> {
     pub deps: &'a Deps,
     pub request: &'a RequestContext,
     pub plan: &'a Plan,
+    /// The plan as far as the cap pays for it.
     pub trimmed: Trimmed,
+    /// The end of the last round.
     pub until: Instant,
 }
 
 /// The agents' outcomes and the contested claims before a later round.
 pub(super) struct RoundInput<'a> {
+    /// The outcome of each agent's last round.
     pub latest: &'a BTreeMap<Agent, AgentOutcome>,
     pub claims: &'a [Claim],
 }

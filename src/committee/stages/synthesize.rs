@@ -190,7 +190,7 @@ async fn complete(
     typed: Typed<FinalSynthesis>,
     cut: Option<Cut>,
 ) -> Result<Synthesized, Failure> {
-    let is_blank = typed.salvaged.is_some();
+    let lacks_answer = typed.salvaged.is_some();
     let noted = |note: &String| format!("the synthesis's JSON: {note}");
     let mut corrections: Vec<String> = typed.notes.iter().map(noted).collect();
     let synthesis = typed.value;
@@ -220,7 +220,7 @@ async fn complete(
         if lacks_tests(input, &meta.acceptance_tests) {
             corrections.push("the task can be built, and no acceptance test was given".into());
         }
-        complete_cut(input, &mut draft, (is_blank, &meta.final_answer));
+        complete_cut(input, &mut draft, (lacks_answer, &meta.final_answer));
         corrections.extend(without_other_answer(input, &mut draft));
         let answer = draft.final_answer.as_deref().unwrap_or_default();
         let unjustified = answer_problem(input, answer, &audit.answer_justification);

@@ -85,7 +85,7 @@ fn coherence(
     context: &Context<'_>,
 ) -> AxisBuilder {
     let mut tally = AxisBuilder::new(Axis::Coherence, 12.0);
-    let wrong = (reading.path.wrong + reading.path.stray) as f64;
+    let wrong = (reading.path.wrong + reading.path.unconnected) as f64;
     tally.add(Measure::FalseEquations, wrong, -(4.0 * wrong).min(8.0));
     if !reading.counts() {
         return tally;

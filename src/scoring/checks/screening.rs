@@ -62,7 +62,7 @@ impl Screening {
     }
 
     /// True if the text takes no part in the comparison of answers.
-    pub fn bars(&self) -> bool {
+    pub fn disqualifies(&self) -> bool {
         use FlagKind::{LeakedPrompt, PartialRefusal};
         let mut kinds = self.0.keys().filter(|kind| self.has(**kind));
         kinds.any(|kind| !matches!(kind, PartialRefusal | LeakedPrompt))

@@ -93,12 +93,12 @@ fn what_limits_c_final_is_named() {
         ..judgement(&[("10", 0.0)], true)
     };
     for (judgement, most, limit) in [
-        (unseen, MAX_UNSEEN, Some(Limit::UnseenImage)),
+        (unseen, MAX_UNSEEN, Some(ConfidenceLimit::UnseenImage)),
         (judgement(&[], true), 0.85, None),
         (
             judgement(&[], false),
             scoring::MAX_UNCHECKED,
-            Some(Limit::NotCrossChecked),
+            Some(ConfidenceLimit::NotCrossChecked),
         ),
         // The agents' final answers check each other.
         (judgement(&[("10", 0.0)], false), 0.85, None),

@@ -29,17 +29,24 @@ const NOT_CROSS_CHECKED: [f64; 4] = [0.0, LONE, 0.72, MAX_UNCHECKED];
 /// addition.
 const CONTRADICTED: (f64, f64) = (0.05, 0.25);
 
+/// What raises c_final: the base score and the coverage bonus.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gains {
+    pub base: f64,
+    pub bonus: f64,
+}
+
 /// Returns the penalty for a reply that gives the answer of a group. A contested key claim keeps
 /// c_final below the threshold, and so does a cross-check that finds nothing of the request answered.
 /// Answers with a higher probability stay higher.
 pub(super) fn answer_penalty(
-    (base, bonus): (f64, f64),
+    gains: Gains,
     group: &Group,
     scores: &[Score],
     context: &Context<'_>,
     policy: &Policy,
 ) -> f64 {
-    let thinned = thinned(base, scores, context.agreement.lost, policy);
+    let thinned = thinned(gains.base, scores, context.agreement.lost, policy);
     let probability = probability(group, context.agreement, policy);
     let contested = context.claims.iter().any(Claim::is_contested);
     let most = if contested || !is_answered(context) {
@@ -47,7 +54,7 @@ pub(super) fn answer_penalty(
     } else {
         1.0
     };
-    (base + bonus - probability.min(most))
+    (gains.base + gains.bonus - probability.min(most))
         .max(thinned)
         .clamp(0.0, policy.max_conflict_penalty)
 }
@@ -84,7 +91,7 @@ pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy)
 /// Returns the penalty of a request without one final answer. If some outputs give an answer all the
 /// same, c_final is at most the probability of the leading one.
 pub(super) fn open_penalty(
-    (base, bonus): (f64, f64),
+    gains: Gains,
     scores: &[Score],
     context: &Context<'_>,
     policy: &Policy,
@@ -123,11 +130,16 @@ pub(super) fn open_penalty(
     // Here an output that is not VALID counts as a missing one too.
     let valid = scores.iter().filter(|it| it.status == Status::Valid);
     let missing = CORE_SIZE.saturating_sub(valid.count());
-    let thinned = thinned(base, scores, missing.max(context.agreement.lost), policy);
+    let thinned = thinned(
+        gains.base,
+        scores,
+        missing.max(context.agreement.lost),
+        policy,
+    );
     // Outputs that give no answer do not confirm the one that some give.
     let leading = context.agreement.groups.first();
     let answer = leading.map_or(1.0, |group| probability(group, context.agreement, policy));
-    (base + bonus - most.min(answer))
+    (gains.base + gains.bonus - most.min(answer))
         .max(thinned)
         .clamp(0.0, policy.max_conflict_penalty)
 }

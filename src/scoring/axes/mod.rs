@@ -57,9 +57,9 @@ pub(super) struct Context<'a> {
     pub claims: &'a [Claim<'a>],
     pub cross_checked: bool,
     /// For each part of the request, the agents that answer it.
-    pub parts: &'a [Part],
+    pub parts: Vec<Part>,
     /// The countable demands of the request, each with the agents that satisfy it.
-    pub demands: &'a [Part],
+    pub demands: Vec<Part>,
 }
 
 /// Returns the axes of the output at an index of the panel.
@@ -142,7 +142,7 @@ const ON_TOPIC: f64 = 0.06;
 fn alignment(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> AxisBuilder {
     let mut tally = AxisBuilder::new(Axis::Alignment, 12.0);
     if context.cross_checked && !context.parts.is_empty() {
-        let share = share_of(context.parts, |(_, agents)| agents.contains(&at));
+        let share = share_of(&context.parts, |(_, agents)| agents.contains(&at));
         tally.add_from_peers(Measure::Parts, share, -6.0 + 14.0 * share);
     } else {
         let shared = |other: &WordRuns| {
@@ -154,7 +154,7 @@ fn alignment(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> Ax
         tally.add_from_peers(Measure::OnTopic, most, 8.0 * ramp(most, 0.0, ON_TOPIC));
     }
     if !context.demands.is_empty() {
-        let share = share_of(context.demands, |(_, keep)| keep.contains(&at));
+        let share = share_of(&context.demands, |(_, keep)| keep.contains(&at));
         tally.add(Measure::Demands, share, -6.0 + 8.0 * share);
     }
     if context.agreement.one_answer {

@@ -72,14 +72,11 @@ pub async fn answer(run: &RunContext, deps: &Deps, store: &dyn Store) -> Result<
     };
     let strategy = strategy_of(strategy, run.accepted().seed, &deps.policy);
     let context = DecisionContext {
-        run: run.id(),
         text: question.message.clone(),
-        source: question.source,
         salience: question.salience,
         candidates,
         // A client waits.
         is_immediate: true,
-        goals: deps.policy.decisions.goals.clone(),
         personality_biases: deps.policy.decisions.personality_biases.clone(),
     };
     let committee = Committee {

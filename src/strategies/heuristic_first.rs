@@ -100,15 +100,11 @@ impl DecisionStrategy for HeuristicFirst {
             && threshold.is_some_and(|least| best.confidence >= least)
             && fits(best, context, llm).await?
         {
-            let predicted = best.confidence.min(self.llm_confidence_ceiling);
             return Ok(DecisionResult {
                 path: DecisionPath::Heuristic,
-                response_text: best.answer.main.clone(),
-                response_id: Some(context.run),
                 matched: Some(best.shown.id),
-                predicted_success: predicted,
-                prediction_confidence: predicted,
-                metadata: json!({ "threshold": threshold }),
+                predicted_success: best.confidence.min(self.llm_confidence_ceiling),
+                reason: None,
                 reply: None,
             });
         }

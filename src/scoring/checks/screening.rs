@@ -220,13 +220,9 @@ fn possible(text: &str) -> Vec<&'static Rule> {
             *may_match = true;
         }
     }
-    let mut rules: Vec<&Rule> = vec![];
-    for (rule, may_match) in all.iter().zip(may_match) {
-        if may_match || rule.needs_none {
-            rules.push(rule);
-        }
-    }
-    rules
+    let rules = all.iter().zip(may_match);
+    let kept = rules.filter(|(rule, may_match)| *may_match || rule.needs_none);
+    kept.map(|(rule, _)| rule).collect()
 }
 
 fn of_kind(rules: &[&'static Rule], finds: Finds) -> impl Iterator<Item = &'static Rule> {

@@ -30,9 +30,8 @@ const MANY_PEERS: usize = 1024;
 /// What a route requires of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
-    Scope(Scope),
     /// One of these scopes. Which runs it reaches, the handler decides.
-    AnyOf(&'static [Scope]),
+    OneOf(&'static [Scope]),
     /// Any valid token.
     AnyToken,
 }
@@ -70,8 +69,9 @@ impl Token {
 pub enum Refused {
     #[error("no valid token")]
     NoToken,
-    #[error("the token lacks the scope {0}")]
-    Lacks(Scope),
+    /// The token has none of these scopes, of which the route requires one.
+    #[error("the token has none of the scopes {0:?}")]
+    Lacks(&'static [Scope]),
     #[error("too many wrong tokens")]
     TooManyGuesses { retry_after: Duration },
     #[error(transparent)]
@@ -221,11 +221,10 @@ pub fn includes(scopes: &[Scope], scope: Scope) -> bool {
 
 fn permits(scopes: &[Scope], needs: Requirement) -> Result<(), Refused> {
     match needs {
-        Requirement::Scope(scope) if !includes(scopes, scope) => Err(Refused::Lacks(scope)),
-        Requirement::AnyOf(any) if !any.iter().any(|scope| includes(scopes, *scope)) => {
-            Err(Refused::Lacks(Scope::Chat))
+        Requirement::OneOf(any) if !any.iter().any(|scope| includes(scopes, *scope)) => {
+            Err(Refused::Lacks(any))
         }
-        Requirement::Scope(_) | Requirement::AnyOf(_) | Requirement::AnyToken => Ok(()),
+        Requirement::OneOf(_) | Requirement::AnyToken => Ok(()),
     }
 }
 

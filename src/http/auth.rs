@@ -54,7 +54,7 @@ pub(super) async fn require(
             let detail = "send the header Authorization: Bearer TOKEN with a valid token";
             return Problem::new(Kind::NoToken, detail).into_response();
         }
-        Err(Refused::Lacks(scope)) => return Problem::lacks_scope(scope).into_response(),
+        Err(Refused::Lacks(scopes)) => return Problem::lacks_scope(scopes).into_response(),
         Err(Refused::TooManyGuesses { retry_after }) => {
             let detail = "too many wrong tokens came from this address";
             return Problem::too_often(detail, retry_after).into_response();

@@ -60,8 +60,8 @@ pub(super) struct Problem {
     errors: Vec<FieldProblem>,
     run: Option<RunId>,
     retry_after: Option<Duration>,
-    /// The scope that the token lacks.
-    lacks: Option<Scope>,
+    /// The scopes of which the token lacks all, separated by spaces.
+    lacks: Option<String>,
 }
 
 /// Problem details as RFC 9457 has them.
@@ -115,10 +115,16 @@ impl Problem {
         Self::new(Kind::TooLarge, detail)
     }
 
-    pub fn lacks_scope(scope: Scope) -> Self {
-        let detail = format!("the token is valid, but it was made without the scope {scope}");
+    /// The token has none of these scopes, of which one is needed.
+    pub fn lacks_scope(one_of: &[Scope]) -> Self {
+        let names: Vec<&str> = one_of.iter().map(|scope| scope.into_str()).collect();
+        let which = match names.as_slice() {
+            [scope] => format!("the scope {scope}"),
+            scopes => format!("any of the scopes {}", scopes.join(", ")),
+        };
+        let detail = format!("the token is valid, but it was made without {which}");
         Self {
-            lacks: Some(scope),
+            lacks: Some(names.join(" ")),
             ..Self::new(Kind::LacksScope, detail)
         }
     }
@@ -209,8 +215,8 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if let Some(scope) = self.lacks {
-            let value = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+        if let Some(scopes) = self.lacks {
+            let value = format!("Bearer error=\"insufficient_scope\", scope=\"{scopes}\"");
             let value = HeaderValue::from_str(&value).ok();
             headers.extend(value.map(|value| (header::WWW_AUTHENTICATE, value)));
         }

@@ -240,6 +240,26 @@ async fn a_token_allows_only_the_routes_of_its_scopes() {
 }
 
 #[tokio::test]
+async fn a_refusal_names_every_scope_that_would_do() {
+    let provider = MockProvider::start().await;
+    let app = TestApp::start(&provider).await;
+    let act = token(&app, 1, &[Scope::Act], None).await;
+    let url = format!("{}/api/runs/019b2c4e-7f00-7aa1-b2c3-0d4e5f607182", app.url);
+    let refused = app.client.delete(url).bearer_auth(&act).send();
+    let refused = refused.await.unwrap();
+    assert_eq!(refused.status(), 403);
+    assert_eq!(
+        refused.headers()["www-authenticate"],
+        r#"Bearer error="insufficient_scope", scope="chat tools""#
+    );
+    let problem: Value = refused.json().await.unwrap();
+    assert_eq!(
+        problem["detail"],
+        "the token is valid, but it was made without any of the scopes chat, tools"
+    );
+}
+
+#[tokio::test]
 async fn a_valid_long_token_works_from_a_blocked_address() {
     let provider = MockProvider::start().await;
     for (fixed, right) in [("weak", 429), (FIXED, 200)] {

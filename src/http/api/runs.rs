@@ -51,7 +51,7 @@ pub(in crate::http) async fn list(
         permits(scope_of(kind)) || (kind == RunKind::Action && permits(Scope::Act))
     };
     if let Some(kind) = filter.kind.filter(|kind| !may_read(*kind)) {
-        return Err(Problem::lacks_scope(scope_of(kind)));
+        return Err(Problem::lacks_scope(&[scope_of(kind)]));
     }
     let mut rows = match (filter.mode, filter.kind) {
         (None, _) | (Some(_), Some(RunKind::Chat)) => app.runs(&filter).await?,
@@ -248,7 +248,7 @@ pub(in crate::http) async fn cancel(
     let RunRow { id, kind, .. } = find(&app, id, caller.as_deref()).await?;
     let is_of_tools = scope_of(kind) == Scope::Tools;
     if !is_of_tools && caller.is_some_and(|caller| !caller.permits(Scope::Chat)) {
-        return Err(Problem::lacks_scope(Scope::Chat));
+        return Err(Problem::lacks_scope(&[Scope::Chat]));
     }
     let said = |state| {
         Json(Cancelled {
@@ -299,7 +299,7 @@ async fn find(app: &App, id: Id, caller: Option<&Caller>) -> Result<RunRow, Prob
     if permits(needed) || (may_act && is_of_action(app, &row).await?) {
         return Ok(row);
     }
-    Err(Problem::lacks_scope(needed))
+    Err(Problem::lacks_scope(&[needed]))
 }
 
 /// Returns the scope that reads the runs of a kind. Those of tool plans hold contents of files.

@@ -91,8 +91,7 @@ fn security(needs: Option<Requirement>) -> (Value, &'static [Kind]) {
     ];
     match needs {
         None => (json!([]), &[]),
-        Some(Requirement::Scope(scope)) => (json!([{ "bearer": [scope.into_str()] }]), OF_SCOPE),
-        Some(Requirement::AnyOf(scopes)) => {
+        Some(Requirement::OneOf(scopes)) => {
             let scopes = scopes
                 .iter()
                 .map(|scope| json!({ "bearer": [scope.into_str()] }));

@@ -13,7 +13,7 @@ use crate::actions::reply::{Reply, not_understood};
 use crate::actions::{gates, unread};
 use crate::config::{ActionRules, ActionsPolicy};
 use crate::domain::{ActionGate, CommandName, Context, Question, RunId, Source, User};
-use crate::journal::{ActionIntake, Event, GateChecked, Owner, Proposed};
+use crate::journal::{ActionSubmission, Event, GateChecked, Owner, Proposed};
 
 /// The number of lines of the scene that a narration is given.
 pub(super) const SCENE_LINES: u32 = 8;
@@ -59,7 +59,7 @@ impl Confirmation {
 
 /// An action that was checked and is not in the journal yet.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct PendingAction {
     pub question: Question,
     pub key: Option<String>,
     pub body_hash: String,
@@ -68,10 +68,10 @@ pub(super) struct Asked {
     pub at: Timestamp,
     pub arrived: Instant,
     pub rules: ActionRules,
-    pub intake: ActionIntake,
+    pub submission: ActionSubmission,
 }
 
-impl Asked {
+impl PendingAction {
     /// Returns the reply for a text that is no command.
     pub fn unknown(&self) -> Reply {
         let message = not_understood(&self.question.message, &self.rules.commands);
@@ -98,16 +98,16 @@ pub(super) fn confirmed_by(proposal: RunId) -> String {
 /// The rule that forbids it, for the journal, and the reply for the client.
 pub(super) fn permitted(
     action: &Action,
-    asked: &Asked,
+    pending: &PendingAction,
     how: &'static str,
 ) -> Result<(), (String, Reply)> {
-    if let Err(why) = gates::policy(action, &asked.rules) {
+    if let Err(why) = gates::policy(action, &pending.rules) {
         return Err((why, not_allowed(action.name())));
     }
-    if asked.rules.shadow {
+    if pending.rules.shadow {
         counter!("conclave_act_shadow_total", "command" => action.name().into_str(), "how" => how)
             .increment(1);
-        let reply = Reply::shadow(action, &asked.question.user.id, how);
+        let reply = Reply::shadow(action, &pending.question.user.id, how);
         return Err(("shadow mode".into(), reply));
     }
     Ok(())
@@ -197,7 +197,7 @@ pub(super) fn others(
                     .map(|verdict| verdict.why.as_str())
                     .unwrap_or_default();
                 let why = if unread(alternative) {
-                    "it is not of the form that was asked for"
+                    "it is not of the form that was pending for"
                 } else {
                     verdict
                 };

@@ -32,7 +32,7 @@ const MAX_WORDS_BEFORE: usize = 3;
 
 /// Returns a message without the prefix `new:`, which forces a new request; `None` without the
 /// prefix.
-pub(super) fn forced_new(message: &str) -> Option<&str> {
+pub(super) fn without_new_prefix(message: &str) -> Option<&str> {
     let (prefix, rest) = message.split_at_checked(4)?;
     prefix.eq_ignore_ascii_case("new:").then_some(rest.trim())
 }

@@ -1,6 +1,8 @@
 //! Confirmations of proposed actions.
 
-use super::action::{Acted, Asked, CONFIRMED, Confirmation, confirmed_by, disabled, observe};
+use super::action::{
+    Acted, CONFIRMED, Confirmation, PendingAction, confirmed_by, disabled, observe,
+};
 use super::request::check_names;
 use super::{App, FieldProblem, Rejected, count};
 use crate::actions::commands::Action;
@@ -8,7 +10,7 @@ use crate::actions::reply::{Reply, Why};
 use crate::domain::{
     ActionMode, CommandName, Context, Question, RunId, RunKind, Source, User, fingerprint,
 };
-use crate::journal::{ActionIntake, ActionOutcome, Ending, Event, Transcript};
+use crate::journal::{ActionOutcome, ActionSubmission, Ending, Event, Transcript};
 use jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -53,7 +55,7 @@ impl App {
         } = confirmation;
         let given = context.clone().unwrap_or_default();
         check_names(&user, &given).map_err(Rejected::Invalid)?;
-        self.pace_action(source, &user)?;
+        self.check_action_rate(source, &user)?;
         let entries = self.store.entries(proposal, 0).await?;
         let transcript = Transcript::of_entries(&entries);
         let question = own_question(&transcript, (source, user, context))?;
@@ -74,7 +76,7 @@ impl App {
         }
         let offer = open_offer(&transcript, at)?;
         let action = chosen(offer, choice)?;
-        let asked = Asked {
+        let pending = PendingAction {
             question,
             // There is one key per proposal: the second execution finds it taken, even if both are
             // concurrent.
@@ -85,12 +87,12 @@ impl App {
             at,
             arrived,
             rules,
-            intake: ActionIntake {
+            submission: ActionSubmission {
                 confirms: Some(proposal),
             },
         };
         let proposed = Some(why(&transcript, offer));
-        match self.perform(asked, &action, proposed).await {
+        match self.perform(pending, &action, proposed).await {
             // Another confirmation was faster.
             Err(Rejected::ProposalGone(why)) => match self.store.by_key(&key).await? {
                 Some((run, known)) => self.confirmed(run, &known, repeated).await,
@@ -111,7 +113,7 @@ impl App {
         let is_of =
             |choice: &usize| key.is_some() && known == confirmation_hash(proposal, *choice, key);
         match (1..=MAX_CHOICES).find(is_of) {
-            Some(confirmed) if confirmed == choice => self.told(run).await,
+            Some(confirmed) if confirmed == choice => self.stored_response(run).await,
             Some(_) => Err(Rejected::KeyReused { run }),
             None => Err(Rejected::ProposalGone(CONFIRMED)),
         }
@@ -121,19 +123,19 @@ impl App {
     /// was, because only an execution takes its key.
     pub(super) async fn decline(
         &self,
-        mut asked: Asked,
+        mut pending: PendingAction,
         events: Vec<Event>,
         reply: &Reply,
         seed: u64,
     ) -> Result<Acted, Rejected> {
-        if let Some(proposal) = asked.intake.confirms {
-            asked.key = None;
+        if let Some(proposal) = pending.submission.confirms {
+            pending.key = None;
             // The refusal may result from another confirmation that has just been executed.
             if self.store.by_key(&confirmed_by(proposal)).await?.is_some() {
                 return Err(Rejected::ProposalGone(CONFIRMED));
             }
         }
-        let concluded = self.conclude(asked, events, reply, seed, None).await?;
+        let concluded = self.conclude(pending, events, reply, seed, None).await?;
         concluded.ok_or(Rejected::Busy)
     }
 }

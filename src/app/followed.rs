@@ -70,13 +70,13 @@ impl App {
         tokio::select! {
             biased;
             finished = self.finished(run) => Ok(finished?),
-            () = self.runner.leaves(run) => Err(Rejected::Draining),
+            () = self.runner.left_to_others(run) => Err(Rejected::Draining),
         }
     }
 
     /// Returns once the process shuts down and will not end the run.
-    pub async fn leaves(&self, run: RunId) {
-        self.runner.leaves(run).await;
+    pub async fn left_to_others(&self, run: RunId) {
+        self.runner.left_to_others(run).await;
     }
 
     /// Returns how long a lost database is waited for: the leases of its runs end meanwhile, and a

@@ -38,8 +38,8 @@ use crate::compute::ComputePool;
 use crate::config::{self, Config};
 use crate::domain::{Question, RunId, Usd, counted, fingerprint};
 use crate::journal::{
-    self, Acceptance, Accepted, ActionStart, AfterAction, CancelOutcome, Entry, NewRun, Process,
-    Proven, RunFilter, RunRow, SpendingLimit, Store, Told, Wake, read_proven,
+    self, AcceptThen, Acceptance, Accepted, AckTiming, CancelOutcome, Entry, NewRun, Process,
+    Proven, RunFilter, RunRow, SpendingLimit, StartOutcome, Store, Wake, read_proven,
 };
 use crate::llm::{self, CircuitPosition, Registry};
 use crate::tools::Toolbox;
@@ -49,7 +49,7 @@ use user_rate_limit::UserRateLimit;
 pub use action::{Acted, Confirmation};
 pub use admission::read_correction;
 pub use answer::read_answer;
-pub use auth::{Access, Admitted, Refused, Requirement, Token, includes, is_active};
+pub use auth::{Admitted, Authenticator, Refused, Requirement, Token, includes, is_active};
 pub use client_rate::ClientRate;
 pub use feedback::{FeedbackRefused, Noted, give_feedback};
 pub use plans::{Authorization, AuthorizeOutcome};
@@ -62,9 +62,9 @@ pub use telemetry::{escaped, init as init_telemetry};
 pub struct App {
     pub config: Config,
     pub clock: Clock,
-    pub access: Access,
+    pub authenticator: Authenticator,
     pub client_rate: ClientRate,
-    pace: UserRateLimit,
+    user_rate: UserRateLimit,
     acting: act::ActGuards,
     store: Arc<dyn Store>,
     process: Process,
@@ -166,16 +166,16 @@ impl App {
         };
         let tools = toolbox.clone();
         let runner = Runner::new(process.clone(), Arc::clone(&committee), owner, tools);
-        let access = Access::new(&config, store.clone(), clock.clone());
+        let authenticator = Authenticator::new(&config, store.clone(), clock.clone());
         let client_rate = ClientRate::new(&config.policy.limits);
-        let pace = UserRateLimit::new(&config.policy.limits);
+        let user_rate = UserRateLimit::new(&config.policy.limits);
         let acting = act::ActGuards::new(&config.policy.actions);
         Ok(Arc::new(Self {
             config,
             clock,
-            access,
+            authenticator,
             client_rate,
-            pace,
+            user_rate,
             acting,
             store,
             process,
@@ -204,9 +204,9 @@ impl App {
         &self,
         chat: ChatRequest,
         ids: RequestIds,
-        told: Told,
+        ack: AckTiming,
     ) -> Result<RunId, Rejected> {
-        let submitted = self.take_on(chat.0, ids, (None, told)).await;
+        let submitted = self.take_on(chat.0, ids, (None, ack)).await;
         submitted.map_err(count)
     }
 
@@ -214,7 +214,7 @@ impl App {
         &self,
         question: Question,
         ids: RequestIds,
-        (narrates, told): (Option<RunId>, Told),
+        (narrates, ack): (Option<RunId>, AckTiming),
     ) -> Result<RunId, Rejected> {
         let RequestIds {
             idempotency_key,
@@ -227,8 +227,8 @@ impl App {
         if let Some(known) = self.known(key.as_deref(), &body_hash).await? {
             return Ok(known);
         }
-        let anew = admission::forced_new(&question.message).map(str::to_owned);
-        let is_anew = anew.is_some();
+        let anew = admission::without_new_prefix(&question.message).map(str::to_owned);
+        let ignores_learned = anew.is_some();
         let (question, continues) = match anew {
             // The question loses the prefix `new:` and continues nothing.
             Some(message) => (
@@ -248,7 +248,7 @@ impl App {
         let id = RunId::from_uuid(self.clock.new_id());
         let cap = self.config.policy.cap(question.mode);
         let accepted = Accepted {
-            is_anew,
+            ignores_learned,
             narrates,
             continues,
             correlation_id,
@@ -264,13 +264,13 @@ impl App {
         };
         // A repeated question waits here for the first one and then joins its run. So the user rate
         // limit does not refuse it.
-        let turn = self.pace.acquire(&accepted.question.user.id).await;
+        let turn = self.user_rate.acquire(&accepted.question.user.id).await;
         if turn.is_some()
             && let Some(known) = self.known(key.as_deref(), &body_hash).await?
         {
             return Ok(known);
         }
-        self.admit(accepted, (key, body_hash), (id, told), slot)
+        self.admit(accepted, (key, body_hash), (id, ack), slot)
             .await
     }
 
@@ -279,10 +279,10 @@ impl App {
         &self,
         accepted: Accepted,
         (idempotency_key, body_hash): (Option<String>, String),
-        (id, told): (RunId, Told),
+        (id, ack): (RunId, AckTiming),
         slot: Slot,
     ) -> Result<RunId, Rejected> {
-        self.pace
+        self.user_rate
             .take(&accepted.question.user.id)
             .map_err(|retry_after| Rejected::TooOften { retry_after })?;
         let (now, cap) = (self.clock.now(), accepted.cap);
@@ -301,13 +301,13 @@ impl App {
             None => (self.store.accept(new).await?, None),
             Some(start) => {
                 let accepted = new.accepted.clone();
-                let hold = AfterAction::Hold {
+                let hold = AcceptThen::Claim {
                     owner: self.runner.owner().to_owned(),
                     lease: self.config.policy.lease,
-                    told,
+                    ack,
                 };
                 match self.store.begin(new, hold).await? {
-                    ActionStart::Held(lease) => {
+                    StartOutcome::Leased(lease) => {
                         let begun = Begun {
                             lease,
                             start: Some(start),
@@ -315,8 +315,8 @@ impl App {
                         };
                         (Acceptance::New, Some(begun))
                     }
-                    ActionStart::Not(not) => (not, None),
-                    ActionStart::Ended | ActionStart::Changed => (Acceptance::New, None),
+                    StartOutcome::Refused(not) => (not, None),
+                    StartOutcome::Finished | StartOutcome::Conflict => (Acceptance::New, None),
                 }
             }
         };
@@ -354,7 +354,7 @@ impl App {
             action: None,
             tools: None,
             narrates: None,
-            is_anew: false,
+            ignores_learned: false,
             continues: None,
             correlation_id: None,
             cap,

@@ -11,8 +11,8 @@ use crate::domain::{
     Context, EvidenceFocus, Question, Role, RunId, Source, ToolPlan, Usd, User, fingerprint,
 };
 use crate::journal::{
-    Accepted, AuthorizationMode, Authorized, Event, Rejection, RejectionKind, RunRow, RunState,
-    StepChanges, Told, ToolIntake, Transcript,
+    Accepted, AckTiming, AuthorizationMode, Authorized, Event, Rejection, RejectionKind, RunRow,
+    RunState, StepChanges, ToolSubmission, Transcript,
 };
 use crate::tools::answers::{AuthorizeMode, ExecutionState, ExecutionView, PlanState, PlanView};
 use crate::tools::validate::validate;
@@ -78,7 +78,7 @@ impl App {
         let (question, focus, evidence) = self.plan_request(input, focus).await?;
         let workspace = self.tools()?.workspace_path();
         let fixed = self.plan_key(&question, &workspace, &focus, &evidence);
-        let intake = ToolIntake::Plan {
+        let submission = ToolSubmission::Plan {
             focus,
             evidence,
             workspace,
@@ -94,7 +94,7 @@ impl App {
             key = format!("plan:{fixed}#{number}");
         }
         let cap = self.config.policy.tools_max;
-        self.begin_tools(question, intake, (key, fixed), (cap, ids))
+        self.begin_tools(question, submission, (key, fixed), (cap, ids))
             .await
     }
 
@@ -213,7 +213,7 @@ impl App {
     async fn begin_tools(
         &self,
         question: Question,
-        intake: ToolIntake,
+        submission: ToolSubmission,
         (key, body_hash): (String, String),
         (cap, ids): (Usd, RequestIds),
     ) -> Result<RunId, Rejected> {
@@ -222,13 +222,18 @@ impl App {
         }
         let slot = self.runner.slot().ok_or(Rejected::Busy)?;
         let accepted = Accepted {
-            tools: Some(intake),
+            tools: Some(submission),
             correlation_id: ids.redacted(&self.committee.secrets).correlation_id,
             ..self.accepted(question, cap, self.clock.new_seed())
         };
         let id = RunId::from_uuid(self.clock.new_id());
         let admitted = self
-            .admit(accepted, (Some(key), body_hash), (id, Told::AtOnce), slot)
+            .admit(
+                accepted,
+                (Some(key), body_hash),
+                (id, AckTiming::Immediate),
+                slot,
+            )
             .await;
         admitted.map_err(|rejected| match rejected {
             Rejected::KeyReused { .. } => Rejected::PlanClosed(UNDER_WAY),
@@ -244,9 +249,9 @@ impl App {
         cap: Usd,
     ) -> Result<RunId, Rejected> {
         let body_hash = fingerprint(&[json!(authorized).to_string().as_bytes()]);
-        let intake = ToolIntake::Execution(Box::new(authorized));
+        let submission = ToolSubmission::Execution(Box::new(authorized));
         let cap = (cap, RequestIds::default());
-        self.begin_tools(question, intake, (key, body_hash), cap)
+        self.begin_tools(question, submission, (key, body_hash), cap)
             .await
     }
 
@@ -425,7 +430,7 @@ impl App {
         let events = self.events_of(id).await?;
         let accepted = Transcript::of(&events).accepted;
         let tools = accepted.and_then(|accepted| accepted.tools.as_ref());
-        if !matches!(tools, Some(ToolIntake::Plan { .. })) {
+        if !matches!(tools, Some(ToolSubmission::Plan { .. })) {
             return Err(Rejected::NoSuchPlan);
         }
         let mut executions = vec![];

@@ -2,7 +2,7 @@
 
 mod begun;
 mod leases;
-mod news;
+mod notifications;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -234,7 +234,7 @@ impl Runner {
     }
 
     /// Returns once this process shuts down and will not end the run: another one has it, or will.
-    pub async fn leaves(&self, run: RunId) {
+    pub async fn left_to_others(&self, run: RunId) {
         self.0.draining.cancelled().await;
         let is_here = || self.own().contains_key(&run);
         while is_here() && !self.0.drained.is_cancelled() {

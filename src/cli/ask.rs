@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::config::{self, Env};
 use crate::domain::{Context, Mode, Outcome, RunId, Salience, Source};
 use crate::http::reply_body;
-use crate::journal::{Ending, Event, Told};
+use crate::journal::{AckTiming, Ending, Event};
 
 /// How long an interrupted command waits for its run to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -127,7 +127,9 @@ async fn here(
     }
     let app = start(config).await?;
     let chat = app.chat_request(question).map_err(|why| refused(&why))?;
-    let submitted = app.submit(chat, RequestIds::default(), Told::AtOnce).await;
+    let submitted = app
+        .submit(chat, RequestIds::default(), AckTiming::Immediate)
+        .await;
     let run = submitted.map_err(|why| refused(&why))?;
     let most = app.config.policy.deadline(mode) + BEYOND_DEADLINE;
     let followed = tokio::time::timeout(most, followed(&app, run, &mut progress)).await;

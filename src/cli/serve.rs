@@ -34,7 +34,7 @@ pub(super) async fn run(env: &Env) -> Done {
     let patience = config.policy.deep_deadline;
     let bind = config.bind;
     let app = start(config).await?;
-    let problem = app.access.listen_problem(bind).await;
+    let problem = app.authenticator.listen_problem(bind).await;
     if let Some(problem) = problem.map_err(failing(Exit::Unexpected))? {
         return Err(failing(Exit::Configuration)(problem));
     }

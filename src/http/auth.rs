@@ -40,7 +40,9 @@ pub(super) async fn require(
 ) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.0.ip());
-    let admitted = app.access.admit(bearer(request.headers()), peer, needs);
+    let admitted = app
+        .authenticator
+        .admit(bearer(request.headers()), peer, needs);
     let (token, scopes) = match admitted.await {
         // Without tokens only this machine is served. Another name in `Host` means that a web page
         // from elsewhere sent the request.

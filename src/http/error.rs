@@ -185,11 +185,11 @@ impl Problem {
     /// Returns the problem as JSON. Event streams use it too.
     pub fn body(&self) -> Value {
         let run = self.run.map(|run| run.to_string());
-        let said = self.kind.said();
+        let text = self.kind.text();
         json!(ProblemBody {
             kind: self.kind.urn(),
-            title: said.title,
-            status: said.status.as_u16(),
+            title: text.title,
+            status: text.status.as_u16(),
             detail: self.detail.clone(),
             request_id: run.or_else(request_id::current),
             errors: self.errors.clone(),
@@ -199,7 +199,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = self.kind.said().status;
+        let status = self.kind.text().status;
         let mut response = (status, Json(self.body())).into_response();
         let headers = response.headers_mut();
         let json = HeaderValue::from_static("application/problem+json");

@@ -62,7 +62,7 @@ async fn stopped(app: Arc<App>, run: RunId, token: Option<String>) -> (Kind, &'s
         () = revoked(Arc::clone(&app), token) => {
             (Kind::NoToken, "the token was revoked or has expired; the run goes on")
         }
-        () = app.leaves(run) => {
+        () = app.left_to_others(run) => {
             (Kind::Busy, "the service is shutting down; the run goes on: follow it again")
         }
     }
@@ -75,7 +75,7 @@ async fn revoked(app: Arc<App>, token: Option<String>) {
     };
     loop {
         tokio::time::sleep(RECHECK).await;
-        if !app.access.still_works(&token).await {
+        if !app.authenticator.still_works(&token).await {
             return;
         }
     }
@@ -121,7 +121,7 @@ fn event(run: RunId, event: &Event) -> Option<(&'static str, Value)> {
         Event::Scored(e) => ("score", scored(e)),
         Event::CrossChecked(e) => ("cross_check", cross_checked(e)),
         Event::Trimmed(e) => {
-            let again = e.wave.is_some();
+            let again = e.refit.is_some();
             let data = json!({ "agents": e.agents, "leftOut": e.left_out, "again": again });
             ("fit", data)
         }

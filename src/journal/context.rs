@@ -16,7 +16,7 @@ use super::step::Step;
 use super::wake::Wake;
 use super::{
     Accepted, CallResult, CallSent, CallSettled, ChainFault, Ending, Entry, Error, Event, Finished,
-    Lease, Store, Transcript, rows, unlinked, verify,
+    Lease, Store, Transcript, encoded_event, rows, verify,
 };
 use crate::clock::Clock;
 use crate::compute::ComputePool;
@@ -439,7 +439,7 @@ impl RunContext {
             }
             let spent = state.ledger.spent();
             let finished = Event::Finished(Box::new(Finished { ending, spent }));
-            let finished = unlinked::as_stored(&finished)?;
+            let finished = encoded_event::as_stored(&finished)?;
             state.push(finished.clone());
             (std::mem::take(&mut state.unwritten), finished)
         };

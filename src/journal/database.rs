@@ -142,10 +142,10 @@ pub(super) use migrations;
 macro_rules! is_old {
     ($hint:literal) => {
         concat!(
-            "finished_ms < $1 AND NOT EXISTS (SELECT 1 FROM runs AS kin ",
+            "finished_ms < $1 AND NOT EXISTS (SELECT 1 FROM runs AS related ",
             $hint,
-            " WHERE kin.kind = 'execution' AND kin.parent IN (runs.id, runs.parent)
-                AND (kin.finished_ms IS NULL OR kin.finished_ms >= $1))"
+            " WHERE related.kind = 'execution' AND related.parent IN (runs.id, runs.parent)
+                AND (related.finished_ms IS NULL OR related.finished_ms >= $1))"
         )
     };
 }

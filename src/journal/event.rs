@@ -5,7 +5,7 @@ pub use super::draft::*;
 use super::learned_event::{Converged, Decided, Learned};
 use super::reasons::{LeftOut, SkipReason};
 use super::tool_event::{
-    Explained, StepFinished, StepStarted, ToolIntake, ToolPlanned, step_finished_key,
+    Explained, StepFinished, StepStarted, ToolPlanned, ToolSubmission, step_finished_key,
     step_started_key,
 };
 pub use crate::domain::{CallStop, Retryable};
@@ -79,7 +79,7 @@ impl Event {
             Event::ComputeStarted(e) => format!("compute/{}/{}", e.epoch, e.number),
             Event::Hinted(_) => "hints".into(),
             Event::Planned(_) => "plan".into(),
-            Event::Trimmed(e) => trimmed_key(e.epoch, e.wave),
+            Event::Trimmed(e) => trimmed_key(e.epoch, e.refit),
             Event::RoundStarted(e) => format!("r{}/started", e.round),
             Event::SolverJudged(_) => SOLVER_JUDGED.into(),
             Event::RoundSkipped(e) => format!("r{}/skipped", e.round),
@@ -163,17 +163,17 @@ pub struct Accepted {
     /// Set for an action. Then the question holds the text to interpret, and its mode has no
     /// meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action: Option<ActionIntake>,
+    pub action: Option<ActionSubmission>,
     /// Set for a tool plan and for an execution. Then the question holds the request, and its mode
     /// has no meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<ToolIntake>,
+    pub tools: Option<ToolSubmission>,
     /// The action whose outcome this run narrates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrates: Option<RunId>,
     /// True if the user wants no earlier answer: the message began with `new:`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_anew: bool,
+    #[serde(rename = "isAnew", default, skip_serializing_if = "std::ops::Not::not")]
+    pub ignores_learned: bool,
     /// The run that this one continues, and how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<Continues>,
@@ -192,8 +192,8 @@ impl Accepted {
     pub fn kind(&self) -> RunKind {
         match (&self.action, &self.tools) {
             (Some(_), _) => RunKind::Action,
-            (None, Some(ToolIntake::Plan { .. })) => RunKind::Plan,
-            (None, Some(ToolIntake::Execution(_))) => RunKind::Execution,
+            (None, Some(ToolSubmission::Plan { .. })) => RunKind::Plan,
+            (None, Some(ToolSubmission::Execution(_))) => RunKind::Execution,
             (None, None) => RunKind::Chat,
         }
     }
@@ -210,8 +210,8 @@ impl Accepted {
     pub fn parent(&self) -> Option<RunId> {
         let confirmed = self.action.as_ref().and_then(|action| action.confirms);
         let authorized = match &self.tools {
-            Some(ToolIntake::Execution(authorized)) => Some(authorized.plan),
-            Some(ToolIntake::Plan { .. }) | None => None,
+            Some(ToolSubmission::Execution(authorized)) => Some(authorized.plan),
+            Some(ToolSubmission::Plan { .. }) | None => None,
         };
         self.continues
             .as_ref()
@@ -225,7 +225,7 @@ impl Accepted {
 /// How an action was submitted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ActionIntake {
+pub struct ActionSubmission {
     /// The action whose proposal this one confirms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirms: Option<RunId>,
@@ -326,9 +326,9 @@ pub struct Reading {
     pub affected: Vec<Agent>,
 }
 
-pub(super) fn trimmed_key(epoch: Option<i64>, wave: Option<u32>) -> String {
-    match (epoch, wave) {
-        (_, Some(wave)) => format!("trimmed/wave/{wave}"),
+pub(super) fn trimmed_key(epoch: Option<i64>, refit: Option<u32>) -> String {
+    match (epoch, refit) {
+        (_, Some(refit)) => format!("trimmed/wave/{refit}"),
         (Some(epoch), None) => format!("trimmed/{epoch}"),
         (None, None) => "trimmed".into(),
     }
@@ -351,8 +351,8 @@ pub struct Trimmed {
     pub epoch: Option<i64>,
     /// The number of fits before this one, if it was made because settled calls of round 1 cost
     /// less than they were reserved for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wave: Option<u32>,
+    #[serde(rename = "wave", default, skip_serializing_if = "Option::is_none")]
+    pub refit: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,14 +8,14 @@ mod action_event;
 mod archive;
 mod chain;
 mod context;
-mod copies;
+mod admin;
 mod database;
 mod draft;
 mod effects;
 mod event;
 mod evidence;
 mod learned_event;
-mod lineage;
+mod ancestry;
 mod observe;
 mod packed;
 mod postgres;
@@ -33,11 +33,12 @@ mod tool_event;
 mod tool_evidence;
 mod transcript;
 mod unavailable;
-mod unlinked;
+mod encoded_event;
 pub mod views;
 mod wake;
 mod writes;
 
+pub use ancestry::ancestors;
 pub use archive::{Archive, ArchivedEntry};
 pub use chain::{ChainFault, verify};
 pub use context::{Call, Process, RunContext, Stop, Uncalled};
@@ -46,21 +47,20 @@ pub use evidence::{CheckPass, CheckScope, CheckSize, CrossChecked, Resolved};
 pub use learned_event::{
     Converged, Decided, Learned, LearnedChange, LearnedRow, Matched, Taught, learned_scope,
 };
-pub use lineage::ancestors;
 pub use postgres::PostgresStore;
 pub use proof::{Proven, is_unaltered, prove, read_proven};
 pub use reasons::{LeftOut, SkipReason};
 pub use source::{PlanSource, SynthesisSource};
 pub use sqlite::{Existing, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
-    Acceptance, ActionStart, ActionStore, AdminStore, AfterAction, Annotated, BackendStore,
+    AcceptThen, Acceptance, AckTiming, ActionStore, AdminStore, Annotated, BackendStore,
     CancelOutcome, Claim, Entry, Error, JournalStore, LearnedStore, Lease, LeaseState, Listed,
     MemoryRow, NewRun, Note, Owner, Requester, Restored, RunFilter, RunReader, RunRow, RunState,
-    SheetRow, SpendingLimit, SpendingScope, Store, TokenRow, TokenStore, Told,
+    SheetRow, SpendingLimit, SpendingScope, StartOutcome, Store, TokenRow, TokenStore,
 };
 pub use tool_event::{
     AuthorizationMode, Authorized, Explained, ExplanationSource, FileBefore, FileChange, Rejection,
-    RejectionKind, Restore, StepChanges, StepFinished, StepStarted, ToolIntake, ToolPlanned,
+    RejectionKind, Restore, StepChanges, StepFinished, StepStarted, ToolPlanned, ToolSubmission,
     step_finished_key, step_started_key,
 };
 pub use transcript::{Round, Transcript};

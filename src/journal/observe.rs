@@ -44,7 +44,7 @@ impl Observer {
                 self.begin("plan");
             }
             Event::Planned(planned) => self.planned(planned, seen),
-            Event::Trimmed(trimmed) if trimmed.wave.is_none() && trimmed.epoch.is_none() => {
+            Event::Trimmed(trimmed) if trimmed.refit.is_none() && trimmed.epoch.is_none() => {
                 let left_out = trimmed.left_out.len() as u64;
                 counter!("conclave_left_out_total").increment(left_out);
             }

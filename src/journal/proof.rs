@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::unlinked::{Change, End, change, listed_message, spent as spent_by};
+use super::encoded_event::{Change, End, change, listed_message, spent as spent_by};
 use super::{
     ChainFault, Entry, Error, Event, LearnedChange, LearnedRow, Owner, RunRow, RunState, Store,
     Transcript, learned_scope, verify,

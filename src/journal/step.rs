@@ -42,10 +42,10 @@ pub fn plan() -> Step<Planned> {
     step!(Planned, "plan")
 }
 
-/// The panel as the cap allows it; with an epoch, fitted again by a resumed process; with a wave,
+/// The panel as the cap allows it; with an epoch, fitted again by a resumed process; with a refit,
 /// because calls cost less than they were reserved for.
-pub fn trim(epoch: Option<i64>, wave: Option<u32>) -> Step<Trimmed> {
-    step!(Trimmed, trimmed_key(epoch, wave))
+pub fn trim(epoch: Option<i64>, refit: Option<u32>) -> Step<Trimmed> {
+    step!(Trimmed, trimmed_key(epoch, refit))
 }
 
 /// The start of a round.

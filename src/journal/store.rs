@@ -206,25 +206,29 @@ pub struct RunFilter {
     pub limit: u32,
 }
 
-/// How a run continues after its acceptance.
+/// What follows the acceptance of a run, in the same transaction.
 #[derive(Debug, Clone, PartialEq)]
-pub enum AfterAction {
-    /// It is an action that is over. These are all its further events, including the last. With a
-    /// stamp, only if the user's sheets and memories still have this [`ActionStore::stamp`].
-    End(Vec<Event>, Option<String>),
+pub enum AcceptThen {
+    /// The run is an action that is over.
+    Finish {
+        /// All its further events, including the last.
+        events: Vec<Event>,
+        /// Write only if the user's sheets and memories still have this [`ActionStore::stamp`].
+        if_stamp: Option<String>,
+    },
     /// This process claims the run and works on it.
-    Hold {
+    Claim {
         owner: String,
         lease: Duration,
-        told: Told,
+        ack: AckTiming,
     },
 }
 
 /// When a client learns that its run was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum AckTiming {
     /// Before the run works. So the acceptance must survive a crash of the machine.
-    AtOnce,
+    Immediate,
     /// With the reply. The acceptance survives the end of the process. The commit that waits for the
     /// disk before the first call also has the acceptance.
     WithReply,
@@ -232,15 +236,15 @@ pub enum Told {
 
 /// The result of accepting a run that ends or is claimed at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ActionStart {
+pub enum StartOutcome {
     /// The journal has the run with its end.
-    Ended,
+    Finished,
     /// The journal has the run, and this process has its lease.
-    Held(Lease),
+    Leased(Lease),
     /// Another action of the user came between, and nothing was written.
-    Changed,
+    Conflict,
     /// The run was not accepted. The value is never [`Acceptance::New`].
-    Not(Acceptance),
+    Refused(Acceptance),
 }
 
 /// The owner of sheets and memories: one user in one guild, or outside of guilds.
@@ -336,7 +340,7 @@ pub enum Error {
     Migration(String),
     /// The archive is not a complete, unaltered, finished run.
     #[error("the archive of run {run} cannot be taken in: {why}")]
-    Unsound { run: RunId, why: String },
+    InvalidArchive { run: RunId, why: String },
     /// This kind of database has its own tool for the operation.
     #[error("{0}")]
     Unsupported(&'static str),
@@ -417,8 +421,8 @@ pub trait JournalStore: Send + Sync {
     /// Accepts a run and claims it in one transaction. If the run is an action that is over, the same
     /// transaction writes its end and the effects of its events instead. An action that ends at once
     /// is free. Its commit survives the end of the process, but need not wait for the disk. For a
-    /// run that is held, [`Told`] decides that.
-    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error>;
+    /// run that is leased, [`AckTiming`] decides that.
+    async fn begin(&self, run: NewRun, then: AcceptThen) -> Result<StartOutcome, Error>;
 
     /// Claims a run that is queued, or whose lease has expired. Raises its epoch.
     async fn claim(
@@ -535,7 +539,7 @@ pub trait AdminStore: Send + Sync {
     /// Stores a run from another database, after verifying its chain.
     ///
     /// # Errors
-    /// [`Error::Unsound`] for a broken chain, an unfinished run, or an event that cannot be parsed.
+    /// [`Error::InvalidArchive`] for a broken chain, an unfinished run, or an event that cannot be parsed.
     async fn restore(&self, archive: &Archive) -> Result<Restored, Error>;
 
     /// Returns how many runs may be deleted: they finished before a moment, and so did all executions
@@ -566,7 +570,7 @@ pub trait BackendStore: Send + Sync {
     }
 
     /// Returns the runs that other processes announce, until the connection is lost.
-    async fn news(&self) -> Result<BoxStream<'static, RunId>, Error> {
+    async fn notifications(&self) -> Result<BoxStream<'static, RunId>, Error> {
         Ok(Box::pin(stream::pending()))
     }
 

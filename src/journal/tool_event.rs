@@ -8,7 +8,7 @@ use crate::domain::{EvidenceFocus, RunId, ToolPlan};
 /// How a run of tools was submitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum ToolIntake {
+pub enum ToolSubmission {
     /// A request for a plan, with the evidence that the model is shown.
     Plan {
         focus: EvidenceFocus,

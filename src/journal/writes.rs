@@ -8,14 +8,14 @@ use jiff::Timestamp;
 
 use super::database::{Bound, Columns as _, Connection, Database, Durability, Failure, Statement};
 use super::effects::{Origin, project_effect};
+use super::encoded_event::{self, Change, EncodedEvent, End};
 use super::packed::Batch;
 use super::reads::{BY_KEY, STAMP, exposure, stamp_values};
 use super::rows;
-use super::unlinked::{self, Change, End, Unlinked};
 use super::{
-    Acceptance, Accepted, ActionStart, AfterAction, Annotated, CancelOutcome, Claim, Claimed,
+    AcceptThen, Acceptance, Accepted, AckTiming, Annotated, CancelOutcome, Claim, Claimed,
     Continues, Error, Event, JournalStore, Learned, LearnedChange, Lease, LeaseState, NewRun, Note,
-    Told, chain,
+    StartOutcome, chain,
 };
 use crate::domain::{RunId, search_words};
 
@@ -103,28 +103,30 @@ impl<D: Database> JournalStore for D {
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error> {
         let started = start(self, run, Durability::Machine, Beginning::default()).await?;
         Ok(match started {
-            ActionStart::Not(why) => why,
-            ActionStart::Ended | ActionStart::Held(_) | ActionStart::Changed => Acceptance::New,
+            StartOutcome::Refused(why) => why,
+            StartOutcome::Finished | StartOutcome::Leased(_) | StartOutcome::Conflict => {
+                Acceptance::New
+            }
         })
     }
 
     /// Writes an action that has ended, or accepts and claims a run.
-    async fn begin(&self, run: NewRun, then: AfterAction) -> Result<ActionStart, Error> {
+    async fn begin(&self, run: NewRun, then: AcceptThen) -> Result<StartOutcome, Error> {
         let mut stamp = None;
         let (durability, events, held) = match then {
-            AfterAction::End(events, read) => {
-                stamp = read;
+            AcceptThen::Finish { events, if_stamp } => {
+                stamp = if_stamp;
                 (Durability::Process, events, None)
             }
-            AfterAction::Hold { owner, lease, told } => {
+            AcceptThen::Claim { owner, lease, ack } => {
                 let held = Lease {
                     run: run.id,
                     owner,
                     epoch: 1,
                 };
-                let durability = match told {
-                    Told::AtOnce => Durability::Machine,
-                    Told::WithReply => Durability::Process,
+                let durability = match ack {
+                    AckTiming::Immediate => Durability::Machine,
+                    AckTiming::WithReply => Durability::Process,
                 };
                 let claimed = vec![Event::Claimed(held.claimed())];
                 (durability, claimed, Some((held, lease)))
@@ -163,7 +165,7 @@ impl<D: Database> JournalStore for D {
                     epoch: row.whole("epoch")?,
                 };
                 let head = (row.whole("head_seq")?, row.text("head_hash")?);
-                let claimed = Unlinked::of(&Event::Claimed(lease.claimed()))?;
+                let claimed = EncodedEvent::of(&Event::Claimed(lease.claimed()))?;
                 link(tx, lease.run, *at, &Batch::plain(vec![claimed]), head).await?;
                 Ok(Some(lease))
             })
@@ -198,7 +200,7 @@ impl<D: Database> JournalStore for D {
     /// was paid for is worth the wait for the next primary, or for space on the disk. An entry that was
     /// written before a connection broke is not written again: its key is unique.
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error> {
-        let batch = Batch::packed(Unlinked::all(events.iter().copied())?);
+        let batch = Batch::packed(EncodedEvent::all(events.iter().copied())?);
         let input = (lease.clone(), at, batch);
         let written = self
             .write(Durability::Outage, input, |tx, (lease, at, batch)| {
@@ -222,7 +224,7 @@ impl<D: Database> JournalStore for D {
         // Rows are locked in the same order everywhere.
         notes.sort_by_key(|note| note.run);
         let packed = notes.into_iter().map(|note| {
-            let batch = Batch::packed(Unlinked::all(&note.events)?);
+            let batch = Batch::packed(EncodedEvent::all(&note.events)?);
             Ok((note.run, note.head_seq, batch))
         });
         let packed = packed.collect::<Result<Vec<_>, Error>>()?;
@@ -287,7 +289,7 @@ async fn start<D: Database>(
     run: NewRun,
     durability: Durability,
     beginning: Beginning,
-) -> Result<ActionStart, Error> {
+) -> Result<StartOutcome, Error> {
     database.in_place()?;
     database.has_reserve()?;
     let accepted = Event::Accepted(Box::new(run.accepted.clone()));
@@ -297,7 +299,9 @@ async fn start<D: Database>(
         held,
     } = beginning;
     // A statement reads the body of the first.
-    let batch = Batch::plain(Unlinked::all(std::iter::once(&accepted).chain(&events))?);
+    let batch = Batch::plain(EncodedEvent::all(
+        std::iter::once(&accepted).chain(&events),
+    )?);
     let written = database
         .write(
             durability,
@@ -306,7 +310,7 @@ async fn start<D: Database>(
                 Box::pin(async move {
                     D::lock(tx, run).await?;
                     if let Some(not) = refusal(tx, run).await? {
-                        return Ok(ActionStart::Not(not));
+                        return Ok(StartOutcome::Refused(not));
                     }
                     if let Some(read) = stamp {
                         let question = &run.accepted.question;
@@ -314,18 +318,18 @@ async fn start<D: Database>(
                         let now = tx.row(STAMP, values).await?;
                         let now = now.map(|row| row.text("stamp")).transpose()?;
                         if now.as_ref() != Some(read) {
-                            return Ok(ActionStart::Changed);
+                            return Ok(StartOutcome::Conflict);
                         }
                     }
                     tx.change(insert_run(run)).await?;
                     let head = (0, chain::GENESIS.to_owned());
                     link(tx, run.id, run.at, batch, head).await?;
                     let Some((held, duration)) = held else {
-                        return Ok(ActionStart::Ended);
+                        return Ok(StartOutcome::Finished);
                     };
                     let values = held.values(D::lease(run.at, *duration));
                     tx.change((D::HOLD, values)).await?;
-                    Ok(ActionStart::Held(held.clone()))
+                    Ok(StartOutcome::Leased(held.clone()))
                 })
             },
         )
@@ -344,7 +348,7 @@ pub(super) fn insert_run(run: &NewRun) -> Statement {
         question.user.id.as_str().into(),
         context.guild_id.as_deref().unwrap_or("").into(),
         context.channel_id.as_deref().unwrap_or("").into(),
-        unlinked::listed_message(&run.accepted).into(),
+        encoded_event::listed_message(&run.accepted).into(),
         run.accepted
             .parent()
             .map(|parent| parent.to_string())

@@ -156,7 +156,7 @@ fn chosen(accepted: &Accepted, policy: &Policy) -> (Strategy, Option<&'static st
         || question.mode != Mode::Ask
         || !question.attachments.is_empty();
     // A request that wants a new answer gets no learned one.
-    let wants_new = accepted.is_anew && strategy == Strategy::HeuristicFirst;
+    let wants_new = accepted.ignores_learned && strategy == Strategy::HeuristicFirst;
     if rests_on_more || wants_new {
         (Strategy::CommitteeFirst, arm)
     } else {

@@ -14,7 +14,7 @@ use super::view;
 use crate::committee::{Deps, Failure};
 use crate::journal::{
     ActionOutcome, AuthorizationMode, Authorized, Ending, Event, FileBefore, RunContext,
-    StepFinished, StepStarted, Stop, ToolIntake, step_started_key,
+    StepFinished, StepStarted, Stop, ToolSubmission, step_started_key,
 };
 
 /// Returns the ending of an execution.
@@ -52,8 +52,8 @@ pub async fn execute(
 
 fn authorized(run: &RunContext) -> Option<Authorized> {
     match run.accepted().tools.clone()? {
-        ToolIntake::Execution(authorized) => Some(*authorized),
-        ToolIntake::Plan { .. } => None,
+        ToolSubmission::Execution(authorized) => Some(*authorized),
+        ToolSubmission::Plan { .. } => None,
     }
 }
 

@@ -16,7 +16,7 @@ use super::validate::validate;
 use super::view;
 use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently};
 use crate::domain::{PlanIntent, PlanStep, Role, ToolPlan};
-use crate::journal::{ActionOutcome, Ending, Event, RunContext, ToolIntake, ToolPlanned};
+use crate::journal::{ActionOutcome, Ending, Event, RunContext, ToolPlanned, ToolSubmission};
 
 /// The step of the call that writes the plan, and its prompt.
 pub const STEP: &str = "tool_plan";
@@ -64,7 +64,7 @@ pub async fn propose(
     deadline: Duration,
 ) -> Result<Ending, Failure> {
     let toolbox = Toolbox::required(toolbox)?;
-    let Some(ToolIntake::Plan {
+    let Some(ToolSubmission::Plan {
         focus, evidence, ..
     }) = run.accepted().tools.clone()
     else {

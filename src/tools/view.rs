@@ -10,7 +10,7 @@ use super::planner_input;
 use crate::domain::{RunId, Usd, User};
 use crate::journal::{
     Accepted, AuthorizationMode, Authorized, CallView, Ending, Event, RunRow, StepFinished,
-    StepStarted, ToolIntake, ToolPlanned, Transcript,
+    StepStarted, ToolPlanned, ToolSubmission, Transcript,
 };
 
 /// The name of a step that puts a file back.
@@ -23,16 +23,16 @@ fn accepted(events: &[Event]) -> Option<&Accepted> {
 /// Returns the authorization of an execution.
 pub fn authorized(events: &[Event]) -> Option<&Authorized> {
     match &accepted(events)?.tools {
-        Some(ToolIntake::Execution(authorized)) => Some(authorized),
-        Some(ToolIntake::Plan { .. }) | None => None,
+        Some(ToolSubmission::Execution(authorized)) => Some(authorized),
+        Some(ToolSubmission::Plan { .. }) | None => None,
     }
 }
 
 /// Returns the path of the workspace that a plan is for; empty if its journal does not have it.
 pub fn workspace(events: &[Event]) -> &str {
     match accepted(events).and_then(|accepted| accepted.tools.as_ref()) {
-        Some(ToolIntake::Plan { workspace, .. }) => workspace,
-        Some(ToolIntake::Execution(_)) | None => "",
+        Some(ToolSubmission::Plan { workspace, .. }) => workspace,
+        Some(ToolSubmission::Execution(_)) | None => "",
     }
 }
 
@@ -90,8 +90,8 @@ pub fn plan_view(
     let is_open = matches!(state, PlanState::Proposed | PlanState::Underway);
     let next_step = next.filter(|_| is_open).cloned();
     let evidence = match &accepted.tools {
-        Some(ToolIntake::Plan { evidence, .. }) => evidence.clone(),
-        Some(ToolIntake::Execution(_)) | None => json!({}),
+        Some(ToolSubmission::Plan { evidence, .. }) => evidence.clone(),
+        Some(ToolSubmission::Execution(_)) | None => json!({}),
     };
     let brief = |(row, events): &(RunRow, Vec<Event>)| ExecutionBrief {
         execution_id: row.id.to_string(),
@@ -183,7 +183,7 @@ pub fn execution_view(id: RunId, events: &[Event], plan_events: &[Event]) -> Opt
     let (run, planned) = (Transcript::of(events), Transcript::of(plan_events));
     let (own, of_plan) = (run.accepted?, planned.accepted?);
     let authorized = authorized(events)?;
-    let Some(ToolIntake::Plan {
+    let Some(ToolSubmission::Plan {
         focus, evidence, ..
     }) = &of_plan.tools
     else {

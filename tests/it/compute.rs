@@ -11,9 +11,9 @@ use conclave::clock::Clock;
 use conclave::compute::ComputePool;
 use conclave::domain::{RunId, Usd};
 use conclave::journal::{
-    ActionStart, AfterAction, Call, CallResult, CallSent, CallStop, Cause, Claim, Ending, Entry,
-    Event, PostgresStore, Process, RunContext, RunState, SqliteStore, Stop, Store, Told, Uncalled,
-    Wake,
+    AcceptThen, AckTiming, Call, CallResult, CallSent, CallStop, Cause, Claim, Ending, Entry,
+    Event, PostgresStore, Process, RunContext, RunState, SqliteStore, StartOutcome, Stop, Store,
+    Uncalled, Wake,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -306,12 +306,12 @@ async fn a_decision_is_stored_with_the_next_intent_and_at_the_end() {
     let mut run = new_run(1, None, "one");
     run.at = clock.now();
     let (id, accepted) = (run.id, run.accepted.clone());
-    let hold = AfterAction::Hold {
+    let hold = AcceptThen::Claim {
         owner: "me".into(),
         lease: Duration::from_secs(60),
-        told: Told::AtOnce,
+        ack: AckTiming::Immediate,
     };
-    let ActionStart::Held(lease) = store.begin(run, hold).await.unwrap() else {
+    let StartOutcome::Leased(lease) = store.begin(run, hold).await.unwrap() else {
         panic!("the run is accepted and claimed");
     };
     let context = RunContext::begin(process(&store, clock), lease, accepted);

@@ -13,7 +13,7 @@ use conclave::clock::Clock;
 use conclave::compute::ComputePool;
 use conclave::domain::BilledTokens;
 use conclave::domain::{Context, Mode, RunId, Source, Usd, User};
-use conclave::journal::{self, Cause, Ending, Entry, Event, SqliteStore, Told, Transcript};
+use conclave::journal::{self, AckTiming, Cause, Ending, Entry, Event, SqliteStore, Transcript};
 use conclave::llm::{
     BreakerSettings, CallStop, ChatModel, ChatReply, ChatRequest, Error, ErrorKind, Part, Registry,
 };
@@ -270,7 +270,7 @@ pub async fn submit(app: &App, number: u64, mode: Mode, message: &str) -> Result
         idempotency_key: Some(format!("k{number}")),
         correlation_id: None,
     };
-    app.submit(app.chat_request(input)?, ids, Told::WithReply)
+    app.submit(app.chat_request(input)?, ids, AckTiming::WithReply)
         .await
 }
 

@@ -222,7 +222,10 @@ async fn notifications_reach_the_other_replica_and_not_their_sender() {
         PostgresStore::open(&url, "one").await.unwrap(),
         PostgresStore::open(&url, "two").await.unwrap(),
     );
-    let (mut ours, mut theirs) = (one.news().await.unwrap(), two.news().await.unwrap());
+    let (mut ours, mut theirs) = (
+        one.notifications().await.unwrap(),
+        two.notifications().await.unwrap(),
+    );
     let runs: Vec<RunId> = (1..=3)
         .map(|n| RunId::from_uuid(uuid::Uuid::from_u128(n)))
         .collect();
@@ -243,7 +246,7 @@ async fn notifications_reach_the_other_replica_and_not_their_sender() {
     .await
     .unwrap();
     assert_eq!(theirs.next().await, None);
-    let mut theirs = two.news().await.unwrap();
+    let mut theirs = two.notifications().await.unwrap();
     one.announce(&runs[1..2]).await.unwrap();
     assert_eq!(theirs.next().await, Some(runs[1]));
 }

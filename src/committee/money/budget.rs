@@ -261,7 +261,7 @@ fn longest(
             left_out: Vec::from_iter(is_small.then_some(LeftOut::Claims)),
             cross_check: size,
             epoch: None,
-            wave: None,
+            refit: None,
         };
         Some(Fitted {
             trimmed,

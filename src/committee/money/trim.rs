@@ -136,7 +136,7 @@ pub fn more(
         return Ok(None);
     }
     let is_fit = |event: &&Event| matches!(event, Event::Trimmed(_));
-    trimmed.wave = u32::try_from(events.iter().filter(is_fit).count()).ok();
+    trimmed.refit = u32::try_from(events.iter().filter(is_fit).count()).ok();
     record_trimmed(run, trimmed).map(Some)
 }
 
@@ -217,8 +217,8 @@ pub fn synthesis_cost(
 }
 
 fn record_trimmed(run: &RunContext, trimmed: Trimmed) -> Result<Trimmed, Failure> {
-    let Trimmed { epoch, wave, .. } = trimmed;
-    Ok(run.record_output(&step::trim(epoch, wave), trimmed)?)
+    let Trimmed { epoch, refit, .. } = trimmed;
+    Ok(run.record_output(&step::trim(epoch, refit), trimmed)?)
 }
 
 /// Returns the panel of a resumed run: the recorded one, if the money left suffices for it. Calls
@@ -263,7 +263,7 @@ fn refitted(recorded: Trimmed, open: &[Role], fitted: Trimmed, epoch: i64) -> Tr
         |agent: &Agent| open.contains(&Role::Agent(*agent)) && !fitted.agents.contains(agent);
     let mut trimmed = Trimmed {
         epoch: Some(epoch),
-        wave: None,
+        refit: None,
         cross_check: fitted.cross_check,
         ..recorded
     };
@@ -285,7 +285,7 @@ fn solver_alone(open: &[Role], recorded: &Trimmed) -> Trimmed {
         left_out: dropped.map(LeftOut::Agent).collect(),
         cross_check: None,
         epoch: None,
-        wave: None,
+        refit: None,
         ..recorded.clone()
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn complete(
     }
     let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
     for kind in problems {
-        let status = kind.said().status.as_u16();
+        let status = kind.text().status.as_u16();
         by_status.entry(status).or_default().push(kind);
     }
     if let Some(Value::Object(answers)) = operation.get_mut("responses") {
@@ -116,7 +116,7 @@ fn header_references<'a>(names: impl Iterator<Item = &'a str>) -> Value {
 fn problem(status: u16, kinds: &[Kind]) -> Value {
     let lines: Vec<String> = kinds
         .iter()
-        .map(|kind| format!("- `{}`: {}", kind.urn(), kind.said().when))
+        .map(|kind| format!("- `{}`: {}", kind.urn(), kind.text().when))
         .collect();
     let header = match status {
         401 | 403 => Some("WWW-Authenticate"),
@@ -127,9 +127,9 @@ fn problem(status: u16, kinds: &[Kind]) -> Value {
     let narrowed =
         json!({ "properties": { "type": { "enum": urns }, "status": { "const": status } } });
     let schema = json!({ "allOf": [{ "$ref": "#/components/schemas/Problem" }, narrowed] });
-    let said = kinds.first().map(|kind| kind.said()).unwrap_or_default();
+    let text = kinds.first().map(|kind| kind.text()).unwrap_or_default();
     let mut example = json!({
-        "type": urns.first(), "title": said.title, "status": status, "detail": said.when,
+        "type": urns.first(), "title": text.title, "status": status, "detail": text.when,
         "requestId": "019b2c4e-7f00-7aa1-b2c3-0d4e5f607182",
     });
     if matches!(kinds.first(), Some(Kind::WrongShape | Kind::Invalid)) {

@@ -5,7 +5,7 @@
 //! depends on, in a fixed order.
 
 mod failover;
-mod news;
+mod notifications;
 
 use std::path::Path;
 use std::time::Duration;
@@ -91,7 +91,7 @@ impl PostgresStore {
             .await?;
         Ok(Self {
             pool,
-            announcer: news::announcer(&options),
+            announcer: notifications::announcer(&options),
             options,
             failover,
             owner: owner.to_owned(),
@@ -424,11 +424,11 @@ impl BackendStore for PostgresStore {
     }
 
     async fn announce(&self, runs: &[RunId]) -> Result<(), Error> {
-        news::announce(&self.announcer, &self.owner, runs).await
+        notifications::announce(&self.announcer, &self.owner, runs).await
     }
 
-    async fn news(&self) -> Result<BoxStream<'static, RunId>, Error> {
-        news::listen(&self.options, &self.owner).await
+    async fn notifications(&self) -> Result<BoxStream<'static, RunId>, Error> {
+        notifications::listen(&self.options, &self.owner).await
     }
 
     async fn backup(&self, _to: &Path) -> Result<(), Error> {

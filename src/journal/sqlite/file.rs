@@ -29,7 +29,7 @@ pub(super) struct DatabaseFile {
     /// Device and inode of the file that was opened.
     identity: (u64, u64),
     /// When a write last failed for lack of space, and how.
-    no_room: Mutex<Option<(Instant, String)>>,
+    disk_full_since: Mutex<Option<(Instant, String)>>,
     /// True once a write found the file damaged.
     damaged: AtomicBool,
 }
@@ -114,7 +114,7 @@ impl DatabaseFile {
         Ok(Self {
             path: path.to_owned(),
             identity,
-            no_room: Mutex::default(),
+            disk_full_since: Mutex::default(),
             damaged: AtomicBool::default(),
         })
     }
@@ -140,8 +140,11 @@ impl DatabaseFile {
 
     /// Fails if the disk has too little space for runs.
     pub fn has_room(&self) -> Result<(), Error> {
-        let no_room = self.no_room.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*no_room {
+        let disk_full_since = self
+            .disk_full_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match &*disk_full_since {
             Some((at, why)) if at.elapsed() < MEMORY => Err(Error::Unavailable(why.clone())),
             _ => self.has_reserve(),
         }
@@ -166,11 +169,14 @@ impl DatabaseFile {
     /// has space: at a quota, or at a limit on the size of files. A full disk shows by itself when it
     /// has space again.
     pub fn noted<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
-        let mut no_room = self.no_room.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut disk_full_since = self
+            .disk_full_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         match &written {
-            Ok(_) => *no_room = None,
+            Ok(_) => *disk_full_since = None,
             Err(error @ Error::Unavailable(why)) if error.is_no_room() && !self.is_disk_full() => {
-                *no_room = Some((Instant::now(), why.clone()));
+                *disk_full_since = Some((Instant::now(), why.clone()));
             }
             Err(error) if error.is_damaged() => self.damaged.store(true, Ordering::Relaxed),
             Err(_) => {}

@@ -97,7 +97,7 @@ fn an_action_executed_before_a_crash_is_reported_as_executed() {
     use conclave::domain::{ActionMode, CommandName};
     use conclave::journal::{Executed, Parsed};
     let mut accepted = crate::store::new_run(1, None, "rope").accepted;
-    accepted.action = Some(conclave::journal::ActionIntake::default());
+    accepted.action = Some(conclave::journal::ActionSubmission::default());
     let parsed = Parsed {
         command: CommandName::MemoryAdd,
         arguments: json!({ "content": "rope" }),

@@ -8,7 +8,7 @@ use super::effects::Origin;
 use super::reads::ENTRIES;
 use super::store::{AdminStore, Error, Restored};
 use super::writes::{change, insert_entry, insert_run, project, set_head};
-use super::{Archive, rows, unlinked};
+use super::{Archive, encoded_event, rows};
 use crate::domain::RunId;
 
 #[async_trait]
@@ -38,8 +38,13 @@ impl<D: Database> AdminStore for D {
     async fn restore(&self, archive: &Archive) -> Result<Restored, Error> {
         let sound = archive.check()?;
         let events = sound.events.iter();
-        let changes =
-            events.map(|(at, event)| (*at, unlinked::spent(event), unlinked::change(event)));
+        let changes = events.map(|(at, event)| {
+            (
+                *at,
+                encoded_event::spent(event),
+                encoded_event::change(event),
+            )
+        });
         let changes: Vec<_> = changes.collect();
         let input = (archive.clone(), sound.run, sound.head, changes);
         self.write(

@@ -51,7 +51,7 @@ impl Runner {
 
     async fn subscribe_loop(&self) {
         loop {
-            match self.0.process.store.news().await {
+            match self.0.process.store.notifications().await {
                 Ok(mut news) => {
                     while let Some(run) = news.next().await {
                         self.notified(run).await;
@@ -67,7 +67,7 @@ impl Runner {
     /// Handles another process's notification of a run: wakes its waiters. If the run executes here
     /// and was cancelled, stops it.
     async fn notified(&self, run: RunId) {
-        self.0.process.wake.pass_on(run);
+        self.0.process.wake.notify_local(run);
         let token = self.own().get(&run).map(|own| own.cancel.clone());
         if let Some(token) = token
             && let Ok(Some(row)) = self.0.process.store.run(run).await

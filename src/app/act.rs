@@ -19,12 +19,13 @@ use crate::actions::reply::{self, Reply, Why};
 use crate::config::ActionsPolicy;
 use crate::domain::{ActionGate, ActionMode, Question, RunId, Source, Usd, User, fingerprint};
 use crate::journal::{
-    Accepted, ActionSubmission, Ending, Event, Executed, GateChecked, NewRun, Parsed, SpendingLimit,
+    Accepted, ActionSubmission, DataStamp, Ending, Event, Executed, GateChecked, NewRun, Parsed,
+    SpendingLimit,
 };
 
 /// How often an action is executed anew because another one of its user came between. Of a hundred
 /// at once, each attempt lets at least one through.
-const MAX_ATTEMPTS: u32 = 100;
+pub(super) const MAX_ATTEMPTS: u32 = 100;
 
 /// A text of at most this length is read in a few milliseconds.
 const MAX_SHORT_BYTES: usize = 2000;
@@ -43,6 +44,17 @@ impl ActGuards {
             rate: Rate::per_minute(some(policy.user_per_minute), some(policy.user_burst)),
         }
     }
+}
+
+/// What a command did, before it is written.
+pub(super) struct Execution {
+    /// [`Event::Executed`]; `None` if the command was refused.
+    pub executed: Option<Event>,
+    pub reply: Reply,
+    /// The state of the user's data, if the command changes it.
+    pub stamp: Option<DataStamp>,
+    /// The run that narrates the outcome.
+    pub narrator: Option<RunId>,
 }
 
 impl App {
@@ -168,14 +180,7 @@ impl App {
         action: &Action,
         proposed: Option<Why<'_>>,
     ) -> Result<Acted, Rejected> {
-        let mode = proposed.map_or(ActionMode::Deterministic, |why| why.mode);
-        let mut events = vec![Event::Parsed(Parsed {
-            command: action.name(),
-            arguments: action.arguments(),
-            mode,
-            confidence: proposed.map_or(1.0, |why| why.confidence),
-            reason: proposed.map(|why| why.reason.to_owned()),
-        })];
+        let mut events = vec![parsed(action, proposed)];
         let seed = self.clock.new_seed();
         if let Err((why, reply)) = permitted(action, &pending, "execute") {
             events.push(Event::GateChecked(GateChecked {
@@ -186,13 +191,8 @@ impl App {
             return self.decline(pending, events, &reply, seed).await;
         }
         for _ in 0..MAX_ATTEMPTS {
-            let attempt = self.attempt(&pending, (action, proposed), events.clone(), seed);
+            let attempt = self.attempt(&pending, action, proposed, events.clone(), seed);
             if let Some(acted) = attempt.await? {
-                let executed = acted.response.get("executed");
-                if acted.run == Some(pending.id) && executed.is_some_and(|it| it == true) {
-                    counter!("conclave_act_accepted_total", "command" => action.name().into_str(), "mode" => mode.into_str())
-                        .increment(1);
-                }
                 return Ok(acted);
             }
             // Its data is newer than that of the action that came between.
@@ -206,10 +206,43 @@ impl App {
     async fn attempt(
         self: &Arc<Self>,
         pending: &PendingAction,
-        (action, proposed): (&Action, Option<Why<'_>>),
+        action: &Action,
+        proposed: Option<Why<'_>>,
         mut events: Vec<Event>,
         seed: u64,
     ) -> Result<Option<Acted>, Rejected> {
+        let Execution {
+            executed,
+            reply,
+            stamp,
+            narrator,
+        } = self.execution(pending, action, proposed, seed).await?;
+        let Some(executed) = executed else {
+            let declined = self.decline(pending.clone(), events, &reply, seed).await;
+            return declined.map(Some);
+        };
+        events.push(executed);
+        let acted = self
+            .conclude(pending.clone(), events, &reply, seed, stamp)
+            .await;
+        let is_written = matches!(&acted, Ok(Some(acted)) if acted.run == Some(pending.id));
+        if is_written {
+            count_accepted(action, proposed);
+        } else if let Some(narrator) = narrator {
+            tracing::info!(key = ?pending.key, "the action was not written; its narration is cancelled");
+            let _ = self.cancel(narrator).await;
+        }
+        acted
+    }
+
+    /// Executes a command on the user's present data. Writes nothing.
+    pub(super) async fn execution(
+        self: &Arc<Self>,
+        pending: &PendingAction,
+        action: &Action,
+        proposed: Option<Why<'_>>,
+        seed: u64,
+    ) -> Result<Execution, Rejected> {
         let stamp = if action.changes() {
             Some(self.store.stamp(&owner(&pending.question)).await?)
         } else {
@@ -219,41 +252,31 @@ impl App {
         let mut done = match execute(action, &facts, seed) {
             Ok(done) => done,
             Err(refusal) => {
-                let reply = Reply::declined(refusal.error, refusal.message);
-                let declined = self.decline(pending.clone(), events, &reply, seed).await;
-                return declined.map(Some);
+                return Ok(Execution {
+                    executed: None,
+                    reply: Reply::declined(refusal.error, refusal.message),
+                    stamp,
+                    narrator: None,
+                });
             }
         };
         let narrator = self.narrate(action, pending, &mut done).await;
-        let result = done.result;
+        let result = done.result.clone();
         let reply = match proposed {
-            None => Reply::done(action, result.clone()),
-            Some(why) => {
-                Reply::proposed_and_done(action, why, pending.question.source, result.clone())
-            }
+            None => Reply::done(action, result),
+            Some(why) => Reply::proposed_and_done(action, why, pending.question.source, result),
         };
-        events.push(Event::Executed(Box::new(Executed {
+        let executed = Event::Executed(Box::new(Executed {
             command: action.name(),
-            result,
+            result: done.result,
             effect: done.effect,
-        })));
-        let (id, key) = (pending.id, &pending.key);
-        let acted = self
-            .conclude(pending.clone(), events, &reply, seed, stamp)
-            .await;
-        let is_written = |acted: &Acted| acted.run == Some(id);
-        if let Some(narrator) = narrator
-            && !acted
-                .as_ref()
-                .is_ok_and(|acted| acted.as_ref().is_some_and(is_written))
-        {
-            tracing::info!(
-                ?key,
-                "the action was not written: its narration is not wanted"
-            );
-            let _ = self.cancel(narrator).await;
-        }
-        acted
+        }));
+        Ok(Execution {
+            executed: Some(executed),
+            reply,
+            stamp,
+            narrator,
+        })
     }
 
     /// Loads the user's data that a command needs.
@@ -342,4 +365,27 @@ impl App {
             .unwrap_or(SignedDuration::from_mins(15));
         at.saturating_add(lasts).unwrap_or(Timestamp::MAX)
     }
+}
+
+/// Returns the event of an understood command. `proposed` is the reason of its proposal, if it was
+/// proposed.
+pub(super) fn parsed(action: &Action, proposed: Option<Why<'_>>) -> Event {
+    Event::Parsed(Parsed {
+        command: action.name(),
+        arguments: action.arguments(),
+        mode: mode_of(proposed),
+        confidence: proposed.map_or(1.0, |why| why.confidence),
+        reason: proposed.map(|why| why.reason.to_owned()),
+    })
+}
+
+/// Counts a command whose execution was written.
+pub(super) fn count_accepted(action: &Action, proposed: Option<Why<'_>>) {
+    let mode = mode_of(proposed).into_str();
+    counter!("conclave_act_accepted_total", "command" => action.name().into_str(), "mode" => mode)
+        .increment(1);
+}
+
+fn mode_of(proposed: Option<Why<'_>>) -> ActionMode {
+    proposed.map_or(ActionMode::Deterministic, |why| why.mode)
 }

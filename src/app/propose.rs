@@ -10,9 +10,10 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::act::{MAX_ATTEMPTS, count_accepted, parsed};
 use super::action::{self, Acted, PendingAction};
 use super::{App, Rejected, spending};
-use crate::actions::commands::{Action, execute};
+use crate::actions::commands::Action;
 use crate::actions::gates::{self, GateOutcome};
 use crate::actions::reply::{self, Reply, SURE_ENOUGH, Why};
 use crate::actions::{
@@ -21,8 +22,8 @@ use crate::actions::{
 };
 use crate::domain::{ActionGate, ActionMode, CommandName};
 use crate::journal::{
-    AcceptThen, AckTiming, Ending, Event, Executed, GateChecked, Lease, Parsed, Proposed,
-    RunContext, StartOutcome, Stop,
+    AcceptThen, AckTiming, Ending, Event, GateChecked, Lease, Proposed, RunContext, StartOutcome,
+    Stop,
 };
 
 /// What the gates say of a proposal.
@@ -109,7 +110,7 @@ impl App {
 
     /// Executes a leased action to its end.
     async fn call_proposer(
-        &self,
+        self: &Arc<Self>,
         lease: Lease,
         pending: &PendingAction,
         until: Instant,
@@ -126,7 +127,7 @@ impl App {
     }
 
     async fn understand(
-        &self,
+        self: &Arc<Self>,
         run: &RunContext,
         pending: &PendingAction,
         until: Instant,
@@ -221,7 +222,7 @@ impl App {
 
     /// Checks a proposal against the gates, and executes it or offers it for confirmation.
     async fn decide(
-        &self,
+        self: &Arc<Self>,
         run: &RunContext,
         pending: &PendingAction,
         proposed: &Proposed,
@@ -324,45 +325,38 @@ impl App {
 
     /// Executes a proposal without confirmation, because it passed the last gate.
     async fn execute_now(
-        &self,
+        self: &Arc<Self>,
         run: &RunContext,
         pending: &PendingAction,
         proposed: &Proposed,
         action: &Action,
     ) -> Result<Reply, Stop> {
-        let facts = match self.facts(action, pending).await {
-            Ok(facts) => facts,
-            Err(Rejected::Journal(error)) => return Err(error.into()),
-            Err(_) => return Ok(pending.unknown()),
-        };
-        let done = match execute(action, &facts, run.accepted().seed) {
-            Ok(done) => done,
-            Err(refusal) => return Ok(Reply::declined(refusal.error, refusal.message)),
-        };
-        let (command, mode) = (action.name(), ActionMode::LlmProposal);
-        let parsed = Parsed {
-            command,
-            arguments: action.arguments(),
-            mode,
-            confidence: proposed.confidence,
-            reason: Some(proposed.reason.clone()),
-        };
-        run.record(Event::Parsed(parsed))?;
-        let result = done.result;
-        run.store(Event::Executed(Box::new(Executed {
-            command,
-            result: result.clone(),
-            effect: done.effect,
-        })))
-        .await?;
-        counter!("conclave_act_accepted_total", "command" => command.into_str(), "mode" => mode.into_str()).increment(1);
-        let why = Why {
-            mode,
+        let why = Some(Why {
+            mode: ActionMode::LlmProposal,
             confidence: proposed.confidence,
             reason: &proposed.reason,
-        };
-        let source = pending.question.source;
-        Ok(Reply::proposed_and_done(action, why, source, result))
+        });
+        for _ in 0..MAX_ATTEMPTS {
+            let execution = self.execution(pending, action, why, run.accepted().seed);
+            let done = match execution.await {
+                Ok(done) => done,
+                Err(Rejected::Journal(error)) => return Err(error.into()),
+                Err(_) => return Ok(pending.unknown()),
+            };
+            let Some(executed) = done.executed else {
+                return Ok(done.reply);
+            };
+            run.record(parsed(action, why))?;
+            let is_written = match &done.stamp {
+                Some(stamp) => run.store_if(stamp, executed).await?,
+                None => run.store(executed).await.map(|_| true)?,
+            };
+            if is_written {
+                count_accepted(action, why);
+                return Ok(done.reply);
+            }
+        }
+        Ok(Reply::declined("unknown_intent", reply::TOO_SLOW))
     }
 }
 

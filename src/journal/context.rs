@@ -15,8 +15,8 @@ use super::observe::Observer;
 use super::step::Step;
 use super::wake::Wake;
 use super::{
-    Accepted, CallResult, CallSent, CallSettled, ChainFault, Ending, Entry, Error, Event, Finished,
-    Lease, Store, Transcript, encoded_event, rows, verify,
+    Accepted, CallResult, CallSent, CallSettled, ChainFault, DataStamp, Ending, Entry, Error,
+    Event, Finished, Lease, Store, Transcript, encoded_event, rows, verify,
 };
 use crate::clock::Clock;
 use crate::compute::ComputePool;
@@ -296,6 +296,33 @@ impl RunContext {
         let event = self.record(event)?;
         self.flush().await?;
         Ok(event)
+    }
+
+    /// As [`RunContext::store`], for an event with an effect on the user's sheets and memories. Returns
+    /// false if they no longer have this stamp; then the event was neither recorded nor stored.
+    ///
+    /// # Errors
+    /// [`Stop`] if the database fails or the lease is lost.
+    pub async fn store_if(&self, stamp: &DataStamp, event: Event) -> Result<bool, Stop> {
+        self.flush().await?;
+        let _turn = self.writing.lock().await;
+        // Until the write has succeeded, the database may have the event.
+        self.open_state()?.unconfirmed += 1;
+        let Process { store, clock, .. } = &self.process;
+        let written = store.append_if(stamp, &self.lease, clock.now(), &[&event]);
+        let is_written = written.await?;
+        {
+            let mut state = self.state();
+            state.unconfirmed = state.unconfirmed.saturating_sub(1);
+            if is_written {
+                state.push_stored(event.clone());
+                self.observer.written(&event, &state.seen);
+            }
+        }
+        if is_written {
+            self.process.wake.written(self.lease.run);
+        }
+        Ok(is_written)
     }
 
     /// Returns the recorded output of a step, or performs it and records what it gives. `perform` is

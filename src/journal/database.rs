@@ -9,7 +9,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::PgRow;
 use sqlx::{Row as _, SqlSafeStr as _, SqlStr};
 
-use super::{Error, NewRun, Owner, RunFilter};
+use super::{DataStamp, Error, NewRun, Owner, RunFilter};
 
 /// A database that stores journals.
 pub(super) trait Database: Send + Sync {
@@ -64,6 +64,12 @@ pub(super) trait Database: Send + Sync {
     fn lock(
         connection: &mut Self::Writing,
         run: &NewRun,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Locks a user's sheets and memories until the transaction ends.
+    fn lock_data(
+        connection: &mut Self::Writing,
+        stamp: &DataStamp,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Returns a run's row, which no other transaction can change until this one ends.

@@ -54,9 +54,9 @@ pub use source::{PlanSource, SynthesisSource};
 pub use sqlite::{Existing, RestoreError, SqliteBounds, SqliteStore, restore};
 pub use store::{
     AcceptThen, Acceptance, AckTiming, ActionStore, AdminStore, Annotated, BackendStore,
-    CancelOutcome, Claim, Entry, Error, JournalStore, LearnedStore, Lease, LeaseState, Listed,
-    MemoryRow, NewRun, Note, Owner, Requester, Restored, RunFilter, RunReader, RunRow, RunState,
-    SheetRow, SpendingLimit, SpendingScope, StartOutcome, Store, TokenRow, TokenStore,
+    CancelOutcome, Claim, DataStamp, Entry, Error, JournalStore, LearnedStore, Lease, LeaseState,
+    Listed, MemoryRow, NewRun, Note, Owner, Requester, Restored, RunFilter, RunReader, RunRow,
+    RunState, SheetRow, SpendingLimit, SpendingScope, StartOutcome, Store, TokenRow, TokenStore,
 };
 pub use tool_event::{
     AuthorizationMode, Authorized, Explained, ExplanationSource, FileBefore, FileChange, Rejection,

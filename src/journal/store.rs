@@ -213,8 +213,8 @@ pub enum AcceptThen {
     Finish {
         /// All its further events, including the last.
         events: Vec<Event>,
-        /// Write only if the user's sheets and memories still have this [`ActionStore::stamp`].
-        if_stamp: Option<String>,
+        /// Write only if the user's sheets and memories still have this stamp.
+        if_stamp: Option<DataStamp>,
     },
     /// This process claims the run and works on it.
     Claim {
@@ -253,6 +253,15 @@ pub struct Owner {
     pub source: Source,
     pub user_id: String,
     pub guild_id: Option<String>,
+}
+
+/// The state of a user's sheets and memories, in all guilds, when a command read them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataStamp {
+    pub(super) source: Source,
+    pub(super) user_id: String,
+    /// Changes whenever a sheet or a memory of the user changes.
+    pub(super) text: String,
 }
 
 /// The current version of a character sheet.
@@ -449,6 +458,16 @@ pub trait JournalStore: Send + Sync {
     /// [`Error::LeaseLost`] and [`Error::CancelRequested`], besides errors of the database.
     async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error>;
 
+    /// As [`JournalStore::append`], if the user's sheets and memories still have this stamp. Returns
+    /// false if not; then nothing was written.
+    async fn append_if(
+        &self,
+        stamp: &DataStamp,
+        lease: &Lease,
+        at: Timestamp,
+        events: &[&Event],
+    ) -> Result<bool, Error>;
+
     /// Appends to the journals of finished runs, in one transaction: all notes are written or none.
     /// Needs no lease.
     async fn annotate(&self, at: Timestamp, notes: Vec<Note>) -> Result<Annotated, Error>;
@@ -505,8 +524,8 @@ pub trait ActionStore: Send + Sync {
     /// Returns the owner's memory that an action has added.
     async fn memory(&self, owner: &Owner, run: RunId) -> Result<Option<MemoryRow>, Error>;
 
-    /// Returns a text that changes whenever a sheet or a memory of the user changes, in any guild.
-    async fn stamp(&self, owner: &Owner) -> Result<String, Error>;
+    /// Returns the stamp of the user's data, in all guilds.
+    async fn stamp(&self, owner: &Owner) -> Result<DataStamp, Error>;
 
     /// Returns the bytes of the user's sheets and memories in all guilds.
     async fn stored_bytes(&self, owner: &Owner) -> Result<u64, Error>;

@@ -10,12 +10,12 @@ use super::database::{Bound, Columns as _, Connection, Database, Durability, Fai
 use super::effects::{Origin, project_effect};
 use super::encoded_event::{self, Change, EncodedEvent, End};
 use super::packed::Batch;
-use super::reads::{BY_KEY, STAMP, exposure, stamp_values};
+use super::reads::{BY_KEY, exposure, is_current};
 use super::rows;
 use super::{
     AcceptThen, Acceptance, Accepted, AckTiming, Annotated, CancelOutcome, Claim, Claimed,
-    Continues, Error, Event, JournalStore, Learned, LearnedChange, Lease, LeaseState, NewRun, Note,
-    StartOutcome, chain,
+    Continues, DataStamp, Error, Event, JournalStore, Learned, LearnedChange, Lease, LeaseState,
+    NewRun, Note, StartOutcome, chain,
 };
 use crate::domain::{RunId, search_words};
 
@@ -204,18 +204,37 @@ impl<D: Database> JournalStore for D {
         let input = (lease.clone(), at, batch);
         let written = self
             .write(Durability::Outage, input, |tx, (lease, at, batch)| {
-                Box::pin(async move {
-                    let Some(row) = tx.row(D::FENCE, lease.values(None)).await? else {
-                        return Err(Error::LeaseLost.into());
-                    };
-                    let needs_consent = batch.entries.iter().any(|entry| entry.needs_consent);
-                    if row.whole("cancel_requested")? != 0 && needs_consent {
-                        return Err(Error::CancelRequested.into());
-                    }
-                    let head = (row.whole("head_seq")?, row.text("head_hash")?);
-                    link(tx, lease.run, *at, batch, head).await
-                })
+                Box::pin(append_leased::<D>(tx, lease, *at, batch))
             })
+            .await;
+        self.noted(written)
+    }
+
+    async fn append_if(
+        &self,
+        stamp: &DataStamp,
+        lease: &Lease,
+        at: Timestamp,
+        events: &[&Event],
+    ) -> Result<bool, Error> {
+        let batch = Batch::packed(EncodedEvent::all(events.iter().copied())?);
+        let input = (stamp.clone(), lease.clone(), at, batch);
+        // Not attempted again after an outage: its own write may have changed the stamp.
+        let written = self
+            .write(
+                Durability::Machine,
+                input,
+                |tx, (stamp, lease, at, batch)| {
+                    Box::pin(async move {
+                        D::lock_data(tx, stamp).await?;
+                        let is_current = is_current(tx, stamp).await?;
+                        if is_current {
+                            append_leased::<D>(tx, lease, *at, batch).await?;
+                        }
+                        Ok(is_current)
+                    })
+                },
+            )
             .await;
         self.noted(written)
     }
@@ -273,12 +292,30 @@ impl<D: Database> JournalStore for D {
     }
 }
 
+/// Appends in a transaction if the lease is still valid. Returns the last sequence number.
+async fn append_leased<D: Database>(
+    tx: &mut D::Writing,
+    lease: &Lease,
+    at: Timestamp,
+    batch: &Batch,
+) -> Result<i64, Failure> {
+    let Some(row) = tx.row(D::FENCE, lease.values(None)).await? else {
+        return Err(Error::LeaseLost.into());
+    };
+    let needs_consent = batch.entries.iter().any(|entry| entry.needs_consent);
+    if row.whole("cancel_requested")? != 0 && needs_consent {
+        return Err(Error::CancelRequested.into());
+    }
+    let head = (row.whole("head_seq")?, row.text("head_hash")?);
+    link(tx, lease.run, at, batch, head).await
+}
+
 /// What is written together with the acceptance of a run.
 #[derive(Default)]
 struct Beginning {
     events: Vec<Event>,
     /// Nothing is written unless the user's sheets and memories still have this stamp.
-    stamp: Option<String>,
+    stamp: Option<DataStamp>,
     /// The lease of the first claim, with its duration.
     held: Option<(Lease, Duration)>,
 }
@@ -312,14 +349,10 @@ async fn start<D: Database>(
                     if let Some(not) = refusal(tx, run).await? {
                         return Ok(StartOutcome::Refused(not));
                     }
-                    if let Some(read) = stamp {
-                        let question = &run.accepted.question;
-                        let values = stamp_values(question.source, &question.user.id);
-                        let now = tx.row(STAMP, values).await?;
-                        let now = now.map(|row| row.text("stamp")).transpose()?;
-                        if now.as_ref() != Some(read) {
-                            return Ok(StartOutcome::Conflict);
-                        }
+                    if let Some(stamp) = stamp
+                        && !is_current(tx, stamp).await?
+                    {
+                        return Ok(StartOutcome::Conflict);
                     }
                     tx.change(insert_run(run)).await?;
                     let head = (0, chain::GENESIS.to_owned());

@@ -398,6 +398,33 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     for words in [&["will"][..], &["will", "gold"]] {
         assert_eq!(found(&store, "cid", words).await, ["Will owes me 5 gold"]);
     }
+    leased_command(&store).await;
+}
+
+/// A leased action's command is written only if the user's data are still as it read them.
+async fn leased_command(store: &Arc<dyn Store>) {
+    let claim = AcceptThen::Claim {
+        owner: "o".into(),
+        lease: Duration::from_secs(30),
+        ack: AckTiming::Immediate,
+    };
+    let begun = store.begin(action(90, "eve", "hm", None), claim).await;
+    let StartOutcome::Leased(lease) = begun.unwrap() else {
+        panic!("it is not leased")
+    };
+    let read = store.stamp(&owner("eve")).await.unwrap();
+    remember(store, 91, "eve", "torches").await;
+    let effect = Effect::Memory {
+        content: "rope".into(),
+    };
+    let command = &events(CommandName::MemoryAdd, Some(effect))[1];
+    let late = store.append_if(&read, &lease, at(1), &[command]).await;
+    assert!(!late.unwrap());
+    assert_eq!(store.memory_count(&owner("eve")).await.unwrap(), 1);
+    let read = store.stamp(&owner("eve")).await.unwrap();
+    let again = store.append_if(&read, &lease, at(1), &[command]).await;
+    assert!(again.unwrap());
+    assert_eq!(store.memory_count(&owner("eve")).await.unwrap(), 2);
 }
 
 #[tokio::test]

@@ -27,9 +27,9 @@ use super::database::{
     is_old, migrations, millis,
 };
 use super::reads;
-use super::store::{BackendStore, Error, NewRun, Owner, RunFilter, SpendingScope};
+use super::store::{BackendStore, DataStamp, Error, NewRun, Owner, RunFilter, SpendingScope};
 use super::unavailable::{is_outage, is_read_only, postgres_code};
-use crate::domain::RunId;
+use crate::domain::{RunId, Source};
 
 /// Connections of one process, besides the two for notifications.
 const MAX_CONNECTIONS: u32 = 16;
@@ -172,12 +172,11 @@ impl Database for PostgresStore {
     }
 
     async fn lock(connection: &mut PgConnection, run: &NewRun) -> Result<(), Failure> {
-        // One statement takes all locks in ascending order, so two acceptances cannot deadlock.
-        sqlx::query("SELECT pg_advisory_xact_lock(lock) FROM unnest($1::BIGINT[]) AS lock")
-            .bind(locks(run))
-            .execute(connection)
-            .await?;
-        Ok(())
+        take_locks(connection, locks(run)).await
+    }
+
+    async fn lock_data(connection: &mut PgConnection, stamp: &DataStamp) -> Result<(), Failure> {
+        take_locks(connection, vec![data_lock(stamp.source, &stamp.user_id)]).await
     }
 
     const LOCK_RUN: &'static str = "SELECT * FROM runs WHERE id = $1 FOR UPDATE";
@@ -297,19 +296,28 @@ fn locks(run: &NewRun) -> Vec<i64> {
         SpendingScope::Everyone => "everyone".to_owned(),
     });
     let question = &run.accepted.question;
-    let owner = run.accepted.action.iter().map(|_| {
-        let source = question.source.into_str();
-        format!("data of {source} {}", question.user.id)
-    });
-    let mut locks: Vec<i64> = key
-        .chain(owner)
-        .chain(parent)
-        .chain(scopes)
-        .map(|name| number(&name))
-        .collect();
+    let action = run.accepted.action.iter();
+    let data = action.map(|_| data_lock(question.source, &question.user.id));
+    let names = key.chain(parent).chain(scopes);
+    let mut locks: Vec<i64> = names.map(|name| number(&name)).chain(data).collect();
     locks.sort_unstable();
     locks.dedup();
     locks
+}
+
+/// Takes advisory locks until the transaction ends. One statement takes all of them in ascending
+/// order, so two transactions cannot deadlock.
+async fn take_locks(connection: &mut PgConnection, locks: Vec<i64>) -> Result<(), Failure> {
+    sqlx::query("SELECT pg_advisory_xact_lock(lock) FROM unnest($1::BIGINT[]) AS lock")
+        .bind(locks)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Returns the advisory lock of a user's sheets and memories.
+fn data_lock(source: Source, user_id: &str) -> i64 {
+    number(&format!("data of {} {user_id}", source.into_str()))
 }
 
 /// Returns the lock number of a name. If two names collide, they only wait for each other

@@ -21,7 +21,7 @@ use super::database::{
     Bound, Columns, Connection as _, Database, Durability, Failure, OUTAGE, RETRY, Work, is_old,
     migrations, millis,
 };
-use super::store::{BackendStore, Error, NewRun, Owner, RunFilter};
+use super::store::{BackendStore, DataStamp, Error, NewRun, Owner, RunFilter};
 use super::{reads, writes};
 use connection::SqliteConnection;
 use file::DatabaseFile;
@@ -225,6 +225,10 @@ impl Database for SqliteStore {
 
     // The one writing connection is the lock.
     async fn lock(_: &mut SqliteConnection, _: &NewRun) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn lock_data(_: &mut WriteConnection, _: &DataStamp) -> Result<(), Failure> {
         Ok(())
     }
 

@@ -383,6 +383,25 @@ async fn actions_of_one_user_at_the_same_time_lose_nothing_and_pass_no_limit() {
 }
 
 #[tokio::test]
+async fn proposals_executed_at_the_same_time_pass_no_limit() {
+    let provider = MockProvider::start().await;
+    let memory = json!({ "content": "x".repeat(60) });
+    provider.reply_with("proposal", proposal("memory.add", memory, 0.95));
+    let limits = json!({ "userBytes": 100, "userPerMinute": 10_000, "userBurst": 1_000 });
+    let setup = proposing()
+        .env("PROPOSER_ALLOW_AUTOEXEC", "true")
+        .set("/policy/actions", limits);
+    let app = TestApp::with(&provider, setup).await;
+    let texts: Vec<String> = (0..6)
+        .map(|n| format!("well, rope {n} and so on"))
+        .collect();
+    let adds = texts.iter().map(|text| act(&app, "ada", text));
+    let answers = futures_util::future::join_all(adds).await;
+    let stored = answers.iter().filter(|it| it.body["executed"] == true);
+    assert_eq!(stored.count(), 1);
+}
+
+#[tokio::test]
 async fn one_of_the_hit_points_is_enough_and_no_value_is_nested_without_end() {
     let provider = MockProvider::start().await;
     let app = TestApp::start(&provider).await;

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::action::{Acted, PendingAction, disabled, not_allowed, observe, owner, permitted};
 use super::offer::OfferReason;
 use super::rate::Rate;
-use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, admission, count};
+use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, continuation, count};
 use crate::actions::ProposalCache;
 use crate::actions::commands::{Action, Inputs, Requirements, execute};
 use crate::actions::parser::{self, ParsedMessage};
@@ -108,7 +108,7 @@ impl App {
         }
         let body = serde_json::to_string(&question).unwrap_or_default();
         let body_hash = fingerprint(&[b"act", body.as_bytes()]);
-        let key = admission::idempotency_key(&question, idempotency_key.as_deref())
+        let key = continuation::idempotency_key(&question, idempotency_key.as_deref())
             .map(|key| format!("act:{key}"));
         if let Some(known) = self.known(key.as_deref(), &body_hash).await? {
             return self.stored_response(known).await;

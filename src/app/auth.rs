@@ -167,7 +167,7 @@ impl Authenticator {
     /// is reachable from outside and there is no valid token.
     ///
     /// # Errors
-    /// [`Error`] if the database does not answer.
+    /// [`Error::Unavailable`].
     pub async fn listen_problem(&self, bind: SocketAddr) -> Result<Option<Problems>, Error> {
         if bind.ip().is_loopback() || self.fixed.is_some() {
             return Ok(None);

@@ -1,8 +1,9 @@
-//! The composition root: the only module that names implementations. HTTP and the CLI call it.
+//! The running service: [`App`] accepts submissions and answers queries. HTTP and the CLI call it.
+//! Only `compose.rs` names implementations.
 
 mod act;
 mod action;
-mod admission;
+mod continuation;
 mod answer;
 mod auth;
 mod client_rate;
@@ -47,10 +48,10 @@ use runner::{Begun, Runner, Slot};
 use user_rate_limit::UserRateLimit;
 
 pub use action::{Acted, Confirmation};
-pub use admission::read_correction;
 pub use answer::read_answer;
 pub use auth::{Admitted, Authenticator, Refused, Requirement, Token, includes, is_active};
 pub use client_rate::ClientRate;
+pub use continuation::read_correction;
 pub use feedback::{FeedbackRefused, Noted, give_feedback};
 pub use plans::{Authorization, AuthorizeOutcome};
 pub use problems::{FieldProblem, bounded};
@@ -222,12 +223,12 @@ impl App {
         } = ids.redacted(&self.committee.secrets);
         let body = serde_json::to_string(&question).unwrap_or_default();
         let body_hash = fingerprint(&[body.as_bytes()]);
-        let key = admission::idempotency_key(&question, idempotency_key.as_deref());
+        let key = continuation::idempotency_key(&question, idempotency_key.as_deref());
         // A repeated request gets its run, whatever the user's last reply is by now.
         if let Some(known) = self.known(key.as_deref(), &body_hash).await? {
             return Ok(known);
         }
-        let anew = admission::without_new_prefix(&question.message).map(str::to_owned);
+        let anew = continuation::without_new_prefix(&question.message).map(str::to_owned);
         let ignores_learned = anew.is_some();
         let (question, continues) = match anew {
             // The question loses the prefix `new:` and continues nothing.
@@ -240,7 +241,7 @@ impl App {
             ),
             None => {
                 let (store, policy, now) = (&*self.store, &self.config.policy, self.clock.now());
-                let continues = admission::continuation(store, policy, &question, now).await?;
+                let continues = continuation::find(store, policy, &question, now).await?;
                 (question, continues)
             }
         };
@@ -423,7 +424,7 @@ impl App {
     /// Reads the whole database, and returns what is damaged in it.
     ///
     /// # Errors
-    /// If the database cannot be read.
+    /// [`journal::Error`] if the database cannot be read.
     pub async fn damage(&self) -> Result<Option<String>, journal::Error> {
         self.store.damage().await
     }

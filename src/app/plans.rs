@@ -143,8 +143,8 @@ impl App {
         Ok((parsed.0, focus, evidence))
     }
 
-    /// True if a stored plan still stands. One that failed or was halted is made anew, and so is one
-    /// that was rejected for a state of files which is another one now.
+    /// True if a stored plan still holds. A plan is made anew if it failed, was halted, or was rejected
+    /// because of files that have changed since.
     async fn can_join(&self, plan: RunId) -> Result<bool, Rejected> {
         use RejectionKind::{ForbiddenOperation, PreconditionFailed};
         let row = self.store.run(plan).await?;
@@ -199,7 +199,7 @@ impl App {
     /// Returns why a run has no plan.
     ///
     /// # Errors
-    /// If the database does not answer.
+    /// [`Rejected::Journal`].
     pub async fn why_unplanned(&self, plan: RunId) -> Result<&'static str, Rejected> {
         let row = self.store.run(plan).await?;
         Ok(match row {
@@ -296,7 +296,7 @@ impl App {
             AuthorizeMode::Cancel => {
                 authorized.mode = AuthorizationMode::Cancel;
                 authorized.changes.clear();
-                cap = Usd::ZERO; // It buys nothing.
+                cap = Usd::ZERO; // It calls no model.
             }
             AuthorizeMode::Modified | AuthorizeMode::Check if !executions.is_empty() => {
                 return closed("a plan can be changed before its first step only");
@@ -379,8 +379,8 @@ impl App {
         });
         let is_complete =
             |events: &[Event]| view::execution_state(events) == ExecutionState::Completed;
-        // An undo that did not complete can be tried again. So can one behind which there is another
-        // execution, which may have been the undo of this undo, and one whose files were changed since.
+        // An undo can be tried again if it did not complete, if a later execution follows it, or if
+        // its files changed since. The later execution may have undone this undo.
         let last = executions.last().map(|(row, _)| row.id);
         let is_back = tools::is_put_back(&toolbox, authorized.restores.clone()).await;
         let is_over = |row: &RunRow, events: &[Event]| {
@@ -388,7 +388,7 @@ impl App {
         };
         let tried = undoes.filter(|(row, events)| is_over(row, events));
         let key = format!("undo:{execution}#{}", tried.count());
-        // It buys nothing.
+        // It calls no model.
         self.begin_execution(question, authorized, key, Usd::ZERO)
             .await
     }
@@ -408,7 +408,7 @@ impl App {
     /// Returns a plan with its executions; `None` if the run has none.
     ///
     /// # Errors
-    /// [`Rejected::NoSuchPlan`], or if the database does not answer.
+    /// [`Rejected::NoSuchPlan`] and [`Rejected::Journal`].
     pub async fn tool_plan(&self, id: RunId) -> Result<Option<PlanView>, Rejected> {
         let (events, executions) = self.plan_events(id).await?;
         Ok(view::plan_view(id, &events, &executions))
@@ -417,7 +417,7 @@ impl App {
     /// Returns an execution with the plan that led to it.
     ///
     /// # Errors
-    /// [`Rejected::NoSuchPlan`], or if the database does not answer.
+    /// [`Rejected::NoSuchPlan`] and [`Rejected::Journal`].
     pub async fn execution(&self, id: RunId) -> Result<ExecutionView, Rejected> {
         let events = self.events_of(id).await?;
         let authorized = view::authorized(&events).ok_or(Rejected::NoSuchPlan)?;

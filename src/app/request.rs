@@ -34,7 +34,7 @@ pub struct ChatInput {
     /// Counted after trimming. Without NUL.
     #[schemars(length(min = 1, max = 32000), regex(pattern = MESSAGE))]
     pub message: String,
-    /// Images are shown to the visual agent; of other files the models are told name and type.
+    /// Images are shown to the visual agent. For other files the models get only name and type.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -99,7 +99,7 @@ impl ChatRequest {
         };
         let question = checked(question, limits, secrets)?;
         if question.message.eq_ignore_ascii_case("new:") {
-            let detail = "has nothing behind \"new:\"";
+            let detail = "has nothing after \"new:\"";
             return Err(vec![FieldProblem::new("/message", detail)]);
         }
         Ok(Self(question))

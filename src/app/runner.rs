@@ -240,7 +240,7 @@ impl Runner {
         while is_here() && !self.0.drained.is_cancelled() {
             tokio::time::sleep(POLL).await;
         }
-        // Who waits for a run that has just ended here is told its end first.
+        // Lets listeners of a run that just ended here see its end first.
         tokio::time::sleep(POLL).await;
     }
 
@@ -351,7 +351,9 @@ impl Runner {
             match stop {
                 Stop::Lost => tracing::warn!("its lease has ended: another process may have it"),
                 Stop::Cancelled => tracing::warn!("the run was cancelled while it ended"),
-                Stop::Store(error) => tracing::error!(%error, "the run is left for later"),
+                Stop::Store(error) => {
+                    tracing::error!(%error, "the run stays unfinished until its lease expires")
+                }
             }
         }
         self.own().remove(&run);
@@ -416,7 +418,7 @@ impl Runner {
         if context.accepted().action.is_some() {
             // The process that planned the action is gone, and with it the waiting client. Nothing
             // is executed late.
-            tracing::info!("an action is ended that its process has left");
+            tracing::info!("finished an action whose process died");
             return Some(actions::left_behind(&events.to_vec()));
         }
         let idle = events
@@ -501,7 +503,7 @@ impl Runner {
         let work = async move {
             let work = async {
                 let toolbox = toolbox.as_deref();
-                // Boxed, so that no run has room for the state of the other kinds.
+                // Boxed to keep the future of a run small.
                 match context.accepted().kind() {
                     RunKind::Plan => {
                         Box::pin(tools::propose(&context, &committee, toolbox, deadline)).await

@@ -73,7 +73,7 @@ async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Don
     };
     tokio::select! {
         ((), ()) = async { tokio::join!(drained, &mut serving) } => tracing::info!("all runs have ended"),
-        () = closed => tracing::info!("connections that are still open are cut"),
+        () = closed => tracing::info!("closing open connections"),
         name = told_again() => {
             tracing::warn!(signal = name, "stopping at once: unfinished runs are taken over later");
             // Its registration at the database stays, so the next process sees at once that this one
@@ -99,7 +99,7 @@ fn listen(bind: SocketAddr) -> std::io::Result<TcpListener> {
 /// connection to its client and some to the providers, so the usual limit of 1024 is soon reached.
 fn raise_open_files() {
     match rlimit::increase_nofile_limit(u64::MAX) {
-        Ok(limit) => tracing::debug!(limit, "files that may be open"),
-        Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
+        Ok(limit) => tracing::debug!(limit, "open-file limit"),
+        Err(error) => tracing::warn!(%error, "cannot raise the open-file limit"),
     }
 }

@@ -58,7 +58,7 @@ pub use track_record::TrackRecord;
 /// # Errors
 /// [`Failure`]. A failed agent is no error as long as one core agent has answered.
 pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
-    // The stages are boxed: a run has room for the state of one at a time.
+    // The stages are boxed to keep the future of a run small.
     let request = request_context::open(run, deps).await?;
     let stage = Stage::new(run, deps, &request);
     let hints = hint(stage)?;

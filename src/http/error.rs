@@ -226,7 +226,7 @@ impl IntoResponse for Problem {
 
 impl From<journal::Error> for Problem {
     fn from(error: journal::Error) -> Self {
-        tracing::error!(%error, "the journal refused");
+        tracing::error!(%error, "a journal operation failed");
         if matches!(error, journal::Error::Corrupt { .. }) {
             return Self::internal();
         }

@@ -121,7 +121,7 @@ impl Observer {
             counter!("conclave_broken_rules_total", "rule" => rule.clone()).increment(1);
             tracing::error!(
                 rule,
-                "the master's reply would break a rule of the service: another stands in"
+                "the master's reply would break a rule of the service: the fallback answer is used"
             );
         }
     }

@@ -83,7 +83,7 @@ pub fn synthesis() -> Step<Arc<Synthesized>> {
     step!(Synthesized, "synthesis")
 }
 
-/// Whether the answer ships, with the figures behind it.
+/// Whether the answer ships, with its confidence.
 pub fn gate() -> Step<Gated> {
     step!(Gated, "gate")
 }

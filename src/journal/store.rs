@@ -339,7 +339,7 @@ pub enum Error {
         id: String,
     },
     /// The serialized event could not be parsed back.
-    #[error("an event cannot be written down: {0}")]
+    #[error("an event cannot be serialized: {0}")]
     Unwritable(String),
     #[error("the run was taken over by another process")]
     LeaseLost,
@@ -348,7 +348,7 @@ pub enum Error {
     #[error("{0}")]
     Migration(String),
     /// The archive is not a complete, unaltered, finished run.
-    #[error("the archive of run {run} cannot be taken in: {why}")]
+    #[error("the archive of run {run} cannot be restored: {why}")]
     InvalidArchive { run: RunId, why: String },
     /// This kind of database has its own tool for the operation.
     #[error("{0}")]

@@ -99,7 +99,7 @@ impl From<sqlx::Error> for Error {
             sqlx::Error::Protocol(_) => "it does not speak its protocol".to_owned(),
             _ => "an unexpected answer".to_owned(),
         };
-        tracing::debug!(reason = text, "the database refused");
+        tracing::debug!(reason = text, "the database rejected the statement");
         Error::Unavailable(text)
     }
 }
@@ -116,7 +116,7 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
         Some(code) => of_sqlite(&code.extended_code.to_string()),
         None => "an unexpected answer".to_owned(),
     };
-    tracing::debug!(reason, "the database refused");
+    tracing::debug!(reason, "the database rejected the statement");
     reason
 }
 

@@ -348,15 +348,18 @@ async fn the_loss_and_the_return_of_the_database_are_logged_once_and_told_by_rea
     };
     assert_eq!(ready().await, 200);
     allow(false).await;
-    service.logged("the database is lost").await;
+    service.logged("the database is unavailable").await;
     assert_eq!(ready().await, 503);
     allow(true).await;
-    service.logged("the database is back").await;
+    service.logged("the database is available again").await;
     assert_eq!(ready().await, 200);
     let log = service.stop().await;
     let count = |line: &str| log.lines().filter(|l| l.contains(line)).count();
     assert_eq!(
-        (count("the database is lost"), count("the database is back")),
+        (
+            count("the database is unavailable"),
+            count("the database is available again")
+        ),
         (1, 1),
         "{log}"
     );

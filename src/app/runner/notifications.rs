@@ -44,7 +44,7 @@ impl Runner {
                 runs.insert(run);
             }
             if let Err(error) = self.0.process.store.announce(&Vec::from_iter(runs)).await {
-                tracing::debug!(%error, "other processes are not told of news");
+                tracing::debug!(%error, "notifying other processes failed");
             }
         }
     }
@@ -56,9 +56,11 @@ impl Runner {
                     while let Some(run) = news.next().await {
                         self.notified(run).await;
                     }
-                    tracing::debug!("news from other processes are cut off");
+                    tracing::debug!("notifications of other processes ended");
                 }
-                Err(error) => tracing::debug!(%error, "news from other processes cannot be heard"),
+                Err(error) => {
+                    tracing::debug!(%error, "notifications of other processes are unavailable")
+                }
             }
             tokio::time::sleep(POLL).await;
         }

@@ -18,9 +18,10 @@ const OF_BODY: [Kind; 5] = [
     Kind::WrongType,
 ];
 
-/// Completes an operation. As written, `x-problems` has the kinds of problem that not every
-/// operation like it has, `x-curl` the arguments of `curl -s` that follow the address and the token,
-/// and `headers` of a response the names of those that not every response has.
+/// Completes an operation. The file gives what does not follow from the route:
+/// - `x-problems`: kinds of problem that not every operation like it has
+/// - `x-curl`: arguments of `curl -s` after the address and the token
+/// - `headers` of a response: names of headers that not every response has
 pub(super) fn complete(
     operation: &mut Map<String, Value>,
     path: &str,

@@ -104,7 +104,7 @@ fn make_private(path: &Path, mode: u32) {
         && let Err(error) =
             std::fs::set_permissions(path, Permissions::from_mode(meta.mode() & mode))
     {
-        tracing::warn!(%error, "the rights of a file of the database stay as they are");
+        tracing::warn!(%error, "cannot set the permissions of a database file");
     }
 }
 

@@ -204,7 +204,7 @@ impl<D: Database> JournalStore for D {
         let input = (lease.clone(), at, batch);
         let written = self
             .write(Durability::Outage, input, |tx, (lease, at, batch)| {
-                Box::pin(append_leased::<D>(tx, lease, *at, batch))
+                Box::pin(append_leased(tx, D::FENCE, lease, *at, batch))
             })
             .await;
         self.noted(written)
@@ -229,7 +229,7 @@ impl<D: Database> JournalStore for D {
                         D::lock_data(tx, stamp).await?;
                         let is_current = is_current(tx, stamp).await?;
                         if is_current {
-                            append_leased::<D>(tx, lease, *at, batch).await?;
+                            append_leased(tx, D::FENCE, lease, *at, batch).await?;
                         }
                         Ok(is_current)
                     })
@@ -292,14 +292,16 @@ impl<D: Database> JournalStore for D {
     }
 }
 
-/// Appends in a transaction if the lease is still valid. Returns the last sequence number.
-async fn append_leased<D: Database>(
-    tx: &mut D::Writing,
+/// Appends in a transaction if the lease is still valid, which the statement `fence` tells. Returns
+/// the last sequence number.
+async fn append_leased<C: Connection>(
+    tx: &mut C,
+    fence: &'static str,
     lease: &Lease,
     at: Timestamp,
     batch: &Batch,
 ) -> Result<i64, Failure> {
-    let Some(row) = tx.row(D::FENCE, lease.values(None)).await? else {
+    let Some(row) = tx.row(fence, lease.values(None)).await? else {
         return Err(Error::LeaseLost.into());
     };
     let needs_consent = batch.entries.iter().any(|entry| entry.needs_consent);

@@ -18,8 +18,14 @@ use crate::journal::{ActionSubmission, Event, GateChecked, Owner, Proposed};
 /// The number of lines of the scene that a narration is given.
 pub(super) const SCENE_LINES: u32 = 8;
 
-/// The error for a proposal that was confirmed before.
-pub(super) const CONFIRMED: &str = "the proposal was confirmed already";
+/// Why a proposal can no longer be confirmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ProposalGone {
+    #[error("the proposal was confirmed already")]
+    Confirmed,
+    #[error("the proposal has expired")]
+    Expired,
+}
 
 /// The result of an action request.
 #[derive(Debug, Clone, PartialEq)]

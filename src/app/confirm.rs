@@ -1,8 +1,6 @@
 //! Confirmations of proposed actions.
 
-use super::action::{
-    Acted, CONFIRMED, Confirmation, PendingAction, confirmed_by, disabled, observe,
-};
+use super::action::{Acted, Confirmation, PendingAction, confirmed_by, disabled, observe};
 use super::request::check_names;
 use super::{App, FieldProblem, Rejected, count};
 use crate::actions::commands::Action;
@@ -115,7 +113,7 @@ impl App {
         match (1..=MAX_CHOICES).find(is_of) {
             Some(confirmed) if confirmed == choice => self.stored_response(run).await,
             Some(_) => Err(Rejected::KeyReused { run }),
-            None => Err(Rejected::ProposalGone(CONFIRMED)),
+            None => Err(Rejected::ProposalGone(ProposalGone::Confirmed)),
         }
     }
 
@@ -132,7 +130,7 @@ impl App {
             pending.key = None;
             // The refusal may result from another confirmation that has just been executed.
             if self.store.by_key(&confirmed_by(proposal)).await?.is_some() {
-                return Err(Rejected::ProposalGone(CONFIRMED));
+                return Err(Rejected::ProposalGone(ProposalGone::Confirmed));
             }
         }
         let concluded = self.conclude(pending, events, reply, seed, None).await?;
@@ -191,7 +189,7 @@ fn open_offer<'a>(transcript: &Transcript<'a>, at: Timestamp) -> Result<&'a Valu
         .and_then(Value::as_str)
         .and_then(|at| at.parse::<Timestamp>().ok());
     if expires.is_none_or(|expires| at >= expires) {
-        return Err(Rejected::ProposalGone("the proposal has expired"));
+        return Err(Rejected::ProposalGone(ProposalGone::Expired));
     }
     Ok(response)
 }

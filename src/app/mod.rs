@@ -47,13 +47,13 @@ use crate::tools::Toolbox;
 use runner::{Begun, Runner, Slot};
 use user_rate_limit::UserRateLimit;
 
-pub use action::{Acted, Confirmation};
+pub use action::{Acted, Confirmation, ProposalGone};
 pub use answer::read_answer;
 pub use auth::{Admitted, Authenticator, Refused, Requirement, Token, includes, is_active};
 pub use client_rate::ClientRate;
 pub use continuation::read_correction;
 pub use feedback::{FeedbackRefused, Noted, give_feedback};
-pub use plans::{Authorization, AuthorizeOutcome};
+pub use plans::{Authorization, AuthorizeOutcome, PlanClosed};
 pub use problems::{FieldProblem, bounded};
 pub use request::{ActionInput, ActionRequest, ChatInput, ChatRequest, RequestIds};
 pub use spending::Spent;
@@ -112,15 +112,15 @@ pub enum Rejected {
     /// Only for actions. Also if the proposal belongs to another user.
     #[error("there is no such proposal")]
     NoSuchProposal,
-    #[error("{0}")]
-    ProposalGone(&'static str),
+    #[error(transparent)]
+    ProposalGone(ProposalGone),
     #[error("tool plans are off: TOOLS_WORKSPACE is not set")]
     ToolsOff,
     /// Also if the plan belongs to another user.
     #[error("there is no such plan")]
     NoSuchPlan,
-    #[error("{0}")]
-    PlanClosed(&'static str),
+    #[error(transparent)]
+    PlanClosed(PlanClosed),
     #[error("{0}")]
     Defect(String),
     #[error(transparent)]

@@ -1,6 +1,6 @@
 //! Starts the committee's narration of an action, and records finished actions.
 
-use super::action::{Acted, CONFIRMED, PendingAction, SCENE_LINES, rejected_by};
+use super::action::{Acted, PendingAction, ProposalGone, SCENE_LINES, rejected_by};
 use super::{App, Rejected};
 use crate::actions::commands::{Action, CommandOutcome, narration};
 use crate::actions::parser::{self, ParsedMessage};
@@ -136,7 +136,7 @@ impl App {
             })),
             StartOutcome::Conflict => Ok(None),
             StartOutcome::Refused(_) if confirms.is_some() => {
-                Err(Rejected::ProposalGone(CONFIRMED))
+                Err(Rejected::ProposalGone(ProposalGone::Confirmed))
             }
             StartOutcome::Refused(not) => {
                 let run = self.joined(not, Usd::ZERO, vec![]).await?;

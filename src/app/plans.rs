@@ -54,9 +54,40 @@ pub enum AuthorizeOutcome {
     Checked(Vec<StepChanges>),
 }
 
-/// Why a plan takes no authorization while an execution has not ended.
-const UNDER_WAY: &str = "an execution of the plan is under way; after a crash a running service (conclave serve) ends \
-                         it";
+/// Why a plan or an execution takes no authorization or undo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PlanClosed {
+    #[error("the plan is not finished yet")]
+    NotPlanned,
+    #[error("there is no plan: its run failed or was cancelled; send the request again")]
+    NoPlan,
+    #[error("the plan was rejected")]
+    Rejected,
+    #[error("all steps are executed")]
+    Completed,
+    #[error("a step failed, which halts the plan")]
+    Halted,
+    #[error("the plan was cancelled")]
+    Cancelled,
+    #[error(
+        "an execution of the plan is under way; after a crash a running service (conclave serve) ends it"
+    )]
+    Executing,
+    #[error("it is not the next step")]
+    NotNextStep,
+    #[error("a plan can be changed before its first step only")]
+    Begun,
+    /// The workspace of the plan is not the one that is open.
+    #[error("{}", tools::ELSEWHERE)]
+    OtherWorkspace,
+    #[error(
+        "the execution has not ended: wait for its explanation; after a crash a running service \
+         (conclave serve) ends it"
+    )]
+    NotEnded,
+    #[error("the execution changed no file")]
+    NothingToUndo,
+}
 
 impl App {
     fn tools(&self) -> Result<Toolbox, Rejected> {
@@ -200,13 +231,11 @@ impl App {
     ///
     /// # Errors
     /// [`Rejected::Journal`].
-    pub async fn why_unplanned(&self, plan: RunId) -> Result<&'static str, Rejected> {
+    pub async fn why_unplanned(&self, plan: RunId) -> Result<PlanClosed, Rejected> {
         let row = self.store.run(plan).await?;
         Ok(match row {
-            Some(row) if row.state.is_terminal() => {
-                "there is no plan: its run failed or was cancelled; send the request again"
-            }
-            _ => "the plan is not finished yet",
+            Some(row) if row.state.is_terminal() => PlanClosed::NoPlan,
+            _ => PlanClosed::NotPlanned,
         })
     }
 
@@ -236,7 +265,7 @@ impl App {
             )
             .await;
         admitted.map_err(|rejected| match rejected {
-            Rejected::KeyReused { .. } => Rejected::PlanClosed(UNDER_WAY),
+            Rejected::KeyReused { .. } => Rejected::PlanClosed(PlanClosed::Executing),
             other => other,
         })
     }
@@ -272,7 +301,7 @@ impl App {
         let question = own_question(&events, (given.source, given.user), given.context)?;
         require_workspace(view::workspace(&events), &toolbox)?;
         if executions.iter().any(|(row, _)| !row.state.is_terminal()) {
-            return closed(UNDER_WAY);
+            return closed(PlanClosed::Executing);
         }
         let Some(known) = view::plan_view(plan, &events, &executions) else {
             return closed(self.why_unplanned(plan).await?);
@@ -283,7 +312,7 @@ impl App {
         let mut cap = self.config.policy.tools_max;
         match given.mode {
             AuthorizeMode::Step if given.step_id.is_some_and(|step| step != next) => {
-                return closed("it is not the next step");
+                return closed(PlanClosed::NotNextStep);
             }
             AuthorizeMode::Step => {
                 authorized.mode = AuthorizationMode::Step;
@@ -299,7 +328,7 @@ impl App {
                 cap = Usd::ZERO; // It calls no model.
             }
             AuthorizeMode::Modified | AuthorizeMode::Check if !executions.is_empty() => {
-                return closed("a plan can be changed before its first step only");
+                return closed(PlanClosed::Begun);
             }
             AuthorizeMode::Modified | AuthorizeMode::Check => {
                 let changed = given.plan.ok_or_else(|| invalid("/plan", "is missing"))?;
@@ -356,14 +385,11 @@ impl App {
         require_workspace(&undone.workspace, &toolbox)?;
         let row = self.store.run(execution).await?;
         if row.is_none_or(|row| !row.state.is_terminal()) {
-            return Err(Rejected::PlanClosed(
-                "the execution has not ended: wait for its explanation; after a crash a running service \
-                 (conclave serve) ends it",
-            ));
+            return Err(Rejected::PlanClosed(PlanClosed::NotEnded));
         }
         let restores = tools::restores(&events);
         if restores.is_empty() {
-            return Err(Rejected::PlanClosed("the execution changed no file"));
+            return Err(Rejected::PlanClosed(PlanClosed::NothingToUndo));
         }
         let authorized = Authorized {
             mode: AuthorizationMode::Undo,
@@ -454,7 +480,7 @@ fn require_workspace(of: &str, open: &Toolbox) -> Result<(), Rejected> {
     if open.is_of(of) {
         Ok(())
     } else {
-        Err(Rejected::PlanClosed(tools::ELSEWHERE))
+        Err(Rejected::PlanClosed(PlanClosed::OtherWorkspace))
     }
 }
 
@@ -463,10 +489,10 @@ fn require_workspace(of: &str, open: &Toolbox) -> Result<(), Rejected> {
 fn require_open(state: PlanState) -> Result<(), Rejected> {
     let why = match state {
         PlanState::Proposed | PlanState::Underway => return Ok(()),
-        PlanState::Rejected => "the plan was rejected",
-        PlanState::Completed => "all steps are executed",
-        PlanState::Halted => "a step failed, which halts the plan",
-        PlanState::Cancelled => "the plan was cancelled",
+        PlanState::Rejected => PlanClosed::Rejected,
+        PlanState::Completed => PlanClosed::Completed,
+        PlanState::Halted => PlanClosed::Halted,
+        PlanState::Cancelled => PlanClosed::Cancelled,
     };
     Err(Rejected::PlanClosed(why))
 }

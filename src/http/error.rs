@@ -266,10 +266,10 @@ impl From<Rejected> for Problem {
             }
             Rejected::Busy | Rejected::Draining => Self::new(Kind::Busy, rejected.to_string()),
             Rejected::NoSuchProposal => Self::no_such_proposal(),
-            Rejected::ProposalGone(why) => Self::new(Kind::ProposalGone, why),
+            Rejected::ProposalGone(why) => Self::new(Kind::ProposalGone, why.to_string()),
             Rejected::ToolsOff => Self::new(Kind::ToolsOff, rejected.to_string()),
             Rejected::NoSuchPlan => Self::no_such_plan(),
-            Rejected::PlanClosed(why) => Self::new(Kind::PlanClosed, why),
+            Rejected::PlanClosed(why) => Self::new(Kind::PlanClosed, why.to_string()),
             Rejected::Defect(detail) => {
                 tracing::error!(%detail, "a request failed");
                 Self::internal()

@@ -64,5 +64,6 @@ pub use tool_event::{
     step_finished_key, step_started_key,
 };
 pub use transcript::{Round, Transcript};
+pub use unavailable::Unavailable;
 pub use views::CallView;
 pub use wake::{Listener, Wake};

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Archive, Event, LearnedRow};
+use super::{Archive, Event, LearnedRow, Unavailable};
 use crate::domain::{EvidenceFocus, Mode, Question, RunId, RunKind, Scope, Source, Usd};
 
 /// A journal entry as it is stored.
@@ -327,10 +327,9 @@ pub enum Annotated {
 /// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The database cannot be reached, is locked, or its disk is full. The text contains no address
-    /// and no statement.
+    /// The database cannot be reached, is locked, or its disk is full.
     #[error("the database is not available: {0}")]
-    Unavailable(String),
+    Unavailable(Unavailable),
     /// A stored value is invalid.
     #[error("corrupt data in {table}.{column} of {id}")]
     Corrupt {

@@ -1,6 +1,7 @@
 //! Describes database errors without statement, value or address, so that the text can be shown and
 //! logged.
 
+use std::borrow::Cow;
 use std::io::ErrorKind;
 
 use sqlx::migrate::MigrateError;
@@ -8,9 +9,33 @@ use sqlx::postgres::PgDatabaseError;
 
 use super::Error;
 
-const FULL: &str = "the disk is full";
-const NO_GROWTH: &str = "its file cannot grow";
-const DAMAGED: &str = "the file is damaged: restore a backup (conclave restore)";
+/// Why the database cannot be used, without statement, value or address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    #[error("the disk is full")]
+    DiskFull,
+    /// The system refused a write, for example at a limit of the file size.
+    #[error("its file cannot grow")]
+    FileLimit,
+    #[error("the file is damaged: restore a backup (conclave restore)")]
+    Damaged,
+    #[error("it is read-only")]
+    ReadOnly,
+    #[error("{0}")]
+    Other(Cow<'static, str>),
+}
+
+impl From<&'static str> for Unavailable {
+    fn from(why: &'static str) -> Self {
+        Self::Other(why.into())
+    }
+}
+
+impl From<String> for Unavailable {
+    fn from(why: String) -> Self {
+        Self::Other(why.into())
+    }
+}
 
 /// How the standard library begins its error if a host name has no address.
 const NO_ADDRESS: &str = "failed to lookup address";
@@ -24,22 +49,16 @@ const BROKEN: &str = "the connection to it broke";
 /// The SQLSTATE of a write in a read-only transaction, such as on a standby.
 const READ_ONLY: &str = "25006";
 
-/// What a read-only database is called in messages.
-pub(super) const IS_READ_ONLY: &str = "it is read-only";
-
 impl Error {
     /// True if a write failed because the disk is full or the file cannot grow.
-    pub(super) fn is_no_room(&self) -> bool {
-        matches!(self, Error::Unavailable(why) if why == FULL || why == NO_GROWTH)
-    }
-
-    pub fn damaged() -> Self {
-        Error::Unavailable(DAMAGED.to_owned())
+    pub(super) fn is_disk_full(&self) -> bool {
+        use Unavailable::{DiskFull, FileLimit};
+        matches!(self, Error::Unavailable(DiskFull | FileLimit))
     }
 
     /// True if the database file is damaged.
     pub fn is_damaged(&self) -> bool {
-        matches!(self, Error::Unavailable(why) if why == DAMAGED)
+        matches!(self, Error::Unavailable(Unavailable::Damaged))
     }
 }
 
@@ -69,17 +88,17 @@ pub(super) fn is_read_only(error: &sqlx::Error) -> bool {
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
-        let text = match &error {
+        let why = match &error {
             sqlx::Error::Database(_) => of_postgres(postgres_code(&error).unwrap_or("unknown")),
-            sqlx::Error::PoolTimedOut => "no connection to it could be had in time".to_owned(),
+            sqlx::Error::PoolTimedOut => "no connection to it could be had in time".into(),
             sqlx::Error::Io(e) if e.kind() == ErrorKind::ConnectionRefused => {
-                "no server listens there".to_owned()
+                "no server listens there".into()
             }
             // The driver wraps an error of the TLS library as one of input or output.
-            sqlx::Error::Io(e) if e.kind() == ErrorKind::InvalidData => TLS.to_owned(),
+            sqlx::Error::Io(e) if e.kind() == ErrorKind::InvalidData => TLS.into(),
             // The standard library has no kind for it.
             sqlx::Error::Io(e) if e.to_string().starts_with(NO_ADDRESS) => {
-                "the name of its host cannot be resolved".to_owned()
+                "the name of its host cannot be resolved".into()
             }
             // A balancer that finds no primary accepts connections and closes them.
             sqlx::Error::Io(e)
@@ -91,16 +110,16 @@ impl From<sqlx::Error> for Error {
                         | ErrorKind::BrokenPipe
                 ) =>
             {
-                BROKEN.to_owned()
+                BROKEN.into()
             }
-            sqlx::Error::Io(e) => format!("input or output failed: {}", e.kind()),
-            sqlx::Error::Tls(_) => TLS.to_owned(),
-            sqlx::Error::Configuration(_) => "its address or its key cannot be used".to_owned(),
-            sqlx::Error::Protocol(_) => "it does not speak its protocol".to_owned(),
-            _ => "an unexpected answer".to_owned(),
+            sqlx::Error::Io(e) => format!("input or output failed: {}", e.kind()).into(),
+            sqlx::Error::Tls(_) => TLS.into(),
+            sqlx::Error::Configuration(_) => "its address or its key cannot be used".into(),
+            sqlx::Error::Protocol(_) => "it does not speak its protocol".into(),
+            _ => "an unexpected answer".into(),
         };
-        tracing::debug!(reason = text, "the database rejected the statement");
-        Error::Unavailable(text)
+        tracing::debug!(reason = %why, "the database rejected the statement");
+        Error::Unavailable(why)
     }
 }
 
@@ -111,12 +130,12 @@ impl From<rusqlite::Error> for Error {
 }
 
 /// Describes an error of SQLite.
-pub(super) fn reason(error: &rusqlite::Error) -> String {
+pub(super) fn reason(error: &rusqlite::Error) -> Unavailable {
     let reason = match error.sqlite_error() {
         Some(code) => of_sqlite(&code.extended_code.to_string()),
-        None => "an unexpected answer".to_owned(),
+        None => "an unexpected answer".into(),
     };
-    tracing::debug!(reason, "the database rejected the statement");
+    tracing::debug!(%reason, "the database rejected the statement");
     reason
 }
 
@@ -133,39 +152,38 @@ impl From<MigrateError> for Error {
 }
 
 /// Describes a SQLite result code, <https://www.sqlite.org/rescode.html>.
-fn of_sqlite(code: &str) -> String {
+fn of_sqlite(code: &str) -> Unavailable {
     match code {
-        "5" | "6" | "261" | "517" => "it is locked by another process".to_owned(),
-        "13" => FULL.to_owned(),
-        // The system refused a write, for example at a limit of the file size.
-        "778" => NO_GROWTH.to_owned(),
-        "8" | "264" | "520" | "776" | "1032" | "14" => "the file cannot be written".to_owned(),
-        "1544" => "the folder of its file cannot be written".to_owned(),
-        "26" => "the file is no SQLite database".to_owned(),
-        "11" | "267" | "523" | "779" => DAMAGED.to_owned(),
-        code => format!("SQLite error {code}"),
+        "5" | "6" | "261" | "517" => "it is locked by another process".into(),
+        "13" => Unavailable::DiskFull,
+        "778" => Unavailable::FileLimit,
+        "8" | "264" | "520" | "776" | "1032" | "14" => "the file cannot be written".into(),
+        "1544" => "the folder of its file cannot be written".into(),
+        "26" => "the file is no SQLite database".into(),
+        "11" | "267" | "523" | "779" => Unavailable::Damaged,
+        code => format!("SQLite error {code}").into(),
     }
 }
 
 /// Describes an SQLSTATE code, <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
-fn of_postgres(code: &str) -> String {
+fn of_postgres(code: &str) -> Unavailable {
     match code {
-        "53100" => FULL.to_owned(),
-        "53300" => "it has no connection left".to_owned(),
-        code if code.starts_with("08") => BROKEN.to_owned(),
-        "57P01" | "57P02" | "57P03" => "it is starting or stopping".to_owned(),
+        "53100" => Unavailable::DiskFull,
+        "53300" => "it has no connection left".into(),
+        code if code.starts_with("08") => BROKEN.into(),
+        "57P01" | "57P02" | "57P03" => "it is starting or stopping".into(),
         "28000" | "28P01" => {
-            "it refuses the user, the password or a connection of this kind".to_owned()
+            "it refuses the user, the password or a connection of this kind".into()
         }
-        "3D000" => "it has no database of this name".to_owned(),
-        "3F000" => "the user's search_path names no schema to write to".to_owned(),
-        "42501" => "the user lacks a right: it must own its schema and tables".to_owned(),
-        "42P07" => "a table of this name exists that is not the service's".to_owned(),
-        READ_ONLY => IS_READ_ONLY.to_owned(),
-        "40001" | "40P01" => "too many others write at the same time".to_owned(),
-        "25P03" => "it ended a transaction that waited too long".to_owned(),
-        "55P03" | "57014" => "it is locked by another process".to_owned(),
-        code => format!("PostgreSQL error {code}"),
+        "3D000" => "it has no database of this name".into(),
+        "3F000" => "the user's search_path names no schema to write to".into(),
+        "42501" => "the user lacks a right: it must own its schema and tables".into(),
+        "42P07" => "a table of this name exists that is not the service's".into(),
+        READ_ONLY => Unavailable::ReadOnly,
+        "40001" | "40P01" => "too many others write at the same time".into(),
+        "25P03" => "it ended a transaction that waited too long".into(),
+        "55P03" | "57014" => "it is locked by another process".into(),
+        code => format!("PostgreSQL error {code}").into(),
     }
 }
 
@@ -181,7 +199,7 @@ mod tests {
             ("42P07", "table of this name"),
             ("XX000", "PostgreSQL error XX000"),
         ] {
-            assert!(of_postgres(code).contains(said), "{code}");
+            assert!(of_postgres(code).to_string().contains(said), "{code}");
         }
     }
 

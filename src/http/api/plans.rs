@@ -122,7 +122,7 @@ pub(in crate::http) async fn show(
         Some(plan) => Ok(Json(plan)),
         None => {
             let why = app.why_unplanned(id).await?;
-            Err(Problem::new(Kind::PlanClosed, why).of(id))
+            Err(Problem::new(Kind::PlanClosed, why.to_string()).of(id))
         }
     }
 }

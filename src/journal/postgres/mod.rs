@@ -101,7 +101,7 @@ impl PostgresStore {
 
 /// Parses `DATABASE_URL`. It may contain a password, so no error repeats its content.
 fn parse(url: &str) -> Result<PgConnectOptions, Error> {
-    let refused = |why: &str| Error::Unavailable(format!("DATABASE_URL {why}"));
+    let refused = |why: &str| Error::Unavailable(format!("DATABASE_URL {why}").into());
     let url = Url::parse(url)
         .map_err(|_| refused("is not an address: postgres://USER:PASSWORD@HOST/DATABASE"))?;
     let options = PgConnectOptions::from_url(&url)
@@ -272,9 +272,10 @@ async fn check_encoding(connection: &mut PgConnection) -> Result<(), Error> {
     let row = connection.row(encoding, vec![]).await?;
     match row.map(|row| row.text("encoding")).transpose()? {
         Some(encoding) if !matches!(encoding.as_str(), "UTF8" | "SQL_ASCII") => {
-            Err(Error::Unavailable(format!(
+            let why = format!(
                 "its encoding is {encoding}: make one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
-            )))
+            );
+            Err(Error::Unavailable(why.into()))
         }
         _ => Ok(()),
     }

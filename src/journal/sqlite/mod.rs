@@ -123,7 +123,7 @@ impl SqliteStore {
 /// changes nothing, not even the mode of a file. Other problems are left to the connections that
 /// follow.
 fn refuse_foreign(path: &Path) -> Result<(), Error> {
-    let refused = |why: &str| Err(Error::Unavailable(why.to_owned()));
+    let refused = |why: &'static str| Err(Error::Unavailable(why.into()));
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_dir() => return refused("it is a folder: name a file in it"),
         Ok(meta) if !meta.is_file() => return refused("it is no file"),
@@ -202,8 +202,8 @@ impl Database for SqliteStore {
                 .writer
                 .write(durability, job, |tx, job| (job.1)(tx, &job.0));
             let written = written.await;
-            let has_no_room = matches!(&written, Err(error) if error.is_no_room());
-            if durability != Durability::Outage || !has_no_room || Instant::now() >= give_up {
+            let is_full = matches!(&written, Err(error) if error.is_disk_full());
+            if durability != Durability::Outage || !is_full || Instant::now() >= give_up {
                 return written;
             }
             let _ = self.file.noted(written);

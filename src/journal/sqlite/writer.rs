@@ -19,7 +19,7 @@ use super::connection::SqliteConnection;
 use super::{LOG_PAGES, SqliteBounds};
 use crate::journal::Error;
 use crate::journal::database::{Durability, Work};
-use crate::journal::unavailable::reason;
+use crate::journal::unavailable::{Unavailable, reason};
 
 /// The most transactions that share a commit.
 const MAX_SHARED: usize = 256;
@@ -58,7 +58,9 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".into())
             .spawn(move || thread.work(&jobs))
-            .map_err(|error| Error::Unavailable(format!("no thread for it: {}", error.kind())))?;
+            .map_err(|error| {
+                Error::Unavailable(format!("no thread for it: {}", error.kind()).into())
+            })?;
         Ok(Self {
             queue: Some(queue),
             thread: Some(thread),
@@ -175,9 +177,9 @@ struct WriterThread {
 /// Why no transaction was committed.
 enum Uncommitted {
     /// None could begin.
-    NotBegun(String),
+    NotBegun(Unavailable),
     /// All were rolled back.
-    RolledBack(String),
+    RolledBack(Unavailable),
 }
 
 impl WriterThread {

@@ -1,7 +1,7 @@
 //! Confirmations of proposed actions.
 
 use super::action::{Acted, Confirmation, PendingAction, confirmed_by, disabled, observe};
-use super::request::check_names;
+use super::request::{check_names, is_own};
 use super::{App, FieldProblem, Rejected, count};
 use crate::actions::commands::Action;
 use crate::actions::reply::{Reply, Why};
@@ -18,6 +18,15 @@ use tokio::time::Instant;
 /// The most choices of a proposal.
 const MAX_CHOICES: usize = 3;
 
+/// The command that a user confirms.
+#[derive(Clone, Copy)]
+struct ChosenCommand<'a> {
+    proposal: RunId,
+    /// Counts from 1.
+    choice: usize,
+    idempotency_key: Option<&'a str>,
+}
+
 impl App {
     /// Executes a proposal that its user has confirmed, once. A repetition with the same idempotency
     /// key gets the stored answer.
@@ -32,19 +41,25 @@ impl App {
         idempotency_key: Option<&str>,
     ) -> Result<Acted, Rejected> {
         let arrived = Instant::now();
-        let asks = (proposal, idempotency_key);
-        let acted = self.take_confirmation(asks, confirmation, arrived).await;
+        let acted = self
+            .take_confirmation(proposal, confirmation, idempotency_key, arrived)
+            .await;
         observe(&acted, arrived);
         acted.map_err(count)
     }
 
     async fn take_confirmation(
         self: &Arc<Self>,
-        (proposal, idempotency_key): (RunId, Option<&str>),
+        proposal: RunId,
         confirmation: Confirmation,
+        idempotency_key: Option<&str>,
         arrived: Instant,
     ) -> Result<Acted, Rejected> {
-        let choice = confirmation.choice();
+        let chosen = ChosenCommand {
+            proposal,
+            choice: confirmation.choice(),
+            idempotency_key,
+        };
         let Confirmation {
             source,
             user,
@@ -56,7 +71,7 @@ impl App {
         self.check_action_rate(source, &user)?;
         let entries = self.store.entries(proposal, 0).await?;
         let transcript = Transcript::of_entries(&entries);
-        let question = own_question(&transcript, (source, user, context))?;
+        let question = own_question(&transcript, source, user, context)?;
         let rules = self
             .config
             .policy
@@ -67,19 +82,17 @@ impl App {
         }
         let at = self.clock.now();
         let key = confirmed_by(proposal);
-        let body_hash = confirmation_hash(proposal, choice, idempotency_key);
-        let repeated = (proposal, choice, idempotency_key);
         if let Some((run, known)) = self.store.by_key(&key).await? {
-            return self.confirmed(run, &known, repeated).await;
+            return self.confirmed(run, &known, chosen).await;
         }
         let offer = open_offer(&transcript, at)?;
-        let action = chosen(offer, choice)?;
+        let action = chosen.command(offer)?;
         let pending = PendingAction {
             question,
             // There is one key per proposal: the second execution finds it taken, even if both are
             // concurrent.
             key: Some(key.clone()),
-            body_hash,
+            body_hash: chosen.hash(),
             correlation_id: None,
             id: RunId::from_uuid(self.clock.new_id()),
             at,
@@ -93,7 +106,7 @@ impl App {
         match self.perform(pending, &action, proposed).await {
             // Another confirmation was faster.
             Err(Rejected::ProposalGone(why)) => match self.store.by_key(&key).await? {
-                Some((run, known)) => self.confirmed(run, &known, repeated).await,
+                Some((run, known)) => self.confirmed(run, &known, chosen).await,
                 None => Err(Rejected::ProposalGone(why)),
             },
             acted => acted,
@@ -106,12 +119,14 @@ impl App {
         &self,
         run: RunId,
         known: &str,
-        (proposal, choice, key): (RunId, usize, Option<&str>),
+        chosen: ChosenCommand<'_>,
     ) -> Result<Acted, Rejected> {
-        let is_of =
-            |choice: &usize| key.is_some() && known == confirmation_hash(proposal, *choice, key);
+        let is_of = |choice: &usize| {
+            let choice = *choice;
+            chosen.idempotency_key.is_some() && known == ChosenCommand { choice, ..chosen }.hash()
+        };
         match (1..=MAX_CHOICES).find(is_of) {
-            Some(confirmed) if confirmed == choice => self.stored_response(run).await,
+            Some(confirmed) if confirmed == chosen.choice => self.stored_response(run).await,
             Some(_) => Err(Rejected::KeyReused { run }),
             None => Err(Rejected::ProposalGone(ProposalGone::Confirmed)),
         }
@@ -138,24 +153,44 @@ impl App {
     }
 }
 
-/// Returns the hash of a confirmation, which includes its idempotency key.
-fn confirmation_hash(proposal: RunId, choice: usize, key: Option<&str>) -> String {
-    let (proposal, choice) = (proposal.to_string(), choice.to_string());
-    match key {
-        None => fingerprint(&[b"confirm", proposal.as_bytes()]),
-        Some(key) => fingerprint(&[
-            b"confirm",
-            proposal.as_bytes(),
-            choice.as_bytes(),
-            key.as_bytes(),
-        ]),
+impl ChosenCommand<'_> {
+    /// Returns the hash of a confirmation, which includes its idempotency key.
+    fn hash(&self) -> String {
+        let (proposal, choice) = (self.proposal.to_string(), self.choice.to_string());
+        match self.idempotency_key {
+            None => fingerprint(&[b"confirm", proposal.as_bytes()]),
+            Some(key) => fingerprint(&[
+                b"confirm",
+                proposal.as_bytes(),
+                choice.as_bytes(),
+                key.as_bytes(),
+            ]),
+        }
+    }
+
+    /// Returns the command of this choice of an offer.
+    fn command(&self, offer: &Value) -> Result<Action, Rejected> {
+        let chosen = match offer.get("choices").and_then(Value::as_array) {
+            Some(choices) => self.choice.checked_sub(1).and_then(|at| choices.get(at)),
+            None => offer.get("proposed_action").filter(|_| self.choice == 1),
+        };
+        let named = chosen.and_then(|it| Some((it.get("action")?.as_str()?, it.get("args")?)));
+        let Some((action, args)) = named else {
+            let problem = FieldProblem::new("/choice", "the proposal has no such choice");
+            return Err(Rejected::Invalid(vec![problem]));
+        };
+        let name = action.parse::<CommandName>().ok();
+        name.and_then(|name| Action::read(name, args.clone()).ok())
+            .ok_or(Rejected::NoSuchProposal)
     }
 }
 
 /// Returns the question of a proposal that the user may confirm, in its present context.
 fn own_question(
     transcript: &Transcript<'_>,
-    (source, user, context): (Source, User, Option<Context>),
+    source: Source,
+    user: User,
+    context: Option<Context>,
 ) -> Result<Question, Rejected> {
     let accepted = transcript
         .accepted
@@ -163,8 +198,7 @@ fn own_question(
         .ok_or(Rejected::NoSuchProposal)?;
     let proposed = &accepted.question;
     let context = context.unwrap_or_else(|| proposed.context.clone());
-    let guild = &proposed.context.guild_id;
-    if (proposed.source, &proposed.user.id, guild) != (source, &user.id, &context.guild_id) {
+    if !is_own(proposed, source, &user, &context) {
         return Err(Rejected::NoSuchProposal);
     }
     Ok(Question {
@@ -194,29 +228,12 @@ fn open_offer<'a>(transcript: &Transcript<'a>, at: Timestamp) -> Result<&'a Valu
     Ok(response)
 }
 
-/// Returns the command of one choice of an offer. Choices are numbered from 1.
-fn chosen(offer: &Value, choice: usize) -> Result<Action, Rejected> {
-    let chosen = match offer.get("choices").and_then(Value::as_array) {
-        Some(choices) => choice.checked_sub(1).and_then(|at| choices.get(at)),
-        None => offer.get("proposed_action").filter(|_| choice == 1),
-    };
-    let named = chosen.and_then(|it| Some((it.get("action")?.as_str()?, it.get("args")?)));
-    let Some((action, args)) = named else {
-        let detail = "the proposal has no such choice";
-        return Err(Rejected::Invalid(vec![FieldProblem::new(
-            "/choice", detail,
-        )]));
-    };
-    let name = action.parse::<CommandName>().ok();
-    name.and_then(|name| Action::read(name, args.clone()).ok())
-        .ok_or(Rejected::NoSuchProposal)
-}
-
 /// Returns who made a proposal, and why.
 fn why<'a>(transcript: &Transcript<'a>, offer: &Value) -> Why<'a> {
     let proposed = transcript.proposed;
-    let mode = offer.get("mode");
-    let mode = mode.and_then(|mode| ActionMode::deserialize(mode).ok());
+    let mode = offer
+        .get("mode")
+        .and_then(|mode| ActionMode::deserialize(mode).ok());
     Why {
         mode: mode.unwrap_or(ActionMode::LlmProposal),
         confidence: proposed.map_or(0.0, |proposed| proposed.confidence),

@@ -45,6 +45,7 @@ use crate::journal::{
 use crate::llm::{self, CircuitPosition, Registry};
 use crate::tools::Toolbox;
 use runner::{Begun, Runner, Slot};
+use spending::Shortfall;
 use user_rate_limit::UserRateLimit;
 
 pub use action::{Acted, Confirmation, ProposalGone};
@@ -141,7 +142,7 @@ impl App {
         let compute = ComputePool::after(crashes(&config));
         // It panics only if the recorder does.
         let _ = metrics.await;
-        Self::assemble(config, clock, store, models, (owner, compute))
+        Self::assemble(config, clock, store, owner, models, compute)
     }
 
     /// As [`App::start`], with a given store, which was opened for `owner`, and given models.
@@ -152,8 +153,9 @@ impl App {
         config: Config,
         clock: Clock,
         store: Arc<dyn Store>,
+        owner: String,
         models: Registry,
-        (owner, compute): (String, ComputePool),
+        compute: ComputePool,
     ) -> Result<Arc<App>, StartError> {
         let committee = Arc::new(committee_of(&config, models)?);
         // Installs the recorder, if it is not. Metrics recorded before this are lost.
@@ -207,7 +209,7 @@ impl App {
         ids: RequestIds,
         ack: AckTiming,
     ) -> Result<RunId, Rejected> {
-        let submitted = self.take_on(chat.0, ids, (None, ack)).await;
+        let submitted = self.take_on(chat.0, ids, None, ack).await;
         submitted.map_err(count)
     }
 
@@ -215,7 +217,8 @@ impl App {
         &self,
         question: Question,
         ids: RequestIds,
-        (narrates, ack): (Option<RunId>, AckTiming),
+        narrates: Option<RunId>,
+        ack: AckTiming,
     ) -> Result<RunId, Rejected> {
         let RequestIds {
             idempotency_key,
@@ -246,7 +249,6 @@ impl App {
             }
         };
         let slot = self.runner.slot().filter(|_| !self.runner.is_draining());
-        let id = RunId::from_uuid(self.clock.new_id());
         let cap = self.config.policy.cap(question.mode);
         let accepted = Accepted {
             ignores_learned,
@@ -271,32 +273,36 @@ impl App {
         {
             return Ok(known);
         }
-        self.admit(accepted, (key, body_hash), (id, ack), slot)
-            .await
+        let new = self.new_run(accepted, key, body_hash);
+        self.admit(new, ack, slot).await
     }
 
-    /// Accepts a run within the spending limits and starts it, unless its user asks too often.
-    async fn admit(
+    /// Returns a run to be accepted now, with the spending limits of its question.
+    fn new_run(
         &self,
         accepted: Accepted,
-        (idempotency_key, body_hash): (Option<String>, String),
-        (id, ack): (RunId, AckTiming),
-        slot: Slot,
-    ) -> Result<RunId, Rejected> {
-        self.user_rate
-            .take(&accepted.question.user.id)
-            .map_err(|retry_after| Rejected::TooOften { retry_after })?;
-        let (now, cap) = (self.clock.now(), accepted.cap);
-        let (mode, source) = (accepted.label(), accepted.question.source.into_str());
-        let limits = spending::limits(&self.config.policy, &accepted.question, now);
-        let new = NewRun {
-            id,
-            at: now,
+        idempotency_key: Option<String>,
+        body_hash: String,
+    ) -> NewRun {
+        let at = self.clock.now();
+        NewRun {
+            id: RunId::from_uuid(self.clock.new_id()),
+            at,
+            limits: spending::limits(&self.config.policy, &accepted.question, at),
             accepted,
             idempotency_key,
             body_hash,
-            limits: limits.clone(),
-        };
+        }
+    }
+
+    /// Accepts a run within the spending limits and starts it, unless its user asks too often.
+    async fn admit(&self, new: NewRun, ack: AckTiming, slot: Slot) -> Result<RunId, Rejected> {
+        let accepted = &new.accepted;
+        self.user_rate
+            .take(&accepted.question.user.id)
+            .map_err(|retry_after| Rejected::TooOften { retry_after })?;
+        let (mode, source) = (accepted.label(), accepted.question.source.into_str());
+        let (id, cap, limits) = (new.id, accepted.cap, new.limits.clone());
         // A run that may begin at once is claimed in the transaction that accepts it.
         let (acceptance, begun) = match self.runner.run_slot() {
             None => (self.store.accept(new).await?, None),
@@ -341,7 +347,12 @@ impl App {
             Acceptance::KeyReused(run) => Err(Rejected::KeyReused { run }),
             Acceptance::OverLimit { scope, left } => {
                 let (store, policy, now) = (&*self.store, &self.config.policy, self.clock.now());
-                let spent = spending::spent(store, policy, limits, (scope, left, needed), now);
+                let shortfall = Shortfall {
+                    scope,
+                    left,
+                    needed,
+                };
+                let spent = spending::spent(store, policy, limits, shortfall, now);
                 Err(Rejected::Spent(Box::new(spent.await?)))
             }
             Acceptance::New => Err(Rejected::Draining),

@@ -51,7 +51,7 @@ impl App {
         };
         let submitted = match chat {
             Ok(chat) => {
-                Box::pin(self.take_on(chat.0, ids, (Some(pending.id), AckTiming::Immediate))).await
+                Box::pin(self.take_on(chat.0, ids, Some(pending.id), AckTiming::Immediate)).await
             }
             Err(rejected) => Err(rejected),
         };

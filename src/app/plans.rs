@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::request::check_focus;
+use super::request::{check_focus, is_own};
 use super::{ActionInput, ActionRequest, App, FieldProblem, Rejected, RequestIds, count};
 use crate::committee::Quote;
 use crate::domain::{
@@ -125,8 +125,12 @@ impl App {
             key = format!("plan:{fixed}#{number}");
         }
         let cap = self.config.policy.tools_max;
-        self.begin_tools(question, submission, (key, fixed), (cap, ids))
-            .await
+        let accepted = Accepted {
+            tools: Some(submission),
+            correlation_id: ids.redacted(&self.committee.secrets).correlation_id,
+            ..self.accepted(question, cap, self.clock.new_seed())
+        };
+        self.begin_tools(accepted, key, fixed).await
     }
 
     /// Estimates the cost of a plan, and of the explanation of its execution, without a model call.
@@ -241,29 +245,16 @@ impl App {
 
     async fn begin_tools(
         &self,
-        question: Question,
-        submission: ToolSubmission,
-        (key, body_hash): (String, String),
-        (cap, ids): (Usd, RequestIds),
+        accepted: Accepted,
+        key: String,
+        body_hash: String,
     ) -> Result<RunId, Rejected> {
         if self.runner.is_draining() {
             return Err(Rejected::Draining);
         }
         let slot = self.runner.slot().ok_or(Rejected::Busy)?;
-        let accepted = Accepted {
-            tools: Some(submission),
-            correlation_id: ids.redacted(&self.committee.secrets).correlation_id,
-            ..self.accepted(question, cap, self.clock.new_seed())
-        };
-        let id = RunId::from_uuid(self.clock.new_id());
-        let admitted = self
-            .admit(
-                accepted,
-                (Some(key), body_hash),
-                (id, AckTiming::Immediate),
-                slot,
-            )
-            .await;
+        let new = self.new_run(accepted, Some(key), body_hash);
+        let admitted = self.admit(new, AckTiming::Immediate, slot).await;
         admitted.map_err(|rejected| match rejected {
             Rejected::KeyReused { .. } => Rejected::PlanClosed(PlanClosed::Executing),
             other => other,
@@ -278,10 +269,11 @@ impl App {
         cap: Usd,
     ) -> Result<RunId, Rejected> {
         let body_hash = fingerprint(&[json!(authorized).to_string().as_bytes()]);
-        let submission = ToolSubmission::Execution(Box::new(authorized));
-        let cap = (cap, RequestIds::default());
-        self.begin_tools(question, submission, (key, body_hash), cap)
-            .await
+        let accepted = Accepted {
+            tools: Some(ToolSubmission::Execution(Box::new(authorized))),
+            ..self.accepted(question, cap, self.clock.new_seed())
+        };
+        self.begin_tools(accepted, key, body_hash).await
     }
 
     /// Starts the execution of steps that the plan's own user authorized, each step once.
@@ -298,7 +290,7 @@ impl App {
         let closed = |why| Err(Rejected::PlanClosed(why));
         require_fitting(&given)?;
         let (events, executions) = self.plan_events(plan).await?;
-        let question = own_question(&events, (given.source, given.user), given.context)?;
+        let question = own_question(&events, given.source, given.user, given.context)?;
         require_workspace(view::workspace(&events), &toolbox)?;
         if executions.iter().any(|(row, _)| !row.state.is_terminal()) {
             return closed(PlanClosed::Executing);
@@ -381,7 +373,7 @@ impl App {
         let events = self.events_of(execution).await?;
         let undone = view::authorized(&events).ok_or(Rejected::NoSuchPlan)?;
         let (of_plan, executions) = self.plan_events(undone.plan).await?;
-        let question = own_question(&of_plan, (source, user), None)?;
+        let question = own_question(&of_plan, source, user, None)?;
         require_workspace(&undone.workspace, &toolbox)?;
         let row = self.store.run(execution).await?;
         if row.is_none_or(|row| !row.state.is_terminal()) {
@@ -542,15 +534,18 @@ fn invalid(pointer: &str, detail: &str) -> Rejected {
 /// Returns the question of the execution: the plan's request by its own user.
 fn own_question(
     events: &[Event],
-    (source, user): (Source, User),
+    source: Source,
+    user: User,
     context: Option<Context>,
 ) -> Result<Question, Rejected> {
     let accepted = Transcript::of(events).accepted;
-    let asked = accepted.ok_or(Rejected::NoSuchPlan)?.question.clone();
-    let guild = &asked.context.guild_id;
-    let is_there = context.is_none_or(|context| context.guild_id == *guild);
-    if asked.source != source || asked.user.id != user.id || !is_there {
+    let asked = &accepted.ok_or(Rejected::NoSuchPlan)?.question;
+    let context = context.as_ref().unwrap_or(&asked.context);
+    if !is_own(asked, source, &user, context) {
         return Err(Rejected::NoSuchPlan);
     }
-    Ok(Question { user, ..asked })
+    Ok(Question {
+        user,
+        ..asked.clone()
+    })
 }

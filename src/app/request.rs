@@ -185,6 +185,13 @@ pub(super) fn check_names(user: &User, context: &Context) -> Result<(), Vec<Fiel
     problems::none(problems)
 }
 
+/// True if a request comes from the user of an earlier question, in the same guild.
+pub(super) fn is_own(earlier: &Question, source: Source, user: &User, context: &Context) -> bool {
+    earlier.source == source
+        && earlier.user.id == user.id
+        && earlier.context.guild_id == context.guild_id
+}
+
 /// Checks what the evidence of a plan is gathered for.
 ///
 /// # Errors

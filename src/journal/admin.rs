@@ -3,11 +3,13 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use super::chain::Position;
 use super::database::{Bound, Columns as _, Connection as _, Database, Durability};
 use super::effects::Origin;
+use super::packed::StoredBody;
 use super::reads::ENTRIES;
 use super::store::{AdminStore, Error, Restored};
-use super::writes::{change, insert_entry, insert_run, project, set_head};
+use super::writes::{Head, change, insert_entry, insert_run, project, set_head};
 use super::{Archive, encoded_event, rows};
 use crate::domain::RunId;
 
@@ -66,9 +68,15 @@ impl<D: Database> AdminStore for D {
                     tx.change(insert_run(&run)).await?;
                     let mut spent = 0;
                     for (entry, (at, cost, change)) in archive.entries.iter().zip(changes) {
-                        let place = (entry.seq, entry.at_ms);
-                        let body = (entry.body.as_str(), None);
-                        tx.change(insert_entry(&id, place, &entry.key, body, &entry.hash))
+                        let position = Position {
+                            seq: entry.seq,
+                            at_ms: entry.at_ms,
+                        };
+                        let body = StoredBody {
+                            text: &entry.body,
+                            packed: None,
+                        };
+                        tx.change(insert_entry(&id, position, &entry.key, body, &entry.hash))
                             .await?;
                         spent = cost.saturating_add(spent);
                         if let Some(change) = change.clone() {
@@ -78,7 +86,8 @@ impl<D: Database> AdminStore for D {
                         }
                     }
                     let seq = archive.entries.len().try_into().unwrap_or(i64::MAX);
-                    tx.change(set_head(&id, (seq, head.clone()), spent)).await?;
+                    let hash = head.clone();
+                    tx.change(set_head(&id, Head { seq, hash }, spent)).await?;
                     Ok(Restored::New)
                 })
             },

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::chain::{ChainFault, GENESIS, link};
+use super::chain::{ChainFault, GENESIS, Position, link};
 use super::{Error, Event, NewRun};
 use crate::domain::RunId;
 
@@ -63,7 +63,9 @@ impl Archive {
             if entry.seq != seq {
                 return Err(self.invalid(ChainFault::Missing { seq }.to_string()));
             }
-            let hash = link(self.run, (seq, entry.at_ms), &entry.key, &entry.body, &head);
+            let at_ms = entry.at_ms;
+            let position = Position { seq, at_ms };
+            let hash = link(self.run, position, &entry.key, &entry.body, &head);
             if entry.prev != head || entry.hash != hash {
                 let key = entry.key.clone();
                 return Err(self.invalid(ChainFault::Altered { seq, key }.to_string()));

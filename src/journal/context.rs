@@ -132,7 +132,7 @@ impl RunContext {
         state.push(Event::Accepted(Box::new(accepted.clone())));
         state.push(Event::Claimed(lease.claimed()));
         state.unwritten.clear();
-        Self::new(process, lease, accepted, (state, None))
+        Self::new(process, lease, accepted, state, None)
     }
 
     /// Reads the run's journal. Settles the calls that were in flight when an earlier process died
@@ -156,7 +156,7 @@ impl RunContext {
             None
         };
         let state = State::of(accepted.cap, entries);
-        let context = Self::new(process, lease, accepted, (state, chain_fault));
+        let context = Self::new(process, lease, accepted, state, chain_fault);
         let open = context.state().settle_open();
         if !open.is_empty() {
             context.add(open)?;
@@ -169,7 +169,8 @@ impl RunContext {
         process: Process,
         lease: Lease,
         accepted: Accepted,
-        (state, chain_fault): (State, Option<ChainFault>),
+        state: State,
+        chain_fault: Option<ChainFault>,
     ) -> Self {
         let started = Instant::now();
         let observer = Observer::new(&accepted, started);

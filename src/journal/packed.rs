@@ -27,6 +27,13 @@ thread_local! {
         RefCell::new(Compressor::new(LEVEL).ok());
 }
 
+/// The columns of an entry's body. `text` may be empty if the last of the entries that are written
+/// with it has `packed` bodies.
+pub struct StoredBody<'a> {
+    pub text: &'a str,
+    pub packed: Option<Vec<u8>>,
+}
+
 /// Entries that are written in one transaction, as they are stored.
 pub struct Batch {
     pub entries: Vec<EncodedEvent>,
@@ -52,15 +59,15 @@ impl Batch {
         Self { entries, packed }
     }
 
-    /// Returns the columns `body` and `packed` of the entry at `index`, if all before it are written
-    /// in this transaction too.
-    pub fn stored(&self, index: usize, all_before: bool) -> (&str, Option<Vec<u8>>) {
-        let is_last = index + 1 == self.entries.len();
-        match (&self.packed, self.entries.get(index)) {
-            (None, Some(entry)) => (&entry.body, None),
-            (Some(packed), _) if is_last && all_before => ("", Some(packed.clone())),
-            _ => ("", None),
-        }
+    /// Returns the body of the entry at `index` as it is stored after `written` entries of this batch.
+    pub fn stored(&self, index: usize, written: usize) -> StoredBody<'_> {
+        let has_all = index == written && index + 1 == self.entries.len();
+        let text = match (&self.packed, self.entries.get(index)) {
+            (None, Some(entry)) => &entry.body,
+            _ => "",
+        };
+        let packed = self.packed.clone().filter(|_| has_all);
+        StoredBody { text, packed }
     }
 
     /// Returns what the last of the `written` entries must have as `packed`, if not all were

@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-use super::database::{Bound, Columns as _, Connection, Database, Durability, Failure, Statement};
+use super::chain::Position;
+use super::database::{Bound, Columns, Connection, Database, Durability, Failure, Statement};
 use super::effects::{Origin, project_effect};
 use super::encoded_event::{self, Change, EncodedEvent, End};
-use super::packed::Batch;
+use super::packed::{Batch, StoredBody};
 use super::reads::{BY_KEY, exposure, is_current};
 use super::rows;
 use super::{
@@ -19,8 +20,20 @@ use super::{
 };
 use crate::domain::{RunId, search_words};
 
-/// The sequence number and the hash of a run's last entry.
-type Head = (i64, String);
+/// A run's last entry.
+pub(super) struct Head {
+    pub seq: i64,
+    pub hash: String,
+}
+
+impl Head {
+    fn of(row: &impl Columns) -> Result<Self, Error> {
+        Ok(Self {
+            seq: row.whole("head_seq")?,
+            hash: row.text("head_hash")?,
+        })
+    }
+}
 
 /// Keeps the key of a request that joins a run, so that its repetition gets the same reply.
 const KEEP_KEY: &str = "
@@ -164,7 +177,7 @@ impl<D: Database> JournalStore for D {
                     owner: owner.clone(),
                     epoch: row.whole("epoch")?,
                 };
-                let head = (row.whole("head_seq")?, row.text("head_hash")?);
+                let head = Head::of(&row)?;
                 let claimed = EncodedEvent::of(&Event::Claimed(lease.claimed()))?;
                 link(tx, lease.run, *at, &Batch::plain(vec![claimed]), head).await?;
                 Ok(Some(lease))
@@ -261,7 +274,10 @@ impl<D: Database> JournalStore for D {
                     if row.head_seq != *head_seq {
                         return Ok(Annotated::Changed);
                     }
-                    heads.push((row.head_seq, row.head_hash));
+                    heads.push(Head {
+                        seq: row.head_seq,
+                        hash: row.head_hash,
+                    });
                 }
                 for ((run, _, batch), head) in notes.iter().zip(heads) {
                     link(tx, *run, *at, batch, head).await?;
@@ -308,8 +324,7 @@ async fn append_leased<C: Connection>(
     if row.whole("cancel_requested")? != 0 && needs_consent {
         return Err(Error::CancelRequested.into());
     }
-    let head = (row.whole("head_seq")?, row.text("head_hash")?);
-    link(tx, lease.run, at, batch, head).await
+    link(tx, lease.run, at, batch, Head::of(&row)?).await
 }
 
 /// What is written together with the acceptance of a run.
@@ -357,7 +372,10 @@ async fn start<D: Database>(
                         return Ok(StartOutcome::Conflict);
                     }
                     tx.change(insert_run(run)).await?;
-                    let head = (0, chain::GENESIS.to_owned());
+                    let head = Head {
+                        seq: 0,
+                        hash: chain::GENESIS.to_owned(),
+                    };
                     link(tx, run.id, run.at, batch, head).await?;
                     let Some((held, duration)) = held else {
                         return Ok(StartOutcome::Finished);
@@ -402,13 +420,12 @@ pub(super) fn insert_run(run: &NewRun) -> Statement {
     (statement, values)
 }
 
-/// Inserts an entry, unless the run already has its key. Its body may be empty if the last of the
-/// entries that are written with it has `packed` bodies.
+/// Inserts an entry, unless the run already has its key.
 pub(super) fn insert_entry(
     run: &str,
-    (seq, at_ms): (i64, i64),
+    position: Position,
     key: &str,
-    (body, packed): (&str, Option<Vec<u8>>),
+    body: StoredBody<'_>,
     hash: &str,
 ) -> Statement {
     let statement = "
@@ -416,21 +433,21 @@ pub(super) fn insert_entry(
         ON CONFLICT (run, key) DO NOTHING";
     let values = vec![
         run.into(),
-        seq.into(),
-        at_ms.into(),
+        position.seq.into(),
+        position.at_ms.into(),
         key.into(),
-        body.into(),
+        body.text.into(),
         hash.into(),
-        packed.into(),
+        body.packed.into(),
     ];
     (statement, values)
 }
 
 /// Sets the head of a run, and adds nano-dollars to its spent amount.
-pub(super) fn set_head(run: &str, (seq, hash): Head, spent: i64) -> Statement {
+pub(super) fn set_head(run: &str, head: Head, spent: i64) -> Statement {
     let statement = "
         UPDATE runs SET head_seq = $1, head_hash = $2, spent_nanos = spent_nanos + $3 WHERE id = $4";
-    let values = vec![seq.into(), hash.into(), spent.into(), run.into()];
+    let values = vec![head.seq.into(), head.hash.into(), spent.into(), run.into()];
     (statement, values)
 }
 
@@ -505,18 +522,21 @@ async fn link<C: Connection>(
     run: RunId,
     at: Timestamp,
     batch: &Batch,
-    head: Head,
+    mut head: Head,
 ) -> Result<i64, Failure> {
-    let (mut seq, mut prev) = head;
     let (id, mut spent) = (run.to_string(), 0_i64);
     let mut written = Vec::with_capacity(batch.entries.len());
     for (index, entry) in batch.entries.iter().enumerate() {
-        let place = (seq + 1, at.as_millisecond());
-        let hash = chain::link(run, place, &entry.key, &entry.body, &prev);
-        let stored = batch.stored(index, written.len() == index);
-        let inserted = insert_entry(&id, place, &entry.key, stored, &hash);
+        let position = Position {
+            seq: head.seq + 1,
+            at_ms: at.as_millisecond(),
+        };
+        let hash = chain::link(run, position, &entry.key, &entry.body, &head.hash);
+        let stored = batch.stored(index, written.len());
+        let inserted = insert_entry(&id, position, &entry.key, stored, &hash);
         if connection.change(inserted).await? > 0 {
-            (seq, prev) = (place.0, hash);
+            let seq = position.seq;
+            head = Head { seq, hash };
             written.push(entry);
             spent = entry.spent.saturating_add(spent);
             if let Some(change) = entry.change.clone() {
@@ -528,10 +548,11 @@ async fn link<C: Connection>(
     }
     if let Some(packed) = batch.of_rest(&written)? {
         let statement = "UPDATE entries SET packed = $1 WHERE run = $2 AND seq = $3";
-        let values = vec![Some(packed).into(), id.as_str().into(), seq.into()];
+        let values = vec![Some(packed).into(), id.as_str().into(), head.seq.into()];
         connection.change((statement, values)).await?;
     }
-    connection.change(set_head(&id, (seq, prev), spent)).await?;
+    let seq = head.seq;
+    connection.change(set_head(&id, head, spent)).await?;
     Ok(seq)
 }
 

@@ -83,8 +83,16 @@ pub async fn service(
     };
     let mut models = Registry::new([], Duration::ZERO, breaker).unwrap();
     models.insert("anthropic", Arc::new(model), 8);
-    let own = (owner.to_owned(), ComputePool::default());
-    App::assemble(config, Clock::System, Arc::new(store), models, own).unwrap()
+    let (store, owner) = (Arc::new(store), owner.to_owned());
+    App::assemble(
+        config,
+        Clock::System,
+        store,
+        owner,
+        models,
+        ComputePool::default(),
+    )
+    .unwrap()
 }
 
 /// Answers as scripted and applies to each call a fault drawn from its number.

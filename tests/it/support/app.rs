@@ -145,8 +145,9 @@ impl TestApp {
     ) -> Self {
         let config = config(&provider.url(), &database_of(&folder).await, &setup);
         let models = app::models(&config).await.unwrap();
-        let (store, own) = (Arc::new(store), (owner.to_owned(), ComputePool::default()));
-        let app = App::assemble(config, Clock::System, store, models, own);
+        let (store, owner) = (Arc::new(store), owner.to_owned());
+        let compute = ComputePool::default();
+        let app = App::assemble(config, Clock::System, store, owner, models, compute);
         Self::serve(app.unwrap(), folder).await
     }
 

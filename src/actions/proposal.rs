@@ -14,7 +14,7 @@ use super::proposal_cache::Interpretation;
 use super::sanitize::{cut, sanitize};
 use crate::committee::{CallError, Consultation, Deps, Failure, consult};
 use crate::domain::{CommandName, FailureCause, Role, Usd};
-use crate::journal::{CallResult, Event, Proposed, ProposedCommand, RunContext, Stop, settled_key};
+use crate::journal::{CallResult, Proposed, ProposedCommand, RunContext, Stop, step};
 
 /// Maximum length in characters of a text that a model is asked about.
 pub const MAX_PROPOSED_CHARS: usize = 2000;
@@ -218,14 +218,14 @@ pub async fn propose(
         until,
     };
     let answer = consult::<Proposal>(run, deps, asked).await;
-    let (raw, free) = match run.recall(&settled_key(STEP)) {
-        Some(Event::CallSettled(settled)) => match settled.result {
+    let (raw, free) = match run.recorded(&step::settled(STEP)) {
+        Some(settled) => match settled.result {
             CallResult::Answered { text, .. } => (text, false),
             CallResult::Failed { .. } | CallResult::InDoubt => {
                 (String::new(), settled.cost == Usd::ZERO)
             }
         },
-        _ => (String::new(), true),
+        None => (String::new(), true),
     };
     let failure = match answer {
         Ok((proposal, was_repaired)) => {

@@ -8,7 +8,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::{App, Rejected, runner};
 use crate::domain::RunId;
-use crate::journal::{self, Entry, Event, Finished, RunRow, Transcript};
+use crate::journal::{self, Entry, Finished, RunRow, Transcript};
 
 /// What the journal says about the end of a run.
 enum Read {
@@ -124,7 +124,7 @@ impl App {
                 };
                 for entry in entries {
                     after = entry.seq;
-                    let last = matches!(entry.event, Event::Finished(_));
+                    let last = entry.is_end();
                     if sender.send(Ok(entry)).await.is_err() || last {
                         return;
                     }

@@ -421,12 +421,7 @@ impl Runner {
             tracing::info!("finished an action whose process died");
             return Some(actions::left_behind(&events.to_vec()));
         }
-        let idle = events
-            .iter()
-            .rev()
-            .take_while(|event| !event.is_progress())
-            .filter(|event| matches!(event, Event::Claimed(_)))
-            .count();
+        let idle = events.idle_claims();
         if idle > MAX_IDLE_BEGINS {
             return Some(internal(format!(
                 "the run was given up: it was begun {idle} times in a row without getting any further"

@@ -17,8 +17,8 @@ use crate::domain::{
     ShownAnswer, Status, UnseenImage,
 };
 use crate::journal::{
-    Accepted, AgentOutcome, Continuation, CrossChecked, DECIDED, Entry, Event, Planned, Reading,
-    RunContext, Scored, Transcript,
+    Accepted, AgentOutcome, Continuation, CrossChecked, Entry, Event, Planned, Reading, RunContext,
+    Scored, Transcript, step,
 };
 use crate::llm::Image;
 
@@ -142,7 +142,7 @@ pub async fn open(run: &RunContext, deps: &Deps) -> Result<RequestContext, Failu
     request.is_narration = accepted.narrates.is_some();
     request.latest = accepted.continues.as_ref().map(|it| it.by.clone());
     request.seed = accepted.seed;
-    if let Some(Event::Decided(decided)) = run.recall(DECIDED) {
+    if let Some(decided) = run.recorded(&step::decision()) {
         (request.learned, request.asked_first) = (decided.shown, decided.first);
     }
     // The attachments of earlier runs come first.

@@ -10,9 +10,9 @@ use tokio::sync::{Notify, SetOnce};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::event::{sent_key, settled_key};
+use super::event::sent_key;
 use super::observe::Observer;
-use super::step::Step;
+use super::step::{self, Step};
 use super::wake::Wake;
 use super::{
     Accepted, CallResult, CallSent, CallSettled, ChainFault, DataStamp, Ending, Entry, Error,
@@ -71,6 +71,15 @@ pub struct Events(Vec<Arc<Event>>);
 impl Events {
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Event> {
         self.0.iter().map(|event| &**event)
+    }
+
+    /// Returns how often the run was claimed since it last progressed.
+    pub fn idle_claims(&self) -> usize {
+        self.iter()
+            .rev()
+            .take_while(|event| !event.is_progress())
+            .filter(|event| matches!(event, Event::Claimed(_)))
+            .count()
     }
 
     pub fn to_vec(&self) -> Vec<Event> {
@@ -230,7 +239,7 @@ impl RunContext {
     }
 
     /// Returns the recorded event with this key.
-    pub fn recall(&self, key: &str) -> Option<Event> {
+    fn recall(&self, key: &str) -> Option<Event> {
         self.state().seen.get(key).map(|event| Event::clone(event))
     }
 
@@ -371,7 +380,7 @@ impl RunContext {
     where
         F: Future<Output = Call>,
     {
-        if let Some(Event::CallSettled(settled)) = self.recall(&settled_key(&sent.call)) {
+        if let Some(settled) = self.recorded(&step::settled(&sent.call)) {
             let _ = self.called.set(());
             return Ok(settled);
         }

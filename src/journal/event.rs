@@ -2,7 +2,7 @@
 
 pub use super::action_event::*;
 pub use super::draft::*;
-use super::learned_event::{Converged, Decided, Learned};
+use super::learned_event::{Decided, Learned};
 use super::reasons::{LeftOut, SkipReason};
 use super::tool_event::{
     Explained, StepFinished, StepStarted, ToolPlanned, ToolSubmission, step_finished_key,
@@ -48,7 +48,8 @@ pub enum Event {
     RoundSkipped(RoundSkipped),
     CallSent(CallSent),
     CallSettled(CallSettled),
-    Reviewed(Reviewed),
+    /// Found only in journals of earlier versions: reviews of contested claims.
+    Reviewed(Value),
     CrossChecked(Arc<CrossChecked>),
     AgentFinished(Arc<AgentFinished>),
     Scored(Arc<Scored>),
@@ -65,7 +66,8 @@ pub enum Event {
     StepFinished(Box<StepFinished>),
     Explained(Explained),
     Decided(Box<Decided>),
-    Converged(Converged),
+    /// Found only in journals of earlier versions: the similarity to a learned answer.
+    Converged(Value),
     Learned(Box<Learned>),
 }
 
@@ -85,7 +87,7 @@ impl Event {
             Event::RoundSkipped(e) => format!("r{}/skipped", e.round),
             Event::CallSent(e) => sent_key(&e.call),
             Event::CallSettled(e) => settled_key(&e.call),
-            Event::Reviewed(e) => format!("r{}/reviewed", e.round),
+            Event::Reviewed(e) => format!("r{}/reviewed", e["round"]),
             Event::CrossChecked(_) => CROSS_CHECKED.into(),
             Event::AgentFinished(e) => agent_key(e.round, e.agent),
             Event::Scored(e) => scored_key(e.round),
@@ -131,11 +133,11 @@ impl Event {
     }
 }
 
-pub fn sent_key(call: &str) -> String {
+pub(super) fn sent_key(call: &str) -> String {
     ["sent:", call].concat()
 }
 
-pub fn settled_key(call: &str) -> String {
+pub(super) fn settled_key(call: &str) -> String {
     ["settled:", call].concat()
 }
 
@@ -149,7 +151,7 @@ pub const CROSS_CHECKED: &str = "cross-checked";
 pub const SOLVER_JUDGED: &str = "r1/solver/judged";
 
 /// The key of the one decision of a run.
-pub const DECIDED: &str = "decision";
+pub(super) const DECIDED: &str = "decision";
 
 pub fn scored_key(round: u8) -> String {
     format!("r{round}/scored")
@@ -440,15 +442,6 @@ pub enum CallResult {
     },
     /// The process died during the call, which may have been billed.
     InDoubt,
-}
-
-/// Reviews of contested claims, found only in journals of earlier versions. No code reads the
-/// content any more.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Reviewed {
-    pub round: u8,
-    #[serde(flatten)]
-    pub rest: serde_json::Map<String, Value>,
 }
 
 /// An agent finished its part of a round.

@@ -39,16 +39,6 @@ pub struct Decided {
     pub answer: Option<Box<Draft>>,
 }
 
-/// How much the committee's answer agrees with the learned answer that it was shown and that is most
-/// like it. Only older versions recorded it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Converged {
-    /// The run that gave the learned answer.
-    pub id: RunId,
-    /// 0 to 1.
-    pub similarity: f64,
-}
-
 /// How well a learned answer fits a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

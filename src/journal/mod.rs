@@ -45,7 +45,7 @@ pub use context::{Call, Process, RunContext, Stop, Uncalled};
 pub use event::*;
 pub use evidence::{CheckPass, CheckScope, CheckSize, CrossChecked, Resolved};
 pub use learned_event::{
-    Converged, Decided, Learned, LearnedChange, LearnedRow, Matched, Taught, learned_scope,
+    Decided, Learned, LearnedChange, LearnedRow, Matched, Taught, learned_scope,
 };
 pub use postgres::PostgresStore;
 pub use proof::{Proven, is_unaltered, prove, read_proven};
@@ -61,7 +61,6 @@ pub use store::{
 pub use tool_event::{
     AuthorizationMode, Authorized, Explained, ExplanationSource, FileBefore, FileChange, Rejection,
     RejectionKind, Restore, StepChanges, StepFinished, StepStarted, ToolPlanned, ToolSubmission,
-    step_finished_key, step_started_key,
 };
 pub use transcript::{Round, Transcript};
 pub use unavailable::Unavailable;

@@ -27,6 +27,13 @@ pub struct Entry {
     pub event: Event,
 }
 
+impl Entry {
+    /// True for the last entry of a run's work. Feedback may follow it.
+    pub fn is_end(&self) -> bool {
+        matches!(self.event, Event::Finished(_))
+    }
+}
+
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

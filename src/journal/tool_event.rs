@@ -220,11 +220,11 @@ pub enum ExplanationSource {
 }
 
 /// Returns the key of the event that a step of a plan is about to run.
-pub fn step_started_key(step: &str) -> String {
+pub(super) fn step_started_key(step: &str) -> String {
     format!("step/{step}/started")
 }
 
 /// Returns the key of the event that a step of a plan ended.
-pub fn step_finished_key(step: &str) -> String {
+pub(super) fn step_finished_key(step: &str) -> String {
     format!("step/{step}/finished")
 }

@@ -16,7 +16,7 @@ use crate::committee::{
 };
 use crate::config::{Policy, Strategy};
 use crate::domain::{Agent, AskedFirst, DecisionPath, Mode, Reply, Role, fingerprint};
-use crate::journal::{self, Accepted, DECIDED, Decided, Event, Matched, RunContext, Stop, Store};
+use crate::journal::{self, Accepted, Decided, Event, Matched, RunContext, Stop, Store, step};
 
 /// The step of the call that compares two questions, and its prompt.
 const STEP: &str = "same_question";
@@ -47,7 +47,7 @@ struct Same {
 /// # Errors
 /// [`Failure`]: the run must stop, or there is no reply.
 pub async fn answer(run: &RunContext, deps: &Deps, store: &dyn Store) -> Result<Reply, Failure> {
-    if let Some(Event::Decided(decided)) = run.recall(DECIDED) {
+    if let Some(decided) = run.recorded(&step::decision()) {
         return match (&decided.answer, &decided.matched) {
             (Some(answer), Some(matched)) => {
                 recalled(run, deps, answer, matched.id, decided.predicted_success).await

@@ -14,7 +14,7 @@ use super::view;
 use crate::committee::{Deps, Failure};
 use crate::journal::{
     ActionOutcome, AuthorizationMode, Authorized, Ending, Event, FileBefore, RunContext,
-    StepFinished, StepStarted, Stop, ToolSubmission, step_started_key,
+    StepFinished, StepStarted, Stop, ToolSubmission, step,
 };
 
 /// Returns the ending of an execution.
@@ -85,12 +85,12 @@ async fn perform_all(
             Some(false) => return Ok(false),
             None => {}
         }
-        let finished = match run.recall(&step_started_key(&step.step_id)) {
+        let finished = match run.recorded(&step::tool_started(&step.step_id)) {
             _ if !step.call.toolbox.is_of(&authorized.workspace) => {
                 elsewhere(run, &step.step_id, step.tool.name())
             }
-            Some(Event::StepStarted(started)) => doubted(step, started.before).await,
-            _ => perform(run, deps, step, named(step)).await?,
+            Some(started) => doubted(step, started.before).await,
+            None => perform(run, deps, step, named(step)).await?,
         };
         if !record(run, deps, finished).await? {
             return Ok(false);

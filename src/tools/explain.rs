@@ -13,7 +13,9 @@ use super::screen;
 use super::view;
 use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently, schema_of};
 use crate::domain::Role;
-use crate::journal::{Event, Explained, ExplanationSource, RunContext, StepFinished, Transcript};
+use crate::journal::{
+    Event, Explained, ExplanationSource, RunContext, StepFinished, Transcript, step,
+};
 use crate::text::{each_sentence, excerpt, is_english, is_latin};
 
 /// The prompt of the explanation, and its first step.
@@ -51,7 +53,7 @@ struct Explanation {
 /// # Errors
 /// [`Failure`] if the run must stop. A model that gives no text is no error.
 pub async fn explain(run: &RunContext, deps: &Deps, deadline: Duration) -> Result<(), Failure> {
-    if run.recall("explanation").is_some() {
+    if run.recorded(&step::explanation()).is_some() {
         return Ok(());
     }
     let events = run.events().to_vec();

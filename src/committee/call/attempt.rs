@@ -9,7 +9,7 @@ use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::{self, InputBound};
 use crate::config::RoleModel;
 use crate::domain::{BilledTokens, FailureCause, Retryable, Usd};
-use crate::journal::{Call, CallResult, CallSent, RunContext, settled_key};
+use crate::journal::{Call, CallResult, CallSent, RunContext, step};
 use crate::llm::{self, ChatReply, ChatRequest, MIN_TIME, Message, Schema};
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,8 +70,8 @@ impl<'a> Attempts<'a> {
 
     /// True if the journal has the attempt as settled.
     pub(super) fn is_known(&self, number: u32) -> bool {
-        let key = settled_key(&self.call(number));
-        self.ask.run.recall(&key).is_some()
+        let settled = step::settled(&self.call(number));
+        self.ask.run.recorded(&settled).is_some()
     }
 
     /// Returns how long to wait before the same model is called again; `None` if it is not. `None`

@@ -22,7 +22,7 @@ use crate::http::auth::Caller;
 use crate::http::error::Problem;
 use crate::http::{request_id, sse};
 use crate::journal::{
-    self, CancelOutcome, Ending, Entry, Event, Proven, RunFilter, RunRow, RunState, Transcript,
+    self, CancelOutcome, Ending, Entry, Proven, RunFilter, RunRow, RunState, Transcript,
 };
 
 #[derive(Debug, Deserialize)]
@@ -233,7 +233,7 @@ pub(in crate::http) async fn events(
         // reconnect.
         let entries = app.entries(row.id).await?;
         let mut left = entries.iter().filter(|entry| entry.seq > after);
-        if !left.any(|entry| matches!(entry.event, Event::Finished(_))) {
+        if !left.any(Entry::is_end) {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
     }

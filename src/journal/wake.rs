@@ -55,7 +55,7 @@ impl Wake {
 
     /// Notifies the listeners of a run that another process has written to.
     pub fn notify_local(&self, run: RunId) {
-        self.update(run, |update| update.unread = news.unread.wrapping_add(1));
+        self.update(run, |update| update.unread = update.unread.wrapping_add(1));
     }
 
     fn update(&self, run: RunId, change: impl FnOnce(&mut RunUpdate)) {

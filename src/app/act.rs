@@ -216,7 +216,9 @@ impl App {
             reply,
             stamp,
             narrator,
-        } = self.execution(pending, action, proposed, seed).await?;
+        } = self
+            .execute_command(pending, action, proposed, seed)
+            .await?;
         let Some(executed) = executed else {
             let declined = self.decline(pending.clone(), events, &reply, seed).await;
             return declined.map(Some);
@@ -236,7 +238,7 @@ impl App {
     }
 
     /// Executes a command on the user's present data. Writes nothing.
-    pub(super) async fn execution(
+    pub(super) async fn execute_command(
         self: &Arc<Self>,
         pending: &PendingAction,
         action: &Action,

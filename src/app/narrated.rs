@@ -7,7 +7,9 @@ use crate::actions::parser::{self, ParsedMessage};
 use crate::actions::reply::Reply;
 use crate::app::{ChatInput, RequestIds};
 use crate::domain::{Context, Question, RunId, Usd};
-use crate::journal::{AcceptThen, AckTiming, Ending, Event, Finished, Requester, StartOutcome};
+use crate::journal::{
+    AcceptThen, AckTiming, DataStamp, Ending, Event, Finished, Requester, StartOutcome,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -109,7 +111,7 @@ impl App {
         mut events: Vec<Event>,
         reply: &Reply,
         seed: u64,
-        stamp: Option<String>,
+        stamp: Option<DataStamp>,
     ) -> Result<Option<Acted>, Rejected> {
         let response = reply.value();
         let ending = Ending::Acted {

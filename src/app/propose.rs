@@ -337,7 +337,7 @@ impl App {
             reason: &proposed.reason,
         });
         for _ in 0..MAX_ATTEMPTS {
-            let execution = self.execution(pending, action, why, run.accepted().seed);
+            let execution = self.execute_command(pending, action, why, run.accepted().seed);
             let done = match execution.await {
                 Ok(done) => done,
                 Err(Rejected::Journal(error)) => return Err(error.into()),

@@ -318,8 +318,9 @@ impl RunContext {
         let _turn = self.writing.lock().await;
         // Until the write has succeeded, the database may have the event.
         self.open_state()?.unconfirmed += 1;
+        let events = [&event];
         let Process { store, clock, .. } = &self.process;
-        let written = store.append_if(stamp, &self.lease, clock.now(), &[&event]);
+        let written = store.append_if(stamp, &self.lease, clock.now(), &events);
         let is_written = written.await?;
         {
             let mut state = self.state();

@@ -1,6 +1,8 @@
 //! Confirmations of proposed actions.
 
-use super::action::{Acted, Confirmation, PendingAction, confirmed_by, disabled, observe};
+use super::action::{
+    Acted, Confirmation, PendingAction, ProposalGone, confirmed_by, disabled, observe,
+};
 use super::request::{check_names, is_own};
 use super::{App, FieldProblem, Rejected, count};
 use crate::actions::commands::Action;

@@ -200,7 +200,7 @@ fn request(text: &str) -> RequestContext {
 /// and its lines as entries of its lists.
 fn cross_check(text: &str) {
     let (report, request, lines) = (report(text), request(text), lines(text));
-    let written = Written {
+    let written = AnsweredReport {
         agent: Agent::Solver,
         report: &report,
         tokens: 1,

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use super::catalog;
 use super::proposal_cache::Interpretation;
 use super::sanitize::{cut, sanitize};
-use crate::committee::{CallError, Consultation, Deps, Failure, consult};
-use crate::domain::{CommandName, FailureCause, Role, Usd};
+use crate::committee::{CallError, Deps, Failure, SingleCall, call_once};
+use crate::domain::{CallStep, CommandName, FailureCause, Role, Usd};
 use crate::journal::{CallResult, Proposed, ProposedCommand, RunContext, Stop, step};
 
 /// Maximum length in characters of a text that a model is asked about.
@@ -27,9 +27,6 @@ const RAW_CHARS: usize = 2000;
 
 /// Maximum length of the cause if a reply is malformed, in characters.
 const WHY_CHARS: usize = 300;
-
-/// The step of the call.
-const STEP: &str = "proposal";
 
 const MAX_TOKENS: u32 = 400;
 
@@ -207,8 +204,8 @@ pub async fn propose(
     message: &str,
     until: Instant,
 ) -> Result<(Interpretation, bool), Stop> {
-    let asked = Consultation {
-        step: STEP,
+    let asked = SingleCall {
+        step: CallStep::Proposal,
         role: Role::Proposer,
         prompt: "propose",
         appendix: catalog::for_model(allowed),
@@ -217,8 +214,8 @@ pub async fn propose(
         max_tokens: MAX_TOKENS,
         until,
     };
-    let answer = consult::<Proposal>(run, deps, asked).await;
-    let (raw, free) = match run.recorded(&step::settled(STEP)) {
+    let answer = call_once::<Proposal>(run, deps, asked).await;
+    let (raw, free) = match run.recorded(&step::settled(&CallStep::Proposal.to_string())) {
         Some(settled) => match settled.result {
             CallResult::Answered { text, .. } => (text, false),
             CallResult::Failed { .. } | CallResult::InDoubt => {

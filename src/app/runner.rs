@@ -20,8 +20,9 @@ use tracing::Instrument as _;
 use super::database_watch;
 use super::endings::{ending, internal, log_ending};
 use crate::actions;
-use crate::committee::{Deps, Failure, stage_under_way};
+use crate::committee::{Deps, Failure};
 use crate::domain::{RunId, RunKind, Usd};
+use crate::journal::views;
 use crate::journal::{
     self, Accepted, Cause, Claim, Ending, Event, Finished, Lease, LeaseState, Process, RunContext,
     Stop,
@@ -570,5 +571,5 @@ fn named(deadline: Duration) -> String {
 
 /// Returns the stage that is under way, in words.
 fn stage(context: &RunContext) -> String {
-    stage_under_way(&context.events().to_vec())
+    views::stage_under_way(&context.events().to_vec())
 }

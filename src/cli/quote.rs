@@ -46,7 +46,7 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
         refused(&rejected);
         Exit::Refused
     })?;
-    if let Some(why) = quote.no_room() {
+    if let Some(why) = quote.refusal() {
         return Err(fail(Exit::Budget, why));
     }
     let body = json!({ "capUsd": quote.cap.dollars(), "expectedUsd": quote.expected.dollars(),
@@ -75,7 +75,7 @@ pub(super) fn warnings(app: &App) -> Vec<String> {
     let modes = [Mode::Ask, Mode::Audit, Mode::Deep].into_iter();
     let warning = |mode: Mode| {
         let chat = app.chat_request(question(mode, "?".to_owned())).ok()?;
-        let why = app.quote(&chat).no_room()?;
+        let why = app.quote(&chat).refusal()?;
         Some(format!(
             "no question can be asked in {}: {why}",
             mode.into_str()

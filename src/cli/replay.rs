@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::exit::{Done, Exit, fail, failing};
 use super::recorded::RunArgument;
 use super::terminal::say;
-use crate::committee::{Replayed, Verdict, replay};
+use crate::committee::{ReplayResult, Replayed, replay};
 use crate::config::{self, Env};
 use crate::domain::{Confidence, RunKind, Status};
 
@@ -60,7 +60,7 @@ fn print(replayed: &Replayed) {
     }
 }
 
-fn rows(verdict: &Verdict) -> [(&'static str, String); 5] {
+fn rows(verdict: &ReplayResult) -> [(&'static str, String); 5] {
     let figure = |of: fn(&Confidence) -> f64| {
         let figure = verdict.confidence.as_ref().map(of);
         figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.3}"))

@@ -3,6 +3,7 @@
 
 mod budget;
 mod calibration;
+mod call_name;
 mod clarification;
 mod command;
 mod confidence;
@@ -32,6 +33,7 @@ mod unseen_image;
 
 pub use budget::{Earmark, Ledger, Refused, Reservation};
 pub use calibration::Calibration;
+pub use call_name::{CallName, CallStep, UnknownCall};
 pub use clarification::{Choice, Clarification, OPTION_LETTERS, is_question_mark};
 pub use command::{ActionGate, ActionMode, CommandName, RunKind};
 pub use confidence::{Confidence, ConfidenceLimit, Gate, Terms, shown_c_final};

@@ -48,7 +48,7 @@ impl Observer {
                 let left_out = trimmed.left_out.len() as u64;
                 counter!("conclave_left_out_total").increment(left_out);
             }
-            Event::CallSent(sent) if sent.call.contains('#') => {
+            Event::CallSent(sent) if sent.name().is_some_and(|name| name.attempt > 1) => {
                 let (provider, model) = (sent.provider.clone(), sent.model.clone());
                 counter!("conclave_retries_total", "provider" => provider, "model" => model)
                     .increment(1);

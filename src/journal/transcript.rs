@@ -8,7 +8,7 @@ use super::{
     Planned, Proposed, RoundSkipped, RoundStarted, Scored, SolverJudged, StepFinished, StepStarted,
     Synthesized, ToolPlanned, Trimmed,
 };
-use crate::domain::{Agent, AgentReport, Assumption, Judgement, TaskType};
+use crate::domain::{Agent, AgentReport, Assumption, CallName, Judgement, TaskType};
 
 /// A later or first round, as the journal has it.
 #[derive(Debug, Clone, Copy)]
@@ -197,10 +197,25 @@ impl<'a> Transcript<'a> {
     }
 
     /// Returns the last call whose name satisfies `wanted`.
-    pub fn last_call(&self, wanted: impl Fn(&str) -> bool) -> Option<&'a CallSent> {
-        let calls = self.calls.iter().rev();
-        calls.map(|call| call.sent).find(|sent| wanted(&sent.call))
+    pub fn last_call(&self, wanted: impl Fn(CallName) -> bool) -> Option<&'a CallSent> {
+        last(self.calls.iter(), wanted)
     }
+
+    /// Returns the last answered call whose name satisfies `wanted`.
+    pub fn last_answered(&self, wanted: impl Fn(CallName) -> bool) -> Option<&'a CallSent> {
+        last(self.calls.iter().filter(|call| call.is_answered()), wanted)
+    }
+}
+
+fn last<'a, 'b>(
+    calls: impl DoubleEndedIterator<Item = &'b CallView<'a>>,
+    wanted: impl Fn(CallName) -> bool,
+) -> Option<&'a CallSent>
+where
+    'a: 'b,
+{
+    let mut calls = calls.map(|call| call.sent);
+    calls.rfind(|sent| sent.name().is_some_and(&wanted))
 }
 
 fn standing<'a>(outcomes: &[&'a AgentFinished]) -> BTreeMap<Agent, &'a AgentFinished> {

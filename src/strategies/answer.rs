@@ -11,24 +11,21 @@ use super::heuristic_first::HeuristicFirst;
 use super::memory::{find, rank};
 use super::strategy::{Candidate, DecisionContext, DecisionStrategy, How, Llm};
 use crate::committee::{
-    CallError, Consultation, Deps, Failure, Length, consult, consultation_price, convene, recalled,
-    schema_of,
+    CallError, Deps, Failure, Length, SingleCall, call_once, convene, recalled, schema_of,
+    single_call_price,
 };
 use crate::config::{Policy, Strategy};
-use crate::domain::{Agent, AskedFirst, DecisionPath, Mode, Reply, Role, fingerprint};
+use crate::domain::{Agent, AskedFirst, CallStep, DecisionPath, Mode, Reply, Role, fingerprint};
 use crate::journal::{self, Accepted, Decided, Event, Matched, RunContext, Stop, Store, step};
 
-/// The step of the call that compares two questions, and its prompt.
-const STEP: &str = "same_question";
-
-/// The longest answer to that, in output tokens.
+/// The longest answer to whether two questions are the same, in output tokens.
 const MAX_TOKENS: u32 = 100;
 
 /// The call may cost one part of so many of the cap, so that the committee still has its room.
 const MAX_SHARE: u64 = 20;
 
 /// The time for that call.
-const PATIENCE: Duration = Duration::from_secs(10);
+const DECISION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The most candidates that a strategy is given, and so the most that a model is shown.
 const MAX_CANDIDATES: usize = 5;
@@ -218,22 +215,22 @@ impl Llm for Committee<'_> {
             "Known question: {}\n\nIts answer: {}\n\nNew question: {}",
             candidate.condition, candidate.answer.main, self.context.text
         );
-        let asked = || Consultation {
-            step: STEP,
+        let asked = || SingleCall {
+            step: CallStep::SameQuestion,
             role: Role::Agent(Agent::Verifier),
-            prompt: STEP,
+            prompt: "same_question",
             appendix: String::new(),
             question: &question,
             schema: schema_of::<Same>(),
             max_tokens: MAX_TOKENS,
-            until: Instant::now() + PATIENCE,
+            until: Instant::now() + DECISION_TIMEOUT,
         };
-        let price = || consultation_price(self.deps, &asked(), Length::Full);
+        let price = || single_call_price(self.deps, &asked(), Length::Full);
         let price = self.run.compute(price).await??;
         if price > self.run.accepted().cap.share_down(1, MAX_SHARE) {
             return Ok(None);
         }
-        match consult::<Same>(self.run, self.deps, asked()).await {
+        match call_once::<Same>(self.run, self.deps, asked()).await {
             Ok((Same { same }, is_repaired)) => Ok((!is_repaired).then_some(same)),
             Err(CallError::NoOutput(_)) => Ok(None),
             Err(CallError::Stopped(failure)) => Err(failure),

@@ -11,17 +11,12 @@ use super::citations;
 use super::planner_input::summaries;
 use super::screen;
 use super::view;
-use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently, schema_of};
-use crate::domain::Role;
+use crate::committee::{CallError, Deps, Failure, SingleCall, call_with_retries, schema_of};
+use crate::domain::{CallStep, Role};
 use crate::journal::{
     Event, Explained, ExplanationSource, RunContext, StepFinished, Transcript, step,
 };
 use crate::text::{each_sentence, excerpt, is_english, is_latin};
-
-/// The prompt of the explanation, and its first step.
-const PROMPT: &str = "tool_explain";
-/// The step of the second text, if the first was rejected.
-const RESTATED: &str = "tool_restate";
 
 /// The longest explanation, in output tokens.
 const MAX_TOKENS: u32 = 800;
@@ -95,16 +90,16 @@ async fn stated(
     let errors: Vec<&str> = errors.collect();
     let asked = input(&run.accepted().question.message, steps, &evidence);
     for (step, source) in [
-        (PROMPT, ExplanationSource::Model),
-        (RESTATED, ExplanationSource::Restated),
+        (CallStep::ToolExplanation, ExplanationSource::Model),
+        (CallStep::ToolRestatement, ExplanationSource::Restated),
     ] {
         let again = |why| format!("\nYour last text was rejected:\n{why}\nState it again.");
-        let consultation = Consultation {
+        let call = SingleCall {
             step,
             appendix: rejected.last().map(again).unwrap_or_default(),
-            ..consultation(&asked, until)
+            ..single_call(&asked, until)
         };
-        let text = match consult_persistently::<Explanation>(run, deps, consultation).await {
+        let text = match call_with_retries::<Explanation>(run, deps, call).await {
             Ok(Explanation { explanation }) => explanation.trim().to_owned(),
             Err(CallError::NoOutput(failed)) => {
                 rejected.push(format!("the model gave no text ({})", failed.cause));
@@ -122,11 +117,11 @@ async fn stated(
 }
 
 /// Returns the call that writes the explanation.
-pub fn consultation(asked: &str, until: Instant) -> Consultation<'_> {
-    Consultation {
-        step: PROMPT,
+pub fn single_call(asked: &str, until: Instant) -> SingleCall<'_> {
+    SingleCall {
+        step: CallStep::ToolExplanation,
         role: Role::Master,
-        prompt: PROMPT,
+        prompt: "tool_explain",
         appendix: String::new(),
         question: asked,
         schema: schema_of::<Explanation>(),

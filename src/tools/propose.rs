@@ -14,12 +14,9 @@ use super::planner_input::input;
 use super::tool::Tool;
 use super::validate::validate;
 use super::view;
-use crate::committee::{CallError, Consultation, Deps, Failure, consult_persistently};
-use crate::domain::{PlanIntent, PlanStep, Role, ToolPlan};
+use crate::committee::{CallError, Deps, Failure, SingleCall, call_with_retries};
+use crate::domain::{CallStep, PlanIntent, PlanStep, Role, ToolPlan};
 use crate::journal::{ActionOutcome, Ending, Event, RunContext, ToolPlanned, ToolSubmission};
-
-/// The step of the call that writes the plan, and its prompt.
-pub const STEP: &str = "tool_plan";
 
 /// The longest plan, in output tokens.
 const MAX_TOKENS: u32 = 2000;
@@ -72,8 +69,8 @@ pub async fn propose(
     };
     let request = &run.accepted().question.message;
     let question = input(request, &focus, &evidence);
-    let asked = consultation(&question, Instant::now() + deadline);
-    let draft = match consult_persistently::<Draft>(run, deps, asked).await {
+    let asked = single_call(&question, Instant::now() + deadline);
+    let draft = match call_with_retries::<Draft>(run, deps, asked).await {
         Ok(draft) => draft,
         Err(CallError::NoOutput(failed)) => return Err(Failure::master("plan", &failed)),
         Err(CallError::Stopped(failure)) => return Err(failure),
@@ -109,11 +106,11 @@ pub async fn propose(
 }
 
 /// Returns the call that writes the plan.
-pub fn consultation(question: &str, until: Instant) -> Consultation<'_> {
-    Consultation {
-        step: STEP,
+pub fn single_call(question: &str, until: Instant) -> SingleCall<'_> {
+    SingleCall {
+        step: CallStep::ToolPlan,
         role: Role::Master,
-        prompt: STEP,
+        prompt: "tool_plan",
         appendix: tools(),
         question,
         schema: Arc::clone(&SCHEMA),

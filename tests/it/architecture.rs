@@ -39,16 +39,15 @@ fn modules() -> BTreeMap<String, Module> {
 /// Files that are not listed (`mod.rs`, past runs, routines) may use everything. The prompts are
 /// among the dependencies; a failed call is a reason to fail.
 const COMMITTEE: &str = "
-stages: call call_names deps failure money output_shapes reply request_context rule_texts schemas
-call: call_names deps failure money schemas
-money: call_names deps failure output_shapes request_context schemas
-reply: call_names output_shapes request_context schemas
+stages: call deps failure money output_shapes reply request_context rule_texts schemas
+call: deps failure money schemas
+money: deps failure output_shapes request_context schemas
+reply: output_shapes request_context schemas
 request_context: deps failure rule_texts
 rule_texts:
 deps: call output_shapes schemas
 failure: call
 output_shapes:
-call_names:
 schemas:
 ";
 

@@ -8,7 +8,7 @@ use crate::committee::deps::Deps;
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::{self, InputBound};
 use crate::config::RoleModel;
-use crate::domain::{BilledTokens, FailureCause, Retryable, Usd};
+use crate::domain::{BilledTokens, CallName, FailureCause, Retryable, Usd};
 use crate::journal::{Call, CallResult, CallSent, RunContext, step};
 use crate::llm::{self, ChatReply, ChatRequest, MIN_TIME, Message, Schema};
 use std::sync::Arc;
@@ -39,7 +39,6 @@ pub(super) struct Attempts<'a> {
     pub ask: &'a CallSpec<'a>,
     pub schema: Option<&'a Arc<conclave_lenient_json::Schema>>,
     pub repair: Option<Repair<'a>>,
-    pub step: String,
     /// True if there will be no other attempt.
     pub once: bool,
 }
@@ -54,18 +53,18 @@ impl<'a> Attempts<'a> {
             ask,
             schema,
             repair: None,
-            step: ask.step.clone(),
             once: false,
         }
     }
 
-    /// Returns the name of an attempt: `r1/solver`, `r1/solver#2`.
+    /// Returns the name of an attempt.
     pub(super) fn call(&self, number: u32) -> String {
-        if number == 1 {
-            self.step.clone()
-        } else {
-            format!("{}#{number}", self.step)
-        }
+        let name = CallName {
+            step: self.ask.step,
+            is_repair: self.repair.is_some(),
+            attempt: number,
+        };
+        name.to_string()
     }
 
     /// True if the journal has the attempt as settled.
@@ -108,7 +107,7 @@ impl<'a> Attempts<'a> {
     /// thinking: with its least effort and up to twice the limit, as far as the cap allows. `None`
     /// if it cannot have more: an answer is not bought again at the same limit (SPEC 4). `None` too
     /// after the first time, unless the journal has the attempt: earlier releases made two.
-    pub(super) fn roomier(
+    pub(super) fn with_larger_limit(
         &self,
         (model, limit): (&RoleModel, u32),
         number: u32,
@@ -117,19 +116,19 @@ impl<'a> Attempts<'a> {
         if self.once || !(is_first || self.is_known(number)) {
             return Ok(None);
         }
-        let calmer = model.with_least_effort();
-        let most = calmer.traits.max_output.unwrap_or(u32::MAX);
+        let least_effort = model.with_least_effort();
+        let most = least_effort.traits.max_output.unwrap_or(u32::MAX);
         let wanted = limit.saturating_mul(2).min(most);
-        let (_, bound) = self.messages(&calmer)?;
-        let limit = match affordable(self.ask.run, &calmer, bound, wanted) {
-            Some(carried) if carried > limit => carried,
+        let (_, bound) = self.messages(&least_effort)?;
+        let limit = match affordable(self.ask.run, &least_effort, bound, wanted) {
+            Some(affordable_limit) if affordable_limit > limit => affordable_limit,
             // The decision made before a crash stands, because the money looks different now.
             _ if self.is_known(number) => wanted,
             _ => return Ok(None),
         };
         let model = RoleModel {
-            max_tokens: calmer.max_tokens.max(limit),
-            ..calmer
+            max_tokens: least_effort.max_tokens.max(limit),
+            ..least_effort
         };
         Ok(Some((model, limit)))
     }
@@ -167,7 +166,7 @@ impl<'a> Attempts<'a> {
             None => {
                 run.refused(&call);
                 let detail = "the cap has no room for the call";
-                return Err(CallFailure::budget_exhausted(detail).into());
+                return Err(CallFailure::out_of_budget(detail).into());
             }
         };
         let fallback = model.fallback.as_deref().filter(|_| !self.once);
@@ -179,7 +178,7 @@ impl<'a> Attempts<'a> {
             system: self.ask.prompt.system.clone(),
             messages,
             schema: self.schema.map(|value| Schema {
-                name: schema_name(&self.ask.step).to_owned(),
+                name: schema_name(self.ask.step).to_owned(),
                 value: Arc::clone(value),
             }),
             max_tokens,

@@ -9,19 +9,19 @@ use tokio::time::Instant;
 
 use crate::committee::call::attempt::Attempts;
 use crate::committee::call::prompts::Rendered;
-use crate::committee::call::{CallFailure, CallSpec, Shape, buy, buy_shaped};
+use crate::committee::call::{CallFailure, CallSpec, Shape, call_with_schema, run_attempts};
 use crate::committee::deps::{Deps, fence};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::{InputBound, text_bound};
 use crate::committee::money::price::{Length, priced};
 use crate::committee::schemas::schema_of;
 use crate::config::PromptSet;
-use crate::domain::{FailureCause, Mode, Role, Usd};
+use crate::domain::{CallStep, FailureCause, Mode, Role, Usd};
 use crate::journal::RunContext;
 
 /// The specification of a single call.
-pub struct Consultation<'a> {
-    pub step: &'static str,
+pub struct SingleCall<'a> {
+    pub step: CallStep,
     pub role: Role,
     /// The prompt file.
     pub prompt: &'static str,
@@ -42,17 +42,17 @@ pub struct Consultation<'a> {
 ///
 /// # Errors
 /// [`CallError`] says why there is no answer, or stops the run.
-pub async fn consult<T: Shape>(
+pub async fn call_once<T: Shape>(
     run: &RunContext,
     deps: &Deps,
-    asked: Consultation<'_>,
+    asked: SingleCall<'_>,
 ) -> Result<(T, bool), CallError> {
     let spec = spec(run, deps, &asked)?;
     let attempts = Attempts {
         once: true,
         ..Attempts::new(&spec, Some(&asked.schema))
     };
-    let answer = buy(attempts).await?;
+    let answer = run_attempts(attempts).await?;
     if answer.is_blank() {
         return Err(CallFailure::empty().into());
     }
@@ -68,18 +68,18 @@ pub async fn consult<T: Shape>(
     Ok((parsed.value, is_damaged))
 }
 
-/// As [`consult`], but as an agent of the committee is called: with retries, the role's fallback, and
+/// As [`call_once`], but as an agent of the committee is called: with retries, the role's fallback, and
 /// one further call for the repair of a malformed answer.
 ///
 /// # Errors
-/// As [`consult`].
-pub async fn consult_persistently<T: Shape>(
+/// As [`call_once`].
+pub async fn call_with_retries<T: Shape>(
     run: &RunContext,
     deps: &Deps,
-    asked: Consultation<'_>,
+    asked: SingleCall<'_>,
 ) -> Result<T, CallError> {
     let spec = spec(run, deps, &asked)?;
-    let typed = buy_shaped(spec, &asked.schema, |_: &T| vec![], |_| None).await?;
+    let typed = call_with_schema(spec, &asked.schema, |_: &T| vec![], |_| None).await?;
     Ok(typed.value)
 }
 
@@ -87,9 +87,9 @@ pub async fn consult_persistently<T: Shape>(
 ///
 /// # Errors
 /// [`Failure`] if the prompt cannot be rendered.
-pub fn consultation_price(
+pub fn single_call_price(
     deps: &Deps,
-    asked: &Consultation<'_>,
+    asked: &SingleCall<'_>,
     length: Length,
 ) -> Result<Usd, Failure> {
     let Rendered { system, user } = prompt(deps, asked, 0)?;
@@ -108,12 +108,12 @@ pub fn consultation_price(
 fn spec<'a>(
     run: &'a RunContext,
     deps: &'a Deps,
-    asked: &Consultation<'_>,
+    asked: &SingleCall<'_>,
 ) -> Result<CallSpec<'a>, Failure> {
     Ok(CallSpec {
         run,
         deps,
-        step: asked.step.to_owned(),
+        step: asked.step,
         role: asked.role,
         prompt: prompt(deps, asked, run.accepted().seed)?,
         images: &[],
@@ -124,7 +124,7 @@ fn spec<'a>(
     })
 }
 
-fn prompt(deps: &Deps, asked: &Consultation<'_>, seed: u64) -> Result<Rendered, Failure> {
+fn prompt(deps: &Deps, asked: &SingleCall<'_>, seed: u64) -> Result<Rendered, Failure> {
     // The answer is always JSON, so a plain-text role gets the prompts of small models.
     let set = match deps.role(asked.role).map(|model| model.prompts) {
         Some(PromptSet::Text | PromptSet::Compact) => PromptSet::Compact,

@@ -28,7 +28,7 @@ const OVERHEAD_TOKENS: u64 = 400;
 const IMAGE_TOKENS: u64 = 5000;
 
 /// A million dollars. Sums of thousands of such settlements still fit into a database's integer.
-const ABSURD_COST: Usd = Usd::from_nanos(1_000_000_000_000_000);
+const MAX_SETTLED_COST: Usd = Usd::from_nanos(1_000_000_000_000_000);
 
 /// The shares of its usual length to which the synthesis is shrunk before an agent is left out.
 const SHARES: [f64; 5] = [1.0, 0.85, 0.7, 0.6, MIN_SHARE];
@@ -153,10 +153,10 @@ pub fn given(max_tokens: &[(Role, u32)], role: Role) -> Option<u32> {
 }
 
 /// Returns the cost of the reported usage, or the cost that the provider states if that is more; at
-/// most [`ABSURD_COST`]. A larger figure would say no more than that the cap is exceeded.
+/// most [`MAX_SETTLED_COST`]. A larger figure would say no more than that the cap is exceeded.
 pub fn cost(model: &RoleModel, usage: &BilledTokens, stated: Usd) -> Usd {
     let computed = model.price.map_or(Usd::ZERO, |price| price.cost(usage));
-    computed.max(stated).min(ABSURD_COST)
+    computed.max(stated).min(MAX_SETTLED_COST)
 }
 
 /// A call of the plan, as input of [`fit`].

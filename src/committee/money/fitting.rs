@@ -120,7 +120,7 @@ impl<'a> Fitting<'a> {
 
     /// Returns the money to keep free for the synthesis before the plan is made, and at least what
     /// the first agent and the synthesis need. `None` if they do not fit into `left`.
-    pub fn room(&self, left: Usd) -> Option<Usd> {
+    pub fn synthesis_reserve(&self, left: Usd) -> Option<Usd> {
         let fitted = self.fit(0, left)?;
         Some(fitted.held.max(self.least()))
     }

@@ -43,11 +43,10 @@ pub struct Quote {
 
 impl Quote {
     /// Returns why the request would be refused; `None` if it would not.
-    pub fn no_room(&self) -> Option<String> {
+    pub fn refusal(&self) -> Option<String> {
         let (cap, needed) = (self.cap, self.expected);
-        (self.calls == 0).then(|| {
-            format!("the cap of {cap} has no room for this, which needs {needed} at least: it would be refused")
-        })
+        (self.calls == 0)
+            .then(|| format!("the cap of {cap} has no room for this, which needs {needed} at least: it would be refused"))
     }
 }
 
@@ -134,7 +133,7 @@ impl Prices<'_> {
     /// for a plan, the hints decide. Agents that do not fit at first are called after the others,
     /// which then cost as much as usual.
     fn calls(&self, cap: Usd) -> Option<Calls> {
-        let room = Fitting::new(self.bounds, &[Agent::Solver], vec![])?.room(cap)?;
+        let room = Fitting::new(self.bounds, &[Agent::Solver], vec![])?.synthesis_reserve(cap)?;
         let is_planned = self.plan(Length::Least) + room <= cap;
         let mut made = Calls {
             is_planned,

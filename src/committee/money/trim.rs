@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crate::committee::call_names::is_report;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, Fitted, PLAN_TOKENS, Wanted};
 use crate::committee::money::fitting::{Bounds, Fitting, plan_input};
 use crate::committee::request_context::{Stage, for_planning};
-use crate::domain::{Agent, CORE_AGENTS, Earmark, Role, Usd};
+use crate::domain::{Agent, CORE_AGENTS, CallStep, Earmark, Role, Usd};
 use crate::journal::step;
 use crate::journal::{
     AgentOutcome, CallResult, CallSettled, CheckScope, CheckSize, Event, LeftOut, RunContext,
@@ -39,10 +38,10 @@ fn earmark(run: &RunContext, synthesis: Usd, check: Usd) {
 pub fn check_room(stage: Stage<'_>) -> Result<(), Failure> {
     let solver = fitting(stage, &[Agent::Solver], vec![])?;
     let left = stage.run.ledger().left();
-    let Some(room) = solver.room(left) else {
-        return Err(Failure::no_room(left, solver.least()));
+    let Some(reserve) = solver.synthesis_reserve(left) else {
+        return Err(Failure::over_cap(left, solver.least()));
     };
-    stage.run.earmark(Earmark::Synthesis, room);
+    stage.run.earmark(Earmark::Synthesis, reserve);
     Ok(())
 }
 
@@ -70,7 +69,7 @@ pub fn panel(
     }
     let left = run.ledger().left();
     let Some(mut fitted) = fitting.fit(u8::MAX, left) else {
-        return Err(Failure::no_room(left, fitting.least()));
+        return Err(Failure::over_cap(left, fitting.least()));
     };
     earmark(run, fitted.held, fitted.check);
     fitted.trimmed.agents.extend(reused.keys());
@@ -171,7 +170,7 @@ fn in_flight(
 ) -> Usd {
     let is_called = |agent: Agent| {
         let mut open = run.calls.iter().filter(|call| call.settled.is_none());
-        open.any(|call| is_report(&call.sent.call, agent))
+        open.any(|call| call.sent.is_report_of(agent))
     };
     let bounds = Bounds::of(stage);
     let mut between = vec![];
@@ -188,7 +187,7 @@ fn in_flight(
 
 /// True if the money left suffices for a cross-check of the solver's report alone, of so many
 /// tokens, and then still for the other agents that were fitted.
-pub fn has_room_to_check(stage: Stage<'_>, trimmed: &Trimmed, tokens: u64) -> bool {
+pub fn affords_solver_check(stage: Stage<'_>, trimmed: &Trimmed, tokens: u64) -> bool {
     let bounds = Bounds::of(stage);
     let others = trimmed.agents.iter().filter(|it| **it != Agent::Solver);
     let others = others.filter_map(|agent| bounds.wanted(Role::Agent(*agent)));
@@ -299,15 +298,13 @@ fn answered_first(
     let tokens = |(agent, outcome): (&Agent, &AgentOutcome)| (*agent, outcome.tokens());
     let mut answered: BTreeMap<Agent, u64> = reused.iter().map(tokens).collect();
     for call in &run.calls {
-        let name = &call.sent.call;
         if let Some(CallSettled {
             result: CallResult::Answered { text, .. },
             usage,
             ..
         }) = call.settled
             && let Some(agent) = call.sent.role.agent()
-            && name.starts_with("r1/")
-            && is_report(name, agent)
+            && call.sent.step() == Some(CallStep::Report { round: 1, agent })
         {
             answered.insert(agent, usage.map_or(text.len() as u64, |usage| usage.output));
         }

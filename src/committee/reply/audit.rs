@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::committee::call_names::is_cross_check;
 use crate::committee::reply::redaction::{Redactor, discarded_agents};
 use crate::domain::{
     Agent, AgentName, AgentReport, CORE_AGENTS, ClaimVerdict, FailureCause, Holds, Judgement, Role,
@@ -219,7 +218,7 @@ pub fn view(id: RunId, run: &Transcript<'_>) -> Option<Value> {
 
 fn agent(run: &Transcript<'_>, finished: &AgentFinished) -> Value {
     let role = Role::Agent(finished.agent);
-    let is_own = |call: &&CallView<'_>| call.sent.role == role && !is_cross_check(&call.sent.call);
+    let is_own = |call: &&CallView<'_>| call.sent.role == role && !call.sent.is_cross_check();
     let calls: Vec<&CallView<'_>> = run.calls.iter().filter(is_own).collect();
     let totals = views::totals(&calls);
     let score = run.judgement().and_then(|j| j.score_of(finished.agent));
@@ -300,7 +299,7 @@ fn wasted(run: &Transcript<'_>, started: &RoundStarted) -> Option<String> {
         return None;
     }
     let calls = run.calls.iter();
-    let of_round = calls.filter(|call| call.sent.call.starts_with("r1/"));
+    let of_round = calls.filter(|call| call.sent.is_of_round(1));
     let cost: Usd = of_round.filter_map(|call| Some(call.settled?.cost)).sum();
     let why = "not used, because the master asks the user first";
     Some(format!("{why}: its calls cost {cost}"))

@@ -12,7 +12,7 @@ use crate::committee::money::trim;
 use crate::committee::stages::confidence::is_in_reach_without_bonus;
 use crate::committee::stages::cross_check;
 use crate::committee::stages::judge::judgement;
-use crate::committee::stages::reuse::Split;
+use crate::committee::stages::reuse::ReuseDecision;
 use crate::committee::stages::round_context::RoundContext;
 use crate::domain::{Agent, AskedFirst, Status};
 use crate::journal::step;
@@ -23,11 +23,11 @@ const SOLVER_END: f64 = 0.35;
 const CHECK_END: f64 = 0.5;
 
 /// True if the solver is to be asked first, and there are others that could be asked.
-fn is_wanted(context: &RoundContext<'_>, split: &Split) -> bool {
+fn is_wanted(context: &RoundContext<'_>, reuse: &ReuseDecision) -> bool {
     let is_judged = context.run.recorded(&step::solver()).is_some();
     let is_first = context.request.asked_first == AskedFirst::Solver;
     let has_others = context.trimmed.agents.len() > 1;
-    is_judged || (is_first && has_others && split.asked.contains(&Agent::Solver))
+    is_judged || (is_first && has_others && reuse.asked.contains(&Agent::Solver))
 }
 
 /// Asks the solver first, if the run is to do so. Returns its report if that is enough.
@@ -36,10 +36,10 @@ fn is_wanted(context: &RoundContext<'_>, split: &Split) -> bool {
 /// Like every call.
 pub(super) async fn solver_alone(
     context: &RoundContext<'_>,
-    split: &Split,
+    reuse: &ReuseDecision,
 ) -> Result<Option<BTreeMap<Agent, AgentOutcome>>, Failure> {
     let run = context.run;
-    if !is_wanted(context, split) {
+    if !is_wanted(context, reuse) {
         return Ok(None);
     }
     let why = "the solver is asked first".to_owned();
@@ -86,8 +86,8 @@ async fn judge(
     if let Err(why) = cross_check::size(context) {
         return Ok((refused(&format!("not cross-checked, {why}")), none));
     }
-    let is_bought = cross_check::is_bought_for_solver(run);
-    if !is_bought && !trim::has_room_to_check(context.stage(), &context.trimmed, tokens) {
+    let is_bought = cross_check::has_solver_check(run);
+    if !is_bought && !trim::affords_solver_check(context.stage(), &context.trimmed, tokens) {
         let why = "not cross-checked, the cap has no room for that beside the other agents";
         return Ok((refused(why), none));
     }

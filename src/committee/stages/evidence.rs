@@ -19,7 +19,7 @@ pub struct Evidence {
     pub cross_checks: Vec<CrossCheck>,
     pub resolutions: Vec<Resolution>,
     /// The reason for no cross-check; `None` if there is one.
-    pub unchecked: Option<String>,
+    pub why_unchecked: Option<String>,
 }
 
 impl Evidence {
@@ -27,7 +27,7 @@ impl Evidence {
     /// claims of its earlier report are removed.
     pub fn of(transcript: &Transcript<'_>) -> Self {
         let mut evidence = Self {
-            unchecked: Some("the run has none".to_owned()),
+            why_unchecked: Some("the run has none".to_owned()),
             ..Self::default()
         };
         if let Some(checked) = transcript.cross_checked {
@@ -37,7 +37,7 @@ impl Evidence {
         let later = transcript.outcomes.iter().filter(|it| it.round > 1);
         for finished in later.filter(|it| it.outcome.is_answered()) {
             let Some(resolved) = &finished.resolved else {
-                evidence.forget(finished.agent);
+                evidence.remove_agent(finished.agent);
                 continue;
             };
             for resolution in &resolved.resolutions {
@@ -60,12 +60,12 @@ impl Evidence {
     pub(super) fn take(&mut self, checked: &CrossChecked) {
         self.cross_checks = checked.passes.iter().map(|it| it.found.clone()).collect();
         let is_empty = checked.passes.is_empty();
-        self.unchecked = is_empty.then(|| checked.notes.join("; "));
+        self.why_unchecked = is_empty.then(|| checked.notes.join("; "));
     }
 
     /// Removes the findings about an agent's report, but not that it was no answer: no cross-check
     /// reads the new report, so nothing shows that it is one.
-    fn forget(&mut self, agent: Agent) {
+    fn remove_agent(&mut self, agent: Agent) {
         let other = |it: &ReportRef| it.agent != agent;
         for check in &mut self.cross_checks {
             check.claims.retain(|verdict| verdict.claim.agent != agent);
@@ -85,10 +85,10 @@ impl Evidence {
     }
 
     /// Returns the evidence, without cross-checks if the policy turns them off for the mode.
-    pub fn under(mut self, policy: &Policy, mode: Mode) -> Self {
+    pub fn applicable(mut self, policy: &Policy, mode: Mode) -> Self {
         if !policy.cross_check.covers(mode) {
             self.cross_checks.clear();
-            self.unchecked = Some(TURNED_OFF.to_owned());
+            self.why_unchecked = Some(TURNED_OFF.to_owned());
         }
         self
     }
@@ -219,7 +219,7 @@ mod tests {
         let anew = evidence(None);
         let left = verdict("solver:u1", Holds::Yes, &["verifier"], &[]);
         assert_eq!(anew.cross_checks[0].claims, [left]);
-        assert!(anew.cross_checks[0].same_answers.is_empty() && anew.unchecked.is_none());
+        assert!(anew.cross_checks[0].same_answers.is_empty() && anew.why_unchecked.is_none());
         let kept = evidence(Some(Resolved {
             obtained: Obtained::Clean,
             resolutions: vec![],

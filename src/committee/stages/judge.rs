@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 
-use crate::committee::call_names::is_report;
 use crate::committee::failure::Failure;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::round_context::RoundContext;
@@ -94,7 +93,7 @@ fn output<'a>(finished: &'a AgentFinished, family: Option<&'a str>) -> Option<sc
 pub fn families_of(transcript: &Transcript<'_>) -> BTreeMap<Agent, String> {
     let answered = transcript.calls.iter().filter(|call| call.is_answered());
     let reports = answered.filter_map(|call| match call.sent.role {
-        Role::Agent(agent) if is_report(&call.sent.call, agent) => {
+        Role::Agent(agent) if call.sent.is_report_of(agent) => {
             Some((agent, scoring::family(&call.sent.model)))
         }
         _ => None,

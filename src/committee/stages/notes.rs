@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use crate::committee::call::output::why;
-use crate::committee::call_names::{is_report, last_answered};
 use crate::committee::money::budget;
 use crate::committee::request_context::RequestContext;
 use crate::committee::rule_texts::RuleTexts;
@@ -50,7 +49,7 @@ impl Noted<'_> {
         }
         notes.extend(self.deliberation.iter().flat_map(|it| self.panel(it)));
         notes.extend(self.cut_outputs());
-        notes.extend(self.taken());
+        notes.extend(self.assumed_answer_note());
         match self.synthesized.draft.as_ref().and_then(|draft| draft.cut) {
             Some(Cut::EndMissing) => notes.push(self.texts().cut.clone()),
             Some(Cut::Continued) => notes.push(self.texts().continued.clone()),
@@ -109,8 +108,8 @@ impl Noted<'_> {
         if size.is_some_and(|size| size.scope == CheckScope::First) {
             notes.push(note("one_claim", &[]));
         }
-        notes.extend(self.missed());
-        if let Some(why) = &deliberation.evidence.unchecked {
+        notes.extend(self.missing_from_rounds());
+        if let Some(why) = &deliberation.evidence.why_unchecked {
             notes.push(note("not_checked", &[("why", why)]));
         }
         if let [only] = answers[..] {
@@ -145,7 +144,7 @@ impl Noted<'_> {
     }
 
     /// Returns what later rounds failed to give, one line each, by round.
-    fn missed(&self) -> Vec<String> {
+    fn missing_from_rounds(&self) -> Vec<String> {
         let mut missed: Vec<(u8, String)> = vec![];
         for round in &self.transcript.rounds {
             if let Round::Skipped(RoundSkipped { round, why }) = round
@@ -186,7 +185,9 @@ impl Noted<'_> {
             else {
                 return None;
             };
-            let call = last_answered(self.transcript, |call| is_report(call, *agent));
+            let call = self
+                .transcript
+                .last_answered(|call| call.step.is_report_of(*agent));
             // A reused report has no call in this run.
             let limit = call.map_or(*tokens, |call| u64::from(call.max_tokens));
             let values = [("call", agent.into_str()), ("limit", &limit.to_string())];
@@ -197,7 +198,7 @@ impl Noted<'_> {
 
     /// Says that a message in other words than an option was taken as the answer to the question, or
     /// one that no model read as a correction.
-    fn taken(&self) -> Option<String> {
+    fn assumed_answer_note(&self) -> Option<String> {
         let question = match self.request.latest.as_ref()? {
             Continuation::Answer {
                 question,

@@ -11,7 +11,7 @@ use crate::text::{self, Word};
 
 /// The agents to call, and those whose stored output is reused.
 #[derive(Default)]
-pub struct Split {
+pub struct ReuseDecision {
     pub asked: Vec<Agent>,
     pub reused: BTreeMap<Agent, AgentOutcome>,
 }
@@ -34,51 +34,53 @@ const TOUCHED: f64 = 0.5;
 /// - It sees images, and the user sent a new one.
 ///
 /// If no agent is affected, the solver is called, because the answer must come from some agent.
-pub fn split(request: &RequestContext, panel: &[Agent]) -> Split {
+pub fn decide(request: &RequestContext, panel: &[Agent]) -> ReuseDecision {
     let Some(parent) = &request.parent else {
-        return Split {
+        return ReuseDecision {
             asked: panel.to_vec(),
-            ..Split::default()
+            ..ReuseDecision::default()
         };
     };
     let choice = request.choice();
-    let change = Change::of(request, parent);
+    let change = Update::of(request, parent);
     let is_kept = |agent: Agent, report: &AgentReport| match choice {
         Some(Choice::Anew | Choice::Deeper) => false,
         Some(Choice::BestAnswer | Choice::Stop) => true,
-        Some(Choice::Position) | None => !change.touches(agent, report),
+        Some(Choice::Position) | None => !change.must_report_again(agent, report),
     };
-    let mut split = Split::default();
+    let mut decision = ReuseDecision::default();
     for agent in panel {
-        let is_blind = *agent == Agent::Visual && request.has_new_image();
+        let has_unseen_image = *agent == Agent::Visual && request.has_new_image();
         let kept = parent.outcomes.get(agent).filter(|outcome| {
-            let report = outcome.report().filter(|_| !is_blind);
+            let report = outcome.report().filter(|_| !has_unseen_image);
             report.is_some_and(|report| is_kept(*agent, report))
         });
         match kept {
             Some(outcome) => {
-                split.reused.insert(*agent, outcome.clone());
+                decision.reused.insert(*agent, outcome.clone());
             }
             // Why it has no output is said again.
             None if choice == Some(Choice::BestAnswer) => {
                 let failed = parent.failed.get(agent);
-                split.reused.extend(failed.map(|it| (*agent, it.clone())));
+                decision
+                    .reused
+                    .extend(failed.map(|it| (*agent, it.clone())));
             }
-            None => split.asked.push(*agent),
+            None => decision.asked.push(*agent),
         }
     }
-    let mut reused = split.reused.values();
+    let mut reused = decision.reused.values();
     let has_report = reused.any(AgentOutcome::is_answered);
     let needs_answer = choice != Some(Choice::BestAnswer) || !has_report;
-    if split.asked.is_empty() && needs_answer && panel.contains(&Agent::Solver) {
-        split.reused.remove(&Agent::Solver);
-        split.asked.push(Agent::Solver);
+    if decision.asked.is_empty() && needs_answer && panel.contains(&Agent::Solver) {
+        decision.reused.remove(&Agent::Solver);
+        decision.asked.push(Agent::Solver);
     }
-    split
+    decision
 }
 
 /// What the user's answer or correction changes.
-struct Change<'a> {
+struct Update<'a> {
     request: &'a RequestContext,
     parent: &'a Parent,
     /// The agents that made the corrected assumption.
@@ -95,7 +97,7 @@ struct Change<'a> {
     has_answers: bool,
 }
 
-impl<'a> Change<'a> {
+impl<'a> Update<'a> {
     fn of(request: &'a RequestContext, parent: &'a Parent) -> Self {
         let message = &request.question.message;
         let (mut corrected, mut values) = (BTreeSet::new(), BTreeSet::new());
@@ -119,7 +121,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    fn touches(&self, agent: Agent, report: &AgentReport) -> bool {
+    fn must_report_again(&self, agent: Agent, report: &AgentReport) -> bool {
         let is_answered = matches!(self.request.latest, Some(Continuation::Answer { .. }));
         let gives_none = self.has_answers && !gives_answer(report);
         let lacking = self.parent.lacking.contains(&agent) || gives_none;

@@ -12,7 +12,7 @@ use crate::committee::reply::sections;
 use crate::committee::request_context::{RequestContext, Stage};
 use crate::committee::stages::deliberation::{Deliberation, ScoredReport};
 use crate::config::RoleModel;
-use crate::domain::{Agent, AgentReport, Disagreement, Plan, Position, Role, Status};
+use crate::domain::{Agent, AgentReport, CallStep, Disagreement, Plan, Position, Role, Status};
 use crate::journal::{DisagreementNote, Draft, Justification, RunContext, Synthesized, Transcript};
 use crate::text::{excerpt, one_line};
 
@@ -64,7 +64,7 @@ impl<'a> SynthesisInput<'a> {
 
     /// Returns the redactor for references to discarded outputs and to quarantined outputs whose
     /// use is not justified.
-    pub fn barred(&self, justified: &[Justification]) -> Redactor {
+    pub fn redactor_for(&self, justified: &[Justification]) -> Redactor {
         let unjustified = self.without_reason(justified);
         self.redactor(|agent, status| status == Status::Discard || unjustified.contains(&agent))
     }
@@ -172,7 +172,7 @@ impl<'a> SynthesisInput<'a> {
     /// If no master is configured or the prompt cannot be rendered.
     pub fn ask(
         &self,
-        step: &str,
+        step: CallStep,
         values: Value,
         model_texts: Vec<ModelText>,
     ) -> Result<CallSpec<'a>, Failure> {
@@ -180,9 +180,12 @@ impl<'a> SynthesisInput<'a> {
         Ok(CallSpec {
             run: self.run,
             deps: self.deps,
-            step: step.to_owned(),
+            step,
             role: Role::Master,
-            prompt: self.deps.prompts.render(master.prompts, step, values)?,
+            prompt: self
+                .deps
+                .prompts
+                .render(master.prompts, &step.to_string(), values)?,
             images: &[],
             model_texts,
             max_tokens: self.max_tokens(master),
@@ -231,8 +234,8 @@ pub(super) fn clean(input: &SynthesisInput<'_>, synthesized: &mut Synthesized) {
         return;
     };
     sections::plain_draft(draft);
-    let barred = input.barred(&draft.quarantine_justifications);
+    let redactor = input.redactor_for(&draft.quarantine_justifications);
     let correction =
         "references to discarded or unjustified quarantined outputs were removed from the draft";
-    barred.redact_draft(synthesized, correction);
+    redactor.redact_draft(synthesized, correction);
 }

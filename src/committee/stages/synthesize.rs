@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::committee::call::{CallFailure, Typed, buy_checked, buy_text};
+use crate::committee::call::{CallFailure, Typed, call_checked, call_text};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
 use crate::committee::output_shapes::{EstimateOut, FallbackQuestionOut, FinalSynthesis};
@@ -22,8 +22,8 @@ use crate::committee::stages::{
 };
 use crate::config::{OutputForm, RoleModel};
 use crate::domain::{
-    AgentReport, AssumptionKind, Clarification, Earmark, FailureCause, Mode, Tag, is_blank,
-    is_question_mark,
+    AgentReport, AssumptionKind, CallStep, Clarification, Earmark, FailureCause, Mode, Tag,
+    is_blank, is_question_mark,
 };
 use crate::journal::step;
 use crate::journal::{Cut, DisagreementNote, Draft, Justification, SynthesisSource, Synthesized};
@@ -62,11 +62,11 @@ async fn write_json(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
     let max_words = max_words(input, input.stage().master()?);
     let values = || input.values(max_words, "");
     let (values, texts) = input.run.compute_text(values).await?;
-    let ask = input.ask("synthesis", values, texts)?;
+    let ask = input.ask(CallStep::Synthesis, values, texts)?;
     input.run.release(Earmark::Synthesis);
     let check = |synthesis: &FinalSynthesis| problems(input, synthesis);
     let salvage = |text: &str| salvaged(input.plan.task_type, text);
-    match buy_checked::<FinalSynthesis>(ask, check, salvage).await {
+    match call_checked::<FinalSynthesis>(ask, check, salvage).await {
         Ok(typed) if typed.salvaged.is_some() => {
             let (typed, cut) = continued(input, typed, max_words).await?;
             complete(input, typed, cut).await
@@ -136,9 +136,9 @@ async fn write_text(input: &SynthesisInput<'_>) -> Result<Synthesized, Failure> 
         .collect();
     let own = json!({ "task_type": input.plan.task_type, "drafts": drafts });
     let values = input.request.values(own);
-    let ask = input.ask("synthesis", values, texts)?;
+    let ask = input.ask(CallStep::Synthesis, values, texts)?;
     input.run.release(Earmark::Synthesis);
-    let typed = match buy_text(ask).await {
+    let typed = match call_text(ask).await {
         Ok(typed) => typed,
         Err(error) => return instead(input, &error.no_output()?).await,
     };
@@ -197,9 +197,9 @@ async fn complete(
     let FinalSynthesis { meta, audit, .. } = &synthesis;
     let read = || {
         let justifications = justifications_of(input, audit);
-        let barred = input.barred(&justifications);
+        let redactor = input.redactor_for(&justifications);
         let (text, question) = (&synthesis.reply_markdown, &input.request.question.message);
-        let main = sections::main_answer(text, question, &barred, &mut corrections);
+        let main = sections::main_answer(text, question, &redactor, &mut corrections);
         (justifications, main)
     };
     let (justifications, main) = input.run.compute_text(read).await?;

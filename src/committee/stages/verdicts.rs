@@ -25,14 +25,14 @@ const EVIDENCE_CHARS: usize = 300;
 const PART_CHARS: usize = 120;
 
 /// A report to check.
-pub struct Written<'a> {
+pub struct AnsweredReport<'a> {
     pub agent: Agent,
     pub report: &'a AgentReport,
     pub tokens: u64,
 }
 
 /// A report as the model sees it.
-pub struct Shown<'a> {
+pub struct LabelledReport<'a> {
     agent: Agent,
     /// "R1", "R2", ...
     label: String,
@@ -43,7 +43,7 @@ pub struct Shown<'a> {
     tokens: u64,
 }
 
-impl Shown<'_> {
+impl LabelledReport<'_> {
     pub fn value(&self) -> Value {
         let claim = |(id, unit): &(String, &Unit)| {
             let mut tags: Vec<&str> = unit.tags.iter().map(Tag::into_str).collect();
@@ -72,24 +72,24 @@ impl Shown<'_> {
 /// Returns the reports with their labels, in an order seeded by the run.
 pub fn shown<'a>(
     request: &RequestContext,
-    reports: &[Written<'a>],
+    reports: &[AnsweredReport<'a>],
     scope: CheckScope,
     reversed: bool,
-) -> Vec<Shown<'a>> {
+) -> Vec<LabelledReport<'a>> {
     let mut order: Vec<usize> = (0..reports.len()).collect();
     order.shuffle(&mut request.random(70_000));
     if reversed {
         order.reverse();
     }
     let written = order.into_iter().filter_map(|at| reports.get(at));
-    let show = |(at, written): (usize, &Written<'a>)| {
+    let show = |(at, written): (usize, &AnsweredReport<'a>)| {
         let label = format!("R{}", at + 1);
         let mut units = key_units(written.report, scope);
         if reversed {
             units.reverse();
         }
         let named = units.into_iter().enumerate();
-        Shown {
+        LabelledReport {
             agent: written.agent,
             summary: line(&written.report.answer_summary.join(" "), SUMMARY_BYTES),
             claims: named
@@ -122,7 +122,7 @@ fn line(text: &str, bytes: usize) -> String {
 }
 
 /// Returns the problem of an answer that is valid by its schema but contains nothing usable.
-pub fn problems(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Problem> {
+pub fn problems(reply: &CrossCheckReply, shown: &[LabelledReport<'_>]) -> Vec<Problem> {
     let mut claims = shown.iter().flat_map(|shown| &shown.claims).peekable();
     let known = |verdict: &VerdictOut| claim_of(shown, &verdict.claim).is_some();
     if claims.peek().is_none() || reply.claims.iter().any(known) {
@@ -137,7 +137,7 @@ pub fn problems(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Problem> {
 }
 
 /// Reads the answer. Returns the verdicts by agents and units.
-pub fn read(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> CrossCheck {
+pub fn read(reply: &CrossCheckReply, shown: &[LabelledReport<'_>]) -> CrossCheck {
     let agents = |labels: &[String]| -> Vec<AgentName> {
         let named = labels.iter().filter_map(|label| report_of(shown, label));
         distinct(named.map(|it| it.agent.into()))
@@ -171,7 +171,7 @@ fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// Returns one verdict on each claim that was shown.
-fn verdicts(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<ClaimVerdict> {
+fn verdicts(reply: &CrossCheckReply, shown: &[LabelledReport<'_>]) -> Vec<ClaimVerdict> {
     let claims = reply.claims.iter();
     let claims = claims
         .filter_map(|out| Some(verdict(out, claim_of(shown, &out.claim)?, shown)))
@@ -204,7 +204,7 @@ pub(super) fn merged<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> Ve
 }
 
 /// Returns what the reply says of each report, the first remark only.
-fn conduct(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Conduct> {
+fn conduct(reply: &CrossCheckReply, shown: &[LabelledReport<'_>]) -> Vec<Conduct> {
     let mut seen = BTreeSet::new();
     let conduct = reply.reports.iter().filter_map(|out| {
         let agent = report_of(shown, &out.report)?.agent;
@@ -219,8 +219,8 @@ fn conduct(reply: &CrossCheckReply, shown: &[Shown<'_>]) -> Vec<Conduct> {
 
 fn verdict(
     out: &VerdictOut,
-    (holder, unit): (&Shown<'_>, &Unit),
-    shown: &[Shown<'_>],
+    (holder, unit): (&LabelledReport<'_>, &Unit),
+    shown: &[LabelledReport<'_>],
 ) -> ClaimVerdict {
     let reference = |label: &String| {
         let (of, unit) = match claim_of(shown, label) {
@@ -249,7 +249,10 @@ fn verdict(
 }
 
 /// Returns the claim of an id such as "R1.2".
-fn claim_of<'a, 'b>(shown: &'a [Shown<'b>], id: &str) -> Option<(&'a Shown<'b>, &'b Unit)> {
+fn claim_of<'a, 'b>(
+    shown: &'a [LabelledReport<'b>],
+    id: &str,
+) -> Option<(&'a LabelledReport<'b>, &'b Unit)> {
     let claims = shown
         .iter()
         .flat_map(|it| it.claims.iter().map(move |claim| (it, claim)));
@@ -258,7 +261,10 @@ fn claim_of<'a, 'b>(shown: &'a [Shown<'b>], id: &str) -> Option<(&'a Shown<'b>, 
 }
 
 /// Returns the report of a label such as "R1", or of one of its claims.
-fn report_of<'a, 'b>(shown: &'a [Shown<'b>], label: &str) -> Option<&'a Shown<'b>> {
+fn report_of<'a, 'b>(
+    shown: &'a [LabelledReport<'b>],
+    label: &str,
+) -> Option<&'a LabelledReport<'b>> {
     let label = label.trim();
     let own = shown
         .iter()

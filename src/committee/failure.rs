@@ -76,7 +76,7 @@ impl Failure {
     pub(super) fn over_cap(left: Usd, needed: Usd) -> Self {
         let detail = format!(
             "one agent and the synthesis can cost {needed}, and {left} of the cap is left. \
-             A shorter question or a higher cap makes room"
+             Shorten the question or raise the cap"
         );
         Self::Failed {
             cause: Cause::Budget,

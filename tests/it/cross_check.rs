@@ -337,7 +337,7 @@ async fn a_small_cap_checks_less_and_never_passes_the_cap() {
                 }),
         );
         if checked.passes.is_empty() {
-            assert_eq!(checked.notes, ["the cap has no room for it"], "{mills} mills");
+            assert_eq!(checked.notes, ["it would exceed the cap"], "{mills} mills");
         }
     }
     assert!(seen.contains("key"), "{seen:?}");

@@ -165,7 +165,7 @@ impl<'a> Attempts<'a> {
             None if known => limit,
             None => {
                 run.refused(&call);
-                let detail = "the cap has no room for the call";
+                let detail = "the call would exceed the cap";
                 return Err(CallFailure::out_of_budget(detail).into());
             }
         };

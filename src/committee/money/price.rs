@@ -46,7 +46,7 @@ impl Quote {
     pub fn refusal(&self) -> Option<String> {
         let (cap, needed) = (self.cap, self.expected);
         (self.calls == 0)
-            .then(|| format!("the cap of {cap} has no room for this, which needs {needed} at least: it would be refused"))
+            .then(|| format!("the cap of {cap} is too low: at least {needed} is needed"))
     }
 }
 

@@ -29,7 +29,7 @@ const TIME_SHARE: f64 = 0.5;
 /// The reason for no cross-check: the policy turns it off.
 pub const TURNED_OFF: &str = "the config turns it off for this mode (policy.crossCheck)";
 const NO_CHECKER: &str = "no other role than the solver writes JSON";
-const NO_MONEY: &str = "the cap has no room for it";
+const NO_MONEY: &str = "it would exceed the cap";
 const NO_TIME: &str = "no time was left for it";
 
 /// One call of the cross-check.

@@ -27,7 +27,7 @@ pub async fn of_synthesis(
     let (count, figures) = (steps.len(), given.plan_steps.len());
     if !estimate::is_plausible(&given) {
         corrections.push(
-            "the figures were all zero or absurd: they were asked for again".into(),
+            "the figures were all zero or implausibly large: they were asked for again".into(),
         );
         if steps.is_empty() {
             steps = given.plan_steps.iter().map(|s| label(&s.step)).collect();

@@ -114,7 +114,7 @@ impl RoundContext<'_> {
         if worst <= left {
             return Ok(None);
         }
-        let why = format!("the cap cannot carry it: it may cost {worst}, and {left} is left");
+        let why = format!("it may cost {worst}, but only {left} is left under the cap");
         other(&why)
     }
 

@@ -42,7 +42,7 @@ pub async fn ask_only(input: &SynthesisInput<'_>) -> Result<Arc<Synthesized>, Fa
     }
     input.run.release(Earmark::Synthesis);
     let mut corrections = vec![
-        "no synthesis was bought: even the largest bonus could not reach the threshold"
+        "the synthesis was skipped: even the largest bonus could not reach the threshold"
             .to_owned(),
     ];
     let (question, obtained) = asked(input, &mut corrections).await?;
@@ -114,7 +114,7 @@ pub fn without_agents(request: &RequestContext, plan: &Plan) -> Option<(Synthesi
         // It is not asked again.
         let asked = parent.and_then(|parent| parent.question.clone());
         let question = asked.unwrap_or_else(|| unsure(request));
-        let why = "the user chose to stop: nothing was bought";
+        let why = "the user chose to stop: no model was called";
         (Some(draft), question, why, Gate::Ship)
     } else {
         return None;

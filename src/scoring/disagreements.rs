@@ -166,9 +166,15 @@ fn detail(claim: &Claim<'_>, readings: &[ParsedOutput<'_>]) -> Disagreement {
         let objectors = against.iter().filter_map(|at| readings.get(*at));
         objectors.flat_map(ParsedOutput::key_units).find(same)
     };
-    let objection = named
-        .or_else(on_topic)
-        .map_or(claim.evidence, |unit| unit.text.as_str());
+    // Without one, it is the summary of an agent that objects, and not what the cross-check says.
+    let summary = || {
+        let objectors = against.iter().filter_map(|at| readings.get(*at));
+        let mut lines = objectors.flat_map(|it| &it.output.report.answer_summary);
+        lines.find(|line| !line.trim().is_empty())
+    };
+    let unit = named.or_else(on_topic).map(|unit| unit.text.as_str());
+    let own = unit.or_else(|| summary().map(String::as_str));
+    let objection = own.unwrap_or(claim.evidence);
     let counting = readings.iter().filter(|reading| reading.counts()).count();
     let reference =
         |(at, id): (usize, &str)| Some(UnitRef::new(readings.get(at)?.agent().clone(), id));

@@ -245,7 +245,7 @@ fn request_of(panel: &Panel<'_>) -> Request {
 fn scores(context: &Context<'_>, task: Option<TaskType>, policy: &Policy) -> Vec<Score> {
     let score = |(at, reading): (usize, &ParsedOutput<'_>)| {
         let axes = axes::measure(at, reading, context);
-        let is_disproved = is_answer_disproved(at, reading, context);
+        let is_disproved = is_disproved_at(at, reading, context);
         let axes = match status_caps::of(reading, &context.request.text, task, is_disproved) {
             Some(cap) => status_caps::apply(axes, cap, policy.thresholds),
             None => axes,
@@ -261,13 +261,21 @@ fn scores(context: &Context<'_>, task: Option<TaskType>, policy: &Policy) -> Vec
     context.readings.iter().enumerate().map(score).collect()
 }
 
-/// True if the cross-check disproved the final answer of the output at an index of the panel.
-fn is_answer_disproved(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> bool {
+/// True if the cross-check disproved the final answer of the output at an index of the panel, or all of
+/// its key claims where the request has no final answer.
+fn is_disproved_at(at: usize, reading: &ParsedOutput<'_>, context: &Context<'_>) -> bool {
+    if !context.agreement.one_answer {
+        let held = context
+            .claims
+            .iter()
+            .filter(|it| it.agent == at && !it.dropped);
+        let mut held = held.peekable();
+        return held.peek().is_some() && held.all(Claim::is_disproved);
+    }
     let own = |claim: &&Claim<'_>| claim.agent == at && claim.is_answer && !claim.dropped;
     // Another agent's claim of the same answer may hold.
     let group = context.agreement.of(at).filter(|group| group.verdict < 0.0);
-    context.agreement.one_answer
-        && group.is_some()
+    group.is_some()
         && reading.path.last != Some(true)
         && context.claims.iter().filter(own).any(Claim::is_disproved)
 }

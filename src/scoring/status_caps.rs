@@ -11,7 +11,7 @@
 //! | `leaked_prompt`, `partial_refusal` | screening found it | QUARANTINE |
 //! | `several_answers` | its units tagged as the answer give different ones | QUARANTINE |
 //! | `impossible_date` | its answer is a date that does not exist | QUARANTINE |
-//! | `disproved` | every cross-check disproved the final answer that the request has, by more than memory | QUARANTINE |
+//! | `disproved` | every cross-check disproved the final answer that the request has, or else all key claims, by more than memory | QUARANTINE |
 //! | `false_last_step` | the equation that states the answer does not hold | QUARANTINE |
 //! | `broken_deliverable` | its code does not parse | QUARANTINE |
 
@@ -60,7 +60,7 @@ pub(super) struct StatusCap {
     pub best: Status,
 }
 
-/// Returns the cap that applies to the output, if any. `is_disproved` says so of its final answer.
+/// Returns the cap that applies to the output, if any. `is_disproved`: see the table.
 pub(super) fn of(
     reading: &ParsedOutput<'_>,
     request: &str,

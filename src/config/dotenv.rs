@@ -25,7 +25,9 @@ pub(super) fn read(path: &Path) -> Contents {
     let shown = path.display().to_string();
     match std::fs::read(path) {
         Ok(bytes) => parse(&bytes, &shown),
-        Err(error) if error.kind() == ErrorKind::NotFound => Contents::default(),
+        Err(error) if error.kind() == ErrorKind::NotFound && !path.is_symlink() => {
+            Contents::default()
+        }
         Err(error) => Contents {
             problems: vec![Problem::new(
                 shown,

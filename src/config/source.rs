@@ -137,8 +137,10 @@ fn named(env: &Env) -> Result<Option<Source>, Problem> {
         let shown = path.display().to_string();
         match of_file(&shown) {
             Ok(source) => return Ok(Some(source)),
+            // A link to no file is a mistake.
             Err(error)
-                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+                    && !path.is_symlink() => {}
             Err(error) => return Err(unreadable(&shown, &shown, &error)),
         }
     }

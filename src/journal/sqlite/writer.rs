@@ -45,6 +45,8 @@ impl Writer {
         connection.busy_timeout(bounds.patience)?;
         connection.set_prepared_statement_cache_capacity(COMPILED);
         connection.pragma_update(None, "foreign_keys", true)?;
+        // What is deleted is overwritten.
+        connection.pragma_update(None, "secure_delete", true)?;
         // If `vacuum` is not called, a commit moves the pages once the log has this size.
         connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
         if let Some(pages) = bounds.most_pages {

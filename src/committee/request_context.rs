@@ -17,7 +17,7 @@ use crate::domain::{
     ShownAnswer, Status, UnseenImage,
 };
 use crate::journal::{
-    Accepted, AgentOutcome, Continuation, CrossChecked, Entry, Event, Planned, Reading, RunContext,
+    Accepted, AgentOutcome, Continuation, CrossChecked, Entry, Planned, Reading, RunContext,
     Scored, Transcript, step,
 };
 use crate::llm::Image;
@@ -403,6 +403,7 @@ pub fn for_planning(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Event;
 
     fn accepted(message: &str, correction: Option<(&str, &str)>) -> Accepted {
         let continues = correction.map(|(handle, correction)| {

@@ -31,8 +31,8 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::domain::{
-    Agent, Calibration, Effort, Mode, Price, Provider, ProviderKind, Role, Settings, Thresholds,
-    Traits, Usd, counted,
+    Agent, Calibration, Effort, Mode, Price, Provider, ProviderKind, Role, Settings,
+    TEXT_REPORT_TOKENS, Thresholds, Traits, Usd, counted,
 };
 
 pub use actions::{ActionRules, ActionsPolicy, ProposerPolicy};
@@ -236,6 +236,16 @@ impl RoleModel {
         self.max_tokens
             .saturating_mul(factor)
             .min(most.max(self.max_tokens))
+    }
+
+    /// Returns the most tokens that other models are shown of a report of so many output tokens. One
+    /// that is read from plain text has its key claim twice.
+    pub fn report_tokens(&self, tokens: u32) -> u64 {
+        let added = match self.output {
+            OutputForm::Json => 0,
+            OutputForm::Text => TEXT_REPORT_TOKENS,
+        };
+        u64::from(tokens).saturating_add(added)
     }
 
     /// Returns the words that a model can be told to write under an output limit, besides `rest`

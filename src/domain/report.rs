@@ -76,6 +76,20 @@ impl AgentReport {
         keys
     }
 
+    /// Returns a report that was read from plain text as a model is shown it: its key claims, cut, and
+    /// the text itself. Its other fields repeat the text. `named` gives the ids of its units.
+    pub fn text_for_models(&self, named: impl Fn(&str) -> String) -> String {
+        let keys = self.units.iter().filter(|unit| unit.is_key());
+        let line = |unit: &Unit| {
+            let text = unit.text.replace('\n', " ");
+            let cut = text.floor_char_boundary(MAX_KEY_BYTES);
+            let text = text.get(..cut).unwrap_or_default();
+            format!("{}: {text}\n", named(&unit.id))
+        };
+        let keys: String = keys.map(line).collect();
+        format!("{keys}\n{}", self.reasoning)
+    }
+
     /// Returns the report as JSON for a prompt, without the model's own confidence (SPEC 3.4).
     /// `named` gives the ids of its units.
     pub fn for_models(&self, named: impl Fn(&str) -> String) -> String {
@@ -92,6 +106,12 @@ impl AgentReport {
         shown.to_string()
     }
 }
+
+/// The longest key claim in [`AgentReport::text_for_models`].
+const MAX_KEY_BYTES: usize = 400;
+
+/// The most tokens that [`AgentReport::text_for_models`] has beside the text: one key claim and its id.
+pub const TEXT_REPORT_TOKENS: u64 = 450;
 
 /// How a typed value was obtained from a model's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use super::tool_event::{
     Explained, StepFinished, StepStarted, ToolPlanned, ToolSubmission, step_finished_key,
     step_started_key,
 };
-pub use crate::domain::{CallStop, Retryable};
+pub use crate::domain::{CallStop, Retryable, TEXT_REPORT_TOKENS};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -519,9 +519,15 @@ impl AgentOutcome {
         }
     }
 
-    /// Returns the output tokens of the report; 0 without one.
+    /// Returns the most tokens of the report as a model is shown it, by the count of its own model; 0
+    /// without one.
     pub fn tokens(&self) -> u64 {
         match self {
+            Self::Answered {
+                tokens,
+                obtained: Obtained::Text,
+                ..
+            } => tokens.saturating_add(TEXT_REPORT_TOKENS),
             Self::Answered { tokens, .. } => *tokens,
             Self::Failed { .. } => 0,
         }

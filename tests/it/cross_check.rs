@@ -383,7 +383,7 @@ async fn the_stream_and_the_replay_have_the_cross_check() {
     let member = record
         .members
         .iter()
-        .find(|((role, ..), _)| role == "cross-check")
+        .find(|(key, _)| key.role == "cross-check")
         .expect("a row of its own")
         .1;
     assert_eq!(

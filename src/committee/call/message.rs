@@ -117,7 +117,7 @@ pub fn input_bound(
     schema: Option<&Schema>,
     repair: Option<Repair<'_>>,
 ) -> InputBound {
-    let trusted = ask.prompt.system.len() + schema.map_or(0, Schema::bytes);
+    let trusted = budget::trusted_bytes(&ask.prompt.system) + schema.map_or(0, Schema::bytes);
     let parts = messages.iter().flat_map(|message| &message.parts);
     let user = parts.filter_map(text_of).map(budget::text_bound).sum();
     let mut texts = ask.model_texts.clone();

@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::committee::call::prompt_files::{
     self, file_of, is_part, is_system_part, system_part, templates, user_part,
 };
+use crate::committee::money::budget::trusted_bytes;
 use crate::config::{Problem, Problems, PromptSet};
 use crate::domain::fingerprint;
 use crate::llm::SystemText;
@@ -91,10 +92,10 @@ impl Prompts {
         &self.hash
     }
 
-    /// Returns the bytes of a prompt's stable part.
+    /// Returns the bytes of a prompt's stable part, as they are counted for its bound.
     pub fn system_bytes(&self, set: PromptSet, name: &str) -> usize {
         let system = self.system(&path_of(set, name));
-        system.map_or(0, |system| system.len())
+        system.map_or(0, |system| trusted_bytes(&system))
     }
 
     /// Returns a prompt file's system part, without space around it, or why it cannot be rendered.

@@ -12,7 +12,7 @@ use crate::committee::call::prompts::Rendered;
 use crate::committee::call::{CallFailure, CallSpec, Shape, call_with_schema, run_attempts};
 use crate::committee::deps::{Deps, fence};
 use crate::committee::failure::{CallError, Failure};
-use crate::committee::money::budget::{InputBound, text_bound};
+use crate::committee::money::budget::{InputBound, text_bound, trusted_bytes};
 use crate::committee::money::price::{Length, priced};
 use crate::committee::schemas::schema_of;
 use crate::config::PromptSet;
@@ -96,7 +96,7 @@ pub fn single_call_price(
     let Some(model) = deps.role(asked.role) else {
         return Ok(Usd::ZERO);
     };
-    let trusted = system.len() + asked.schema.bytes();
+    let trusted = trusted_bytes(&system) + asked.schema.bytes();
     let input = InputBound::new(trusted, text_bound(&user), &[], 0);
     let limit = model
         .limit_in(Mode::Ask)

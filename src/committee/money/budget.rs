@@ -74,7 +74,7 @@ pub struct InputBound {
 }
 
 impl InputBound {
-    /// `trusted_bytes` counts the service's own prompts and schemas. `user_bound` is the
+    /// `trusted_bytes` counts the prompts ([`trusted_bytes`]) and schemas. `user_bound` is the
     /// [`text_bound`] of the user parts. `model_texts` are the texts of models within them, taken
     /// at their own count.
     pub fn new(
@@ -96,6 +96,14 @@ impl InputBound {
     pub fn total(self) -> u64 {
         self.stable + self.volatile
     }
+}
+
+/// Returns the bytes of a prompt's stable part. An operator's own prompts and goals may be in any
+/// script, and each byte of a character beyond ASCII may be a token.
+pub fn trusted_bytes(prompt: &str) -> usize {
+    let beyond_ascii = prompt.bytes().filter(|byte| !byte.is_ascii()).count();
+    let ascii = prompt.len() - beyond_ascii;
+    ascii + (beyond_ascii as f64 * TRUSTED_BYTES_PER_TOKEN).ceil() as usize
 }
 
 /// Returns the most tokens that a text of unknown origin can make. A byte-level vocabulary has a

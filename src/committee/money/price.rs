@@ -251,8 +251,11 @@ impl Prices<'_> {
     }
 
     fn limits(&self, agents: &[Agent]) -> Vec<u64> {
-        let limits = agents.iter().filter_map(|agent| self.limit(*agent));
-        limits.map(u64::from).collect()
+        let limit = |agent: &Agent| {
+            let model = self.bounds.deps.role(Role::Agent(*agent))?;
+            Some(model.report_tokens(self.limit(*agent)?))
+        };
+        agents.iter().filter_map(limit).collect()
     }
 
     /// Prices one call that reads `written` tokens of other models.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use crate::committee::deps::Deps;
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, Fitted, PLAN_TOKENS, Wanted};
 use crate::committee::money::fitting::{Bounds, Fitting, plan_input};
@@ -56,7 +57,7 @@ pub fn panel(
     run.release(Earmark::Synthesis);
     let events = run.events();
     let transcript = Transcript::of(&events);
-    let answered = answered_first(&transcript, reused);
+    let answered = answered_first(&transcript, reused, stage.deps);
     let is_open = |agent: &&Agent| !answered.contains_key(agent);
     let open: Vec<Agent> = asked.iter().filter(is_open).copied().collect();
     let mut fitting = fitting(stage, &open, answered.values().copied().collect())?;
@@ -115,7 +116,7 @@ pub fn more(
     }
     let events = run.events();
     let transcript = Transcript::of(&events);
-    let mut written = answered_first(&transcript, &BTreeMap::new());
+    let mut written = answered_first(&transcript, &BTreeMap::new(), stage.deps);
     let between = in_flight(&transcript, stage, recorded, &mut written);
     let is_missing = |agent: &&Agent| !recorded.agents.contains(agent);
     let missing: Vec<Agent> = asked.iter().filter(is_missing).copied().collect();
@@ -178,7 +179,9 @@ fn in_flight(
         let role = Role::Agent(*agent);
         let tokens = budget::given(&trimmed.max_tokens, role);
         if let (Entry::Vacant(entry), Some(tokens)) = (written.entry(*agent), tokens) {
-            entry.insert(u64::from(tokens));
+            let model = stage.deps.role(role);
+            let most = model.map_or(0, |model| model.report_tokens(tokens));
+            entry.insert(most);
             between.extend(bounds.wanted(role).filter(|_| !is_called(*agent)));
         }
     }
@@ -294,6 +297,7 @@ fn solver_alone(open: &[Role], recorded: &Trimmed) -> Trimmed {
 fn answered_first(
     run: &Transcript<'_>,
     reused: &BTreeMap<Agent, AgentOutcome>,
+    deps: &Deps,
 ) -> BTreeMap<Agent, u64> {
     let tokens = |(agent, outcome): (&Agent, &AgentOutcome)| (*agent, outcome.tokens());
     let mut answered: BTreeMap<Agent, u64> = reused.iter().map(tokens).collect();
@@ -306,7 +310,10 @@ fn answered_first(
             && let Some(agent) = call.sent.role.agent()
             && call.sent.step() == Some(CallStep::Report { round: 1, agent })
         {
-            answered.insert(agent, usage.map_or(text.len() as u64, |usage| usage.output));
+            let written = usage.map_or(text.len() as u64, |usage| usage.output);
+            let model = deps.role(call.sent.role);
+            let bound = model.map_or(0, |model| model.report_tokens(0));
+            answered.insert(agent, written.saturating_add(bound));
         }
     }
     for finished in run.outcomes.iter().filter(|finished| finished.round == 1) {

@@ -100,7 +100,7 @@ impl Redactor {
             let is_justified = justified
                 .iter()
                 .any(|it| it.agent == agent && !it.why.is_empty());
-            discarded.contains(agent.into_str())
+            discarded.contains(&agent)
                 || !reports.contains_key(&agent)
                 || (is_quarantined && !is_justified)
         })

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::committee::call::prompts::Rendered;
 use crate::committee::failure::Failure;
-use crate::committee::money::budget::{self, InputBound};
+use crate::committee::money::budget::{self, InputBound, trusted_bytes};
 use crate::committee::money::trim;
 use crate::committee::output_shapes::Decisions;
 use crate::committee::schemas::schema_of;
@@ -175,7 +175,7 @@ impl RoundContext<'_> {
             };
             let (prompt, images, limit) = call(*agent, model)?;
             let read = budget::text_bound(&prompt.user);
-            let input = InputBound::new(prompt.system.len() + schema, read, &[], images);
+            let input = InputBound::new(trusted_bytes(&prompt.system) + schema, read, &[], images);
             worst += budget::worst_cost(model, input, limit);
         }
         Ok(worst)

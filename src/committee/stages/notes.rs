@@ -44,7 +44,14 @@ impl Noted<'_> {
             notes.push(self.texts().note("no_synthesis", &[("why", &why)]));
         }
         if self.deliberation.is_some() && self.gated.confidence.is_low() {
-            let threshold = format!("{:.2}", self.gated.confidence.threshold);
+            let threshold = self.gated.confidence.threshold;
+            let rounded = format!("{threshold:.2}");
+            let is_exact = rounded.parse() == Ok(threshold);
+            let threshold = if is_exact {
+                rounded
+            } else {
+                threshold.to_string()
+            };
             notes.push(self.texts().note("below", &[("threshold", &threshold)]));
         }
         notes.extend(self.deliberation.iter().flat_map(|it| self.panel(it)));

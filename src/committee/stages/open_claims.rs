@@ -72,8 +72,7 @@ pub fn open(
     let is_refuted = |agent: Agent| {
         let score = judgement.score_of(agent);
         let mut own = verdicts.iter().filter(|it| it.claim.agent == agent);
-        score.is_some_and(scoring::is_disproved)
-            || own.any(|verdict| verdict.holds == Holds::No)
+        score.is_some_and(scoring::is_disproved) || own.any(|verdict| verdict.holds == Holds::No)
     };
     let has_finding = |agent: Agent| is_refuted(agent) || is_no_answer(agent);
     anew.retain(|agent| agent.is_core() && !is_valid(*agent) && !has_finding(*agent));

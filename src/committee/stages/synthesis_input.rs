@@ -12,7 +12,9 @@ use crate::committee::reply::sections;
 use crate::committee::request_context::{RequestContext, Stage};
 use crate::committee::stages::deliberation::{Deliberation, ScoredReport};
 use crate::config::RoleModel;
-use crate::domain::{Agent, AgentReport, CallStep, Disagreement, Plan, Position, Role, Status};
+use crate::domain::{
+    Agent, AgentReport, CallStep, Disagreement, Obtained, Plan, Position, Role, Status,
+};
 use crate::journal::{DisagreementNote, Draft, Justification, RunContext, Synthesized, Transcript};
 use crate::text::{excerpt, one_line};
 
@@ -101,7 +103,11 @@ impl<'a> SynthesisInput<'a> {
     pub fn values(&self, max_words: u32, written: &str) -> (Value, Vec<ModelText>) {
         let mut texts = vec![];
         let output = |it: ScoredReport<'_>| {
-            let report_json = it.report.for_models(|id| format!("{}:{id}", it.agent));
+            let named = |id: &str| format!("{}:{id}", it.agent);
+            let report_json = match it.obtained {
+                Obtained::Text => it.report.text_for_models(named),
+                _ => it.report.for_models(named),
+            };
             texts.push(ModelText::of(&report_json, it.tokens));
             let axes = it.score.axes.iter();
             let axes = axes.map(|(axis, it)| format!("{} {:.0}", axis.into_str(), it.points));

@@ -228,7 +228,7 @@ impl Database for SqliteStore {
         Ok(())
     }
 
-    async fn lock_data(_: &mut WriteConnection, _: &DataStamp) -> Result<(), Failure> {
+    async fn lock_data(_: &mut SqliteConnection, _: &DataStamp) -> Result<(), Failure> {
         Ok(())
     }
 

@@ -47,7 +47,7 @@ pub(super) fn known_tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<V
 }
 
 /// A reference to a unit of an agent's report, written "solver:u1".
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UnitRef {
     pub agent: AgentName,
     pub unit: String,

@@ -1,7 +1,5 @@
 //! The agents and roles of the committee.
 
-use std::cmp::Ordering;
-use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -37,10 +35,12 @@ impl Agent {
 
 /// The name of an agent in scored outputs: an agent of the committee, or any name in a recorded file
 /// (SPEC 13.1).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
 #[serde(untagged)]
 pub enum AgentName {
+    #[strum(transparent)]
     Committee(Agent),
+    #[strum(transparent)]
     Recorded(String),
 }
 
@@ -77,25 +77,6 @@ impl From<&str> for AgentName {
 impl PartialEq<Agent> for AgentName {
     fn eq(&self, agent: &Agent) -> bool {
         self.agent() == Some(*agent)
-    }
-}
-
-/// By text, as in stored lists.
-impl Ord for AgentName {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.as_str().cmp(other.as_str())
-    }
-}
-
-impl PartialOrd for AgentName {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl fmt::Display for AgentName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -155,8 +155,9 @@ fn rests_on(run: &Transcript<'_>, discarded: &BTreeSet<Agent>) -> Value {
     };
     let asked = passes.iter().flat_map(|pass| &pass.found.claims);
     let refuted = asked.map(|it| &it.claim).filter(is_refuted);
-    let mut claims: BTreeSet<&UnitRef> = contested.chain(refuted).collect();
-    claims.retain(|unit| !is_in(discarded, &unit.agent));
+    let claims = contested.chain(refuted);
+    let shown = claims.filter(|unit| !is_in(discarded, &unit.agent));
+    let claims: BTreeSet<String> = shown.map(ToString::to_string).collect();
     let status = |agent: Agent| judgement.and_then(|it| it.status_of(agent));
     let core = CORE_AGENTS.iter().copied();
     let core = core.filter(|agent| status(*agent) != Some(Status::Valid));

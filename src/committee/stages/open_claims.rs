@@ -1,6 +1,6 @@
 //! Selects the claims that are contested among the outputs that are not discarded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::committee::stages::verdicts::merged;
 use crate::domain::{
@@ -129,7 +129,7 @@ fn only_the_final_claim_holds_answers(
 ) {
     let on_answer = visible.iter().filter(|(it, _)| it.on_final_answer);
     let holders = on_answer.flat_map(|(_, positions)| positions.iter().flat_map(|it| &it.agents));
-    let holders: BTreeSet<AgentName> = holders.cloned().collect();
+    let holders: Vec<AgentName> = holders.cloned().collect();
     let is_answer = |id: &UnitRef| {
         let mut own = reports.iter().filter(|(agent, _)| id.agent == *agent);
         let answers = own.next().map(|(_, report)| report.answers());

@@ -181,9 +181,9 @@ fn verdicts(reply: &CrossCheckReply, shown: &[LabelledReport<'_>]) -> Vec<ClaimV
 
 /// Merges verdicts into one per claim. A claim on which they differ is undecided.
 pub(super) fn merged<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> Vec<ClaimVerdict> {
-    let mut all: BTreeMap<&UnitRef, ClaimVerdict> = BTreeMap::new();
+    let mut all: BTreeMap<String, ClaimVerdict> = BTreeMap::new();
     for verdict in verdicts {
-        let known = all.entry(&verdict.claim);
+        let known = all.entry(verdict.claim.to_string());
         let known = known.or_insert_with(|| verdict.clone());
         if known.holds != verdict.holds {
             known.holds = Holds::Unknown;

@@ -21,7 +21,7 @@ use unsupported::{Parameter, RejectedParameters, Unsupported, unsupported_by};
 pub(super) struct OpenAi {
     http: HttpClient,
     dialect: request::Dialect,
-    rejected_parameters: RejectedParameters,
+    rejected: RejectedParameters,
 }
 
 impl OpenAi {
@@ -35,7 +35,7 @@ impl OpenAi {
         Ok(OpenAi {
             http: HttpClient::new(provider, connect_timeout, key, fixed, endpoint)?,
             dialect: request::Dialect::of(provider),
-            rejected_parameters: RejectedParameters::default(),
+            rejected: RejectedParameters::default(),
         })
     }
 }
@@ -46,7 +46,7 @@ impl ChatModel for OpenAi {
     /// without it, within the same time. No provider bills for such a rejection.
     async fn chat(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let until = Instant::now() + request.timeout;
-        let mut unsupported = self.rejected_parameters.of(request);
+        let mut unsupported = self.rejected.of(request);
         let first = match self.attempt(request, &unsupported).await {
             Err(error) if error.is_about_the_body() => error,
             done => return done,
@@ -70,7 +70,7 @@ impl ChatModel for OpenAi {
                         ?unsupported,
                         "the server does not support every parameter"
                     );
-                    self.rejected_parameters.keep(request, unsupported);
+                    self.rejected.keep(request, unsupported);
                     return Ok(reply);
                 }
                 failed => return failed,

@@ -12,7 +12,7 @@ use conclave::committee::routines::*;
 use conclave::committee::{FinalSynthesis, audit_markdown, audit_view, text_bound};
 use conclave::domain::{
     Agent, AgentReport, AssumptionKind, Confidence, Disagreement, Judgement, Mode, Obtained,
-    Question, Reply, RunId,
+    Question, Reply, RunId, ScoringPolicy,
 };
 use conclave::journal::{AgentOutcome, CheckScope, Event, Synthesized, Transcript};
 use conclave::{llm, scoring, text};
@@ -158,7 +158,7 @@ fn judgement(message: &str, report: &AgentReport) -> Judgement {
         cross_checks: &[],
         resolutions: &[],
     };
-    scoring::judge(&panel, &scoring::Policy::default())
+    scoring::judge(&panel, &ScoringPolicy::default())
 }
 
 /// Returns a judgement with a disagreement for each line of a text, between two short reports.

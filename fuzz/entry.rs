@@ -7,10 +7,10 @@
 use conclave::actions::commands::{Action, Inputs, execute};
 use conclave::actions::parser::{self, ParsedMessage};
 use conclave::config::{self, Env};
-use conclave::domain::{Agent, AgentReport, Obtained, RunId};
+use conclave::domain::{Agent, AgentReport, Obtained, RunId, ScoringPolicy};
 use conclave::journal::{self, Archive, Entry};
 use conclave::llm::{StreamEvent, StreamReader};
-use conclave::scoring::{self as score, Output, Panel, Policy, report_from_text};
+use conclave::scoring::{self as score, Output, Panel, report_from_text};
 use conclave::{app, http};
 use conclave_dice::Expression;
 
@@ -205,7 +205,7 @@ pub fn score_text(data: &[u8]) {
         cross_checks: &[],
         resolutions: &[],
     };
-    let judgement = score::judge(&panel, &Policy::default());
+    let judgement = score::judge(&panel, &ScoringPolicy::default());
     for score in &judgement.scores {
         assert!((0.0..=1.0).contains(&score.cred), "{}", score.cred);
         assert!(
@@ -218,7 +218,7 @@ pub fn score_text(data: &[u8]) {
     assert!((0.0..=1.0).contains(&judgement.base_score));
     assert_eq!(
         judgement,
-        score::judge(&panel, &Policy::default()),
+        score::judge(&panel, &ScoringPolicy::default()),
         "judged twice"
     );
 }

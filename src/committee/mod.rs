@@ -65,7 +65,7 @@ pub async fn convene(run: &RunContext, deps: &Deps) -> Result<Reply, Failure> {
     let stage = Stage::new(run, deps, &request);
     if let Some((synthesized, decision)) = question::without_agents(&request, &planned.plan) {
         run.record(Event::Synthesized(Arc::new(synthesized)))?;
-        let none = Confidence::none(deps.policy.ask_user_threshold);
+        let none = Confidence::none(deps.policy.scoring.ask_threshold);
         let gated = gate(stage, none, decision)?;
         return finish::reply(stage, None, &gated).await;
     }

@@ -31,8 +31,8 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::domain::{
-    Agent, Calibration, Effort, Mode, Price, Provider, ProviderKind, Role, Settings,
-    TEXT_REPORT_TOKENS, Thresholds, Traits, Usd, counted,
+    Agent, Effort, Mode, Price, Provider, ProviderKind, Role, ScoringPolicy, Settings,
+    TEXT_REPORT_TOKENS, Traits, Usd, counted,
 };
 
 pub use actions::{ActionRules, ActionsPolicy, ProposerPolicy};
@@ -280,16 +280,11 @@ pub struct Policy {
     /// Cap of a tool plan, and of each execution.
     pub tools_max: Usd,
     pub deep_max: Usd,
-    pub ask_user_threshold: f64,
-    pub thresholds: Thresholds,
+    pub scoring: ScoringPolicy,
     pub llm_confidence_ceiling: f64,
-    pub max_conflict_penalty: f64,
-    pub max_coverage_bonus: f64,
-    pub calibration: Calibration,
     pub cross_check: CrossCheckWhen,
     /// The modes in which the core agents answer while the plan is made.
     pub speculate: BTreeSet<Mode>,
-    pub role_weights: BTreeMap<Agent, f64>,
     pub disabled_agents: BTreeSet<Agent>,
     pub limits: Limits,
     pub call_timeout: Duration,

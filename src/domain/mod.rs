@@ -26,6 +26,7 @@ mod reply;
 mod report;
 mod scope;
 mod score;
+mod scoring_policy;
 mod search_index;
 mod token;
 mod tool_plan;
@@ -67,6 +68,7 @@ pub use score::{
     AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status,
     Thresholds,
 };
+pub use scoring_policy::ScoringPolicy;
 pub use search_index::{is_unspaced, search_terms, search_words, words_as_written};
 pub use token::{BearerToken, same_secret};
 pub use tool_plan::{EvidenceFocus, PlanIntent, PlanStep, ToolPlan};

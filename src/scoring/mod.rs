@@ -34,7 +34,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 pub use crate::domain::{AnswerGroup, Judgement};
 pub use batch::parse as parse_record;
@@ -45,8 +45,8 @@ pub use status_caps::is_disproved;
 pub use terms::MAX_UNCHECKED;
 
 use crate::domain::{
-    Agent, AgentName, AgentReport, Calibration, CrossCheck, Demand, Obtained, PartAnswered,
-    Resolution, Score, Status, TaskType, Thresholds,
+    AgentName, AgentReport, CrossCheck, Demand, Obtained, PartAnswered, Resolution, Score,
+    ScoringPolicy, Status, TaskType,
 };
 use agreement::{Agreement, Compared};
 use answer::Answer;
@@ -94,47 +94,6 @@ pub struct Panel<'a> {
     pub resolutions: &'a [Resolution],
 }
 
-/// The part of the config that scoring depends on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Policy {
-    /// The least `cred` of a QUARANTINE and of a VALID output, 0 to 1 (SPEC 5).
-    pub thresholds: Thresholds,
-    /// The weight of an agent in BaseScore; 1 for an agent that is not listed.
-    pub weights: BTreeMap<Agent, f64>,
-    /// Points of c_final, 0 to 1 (SPEC 6).
-    pub max_conflict_penalty: f64,
-    /// Points of c_final, 0 to 1 (SPEC 6).
-    pub max_coverage_bonus: f64,
-    /// A c_final below this threshold leads to a question; 0 to 1.
-    pub ask_threshold: f64,
-    /// The weights of the evidence for a final answer.
-    pub calibration: Calibration,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            thresholds: Thresholds {
-                tau_hard: 0.35,
-                tau_soft: 0.55,
-            },
-            weights: BTreeMap::new(),
-            max_conflict_penalty: 0.60,
-            max_coverage_bonus: 0.10,
-            ask_threshold: 0.70,
-            calibration: Calibration::default(),
-        }
-    }
-}
-
-impl Policy {
-    /// Returns the weight of an agent in BaseScore.
-    pub fn weight(&self, agent: &AgentName) -> f64 {
-        let listed = agent.agent().and_then(|agent| self.weights.get(&agent));
-        listed.copied().unwrap_or(1.0)
-    }
-}
-
 /// The most bytes of an answer that show its decimal sign.
 const MAX_ANSWER_BYTES: usize = 512;
 
@@ -175,12 +134,12 @@ impl Readings {
 
 /// Scores every output of a panel and measures the terms of c_final. The result depends only on the
 /// panel and the policy.
-pub fn judge(panel: &Panel<'_>, policy: &Policy) -> Judgement {
+pub fn judge(panel: &Panel<'_>, policy: &ScoringPolicy) -> Judgement {
     judge_read(panel, Readings::of(panel), policy)
 }
 
 /// As [`judge`], for a panel of which some outputs are read.
-pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &Policy) -> Judgement {
+pub fn judge_read(panel: &Panel<'_>, mut read: Readings, policy: &ScoringPolicy) -> Judgement {
     while read.read_next(panel) {}
     let readings = parsed_outputs(&panel.outputs, &read.latest, panel, policy);
     let first = parsed_outputs(&panel.first_round, &read.first_round, panel, policy);
@@ -242,7 +201,7 @@ fn request_of(panel: &Panel<'_>) -> Request {
 }
 
 /// Returns the scores of the outputs.
-fn scores(context: &Context<'_>, task: Option<TaskType>, policy: &Policy) -> Vec<Score> {
+fn scores(context: &Context<'_>, task: Option<TaskType>, policy: &ScoringPolicy) -> Vec<Score> {
     let score = |(at, reading): (usize, &ParsedOutput<'_>)| {
         let axes = axes::measure(at, reading, context);
         let is_disproved = is_disproved_at(at, reading, context);
@@ -285,7 +244,7 @@ fn parsed_outputs<'a>(
     outputs: &'a [Output<'a>],
     readings: &'a [Reading],
     panel: &Panel<'_>,
-    policy: &Policy,
+    policy: &ScoringPolicy,
 ) -> Vec<ParsedOutput<'a>> {
     let calls = panel.cross_checks;
     // The cross-check read the reports of round 1.
@@ -338,7 +297,7 @@ fn groups(
     context: &Context<'_>,
     gains: Gains,
     scores: &[Score],
-    policy: &Policy,
+    policy: &ScoringPolicy,
 ) -> Vec<AnswerGroup> {
     let agreement = context.agreement;
     if !agreement.one_answer {
@@ -437,7 +396,7 @@ fn coverage(context: &Context<'_>, scores: &[Score]) -> Vec<f64> {
 
 /// Returns the coverage bonus: the share of the request that is answered with a checked basis. Without
 /// parts, it depends on whether the leading answer's last step was recomputed.
-fn bonus(coverage: &[f64], agreement: &Agreement, policy: &Policy) -> f64 {
+fn bonus(coverage: &[f64], agreement: &Agreement, policy: &ScoringPolicy) -> f64 {
     let share = if coverage.is_empty() {
         let leading = agreement.groups.first().filter(|_| agreement.one_answer);
         leading.map_or(0.0, |group| group.checked.max(0.0))
@@ -487,7 +446,7 @@ pub fn calculation(text: &str, position: &str) -> Calculation {
 }
 
 /// Returns the weighted mean of Cred over the VALID scores; 0 with none.
-pub fn base_score(scores: &[Score], policy: &Policy) -> f64 {
+pub fn base_score(scores: &[Score], policy: &ScoringPolicy) -> f64 {
     let valid = scores.iter().filter(|score| score.status == Status::Valid);
     let (sum, weights) = valid.fold((0.0, 0.0), |(sum, weights), score| {
         let weight = policy.weight(&score.agent);

@@ -7,11 +7,10 @@
 //! verdict. A contradicted key claim keeps c_final below the threshold. A refuted one does so if
 //! the request has no final answer.
 
-use super::Policy;
 use super::agreement::{Agreement, CORE_SIZE, Group, support};
 use super::axes::{Context, Measure};
 use super::claims::Claim;
-use crate::domain::{Axes, Score, Status};
+use crate::domain::{Axes, Score, ScoringPolicy, Status};
 
 /// The highest probability for an answer with one voice and no confirming check, and for one whose
 /// stated calculations do not hold.
@@ -44,7 +43,7 @@ pub(super) fn answer_penalty(
     group: &Group,
     scores: &[Score],
     context: &Context<'_>,
-    policy: &Policy,
+    policy: &ScoringPolicy,
 ) -> f64 {
     let thinned = thinned(gains.base, scores, context.agreement.lost, policy);
     let probability = probability(group, context.agreement, policy);
@@ -61,7 +60,7 @@ pub(super) fn answer_penalty(
 
 /// Returns how far outputs that are missing lower BaseScore. Each counts as one that is just VALID, so
 /// losing the weakest never raises c_final.
-fn thinned(base: f64, scores: &[Score], missing: usize, policy: &Policy) -> f64 {
+fn thinned(base: f64, scores: &[Score], missing: usize, policy: &ScoringPolicy) -> f64 {
     let valid = scores.iter().filter(|it| it.status == Status::Valid);
     let (mut sum, mut heaviest) = (0.0, 1.0_f64);
     for weight in valid.map(|score| policy.weight(&score.agent)) {
@@ -72,7 +71,7 @@ fn thinned(base: f64, scores: &[Score], missing: usize, policy: &Policy) -> f64 
 }
 
 /// Returns the probability that the answer of a group is right, 0 to 1.
-pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &Policy) -> f64 {
+pub(super) fn probability(group: &Group, agreement: &Agreement, policy: &ScoringPolicy) -> f64 {
     let (weights, support) = (&policy.calibration, support(group, agreement));
     let odds = weights.intercept + weights.support * support + weights.cross_check * group.verdict;
     let probability = 1.0 / (1.0 + (-odds).exp());
@@ -94,7 +93,7 @@ pub(super) fn open_penalty(
     gains: Gains,
     scores: &[Score],
     context: &Context<'_>,
-    policy: &Policy,
+    policy: &ScoringPolicy,
 ) -> f64 {
     let counting = context.agreement.counting;
     // An output that lost its VALID status through the verdicts still counts here. Otherwise a
@@ -153,7 +152,7 @@ fn is_answered(context: &Context<'_>) -> bool {
 }
 
 /// True if an output is VALID, or would be without the points that the cross-check subtracted.
-fn stands_without_verdicts(score: &Score, policy: &Policy) -> bool {
+fn stands_without_verdicts(score: &Score, policy: &ScoringPolicy) -> bool {
     let of_verdicts = [
         Measure::ClaimsHold,
         Measure::ClaimsContradicted,

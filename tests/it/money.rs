@@ -483,7 +483,7 @@ fn play(schedule: &Schedule) {
                 .unwrap();
             let row = app.run(run).await.unwrap().unwrap();
             let entries = app.entries(run).await.unwrap();
-            hold(run, &entries, &row, app.config.policy.ask_user_threshold);
+            hold(run, &entries, &row, app.config.policy.scoring.ask_threshold);
         }
         app.drain(PATIENCE).await;
     });

@@ -30,10 +30,9 @@ impl<'a> ScoringInput<'a> {
 
     /// Scores a panel of which some outputs are read.
     fn judge_read(&self, panel: &scoring::Panel<'_>, read: Readings) -> Judgement {
-        let policy = scoring::Policy::from(self.policy);
         Judgement {
             rests_on_unseen: self.run.rests_on_unseen(),
-            ..scoring::judge_read(panel, read, &policy)
+            ..scoring::judge_read(panel, read, &self.policy.scoring)
         }
     }
 

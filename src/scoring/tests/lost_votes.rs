@@ -35,7 +35,7 @@ fn with_lost(votes: &[Vote], lost: usize) -> f64 {
         lost,
         ..Panel::default()
     };
-    c_final(&judge(&panel, &Policy::default()))
+    c_final(&judge(&panel, &ScoringPolicy::default()))
 }
 
 /// The final answer of an agent, and whether its report is weak.

@@ -7,7 +7,7 @@ mod final_answers;
 mod lost_votes;
 
 use super::*;
-use crate::domain::{Basis, ClaimVerdict, Decision, Holds, PartAnswered, Tag, UnitRef};
+use crate::domain::{Agent, Basis, ClaimVerdict, Decision, Holds, PartAnswered, Tag, UnitRef};
 
 const AGENTS: [&str; 4] = ["solver", "critic", "verifier", "editor"];
 
@@ -88,7 +88,7 @@ fn judged(message: &str, reports: &[AgentReport], evidence: &Evidence) -> Judgem
         resolutions: &evidence.resolutions,
         ..Panel::default()
     };
-    judge(&panel, &Policy::default())
+    judge(&panel, &ScoringPolicy::default())
 }
 
 fn of(message: &str, reports: &[AgentReport]) -> Judgement {
@@ -107,7 +107,7 @@ fn texts(message: &str, texts: &[&str], demands: &[Demand]) -> Judgement {
         outputs: outputs(&reports, Obtained::Text),
         ..Panel::default()
     };
-    judge(&panel, &Policy::default())
+    judge(&panel, &ScoringPolicy::default())
 }
 
 fn c_final(judgement: &Judgement) -> f64 {

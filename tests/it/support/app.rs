@@ -218,7 +218,7 @@ impl TestApp {
     /// Checks the invariants of SPEC 14 on a reply, and the shape of the response.
     fn hold(&self, got: &Got) {
         let head = &got.entries.last().unwrap().hash;
-        let threshold = self.app.config.policy.ask_user_threshold;
+        let threshold = self.app.config.policy.scoring.ask_threshold;
         let reply = hold(got.run, &got.entries, head, threshold);
         assert_eq!(got.text(), reply.text);
         let accepted = Transcript::of_entries(&got.entries).accepted.unwrap();

@@ -115,10 +115,8 @@ fn what_limits_c_final_is_named() {
 
 #[test]
 fn the_synthesis_is_bought_if_any_answer_may_reach_the_threshold() {
-    let strict = Policy {
-        ask_user_threshold: 0.8,
-        ..policy()
-    };
+    let mut strict = policy();
+    strict.scoring.ask_threshold = 0.8;
     let unseen = Judgement {
         rests_on_unseen: true,
         ..judgement(&[("10", 0.0)], true)

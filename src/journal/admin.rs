@@ -8,9 +8,9 @@ use super::database::{Bound, Columns as _, Connection as _, Database, Durability
 use super::effects::Origin;
 use super::packed::StoredBody;
 use super::reads::ENTRIES;
-use super::store::{AdminStore, Error, Restored};
+use super::store::{AdminStore, Restored};
 use super::writes::{Head, change, insert_entry, insert_run, project, set_head};
-use super::{Archive, encoded_event, rows};
+use super::{Archive, Error, encoded_event, rows};
 use crate::domain::RunId;
 
 #[async_trait]

@@ -7,10 +7,10 @@ use sqlx::{AssertSqlSafe, SqlSafeStr as _};
 
 use super::database::{Bound, Columns as _, Connection, Database, Failure};
 use super::store::{
-    ActionStore, DataStamp, Entry, Error, LearnedStore, Listed, MemoryRow, Owner, Requester,
-    RunFilter, RunReader, RunRow, SheetRow, SpendingLimit, SpendingScope,
+    ActionStore, DataStamp, Entry, LearnedStore, Listed, MemoryRow, Owner, Requester, RunFilter,
+    RunReader, RunRow, SheetRow, SpendingLimit, SpendingScope,
 };
-use super::{LearnedRow, rows, tool_evidence};
+use super::{Error, LearnedRow, rows, tool_evidence};
 use crate::domain::{EvidenceFocus, Mode, RunId, RunKind, Source, Usd};
 
 pub(super) const RUN: &str = "SELECT * FROM runs WHERE id = $1";

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Archive, Event, LearnedRow, Unavailable};
+use super::{Archive, Error, Event, LearnedRow};
 use crate::domain::{EvidenceFocus, Mode, Question, RunId, RunKind, Scope, Source, Usd};
 
 /// A journal entry as it is stored.
@@ -329,36 +329,6 @@ pub enum Annotated {
     /// A run is in progress, so only its owner may write.
     Unfinished,
     Unknown,
-}
-
-/// Why a store operation failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The database cannot be reached, is locked, or its disk is full.
-    #[error("the database is not available: {0}")]
-    Unavailable(Unavailable),
-    /// A stored value is invalid.
-    #[error("corrupt data in {table}.{column} of {id}")]
-    Corrupt {
-        table: &'static str,
-        column: &'static str,
-        id: String,
-    },
-    /// The serialized event could not be parsed back.
-    #[error("an event cannot be serialized: {0}")]
-    Unwritable(String),
-    #[error("the run was taken over by another process")]
-    LeaseLost,
-    #[error("the run is being cancelled")]
-    CancelRequested,
-    #[error("{0}")]
-    Migration(String),
-    /// The archive is not a complete, unaltered, finished run.
-    #[error("the archive of run {run} cannot be restored: {why}")]
-    InvalidArchive { run: RunId, why: String },
-    /// This kind of database has its own tool for the operation.
-    #[error("{0}")]
-    Unsupported(&'static str),
 }
 
 /// The database behind the journal, with all its concerns. A consumer that needs only one of them

@@ -26,9 +26,9 @@ use super::database::{
     Bound, Columns, Connection, Database, Durability, Failure, OUTAGE, RETRY, Statement, Work,
     is_old, migrations, millis,
 };
+use super::error::{Error, is_outage, is_read_only, postgres_code};
 use super::reads;
-use super::store::{BackendStore, DataStamp, Error, NewRun, Owner, RunFilter, SpendingScope};
-use super::unavailable::{is_outage, is_read_only, postgres_code};
+use super::store::{BackendStore, DataStamp, NewRun, Owner, RunFilter, SpendingScope};
 use crate::domain::{RunId, Source};
 
 /// Connections of one process, besides the two for notifications.

@@ -21,8 +21,8 @@ use super::database::{
     Bound, Columns, Connection as _, Database, Durability, Failure, OUTAGE, RETRY, Work, is_old,
     migrations, millis,
 };
-use super::store::{BackendStore, DataStamp, Error, NewRun, Owner, RunFilter};
-use super::{reads, writes};
+use super::store::{BackendStore, DataStamp, NewRun, Owner, RunFilter};
+use super::{Error, reads, writes};
 use connection::SqliteConnection;
 use file::DatabaseFile;
 use owners::{LockFile, Owners};

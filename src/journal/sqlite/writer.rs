@@ -19,7 +19,7 @@ use super::connection::SqliteConnection;
 use super::{LOG_PAGES, SqliteBounds};
 use crate::journal::Error;
 use crate::journal::database::{Durability, Work};
-use crate::journal::unavailable::{Unavailable, reason};
+use crate::journal::error::{Unavailable, reason};
 
 /// The most transactions that share a commit.
 const MAX_SHARED: usize = 256;

@@ -1,5 +1,5 @@
-//! Describes database errors without statement, value or address, so that the text can be shown and
-//! logged.
+//! Errors of the store. Database errors are described without statement, value or address, so that
+//! the text can be shown and logged.
 
 use std::borrow::Cow;
 use std::io::ErrorKind;
@@ -7,7 +7,37 @@ use std::io::ErrorKind;
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgDatabaseError;
 
-use super::Error;
+use crate::domain::RunId;
+
+/// Why a store operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database cannot be reached, is locked, or its disk is full.
+    #[error("the database is not available: {0}")]
+    Unavailable(Unavailable),
+    /// A stored value is invalid.
+    #[error("corrupt data in {table}.{column} of {id}")]
+    Corrupt {
+        table: &'static str,
+        column: &'static str,
+        id: String,
+    },
+    /// The serialized event could not be parsed back.
+    #[error("an event cannot be serialized: {0}")]
+    Unwritable(String),
+    #[error("the run was taken over by another process")]
+    LeaseLost,
+    #[error("the run is being cancelled")]
+    CancelRequested,
+    #[error("{0}")]
+    Migration(String),
+    /// The archive is not a complete, unaltered, finished run.
+    #[error("the archive of run {run} cannot be restored: {why}")]
+    InvalidArchive { run: RunId, why: String },
+    /// This kind of database has its own tool for the operation.
+    #[error("{0}")]
+    Unsupported(&'static str),
+}
 
 /// Why the database cannot be used, without statement, value or address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::commands::Action;
@@ -37,7 +37,7 @@ pub struct DoneReply {
 
 /// A command that a model proposed, dice in first-person prose, or a deletion. It was executed only if
 /// `executed` is true.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ActionProposal", deny_unknown_fields)]
 pub struct ProposalReply {
     pub intent: Intent,
@@ -52,7 +52,7 @@ pub struct ProposalReply {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposal: Option<Offer>,
     /// The readings to choose from if the confidence is below 0.5. The first is `proposed_action`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 3))]
     pub choices: Vec<Choice>,
 }
@@ -91,7 +91,7 @@ pub struct Would {
 }
 
 /// The interpretation of the text.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Intent {
     pub action: CommandName,
@@ -103,7 +103,7 @@ pub struct Intent {
     pub confidence: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ProposedAction {
     pub action: CommandName,
@@ -116,7 +116,7 @@ pub struct ProposedAction {
     pub reason: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Performed {
     pub action: CommandName,
@@ -126,7 +126,7 @@ pub struct Performed {
 }
 
 /// A proposal that its user has not confirmed yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub struct Offer {
@@ -138,7 +138,7 @@ pub struct Offer {
 }
 
 /// One of several interpretations.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Choice {
     /// The number that confirms this reading.

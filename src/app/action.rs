@@ -2,8 +2,6 @@
 
 use jiff::Timestamp;
 use metrics::{counter, histogram};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -37,30 +35,14 @@ pub struct Acted {
 }
 
 /// The confirmation of the user for whom a command was proposed.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(rename = "ConfirmBody")]
+#[derive(Debug, Clone)]
 pub struct Confirmation {
     pub source: Source,
     pub user: User,
     /// Default: that of the proposal.
     pub context: Option<Context>,
-    /// Ignored; accepted so that the body of the action can be sent again.
-    #[serde(rename = "message")]
-    #[schemars(length(max = 32000))]
-    _message: Option<String>,
-    /// Which choice of the proposal; default 1, the first.
-    // In JSON `2.0` is the same whole number as `2`. The schema admits no other number.
-    #[serde(default)]
-    #[schemars(with = "Option<usize>", range(min = 1, max = 3))]
-    choice: Option<f64>,
-}
-
-impl Confirmation {
-    /// Returns the number of the confirmed choice, from 1.
-    pub fn choice(&self) -> usize {
-        self.choice.map_or(1, |choice| choice as usize)
-    }
+    /// Which choice of the proposal, counted from 1.
+    pub choice: usize,
 }
 
 /// An action that was checked and is not in the journal yet.

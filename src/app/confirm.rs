@@ -6,14 +6,11 @@ use super::action::{
 use super::request::{check_names, is_own};
 use super::{App, FieldProblem, Rejected, count};
 use crate::actions::commands::Action;
-use crate::actions::reply::{Reply, Why};
-use crate::domain::{
-    ActionMode, CommandName, Context, Question, RunId, RunKind, Source, User, fingerprint,
-};
+use crate::actions::reply::{ProposalReply, Reply, Why};
+use crate::domain::{Context, Question, RunId, RunKind, Source, User, fingerprint};
 use crate::journal::{ActionOutcome, ActionSubmission, Ending, Event, Transcript};
 use jiff::Timestamp;
 use serde::Deserialize as _;
-use serde_json::Value;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -59,7 +56,7 @@ impl App {
     ) -> Result<Acted, Rejected> {
         let chosen = ChosenCommand {
             proposal,
-            choice: confirmation.choice(),
+            choice: confirmation.choice,
             idempotency_key,
         };
         let Confirmation {
@@ -88,7 +85,7 @@ impl App {
             return self.confirmed(run, &known, chosen).await;
         }
         let offer = open_offer(&transcript, at)?;
-        let action = chosen.command(offer)?;
+        let action = chosen.command(&offer)?;
         let pending = PendingAction {
             question,
             // There is one key per proposal: the second execution finds it taken, even if both are
@@ -104,7 +101,7 @@ impl App {
                 confirms: Some(proposal),
             },
         };
-        let proposed = Some(why(&transcript, offer));
+        let proposed = Some(why(&transcript, &offer));
         match self.perform(pending, &action, proposed).await {
             // Another confirmation was faster.
             Err(Rejected::ProposalGone(why)) => match self.store.by_key(&key).await? {
@@ -171,19 +168,19 @@ impl ChosenCommand<'_> {
     }
 
     /// Returns the command of this choice of an offer.
-    fn command(&self, offer: &Value) -> Result<Action, Rejected> {
-        let chosen = match offer.get("choices").and_then(Value::as_array) {
-            Some(choices) => self.choice.checked_sub(1).and_then(|at| choices.get(at)),
-            None => offer.get("proposed_action").filter(|_| self.choice == 1),
+    fn command(&self, offer: &ProposalReply) -> Result<Action, Rejected> {
+        let only = &offer.proposed_action;
+        let mut choices = offer.choices.iter();
+        let chosen = match choices.find(|choice| choice.choice == self.choice) {
+            Some(choice) => Some((choice.action, &choice.args)),
+            None if offer.choices.is_empty() && self.choice == 1 => Some((only.action, &only.args)),
+            None => None,
         };
-        let named = chosen.and_then(|it| Some((it.get("action")?.as_str()?, it.get("args")?)));
-        let Some((action, args)) = named else {
+        let Some((name, args)) = chosen else {
             let problem = FieldProblem::new("/choice", "the proposal has no such choice");
             return Err(Rejected::Invalid(vec![problem]));
         };
-        let name = action.parse::<CommandName>().ok();
-        name.and_then(|name| Action::read(name, args.clone()).ok())
-            .ok_or(Rejected::NoSuchProposal)
+        Action::read(name, args.clone()).map_err(|_| Rejected::NoSuchProposal)
     }
 }
 
@@ -212,7 +209,7 @@ fn own_question(
 }
 
 /// Returns the offer of a proposal that has not expired.
-fn open_offer<'a>(transcript: &Transcript<'a>, at: Timestamp) -> Result<&'a Value, Rejected> {
+fn open_offer(transcript: &Transcript<'_>, at: Timestamp) -> Result<ProposalReply, Rejected> {
     let Some(Ending::Acted {
         outcome: ActionOutcome::Offered,
         response,
@@ -220,24 +217,20 @@ fn open_offer<'a>(transcript: &Transcript<'a>, at: Timestamp) -> Result<&'a Valu
     else {
         return Err(Rejected::NoSuchProposal);
     };
-    let expires = response
-        .pointer("/proposal/expiresAt")
-        .and_then(Value::as_str)
-        .and_then(|at| at.parse::<Timestamp>().ok());
+    let offer = ProposalReply::deserialize(response).map_err(|_| Rejected::NoSuchProposal)?;
+    let expires = offer.proposal.as_ref().map(|it| it.expires_at.parse());
+    let expires: Option<Timestamp> = expires.and_then(Result::ok);
     if expires.is_none_or(|expires| at >= expires) {
         return Err(Rejected::ProposalGone(ProposalGone::Expired));
     }
-    Ok(response)
+    Ok(offer)
 }
 
 /// Returns who made a proposal, and why.
-fn why<'a>(transcript: &Transcript<'a>, offer: &Value) -> Why<'a> {
+fn why<'a>(transcript: &Transcript<'a>, offer: &ProposalReply) -> Why<'a> {
     let proposed = transcript.proposed;
-    let mode = offer
-        .get("mode")
-        .and_then(|mode| ActionMode::deserialize(mode).ok());
     Why {
-        mode: mode.unwrap_or(ActionMode::LlmProposal),
+        mode: offer.mode,
         confidence: proposed.map_or(0.0, |proposed| proposed.confidence),
         reason: proposed.map_or("", |proposed| &proposed.reason),
     }

@@ -92,6 +92,15 @@ pub enum StartError {
     Workspace { path: String, error: std::io::Error },
 }
 
+/// Why a question has no quote.
+#[derive(Debug, thiserror::Error)]
+pub enum QuoteError {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Rejected(#[from] Rejected),
+}
+
 /// Why a submission was rejected. Its name as a string is its label in counters.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case", const_into_str)]
@@ -486,15 +495,12 @@ impl App {
     /// As [`App::quote`], without a journal.
     ///
     /// # Errors
-    /// [`StartError`] if a model or the prompts cannot be opened.
-    pub async fn quote_only(
-        config: &Config,
-        input: ChatInput,
-    ) -> Result<Result<Quote, Rejected>, StartError> {
+    /// [`QuoteError::Start`] if a model or the prompts cannot be opened.
+    pub async fn quote_only(config: &Config, input: ChatInput) -> Result<Quote, QuoteError> {
         let committee = committee_of(config, models(config).await?)?;
-        let parsed = ChatRequest::parse(input, &config.policy.limits, &committee.secrets);
-        let priced = parsed.map(|chat| quote(&committee, chat.question()));
-        Ok(priced.map_err(Rejected::Invalid))
+        let chat = ChatRequest::parse(input, &config.policy.limits, &committee.secrets)
+            .map_err(Rejected::Invalid)?;
+        Ok(quote(&committee, chat.question()))
     }
 
     /// Returns the metrics of the process in Prometheus text format.

@@ -8,7 +8,7 @@ use super::exit::{Done, Exit, fail, failing};
 use super::input::text_with_input;
 use super::local::{self, refused};
 use super::terminal::say;
-use crate::app::{App, ChatInput};
+use crate::app::{App, ChatInput, QuoteError};
 use crate::config::Env;
 use crate::domain::{Context, Mode, Salience, Source, Usd, User, counted};
 
@@ -41,10 +41,12 @@ pub(super) async fn run(env: &Env, arguments: QuoteArguments) -> Done {
     let config = local::load(env)?;
     // Needs no journal, so that a price can be asked where no file can be written.
     let priced = App::quote_only(&config, question(arguments.mode, message)).await;
-    let priced = priced.map_err(|error| fail(Exit::from(&error), error))?;
-    let quote = priced.map_err(|rejected| {
-        refused(&rejected);
-        Exit::Refused
+    let quote = priced.map_err(|error| match error {
+        QuoteError::Start(error) => fail(Exit::from(&error), error),
+        QuoteError::Rejected(rejected) => {
+            refused(&rejected);
+            Exit::Refused
+        }
     })?;
     if let Some(why) = quote.refusal() {
         return Err(fail(Exit::Budget, why));

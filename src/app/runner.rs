@@ -237,9 +237,16 @@ impl Runner {
     /// Returns once this process shuts down and will not end the run: another one has it, or will.
     pub async fn left_to_others(&self, run: RunId) {
         self.0.draining.cancelled().await;
+        let mut wake = self.0.process.wake.listen(run);
         let is_here = || self.own().contains_key(&run);
-        while is_here() && !self.0.drained.is_cancelled() {
-            tokio::time::sleep(POLL).await;
+        let has_left = async {
+            while is_here() {
+                wake.notified().await;
+            }
+        };
+        tokio::select! {
+            () = self.0.drained.cancelled() => {}
+            () = has_left => {}
         }
         // Lets listeners of a run that just ended here see its end first.
         tokio::time::sleep(POLL).await;

@@ -452,22 +452,7 @@ impl RunContext {
         self.close().await;
         self.state().retract_intents();
         if self.state().unconfirmed > 0 {
-            // The database may have an entry whose write failed. So the state is rebuilt from the
-            // stored entries.
-            let entries = self.process.store.entries(self.lease.run, 0).await?;
-            let mut state = self.state();
-            let recorded = std::mem::take(&mut state.unwritten);
-            *state = State::of(self.accepted.cap, entries);
-            state.closed = true;
-            for event in recorded {
-                match &*event {
-                    Event::CallSettled(settled) if !state.seen.contains_key(&event.key()) => {
-                        state.ledger.settle(&settled.call, settled.cost);
-                    }
-                    _ => {}
-                }
-                state.push(Event::clone(&event));
-            }
+            self.reload().await?;
         }
         // Readers get what a reader of the database gets.
         let (events, finished) = {
@@ -495,6 +480,26 @@ impl RunContext {
         match finished {
             Event::Finished(finished) => self.process.wake.finished(self.lease.run, *finished),
             _ => self.process.wake.up(self.lease.run),
+        }
+        Ok(())
+    }
+
+    /// Rebuilds the state of a closed context from the stored entries: the database may have an entry
+    /// whose write failed.
+    async fn reload(&self) -> Result<(), Stop> {
+        let entries = self.process.store.entries(self.lease.run, 0).await?;
+        let mut state = self.state();
+        let recorded = std::mem::take(&mut state.unwritten);
+        *state = State::of(self.accepted.cap, entries);
+        state.closed = true;
+        for event in recorded {
+            match &*event {
+                Event::CallSettled(settled) if !state.seen.contains_key(&event.key()) => {
+                    state.ledger.settle(&settled.call, settled.cost);
+                }
+                _ => {}
+            }
+            state.push(Event::clone(&event));
         }
         Ok(())
     }

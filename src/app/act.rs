@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use metrics::counter;
 use tokio::time::Instant;
 
-use super::action::{Acted, PendingAction, disabled, not_allowed, observe, owner, permitted};
+use super::action::{Acted, PendingAction, disabled, not_allowed, observe, permitted};
 use super::offer::OfferReason;
 use super::rate::Rate;
 use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, continuation, count};
@@ -19,8 +19,8 @@ use crate::actions::reply::{self, Reply, Why};
 use crate::config::ActionsPolicy;
 use crate::domain::{ActionGate, ActionMode, Question, RunId, Source, Usd, User, fingerprint};
 use crate::journal::{
-    Accepted, ActionSubmission, DataStamp, Ending, Event, Executed, GateChecked, NewRun, Parsed,
-    SpendingLimit,
+    Accepted, ActionSubmission, DataStamp, Ending, Event, Executed, GateChecked, NewRun, Owner,
+    Parsed, SpendingLimit,
 };
 
 /// How often an action is executed anew because another one of its user came between. Of a hundred
@@ -246,7 +246,7 @@ impl App {
         seed: u64,
     ) -> Result<Execution, Rejected> {
         let stamp = if action.changes() {
-            Some(self.store.stamp(&owner(&pending.question)).await?)
+            Some(self.store.stamp(&Owner::of(&pending.question)).await?)
         } else {
             None
         };
@@ -288,7 +288,7 @@ impl App {
         pending: &PendingAction,
     ) -> Result<Inputs, Rejected> {
         let question = &pending.question;
-        let owner = owner(question);
+        let owner = Owner::of(question);
         let mut facts = Inputs {
             id: pending.id.to_string(),
             offered_at: pending.submission.confirms.and_then(RunId::made_at),

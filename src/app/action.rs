@@ -11,7 +11,7 @@ use crate::actions::reply::{Reply, not_understood};
 use crate::actions::{gates, unread};
 use crate::config::{ActionRules, ActionsPolicy};
 use crate::domain::{ActionGate, CommandName, Context, Question, RunId, Source, User};
-use crate::journal::{ActionSubmission, Event, GateChecked, Owner, Proposed};
+use crate::journal::{ActionSubmission, Event, GateChecked, Proposed};
 
 /// The number of lines of the scene that a narration is given.
 pub(super) const SCENE_LINES: u32 = 8;
@@ -64,14 +64,6 @@ impl PendingAction {
     pub fn unknown(&self) -> Reply {
         let message = not_understood(&self.question.message, &self.rules.commands);
         Reply::declined("unknown_intent", message)
-    }
-}
-
-pub(super) fn owner(question: &Question) -> Owner {
-    Owner {
-        source: question.source,
-        user_id: question.user.id.clone(),
-        guild_id: question.context.guild_id.clone(),
     }
 }
 

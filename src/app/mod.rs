@@ -56,7 +56,7 @@ pub use continuation::read_correction;
 pub use feedback::{FeedbackRefused, Noted, give_feedback};
 pub use plans::{Authorization, AuthorizeOutcome, PlanClosed};
 pub use problems::{FieldProblem, bounded};
-pub use request::{ActionInput, ActionRequest, ChatInput, ChatRequest, RequestIds};
+pub use request::{ActionInput, ActionRequest, ChatInput, ChatRequest, MESSAGE, RequestIds};
 pub use spending::Spent;
 pub use telemetry::{escaped, init as init_telemetry};
 

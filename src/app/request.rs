@@ -68,7 +68,7 @@ pub struct ActionInput {
 }
 
 /// The pattern of a message: without NUL, and not only spaces.
-const MESSAGE: &str = r"^[^\u0000]*[^\s\u0000][^\u0000]*$";
+pub const MESSAGE: &str = r"^[^\u0000]*[^\s\u0000][^\u0000]*$";
 
 /// A chat that keeps the rules, without the configured secrets.
 #[derive(Debug, Clone)]

@@ -100,13 +100,8 @@ impl TrackRecord {
             return;
         };
         self.runs += 1;
-        let outcome = match &finished.ending {
-            Ending::Replied { reply } => reply.outcome.into_str(),
-            Ending::Failed { cause, .. } => cause.into_str(),
-            Ending::Cancelled => "cancelled",
-            Ending::Acted { outcome, .. } => outcome.into_str(),
-        };
-        *self.outcomes.entry(outcome.to_owned()).or_default() += 1;
+        let outcome = finished.ending.label().to_owned();
+        *self.outcomes.entry(outcome).or_default() += 1;
         self.add_calls(run);
         self.add_outputs(run);
         self.add_statuses(run);

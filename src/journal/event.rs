@@ -587,6 +587,18 @@ pub enum Ending {
     },
 }
 
+impl Ending {
+    /// Returns what metrics and reports call this ending: the outcome, or the cause of a failure.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Ending::Replied { reply } => reply.outcome.into_str(),
+            Ending::Failed { cause, .. } => cause.into_str(),
+            Ending::Cancelled => "cancelled",
+            Ending::Acted { outcome, .. } => outcome.into_str(),
+        }
+    }
+}
+
 /// Why a run failed. Mapped to an HTTP status code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

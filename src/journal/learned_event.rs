@@ -91,14 +91,11 @@ pub struct Taught {
 /// Returns where an answer to a question may be used again: in its guild, or outside of guilds by
 /// its own user.
 pub fn learned_scope(question: &Question) -> Owner {
-    let guild_id = question.context.guild_id.clone();
-    Owner {
-        source: question.source,
-        user_id: guild_id
-            .as_ref()
-            .map_or_else(|| question.user.id.clone(), |_| String::new()),
-        guild_id,
+    let mut owner = Owner::of(question);
+    if owner.guild_id.is_some() {
+        owner.user_id.clear();
     }
+    owner
 }
 
 /// The current version of a learned answer.

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::event::sent_key;
 use super::step;
 use super::{
-    Accepted, AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Ending,
-    Event, Finished, Gated, Planned, Scored, Synthesized,
+    Accepted, AgentFinished, AgentOutcome, CallResult, CallSent, CallSettled, CrossChecked, Event,
+    Finished, Gated, Planned, Scored, Synthesized,
 };
 use crate::domain::RunKind;
 
@@ -139,16 +139,11 @@ impl Observer {
     }
 
     fn finished(&self, finished: &Finished) {
-        let outcome = match &finished.ending {
-            Ending::Replied { reply } => reply.outcome.into_str(),
-            Ending::Failed { cause, .. } => cause.into_str(),
-            Ending::Cancelled => "cancelled",
-            Ending::Acted { outcome, .. } => outcome.into_str(),
-        };
         // Actions have metrics of their own.
         if self.kind == RunKind::Action {
             return;
         }
+        let outcome = finished.ending.label();
         counter!("conclave_runs_total", "mode" => self.mode, "outcome" => outcome).increment(1);
         histogram!("conclave_run_seconds", "mode" => self.mode)
             .record(self.started.elapsed().as_secs_f64());

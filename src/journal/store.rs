@@ -262,6 +262,16 @@ pub struct Owner {
     pub guild_id: Option<String>,
 }
 
+impl Owner {
+    pub fn of(question: &Question) -> Self {
+        Self {
+            source: question.source,
+            user_id: question.user.id.clone(),
+            guild_id: question.context.guild_id.clone(),
+        }
+    }
+}
+
 /// The state of a user's sheets and memories, in all guilds, when a command read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataStamp {
@@ -331,8 +341,7 @@ pub enum Annotated {
     Unknown,
 }
 
-/// The database behind the journal, with all its concerns. A consumer that needs only one of them
-/// takes that trait.
+/// The database behind the journal. A consumer that needs only one of its concerns takes that trait.
 ///
 /// `now` and `at` are the times that are recorded. Whether a lease has expired is judged by one
 /// clock that all processes on the database share. For a SQLite file it is the machine's clock, so
@@ -403,10 +412,9 @@ pub trait JournalStore: Send + Sync {
     /// Writes the run's row and its first entry in one transaction.
     async fn accept(&self, run: NewRun) -> Result<Acceptance, Error>;
 
-    /// Accepts a run and claims it in one transaction. If the run is an action that is over, the same
-    /// transaction writes its end and the effects of its events instead. An action that ends at once
-    /// is free. Its commit survives the end of the process, but need not wait for the disk. For a
-    /// run that is leased, [`AckTiming`] decides that.
+    /// Accepts a run, and finishes or claims it in the same transaction. The commit of an action that
+    /// finishes at once survives the end of the process, but need not wait for the disk. For a run that
+    /// is claimed, [`AckTiming`] decides that.
     async fn begin(&self, run: NewRun, then: AcceptThen) -> Result<StartOutcome, Error>;
 
     /// Claims a run that is queued, or whose lease has expired. Raises its epoch.

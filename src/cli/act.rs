@@ -17,7 +17,7 @@ use super::stop::told_to_stop;
 use super::terminal::{options, say, say_json};
 use crate::actions::catalog;
 use crate::actions::reply;
-use crate::app::{ActionInput, App, RequestIds};
+use crate::app::{ActionInput, App, Confirmation, RequestIds};
 use crate::config::{self, Config, Env, Problems};
 use crate::domain::{Context, RunId, Source};
 use crate::journal::Ending;
@@ -134,8 +134,12 @@ async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Done {
 async fn acted(app: &Arc<App>, input: ActionInput, arguments: &ActArguments) -> Done {
     let acted = match arguments.confirm {
         Some(proposal) => {
-            let confirmation = serde_json::from_value(confirmation(&input, arguments));
-            let confirmation = confirmation.map_err(failing(Exit::Usage))?;
+            let confirmation = Confirmation {
+                source: input.source,
+                user: input.user,
+                context: Some(input.context),
+                choice: arguments.choice,
+            };
             app.confirm(proposal, confirmation, None).await
         }
         None => match app.action_request(input) {

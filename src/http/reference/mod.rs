@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_file_names_only_kinds_of_problem_and_states_that_exist() {
-        let written: Value = serde_json::from_str(WRITTEN).unwrap();
+        let written = written();
         let paths = written["paths"].as_object().unwrap().values();
         for operation in paths.flat_map(|path| path.as_object().unwrap().values()) {
             for kind in operation["x-problems"].as_array().into_iter().flatten() {

@@ -320,7 +320,7 @@ impl RunContext {
         self.open_state()?.unconfirmed += 1;
         let events = [&event];
         let Process { store, clock, .. } = &self.process;
-        let written = store.append_if(stamp, &self.lease, clock.now(), &events);
+        let written = store.append_if(Some(stamp), &self.lease, clock.now(), &events);
         let is_written = written.await?;
         {
             let mut state = self.state();

@@ -436,17 +436,19 @@ pub trait JournalStore: Send + Sync {
 
     /// Appends events in one transaction with the fence: the lease must still be valid. Skips an
     /// event whose key the run already has. Refuses `CallSent` and `Executed` events while the run
-    /// is being cancelled. Returns the last sequence number.
+    /// is being cancelled.
     ///
     /// # Errors
     /// [`Error::LeaseLost`] and [`Error::CancelRequested`], besides errors of the database.
-    async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error>;
+    async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<(), Error> {
+        self.append_if(None, lease, at, events).await.map(drop)
+    }
 
     /// As [`JournalStore::append`], if the user's sheets and memories still have this stamp. Returns
     /// false if not; then nothing was written.
     async fn append_if(
         &self,
-        stamp: &DataStamp,
+        stamp: Option<&DataStamp>,
         lease: &Lease,
         at: Timestamp,
         events: &[&Event],

@@ -209,45 +209,43 @@ impl<D: Database> JournalStore for D {
         .await
     }
 
-    /// Appends to a run that a lease permits to write. Returns the last sequence number. A result that
-    /// was paid for is worth the wait for the next primary, or for space on the disk. An entry that was
-    /// written before a connection broke is not written again: its key is unique.
-    async fn append(&self, lease: &Lease, at: Timestamp, events: &[&Event]) -> Result<i64, Error> {
-        let batch = Batch::packed(EncodedEvent::all(events.iter().copied())?);
-        let input = (lease.clone(), at, batch);
-        let written = self
-            .write(Durability::Outage, input, |tx, (lease, at, batch)| {
-                Box::pin(append_leased(tx, D::FENCE, lease, *at, batch))
-            })
-            .await;
-        self.noted(written)
-    }
-
+    /// Appends to a run that a lease permits to write. A result that was paid for is worth the wait for
+    /// the next primary, or for space on the disk. An entry that was written before a connection broke is
+    /// not written again: its key is unique. With a stamp there is no second attempt, because the first
+    /// may have changed it.
     async fn append_if(
         &self,
-        stamp: &DataStamp,
+        stamp: Option<&DataStamp>,
         lease: &Lease,
         at: Timestamp,
         events: &[&Event],
     ) -> Result<bool, Error> {
         let batch = Batch::packed(EncodedEvent::all(events.iter().copied())?);
-        let input = (stamp.clone(), lease.clone(), at, batch);
-        // Not attempted again after an outage: its own write may have changed the stamp.
+        let durability = match stamp {
+            None => Durability::Outage,
+            Some(_) => Durability::Machine,
+        };
+        let input = (stamp.cloned(), lease.clone(), at, batch);
         let written = self
-            .write(
-                Durability::Machine,
-                input,
-                |tx, (stamp, lease, at, batch)| {
-                    Box::pin(async move {
+            .write(durability, input, |tx, (stamp, lease, at, batch)| {
+                Box::pin(async move {
+                    if let Some(stamp) = stamp {
                         D::lock_data(tx, stamp).await?;
-                        let is_current = is_current(tx, stamp).await?;
-                        if is_current {
-                            append_leased(tx, D::FENCE, lease, *at, batch).await?;
+                        if !is_current(tx, stamp).await? {
+                            return Ok(false);
                         }
-                        Ok(is_current)
-                    })
-                },
-            )
+                    }
+                    let Some(row) = tx.row(D::FENCE, lease.values(None)).await? else {
+                        return Err(Error::LeaseLost.into());
+                    };
+                    let needs_consent = batch.entries.iter().any(|entry| entry.needs_consent);
+                    if row.whole("cancel_requested")? != 0 && needs_consent {
+                        return Err(Error::CancelRequested.into());
+                    }
+                    link(tx, lease.run, *at, batch, Head::of(&row)?).await?;
+                    Ok(true)
+                })
+            })
             .await;
         self.noted(written)
     }
@@ -306,25 +304,6 @@ impl<D: Database> JournalStore for D {
         })
         .await
     }
-}
-
-/// Appends in a transaction if the lease is still valid, which the statement `fence` tells. Returns
-/// the last sequence number.
-async fn append_leased<C: Connection>(
-    tx: &mut C,
-    fence: &'static str,
-    lease: &Lease,
-    at: Timestamp,
-    batch: &Batch,
-) -> Result<i64, Failure> {
-    let Some(row) = tx.row(fence, lease.values(None)).await? else {
-        return Err(Error::LeaseLost.into());
-    };
-    let needs_consent = batch.entries.iter().any(|entry| entry.needs_consent);
-    if row.whole("cancel_requested")? != 0 && needs_consent {
-        return Err(Error::CancelRequested.into());
-    }
-    link(tx, lease.run, at, batch, Head::of(&row)?).await
 }
 
 /// What is written together with the acceptance of a run.
@@ -516,14 +495,14 @@ fn project_learned(run: &str, at_ms: Bound, learned: Learned) -> Statement {
     )
 }
 
-/// Appends to the chain after `head`, and updates the row. Returns the last sequence number.
+/// Appends to the chain after `head`, and updates the row.
 async fn link<C: Connection>(
     connection: &mut C,
     run: RunId,
     at: Timestamp,
     batch: &Batch,
     mut head: Head,
-) -> Result<i64, Failure> {
+) -> Result<(), Failure> {
     let (id, mut spent) = (run.to_string(), 0_i64);
     let mut written = Vec::with_capacity(batch.entries.len());
     for (index, entry) in batch.entries.iter().enumerate() {
@@ -551,9 +530,8 @@ async fn link<C: Connection>(
         let values = vec![Some(packed).into(), id.as_str().into(), head.seq.into()];
         connection.change((statement, values)).await?;
     }
-    let seq = head.seq;
     connection.change(set_head(&id, head, spent)).await?;
-    Ok(seq)
+    Ok(())
 }
 
 impl Lease {

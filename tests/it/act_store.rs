@@ -418,11 +418,15 @@ async fn leased_command(store: &Arc<dyn Store>) {
         content: "rope".into(),
     };
     let command = &events(CommandName::MemoryAdd, Some(effect))[1];
-    let late = store.append_if(&read, &lease, at(1), &[command]).await;
+    let late = store
+        .append_if(Some(&read), &lease, at(1), &[command])
+        .await;
     assert!(!late.unwrap());
     assert_eq!(store.memory_count(&owner("eve")).await.unwrap(), 1);
     let read = store.stamp(&owner("eve")).await.unwrap();
-    let again = store.append_if(&read, &lease, at(1), &[command]).await;
+    let again = store
+        .append_if(Some(&read), &lease, at(1), &[command])
+        .await;
     assert!(again.unwrap());
     assert_eq!(store.memory_count(&owner("eve")).await.unwrap(), 2);
 }

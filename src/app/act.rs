@@ -211,26 +211,20 @@ impl App {
         mut events: Vec<Event>,
         seed: u64,
     ) -> Result<Option<Acted>, Rejected> {
-        let Execution {
-            executed,
-            reply,
-            stamp,
-            narrator,
-        } = self
-            .execute_command(pending, action, proposed, seed)
-            .await?;
-        let Some(executed) = executed else {
-            let declined = self.decline(pending.clone(), events, &reply, seed).await;
-            return declined.map(Some);
+        let execution = self.execute_command(pending, action, proposed, seed);
+        let done = execution.await?;
+        let Some(executed) = done.executed else {
+            let declined = self.decline(pending.clone(), events, &done.reply, seed);
+            return declined.await.map(Some);
         };
         events.push(executed);
         let acted = self
-            .conclude(pending.clone(), events, &reply, seed, stamp)
+            .conclude(pending.clone(), events, &done.reply, seed, done.stamp)
             .await;
         let is_written = matches!(&acted, Ok(Some(acted)) if acted.run == Some(pending.id));
         if is_written {
             count_accepted(action, proposed);
-        } else if let Some(narrator) = narrator {
+        } else if let Some(narrator) = done.narrator {
             tracing::info!(key = ?pending.key, "the action was not written; its narration is cancelled");
             let _ = self.cancel(narrator).await;
         }

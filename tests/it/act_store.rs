@@ -75,6 +75,13 @@ fn events(command: CommandName, effect: Option<Effect>) -> Vec<Event> {
     ]
 }
 
+fn finish(command: CommandName, effect: Option<Effect>) -> AcceptThen {
+    AcceptThen::Finish {
+        events: events(command, effect),
+        if_stamp: None,
+    }
+}
+
 async fn remember(store: &Arc<dyn Store>, n: u128, user: &str, content: &str) {
     let effect = Effect::Memory {
         content: content.into(),
@@ -89,10 +96,7 @@ async fn act(
     command: CommandName,
     effect: Effect,
 ) {
-    let then = AcceptThen::Finish {
-        events: events(command, Some(effect)),
-        if_stamp: None,
-    };
+    let then = finish(command, Some(effect));
     let action = action(n, user, message, None);
     assert_eq!(
         store.begin(action, then).await.unwrap(),
@@ -108,10 +112,7 @@ async fn found(store: &Arc<dyn Store>, user: &str, words: &[&str]) -> Vec<String
 
 async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
     // An action that ends at once is stored with its whole chain and is not listed as a chat.
-    let then = || AcceptThen::Finish {
-        events: events(CommandName::Roll, None),
-        if_stamp: None,
-    };
+    let then = || finish(CommandName::Roll, None);
     assert_eq!(
         store
             .begin(action(1, "ada", "roll 1d6", Some("k")), then())
@@ -226,10 +227,7 @@ async fn story(store: Arc<dyn Store>, other: Arc<dyn Store>) {
                 name: name.into(),
                 sheet: json!({ "name": name, "level": level }),
             };
-            let then = AcceptThen::Finish {
-                events: events(CommandName::SheetCreate, Some(effect)),
-                if_stamp: None,
-            };
+            let then = finish(CommandName::SheetCreate, Some(effect));
             assert_eq!(
                 store
                     .begin(action(n, user, "sheet", None), then)
@@ -468,13 +466,7 @@ async fn one_of_a_hundred_concurrent_confirmations_is_written() {
             let mut run = action(n, "ada", "roll 1d6", Some("confirm:x"));
             run.body_hash = "same".into();
             store
-                .begin(
-                    run,
-                    AcceptThen::Finish {
-                        events: events(CommandName::Roll, None),
-                        if_stamp: None,
-                    },
-                )
+                .begin(run, finish(CommandName::Roll, None))
                 .await
                 .unwrap()
         }

@@ -360,7 +360,7 @@ impl Runner {
                 Stop::Lost => tracing::warn!("its lease has ended: another process may have it"),
                 Stop::Cancelled => tracing::warn!("the run was cancelled while it ended"),
                 Stop::Store(error) => {
-                    tracing::error!(%error, "the run stays unfinished until its lease expires")
+                    tracing::error!(%error, "the run stays unfinished until its lease expires");
                 }
             }
         }

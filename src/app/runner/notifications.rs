@@ -59,7 +59,7 @@ impl Runner {
                     tracing::debug!("notifications of other processes ended");
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "notifications of other processes are unavailable")
+                    tracing::debug!(%error, "notifications of other processes are unavailable");
                 }
             }
             tokio::time::sleep(POLL).await;

@@ -290,7 +290,7 @@ impl App {
         let closed = |why| Err(Rejected::PlanClosed(why));
         require_fitting(&given)?;
         let (events, executions) = self.plan_events(plan).await?;
-        let question = own_question(&events, given.source, given.user, given.context)?;
+        let question = own_question(&events, given.source, given.user, given.context.as_ref())?;
         require_workspace(view::workspace(&events), &toolbox)?;
         if executions.iter().any(|(row, _)| !row.state.is_terminal()) {
             return closed(PlanClosed::Executing);
@@ -536,11 +536,11 @@ fn own_question(
     events: &[Event],
     source: Source,
     user: User,
-    context: Option<Context>,
+    context: Option<&Context>,
 ) -> Result<Question, Rejected> {
     let accepted = Transcript::of(events).accepted;
     let asked = &accepted.ok_or(Rejected::NoSuchPlan)?.question;
-    let context = context.as_ref().unwrap_or(&asked.context);
+    let context = context.unwrap_or(&asked.context);
     if !is_own(asked, source, &user, context) {
         return Err(Rejected::NoSuchPlan);
     }

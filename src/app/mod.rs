@@ -30,6 +30,7 @@ use compose::{committee_of, crashes};
 pub use compose::{models, open_store};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use metrics::{counter, gauge};
 
@@ -116,7 +117,7 @@ pub enum Rejected {
     Spent(Box<Spent>),
     #[error("this user asks too often")]
     #[strum(serialize = "rate_limit")]
-    TooOften { retry_after: std::time::Duration },
+    TooOften { retry_after: Duration },
     #[error("the service is shutting down")]
     Draining,
     /// Only for actions. Also if the proposal belongs to another user.
@@ -317,12 +318,8 @@ impl App {
             None => (self.store.accept(new).await?, None),
             Some(start) => {
                 let accepted = new.accepted.clone();
-                let hold = AcceptThen::Claim {
-                    owner: self.runner.owner().to_owned(),
-                    lease: self.config.policy.lease,
-                    ack,
-                };
-                match self.store.begin(new, hold).await? {
+                let claim = self.claim(self.config.policy.lease, ack);
+                match self.store.begin(new, claim).await? {
                     StartOutcome::Leased(lease) => {
                         let begun = Begun {
                             lease,
@@ -342,6 +339,14 @@ impl App {
         counter!("conclave_runs_accepted_total", "mode" => mode, "source" => source).increment(1);
         self.runner.run_to_completion(id, slot, begun);
         Ok(id)
+    }
+
+    fn claim(&self, lease: Duration, ack: AckTiming) -> AcceptThen {
+        AcceptThen::Claim {
+            owner: self.runner.owner().to_owned(),
+            lease,
+            ack,
+        }
     }
 
     /// Returns the run that a submission joins, if the store did not accept it as a new one.
@@ -483,7 +488,7 @@ impl App {
 
     /// Stops accepting runs and waits for those in flight, at most for `patience`. Unfinished runs
     /// are taken over later.
-    pub async fn drain(&self, patience: std::time::Duration) {
+    pub async fn drain(&self, patience: Duration) {
         self.runner.drain(patience).await;
     }
 

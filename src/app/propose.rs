@@ -22,8 +22,7 @@ use crate::actions::{
 };
 use crate::domain::{ActionGate, ActionMode, CommandName};
 use crate::journal::{
-    AcceptThen, AckTiming, Ending, Event, GateChecked, Lease, Proposed, RunContext, StartOutcome,
-    Stop,
+    AckTiming, Ending, Event, GateChecked, Lease, Proposed, RunContext, StartOutcome, Stop,
 };
 
 /// What the gates say of a proposal.
@@ -66,21 +65,17 @@ impl App {
         let slot = self.runner.slot().ok_or(Rejected::Busy)?;
         let (cap, until) = (policy.actions.max, pending.arrived + policy.actions.timeout);
         let limits = spending::limits(policy, &pending.question, pending.at);
-        let held = AcceptThen::Claim {
-            owner: self.runner.owner().to_owned(),
-            // It lasts as long as the model call may.
-            lease: policy
-                .lease
-                .max(policy.actions.timeout + Duration::from_secs(10)),
-            ack: AckTiming::WithReply,
-        };
+        // The lease lasts as long as the model call may.
+        let lease = policy
+            .lease
+            .max(policy.actions.timeout + Duration::from_secs(10));
+        let claim = self.claim(lease, AckTiming::WithReply);
         let new = self.new_action(pending.clone(), self.clock.new_seed(), cap, limits.clone());
-        let lease = match self.store.begin(new, held).await? {
+        let lease = match self.store.begin(new, claim).await? {
             StartOutcome::Leased(lease) => lease,
             StartOutcome::Refused(not) => {
-                return self
-                    .stored_response(self.joined(not, cap, limits).await?)
-                    .await;
+                let earlier = self.joined(not, cap, limits).await?;
+                return self.stored_response(earlier).await;
             }
             StartOutcome::Finished | StartOutcome::Conflict => {
                 return self.stored_response(pending.id).await;
@@ -89,16 +84,16 @@ impl App {
         // The action is finished even if the client disconnects.
         let (id, app) = (pending.id, Arc::clone(self));
         let own = self.runner.own_action(id);
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         self.runner.spawn_task(
             async move {
                 let response = app.call_proposer(lease, &pending, until, &own.cancel).await;
                 drop((slot, own));
-                let _ = tell.send(response);
+                let _ = sender.send(response);
             }
             .instrument(tracing::error_span!("action", requestId = %id)),
         );
-        match told.await {
+        match receiver.await {
             Ok(Ok(response)) => Ok(Acted {
                 run: Some(id),
                 response,

@@ -1,5 +1,5 @@
-//! Watches the database. The log has one line when it is lost and one when it is back, instead of
-//! one for each run that meets the loss.
+//! Watches the database. The log has one line when an outage begins and one when it ends, instead of
+//! one for each run that meets the outage.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

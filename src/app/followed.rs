@@ -30,9 +30,8 @@ impl Outage {
 }
 
 impl App {
-    /// Waits for the end of a run, also of one that another process executes, and also while the
-    /// database is lost for a while: the run waits for it too. Returns `None` if there is no such
-    /// run.
+    /// Waits for the end of a run, whichever process executes it. Keeps waiting during a short outage
+    /// of the database, because the run does too. Returns `None` if there is no such run.
     ///
     /// # Errors
     /// [`journal::Error`] if the journal cannot be read for another reason, or for longer.
@@ -79,8 +78,8 @@ impl App {
         self.runner.left_to_others(run).await;
     }
 
-    /// Returns how long a lost database is waited for: the leases of its runs end meanwhile, and a
-    /// process takes them over.
+    /// Returns how long an outage of the database is waited for. Meanwhile the leases of its runs end,
+    /// and a process takes them over.
     fn max_outage(&self) -> Duration {
         3 * self.config.policy.lease
     }

@@ -192,7 +192,7 @@ impl App {
         let rests_on_files = |rejection: &Rejection| {
             matches!(rejection.kind, PreconditionFailed | ForbiddenOperation)
         };
-        let stands = match view.rejection.filter(rests_on_files) {
+        let holds = match view.rejection.filter(rests_on_files) {
             None => true,
             Some(then) => {
                 let toolbox = self.tools()?;
@@ -201,7 +201,7 @@ impl App {
                 now.is_some_and(|now| now.message == then.message)
             }
         };
-        Ok(!matches!(view.state, PlanState::Halted | PlanState::Cancelled) && stands)
+        Ok(!matches!(view.state, PlanState::Halted | PlanState::Cancelled) && holds)
     }
 
     /// Returns the fingerprint of all that decides a plan.

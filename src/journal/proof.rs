@@ -75,7 +75,7 @@ pub async fn read_proven(store: &dyn Store, id: RunId) -> Result<Option<Proven>,
 /// As [`prove`], with the stored answer that was learned from the run. Returns the first mismatch.
 ///
 /// # Errors
-/// If the learned answer was not read. One that cannot be understood is a mismatch.
+/// If the learned answer was not read. A learned answer that cannot be parsed is a mismatch.
 pub(super) fn prove_with_learned(
     row: &RunRow,
     entries: &[Entry],

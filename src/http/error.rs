@@ -117,7 +117,7 @@ impl Problem {
 
     /// The token has none of these scopes, of which one is needed.
     pub fn lacks_scope(one_of: &[Scope]) -> Self {
-        let names: Vec<&str> = one_of.iter().copied().map(Scope::into_str).collect();
+        let names: Vec<&str> = one_of.iter().map(Scope::into_str).collect();
         let which = match names.as_slice() {
             [scope] => format!("the scope {scope}"),
             scopes => format!("any of the scopes {}", scopes.join(", ")),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use conclave::app::Confirmation;
 use conclave::journal::Event;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -352,7 +353,13 @@ async fn a_proposal_expires() {
     let late = conclave::app::App::start(config, conclave::clock::Clock::fixed(later))
         .await
         .unwrap();
-    let confirmation = serde_json::from_value(said("ada", "x")).unwrap();
+    let body = said("ada", "x");
+    let confirmation = Confirmation {
+        source: serde_json::from_value(body["source"].clone()).unwrap(),
+        user: serde_json::from_value(body["user"].clone()).unwrap(),
+        context: serde_json::from_value(body["context"].clone()).unwrap(),
+        choice: 1,
+    };
     let confirmed = late.confirm(offered.run.unwrap(), confirmation, None).await;
     let refused = confirmed.unwrap_err();
     assert_eq!(refused.to_string(), "the proposal has expired");

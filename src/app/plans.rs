@@ -157,8 +157,8 @@ impl App {
     ) -> Result<(Question, EvidenceFocus, Value), Rejected> {
         let toolbox = self.tools()?;
         let limits = &self.config.policy.limits;
-        let parsed = ActionRequest::parse(input, limits, &self.committee.secrets);
-        let parsed = parsed.map_err(|problems| count(Rejected::Invalid(problems)))?;
+        let parsed = ActionRequest::parse(input, limits, &self.committee.secrets)
+            .map_err(|problems| count(Rejected::Invalid(problems)))?;
         check_focus(&focus).map_err(|problems| count(Rejected::Invalid(problems)))?;
         let file = focus.file.map(|file| {
             let file = toolbox.relative(&self.redacted(&file));

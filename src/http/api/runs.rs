@@ -216,8 +216,7 @@ pub(in crate::http) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let row = find(&app, id, caller.as_deref()).await?;
-    let seen = headers.get("last-event-id");
-    let seen = seen.map(|value| {
+    let seen = headers.get("last-event-id").map(|value| {
         let seq = value
             .to_str()
             .ok()

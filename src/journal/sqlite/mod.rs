@@ -200,8 +200,8 @@ impl Database for SqliteStore {
             let job = Arc::clone(&job);
             let written = self
                 .writer
-                .write(durability, job, |tx, job| (job.1)(tx, &job.0));
-            let written = written.await;
+                .write(durability, job, |tx, job| (job.1)(tx, &job.0))
+                .await;
             let is_full = matches!(&written, Err(error) if error.is_disk_full());
             if durability != Durability::Outage || !is_full || Instant::now() >= give_up {
                 return written;

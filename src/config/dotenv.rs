@@ -98,7 +98,7 @@ fn literal_dollars(text: &str) -> String {
     out
 }
 
-/// Returns what stands in front of the value of a line, as in `NAME=value` or `NAME: value`.
+/// Returns what is before the value of a line, as in `NAME=value` or `NAME: value`.
 fn name_of(line: &str) -> Option<String> {
     let line = line.trim_start();
     let line = line.strip_prefix("export ").unwrap_or(line);

@@ -95,7 +95,7 @@ pub(super) fn find(env: &Env) -> Result<Source, Problem> {
         let others = match Vec::from_iter(mixed.copied()).as_slice() {
             [first, others @ ..] if *first == *name && !others.is_empty() => {
                 let others = others.join(", ");
-                format!("; keys for {others} are set too: CONCLAVE_CONFIG=mixed seats several model families")
+                format!("; keys for {others} are set too: CONCLAVE_CONFIG=mixed assigns several model families")
             }
             _ => String::new(),
         };

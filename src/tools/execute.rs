@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::call::Toolbox;
 use super::explain;
 use super::in_doubt::{before, compared, doubted, elsewhere, unknown};
-use super::output::{ToolError, Why, quoted};
+use super::output::{FailureKind, ToolError, quoted};
 use super::record::{has_succeeded, leaks, record};
 use super::tool::Step;
 use super::undo::undo;
@@ -108,8 +108,8 @@ async fn perform(
 ) -> Result<StepFinished, Failure> {
     let tool = step.tool;
     let halted = |why| Ok(step.ended(Some(why)));
-    let _alone = if step.may_change_files() {
-        Some(step.call.toolbox.alone().await)
+    let _lock = if step.may_change_files() {
+        Some(step.call.toolbox.lock_workspace().await)
     } else {
         None
     };
@@ -136,7 +136,7 @@ async fn perform(
     run.store(Event::StepStarted(started)).await?;
     let result = step.run().await;
     // An operation that hangs may still take effect.
-    let in_doubt = matches!(&result, Err(error) if error.why == Why::Unfinished);
+    let in_doubt = matches!(&result, Err(error) if error.kind == FailureKind::Unfinished);
     let (changed, _) = compared(step, before, result.is_ok()).await;
     let error = result.as_ref().err();
     let error = error.map(|error| error.of(&format!("{tool} failed")));

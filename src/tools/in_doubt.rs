@@ -87,7 +87,7 @@ pub fn elsewhere(run: &RunContext, step_id: &str, tool: &str) -> StepFinished {
 pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> StepFinished {
     let paths: Vec<String> = before.iter().map(|it| it.path.clone()).collect();
     // Another execution may be writing in the same folder.
-    let alone = step.call.toolbox.alone().await;
+    let lock = step.call.toolbox.lock_workspace().await;
     let cleaned = step.call.blocking(move |call| {
         paths
             .iter()
@@ -96,7 +96,7 @@ pub async fn doubted(step: &Step, before: Vec<FileBefore>) -> StepFinished {
     });
     // What is left of a write is no content of the step.
     let _ = cleaned.await;
-    drop(alone);
+    drop(lock);
     let (changed, mut states) = compared(step, before, false).await;
     if states.is_empty() {
         states.push("it changes no file by name".to_owned());

@@ -2,8 +2,8 @@
 //!
 //! Cargo runs on the real path of the workspace, outside of the capabilities of `Workspace`. It runs
 //! the build scripts and procedural macros of the project and of its dependencies, with the rights
-//! of this process, it may download crates, and it obeys `.cargo/config.toml` and
-//! `rust-toolchain.toml`, also those above the workspace. Check only a workspace that is trusted.
+//! of this process. It may download crates. It obeys `.cargo/config.toml` and `rust-toolchain.toml`,
+//! also those above the workspace. Check only a workspace that is trusted.
 //! A `Cargo.lock` that cargo writes is reported as a change.
 
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::call::Toolbox;
 use super::citations::{self, QUERIES, is_empty};
-use super::output::{ToolError, Why};
+use super::output::{FailureKind, ToolError};
 use super::tool::{Step, Tool};
 use crate::domain::{PlanIntent, PlanStep, ToolPlan};
 use crate::journal::{Rejection, RejectionKind, StepChanges};
@@ -18,7 +18,7 @@ const MAX_STEPS: usize = 20;
 const MAX_ID_CHARS: usize = 40;
 
 /// Checks a plan: its shape, tools and arguments, the evidence that it cites, and what has to hold
-/// before its first steps. The conditions of a step behind one that changes files are checked only
+/// before its first steps. The conditions of a step after one that changes files are checked only
 /// when it is executed, as are those of all others again. A splice plan must name its files now,
 /// because the user authorizes them. Returns the ids of the steps that change files, with the paths.
 ///
@@ -51,8 +51,8 @@ pub fn validate(
     let mut changes: Vec<StepChanges> = vec![];
     for step in &steps {
         let refused = |error: ToolError| {
-            let kind = match error.why {
-                Why::Forbidden => RejectionKind::ForbiddenOperation,
+            let kind = match error.kind {
+                FailureKind::Forbidden => RejectionKind::ForbiddenOperation,
                 _ => RejectionKind::PreconditionFailed,
             };
             let message = error.of("Precondition failed");
@@ -119,8 +119,8 @@ fn checked(step: &PlanStep, intent: PlanIntent, toolbox: &Toolbox) -> Result<Ste
     };
     let checked = Step::new(&step.step_id, tool, &step.arguments, toolbox);
     let forbidden = RejectionKind::ForbiddenOperation;
-    let checked = checked.map_err(|error| match error.why {
-        Why::Forbidden => refused(forbidden, error.message, Value::Null),
+    let checked = checked.map_err(|error| match error.kind {
+        FailureKind::Forbidden => refused(forbidden, error.message, Value::Null),
         _ => {
             let help = json!({ "schema": tool.schema() });
             refused(RejectionKind::InvalidArguments, error.message, help)

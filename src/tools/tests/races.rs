@@ -138,9 +138,9 @@ async fn steps_that_change_files_wait_for_those_of_another_process() {
     let place = Place::new();
     // It has a handle of the folder and a mutex of its own, as another process has.
     let other = Toolbox::open(&place.inside(""), |_| None).unwrap();
-    let alone = place.toolbox.alone().await;
-    let waited = tokio::time::timeout(Duration::from_millis(100), other.alone()).await;
+    let lock = place.toolbox.lock_workspace().await;
+    let waited = tokio::time::timeout(Duration::from_millis(100), other.lock_workspace()).await;
     assert!(waited.is_err(), "two at once");
-    drop(alone);
-    other.alone().await;
+    drop(lock);
+    other.lock_workspace().await;
 }

@@ -214,7 +214,7 @@ impl Reply {
         source: Source,
         (run, expires_at): (RunId, Timestamp),
     ) -> Self {
-        let why = Why {
+        let why = ProposalReason {
             mode,
             confidence: proposed.confidence,
             reason: &proposed.reason,
@@ -238,7 +238,12 @@ impl Reply {
     }
 
     /// Returns the reply to a proposal that was executed, at once or after its confirmation.
-    pub fn proposed_and_done(action: &Action, why: Why<'_>, source: Source, result: Value) -> Self {
+    pub fn proposed_and_done(
+        action: &Action,
+        why: ProposalReason<'_>,
+        source: Source,
+        result: Value,
+    ) -> Self {
         let mut reply = proposal(action, why, source);
         reply.executed = true;
         reply.result = Some(result.clone());
@@ -299,14 +304,14 @@ impl Reply {
 
 /// The reason for a proposed command, with its mode and confidence.
 #[derive(Debug, Clone, Copy)]
-pub struct Why<'a> {
+pub struct ProposalReason<'a> {
     pub mode: ActionMode,
     pub confidence: f64,
     pub reason: &'a str,
 }
 
 /// Builds a proposal that is not executed. The reason is empty for Discord.
-fn proposal(action: &Action, why: Why<'_>, source: Source) -> ProposalReply {
+fn proposal(action: &Action, why: ProposalReason<'_>, source: Source) -> ProposalReply {
     let (command, args, confidence) = (action.name(), action.arguments(), why.confidence);
     let reason = match source {
         Source::Discord => String::new(),
@@ -343,7 +348,7 @@ pub fn of_execution(events: &[Event]) -> Option<Reply> {
     Some(match parsed.reason.as_deref() {
         None if parsed.mode == ActionMode::Deterministic => Reply::done(&action, result),
         reason => {
-            let why = Why {
+            let why = ProposalReason {
                 mode: parsed.mode,
                 confidence: parsed.confidence,
                 reason: reason.unwrap_or_default(),

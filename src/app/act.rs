@@ -15,7 +15,7 @@ use super::{ActionInput, ActionRequest, App, Rejected, RequestIds, continuation,
 use crate::actions::ProposalCache;
 use crate::actions::commands::{Action, Inputs, Requirements, execute};
 use crate::actions::parser::{self, ParsedMessage};
-use crate::actions::reply::{self, Reply, Why};
+use crate::actions::reply::{self, ProposalReason, Reply};
 use crate::config::ActionsPolicy;
 use crate::domain::{ActionGate, ActionMode, Question, RunId, Source, Usd, User, fingerprint};
 use crate::journal::{
@@ -178,7 +178,7 @@ impl App {
         self: &Arc<Self>,
         mut pending: PendingAction,
         action: &Action,
-        proposed: Option<Why<'_>>,
+        proposed: Option<ProposalReason<'_>>,
     ) -> Result<Acted, Rejected> {
         let mut events = vec![parsed(action, proposed)];
         let seed = self.clock.new_seed();
@@ -207,7 +207,7 @@ impl App {
         self: &Arc<Self>,
         pending: &PendingAction,
         action: &Action,
-        proposed: Option<Why<'_>>,
+        proposed: Option<ProposalReason<'_>>,
         mut events: Vec<Event>,
         seed: u64,
     ) -> Result<Option<Acted>, Rejected> {

@@ -6,7 +6,7 @@ use super::action::{
 use super::request::{check_names, is_own};
 use super::{App, FieldProblem, Rejected, count};
 use crate::actions::commands::Action;
-use crate::actions::reply::{ProposalReply, Reply, Why};
+use crate::actions::reply::{ProposalReply, Reply, ProposalReason};
 use crate::domain::{Context, Question, RunId, RunKind, Source, User, fingerprint};
 use crate::journal::{ActionOutcome, ActionSubmission, Ending, Event, Transcript};
 use jiff::Timestamp;
@@ -227,9 +227,9 @@ fn open_offer(transcript: &Transcript<'_>, at: Timestamp) -> Result<ProposalRepl
 }
 
 /// Returns who made a proposal, and why.
-fn why<'a>(transcript: &Transcript<'a>, offer: &ProposalReply) -> Why<'a> {
+fn why<'a>(transcript: &Transcript<'a>, offer: &ProposalReply) -> ProposalReason<'a> {
     let proposed = transcript.proposed;
-    Why {
+    ProposalReason {
         mode: offer.mode,
         confidence: proposed.map_or(0.0, |proposed| proposed.confidence),
         reason: proposed.map_or("", |proposed| &proposed.reason),

@@ -15,7 +15,7 @@ use super::action::{self, Acted, PendingAction};
 use super::{App, Rejected, spending};
 use crate::actions::commands::Action;
 use crate::actions::gates::{self, GateOutcome};
-use crate::actions::reply::{self, Reply, SURE_ENOUGH, Why};
+use crate::actions::reply::{self, ProposalReason, Reply, SURE_ENOUGH};
 use crate::actions::{
     CachedProposal, Interpretation, MAX_PROPOSED_CHARS, ProposalKey, Scene, declined_by_stub,
     propose,
@@ -326,7 +326,7 @@ impl App {
         proposed: &Proposed,
         action: &Action,
     ) -> Result<Reply, Stop> {
-        let why = Some(Why {
+        let why = Some(ProposalReason {
             mode: ActionMode::LlmProposal,
             confidence: proposed.confidence,
             reason: &proposed.reason,

@@ -13,7 +13,7 @@ use super::local::{refused, start, with_prompts};
 use super::output::user;
 use super::printable::without_controls;
 use super::remote;
-use super::stop::told_to_stop;
+use super::stop::stop_signal;
 use super::terminal::{options, say, say_json};
 use crate::actions::catalog;
 use crate::actions::reply;
@@ -67,12 +67,12 @@ pub(super) struct ActArguments {
 
 /// Returns the list of commands for the help of `conclave act`.
 pub(super) fn listed() -> String {
-    format!("Commands:\n{}", catalog::for_people())
+    format!("Commands:\n{}", catalog::as_text())
 }
 
 pub(super) async fn run(env: &Env, arguments: ActArguments) -> Done {
     if arguments.catalog {
-        say_json(&format!("{:#}", catalog::for_programs()));
+        say_json(&format!("{:#}", catalog::as_json()));
         return Ok(());
     }
     if arguments.discord_commands {
@@ -126,7 +126,7 @@ async fn here(env: &Env, input: ActionInput, arguments: &ActArguments) -> Done {
     let app = start(config).await?;
     tokio::select! {
         done = acted(&app, input, arguments) => done,
-        _ = told_to_stop() => Err(interrupted(&app).await),
+        _ = stop_signal() => Err(interrupted(&app).await),
     }
 }
 

@@ -13,9 +13,9 @@ use super::exit::{Done, Exit, fail, failing};
 use super::local::{refused, start, with_prompts};
 use super::plan_text;
 use super::progress::Progress;
-use super::stop::{told_again, told_to_stop};
+use super::stop::{second_stop_signal, stop_signal};
 use super::terminal::options;
-use super::{remote, seats};
+use super::{models_line, remote};
 use crate::app::{App, ChatInput, RequestIds};
 use crate::clock::Clock;
 use crate::config::{self, Env};
@@ -122,7 +122,7 @@ async fn here(
 ) -> Done {
     let mode = question.mode;
     let config = with_prompts(env, config::load(env)).map_err(failing(Exit::Configuration))?;
-    for notice in seats::notices(&config, Clock::System.now()) {
+    for notice in models_line::notices(&config, Clock::System.now()) {
         progress.line(&notice);
     }
     let app = start(config).await?;
@@ -153,7 +153,7 @@ async fn here(
         Ending::Failed { cause, detail } => {
             let exit = fail(cause.into(), format!("run {run} failed: {detail}"));
             if exit == Exit::Provider
-                && let Some(places) = seats::places(&app.config)
+                && let Some(places) = models_line::places(&app.config)
             {
                 tell!("Asked: {places}. \"conclave doctor\" probes every model.");
             }
@@ -167,7 +167,7 @@ async fn here(
 /// Shows the progress of a run up to its end. A signal that ends the program cancels the run.
 async fn followed(app: &Arc<App>, run: RunId, progress: &mut Progress) -> Result<Ending, Exit> {
     let mut entries = app.follow(run, 0);
-    let mut stop = std::pin::pin!(told_to_stop());
+    let mut stop = std::pin::pin!(stop_signal());
     let ending = loop {
         let entry = tokio::select! {
             entry = entries.next() => entry,
@@ -200,7 +200,7 @@ async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     let finished = tokio::select! {
         finished = app.finished(run) => finished,
         () = tokio::time::sleep(PATIENCE) => Ok(None),
-        _ = told_again() => Ok(None),
+        _ = second_stop_signal() => Ok(None),
     };
     match finished {
         Ok(Some(finished)) => Ok(finished.ending),

@@ -23,7 +23,7 @@ use super::plan_text;
 use super::printable::without_controls;
 use super::quote;
 use super::remote;
-use super::stop::told_to_stop;
+use super::stop::stop_signal;
 use super::terminal::{say, say_json};
 use crate::app::App;
 use crate::config::{self, Env};
@@ -145,7 +145,7 @@ impl Service<'_> {
                 let server = server.as_deref().unwrap_or_default();
                 tokio::select! {
                     answer = remote::post(self.env, server, path, &body) => answer?,
-                    _ = told_to_stop() => {
+                    _ = stop_signal() => {
                         let why = "interrupted; the server names a run only at its end, so this one goes on";
                         return Err(fail(Exit::Interrupted, format!("{why}: {server}/api/runs?kind=all")));
                     }
@@ -316,7 +316,7 @@ async fn answered(app: &App, api: &Router, path: &str, body: &Value) -> Result<V
     let request = request.map_err(failing(Exit::Unexpected))?;
     let response = tokio::select! {
         Ok(response) = api.clone().oneshot(request) => response,
-        _ = told_to_stop() => return Err(interrupted(app).await),
+        _ = stop_signal() => return Err(interrupted(app).await),
     };
     let status = response.status().as_u16();
     let bytes = to_bytes(response.into_body(), usize::MAX).await;
@@ -324,7 +324,7 @@ async fn answered(app: &App, api: &Router, path: &str, body: &Value) -> Result<V
     remote::outcome(status, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// Prints what a question is about, also where the question stands if the output goes elsewhere.
+/// Prints what a question is about, on standard error if standard output is no terminal.
 fn put(text: &str) {
     say(format_args!("{text}"));
     if !std::io::stdout().is_terminal() {
@@ -378,7 +378,7 @@ async fn line() -> Result<String, Exit> {
     });
     tokio::select! {
         Ok(read) = line => read.map_err(failing(Exit::Unexpected)),
-        _ = told_to_stop() => Err(fail(Exit::Interrupted, "nothing more is executed")),
+        _ = stop_signal() => Err(fail(Exit::Interrupted, "nothing more is executed")),
     }
 }
 

@@ -8,8 +8,8 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use super::exit::{Done, Exit, fail, failing};
 use super::local::{start, with_prompts};
-use super::seats;
-use super::stop::{told_again, told_to_stop};
+use super::models_line;
+use super::stop::{second_stop_signal, stop_signal};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{self, Env};
@@ -30,7 +30,11 @@ pub(super) async fn run(env: &Env) -> Done {
     if let Some(notice) = &config.notice {
         tracing::info!("{notice}");
     }
-    tracing::info!(config = config.source, "models: {}", seats::line(&config));
+    tracing::info!(
+        config = config.source,
+        "models: {}",
+        models_line::line(&config)
+    );
     let patience = config.policy.deep_deadline;
     let bind = config.bind;
     let app = start(config).await?;
@@ -59,7 +63,7 @@ async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Don
     tokio::pin!(serving);
     tokio::select! {
         () = &mut serving => return Ok(()),
-        name = told_to_stop() => tracing::info!(signal = name, "shutting down: runs in flight are finished first"),
+        name = stop_signal() => tracing::info!(signal = name, "shutting down: runs in flight are finished first"),
     }
     // From here on new questions are refused with an explanation. First the runs in flight end,
     // then the listener closes.
@@ -74,7 +78,7 @@ async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Don
     tokio::select! {
         ((), ()) = async { tokio::join!(drained, &mut serving) } => tracing::info!("all runs have ended"),
         () = closed => tracing::info!("closing open connections"),
-        name = told_again() => {
+        name = second_stop_signal() => {
             tracing::warn!(signal = name, "stopping at once: unfinished runs are taken over later");
             // Its registration at the database stays, so the next process sees at once that this one
             // has ended.

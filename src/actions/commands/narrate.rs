@@ -63,8 +63,8 @@ pub(super) fn execute(arguments: &DoArguments, facts: &Inputs, seed: u64) -> Com
     let mut lines = vec![quoted(&narrated)];
     let (mut mechanics, mut outcome) = (Value::Null, None);
     if let Some(first) = named.checks.first() {
-        let throw = first.throw(sheet.as_ref());
-        mechanics = check::thrown(sheet.as_ref(), throw, &first.arguments, seed);
+        let roll = first.roll(sheet.as_ref());
+        mechanics = check::rolled(sheet.as_ref(), roll, &first.arguments, seed);
         outcome = first.outcome(mechanics.get("total").and_then(Value::as_i64).unwrap_or(0));
         let line = mechanics.get("text").and_then(Value::as_str);
         let line = line.unwrap_or_default();
@@ -74,7 +74,7 @@ pub(super) fn execute(arguments: &DoArguments, facts: &Inputs, seed: u64) -> Com
         });
     }
     lines.extend(not_done(text, &named, facts));
-    CommandOutcome::saying(json!({
+    CommandOutcome::reply(json!({
         "text": lines.join("\n"), "deed": narrated, "mechanics": mechanics, "outcome": outcome,
     }))
 }

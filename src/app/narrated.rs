@@ -38,14 +38,18 @@ impl App {
             message_id: None,
             ..question.context.clone()
         };
-        let chat = self.chat_request(ChatInput {
-            source: question.source,
-            mode: question.mode,
-            user: question.user.clone(),
-            context,
-            message: format!("new: {}", narration(&arguments.text, &done.result, &lines)),
-            attachments: vec![],
-            salience: question.salience,
+        let prompts = &self.committee.prompts;
+        let prompt = narration(prompts, &arguments.text, &done.result, &lines);
+        let chat = prompt.map_err(Rejected::Defect).and_then(|prompt| {
+            self.chat_request(ChatInput {
+                source: question.source,
+                mode: question.mode,
+                user: question.user.clone(),
+                context,
+                message: format!("new: {prompt}"),
+                attachments: vec![],
+                salience: question.salience,
+            })
         });
         let ids = RequestIds {
             idempotency_key: Some(format!("narration:{}", pending.id)),

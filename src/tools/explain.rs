@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::citations;
@@ -93,12 +93,15 @@ async fn stated(
         (CallStep::ToolExplanation, ExplanationSource::Model),
         (CallStep::ToolRestatement, ExplanationSource::Restated),
     ] {
-        let again = |why| format!("\nYour last text was rejected:\n{why}\nState it again.");
-        let call = SingleCall {
+        let mut call = SingleCall {
             step,
-            appendix: rejected.last().map(again).unwrap_or_default(),
             ..single_call(&asked, until)
         };
+        if let Some(problem) = rejected.last() {
+            let values = json!({ "problem": problem });
+            let again = deps.prompts.text("tool_restate.md", values)?;
+            call.appendix = format!("\n{again}");
+        }
         let text = match call_with_retries::<Explanation>(run, deps, call).await {
             Ok(Explanation { explanation }) => explanation.trim().to_owned(),
             Err(CallError::NoOutput(failed)) => {

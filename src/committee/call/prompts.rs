@@ -144,9 +144,18 @@ impl Prompts {
     /// # Errors
     /// Like [`Prompts::render`].
     pub fn repair(&self, set: PromptSet, values: impl Serialize) -> Result<String, Error> {
-        let file = path_of(set, "repair");
-        let text = self.rendered(&file, values);
-        text.map_err(|detail| Error { file, detail })
+        self.text(&path_of(set, "repair"), values)
+    }
+
+    /// Renders a file that has no system part.
+    ///
+    /// # Errors
+    /// Like [`Prompts::render`].
+    pub fn text(&self, path: &str, values: impl Serialize) -> Result<String, Error> {
+        self.rendered(path, values).map_err(|detail| Error {
+            file: path.to_owned(),
+            detail,
+        })
     }
 }
 

@@ -188,6 +188,15 @@ pub fn not_understood(text: &str, allowed: &BTreeSet<CommandName>) -> String {
     })
 }
 
+impl Offer {
+    pub fn new(run: RunId, expires_at: Timestamp) -> Self {
+        Self {
+            id: run.to_string(),
+            expires_at: expires_at.to_string(),
+        }
+    }
+}
+
 impl Reply {
     /// Returns the reply to a command that a rule found and that was executed.
     pub fn done(action: &Action, result: Value) -> Self {
@@ -208,23 +217,15 @@ impl Reply {
 
     /// Returns the reply to a proposal that is not executed yet. `others` are further readings.
     pub fn offered(
-        mode: ActionMode,
-        (action, others): (&Action, &[Action]),
-        proposed: &Proposed,
+        action: &Action,
+        others: &[Action],
+        why: ProposalReason<'_>,
         source: Source,
-        (run, expires_at): (RunId, Timestamp),
+        offer: Offer,
     ) -> Self {
-        let why = ProposalReason {
-            mode,
-            confidence: proposed.confidence,
-            reason: &proposed.reason,
-        };
         let mut reply = proposal(action, why, source);
-        reply.proposal = Some(Offer {
-            id: run.to_string(),
-            expires_at: expires_at.to_string(),
-        });
-        if proposed.confidence < SURE_ENOUGH {
+        reply.proposal = Some(offer);
+        if why.confidence < SURE_ENOUGH {
             let all = std::iter::once(action).chain(others).enumerate();
             reply.choices = all
                 .map(|(i, a)| Choice {
@@ -308,6 +309,16 @@ pub struct ProposalReason<'a> {
     pub mode: ActionMode,
     pub confidence: f64,
     pub reason: &'a str,
+}
+
+impl<'a> ProposalReason<'a> {
+    pub fn of(proposed: &'a Proposed, mode: ActionMode) -> Self {
+        Self {
+            mode,
+            confidence: proposed.confidence,
+            reason: &proposed.reason,
+        }
+    }
 }
 
 /// Builds a proposal that is not executed. The reason is empty for Discord.

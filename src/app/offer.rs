@@ -9,7 +9,7 @@ use super::action::{Acted, PendingAction, permitted};
 use super::{App, Rejected};
 use crate::actions::commands::{Action, resolved};
 use crate::actions::gates;
-use crate::actions::reply::Reply;
+use crate::actions::reply::{Offer, ProposalReason, Reply};
 use crate::domain::{ActionGate, ActionMode};
 use crate::journal::{Event, GateChecked, Proposed};
 
@@ -92,9 +92,9 @@ impl App {
             why: reason.why().into(),
         }));
         counter!("conclave_act_offered_total", "command" => action.name().into_str()).increment(1);
-        let offer = (pending.id, self.expiry(self.clock.now()));
-        let (mode, source) = (ActionMode::Deterministic, pending.question.source);
-        let reply = Reply::offered(mode, (&action, &[]), &proposed, source, offer);
+        let offer = Offer::new(pending.id, self.expiry(self.clock.now()));
+        let why = ProposalReason::of(&proposed, ActionMode::Deterministic);
+        let reply = Reply::offered(&action, &[], why, pending.question.source, offer);
         self.finish(pending, events, &reply).await
     }
 }

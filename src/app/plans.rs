@@ -144,7 +144,7 @@ impl App {
     ) -> Result<Quote, Rejected> {
         let (question, focus, evidence) = self.plan_request(input, focus).await?;
         let (deps, cap) = (&self.committee, self.config.policy.tools_max);
-        let priced = || tools::quote(deps, &question.message, (&focus, &evidence), cap);
+        let priced = || tools::quote(deps, &question.message, &focus, &evidence, cap);
         let quote = self.compute(priced).await;
         quote.map_err(|failure| Rejected::Defect(failure.to_string()))
     }

@@ -15,7 +15,7 @@ use super::action::{self, Acted, PendingAction};
 use super::{App, Rejected, spending};
 use crate::actions::commands::Action;
 use crate::actions::gates::{self, GateOutcome};
-use crate::actions::reply::{self, ProposalReason, Reply, SURE_ENOUGH};
+use crate::actions::reply::{self, Offer, ProposalReason, Reply, SURE_ENOUGH};
 use crate::actions::{
     CachedProposal, Interpretation, MAX_PROPOSED_CHARS, ProposalKey, Scene, declined_by_stub,
     propose,
@@ -260,14 +260,10 @@ impl App {
         } else {
             vec![]
         };
-        let offer = (pending.id, self.expiry(self.clock.now()));
-        Ok(Reply::offered(
-            ActionMode::LlmProposal,
-            (&action, &others),
-            proposed,
-            pending.question.source,
-            offer,
-        ))
+        let offer = Offer::new(pending.id, self.expiry(self.clock.now()));
+        let why = ProposalReason::of(proposed, ActionMode::LlmProposal);
+        let source = pending.question.source;
+        Ok(Reply::offered(&action, &others, why, source, offer))
     }
 
     /// Passes a proposal and its alternatives through the gates.
@@ -326,11 +322,7 @@ impl App {
         proposed: &Proposed,
         action: &Action,
     ) -> Result<Reply, Stop> {
-        let why = Some(ProposalReason {
-            mode: ActionMode::LlmProposal,
-            confidence: proposed.confidence,
-            reason: &proposed.reason,
-        });
+        let why = Some(ProposalReason::of(proposed, ActionMode::LlmProposal));
         for _ in 0..MAX_ATTEMPTS {
             let execution = self.execute_command(pending, action, why, run.accepted().seed);
             let done = match execution.await {

@@ -26,7 +26,7 @@ use crate::journal::Ending;
 const POLL: Duration = Duration::from_millis(500);
 
 /// How long to wait for a narration.
-const PATIENCE: Duration = Duration::from_secs(300);
+const NARRATION_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Args)]
 pub(super) struct ActArguments {
@@ -151,9 +151,9 @@ async fn acted(app: &Arc<App>, input: ActionInput, arguments: &ActArguments) -> 
         Ok(acted) => acted,
         Err(rejected) => return Err(refused(&rejected)),
     };
-    let exit = told(&acted.response, arguments);
+    let exit = print_response(&acted.response, arguments);
     if let Some(run) = narration(&acted.response) {
-        let told = match app.finished(run).await {
+        let narration = match app.finished(run).await {
             Ok(Some(finished)) => match finished.ending {
                 Ending::Replied { reply } => Ok(reply.text),
                 Ending::Failed { detail, .. } => Err(detail),
@@ -162,7 +162,7 @@ async fn acted(app: &Arc<App>, input: ActionInput, arguments: &ActArguments) -> 
             Ok(None) => Err("it is not there".to_owned()),
             Err(error) => Err(error.to_string()),
         };
-        narrated(told, arguments.json);
+        narrated(narration, arguments.json);
     }
     exit
 }
@@ -176,10 +176,10 @@ async fn there(env: &Env, server: &str, input: &ActionInput, arguments: &ActArgu
         None => ("/api/act".to_owned(), json!(input)),
     };
     let response = remote::post(env, server, &path, &body).await?;
-    let exit = told(&response, arguments);
+    let exit = print_response(&response, arguments);
     if let Some(run) = narration(&response) {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        let told = loop {
+        let deadline = tokio::time::Instant::now() + NARRATION_TIMEOUT;
+        let narration = loop {
             let row = remote::get(env, server, &format!("/api/runs/{run}")).await?;
             let state = row.get("state").and_then(Value::as_str).unwrap_or_default();
             if !matches!(state, "queued" | "running") {
@@ -191,7 +191,7 @@ async fn there(env: &Env, server: &str, input: &ActionInput, arguments: &ActArgu
             }
             tokio::time::sleep(POLL).await;
         };
-        narrated(told, arguments.json);
+        narrated(narration, arguments.json);
     }
     exit
 }
@@ -212,7 +212,7 @@ fn narration(response: &Value) -> Option<RunId> {
 
 /// Prints the response. A text that was not understood or is not allowed has an exit code of its
 /// own.
-fn told(response: &Value, arguments: &ActArguments) -> Done {
+fn print_response(response: &Value, arguments: &ActArguments) -> Done {
     if arguments.json {
         say_json(&format!("{response:#}"));
     } else if response.get("error").is_some() {
@@ -240,8 +240,8 @@ fn confirm_options(response: &Value, arguments: &ActArguments) -> String {
     ])
 }
 
-fn narrated(told: Result<String, String>, as_json: bool) {
-    match told {
+fn narrated(narration: Result<String, String>, as_json: bool) {
+    match narration {
         Ok(text) if !as_json => say(format_args!("\n{text}")),
         Ok(_) => {}
         Err(why) => tell!(

@@ -24,7 +24,7 @@ use crate::http::reply_body;
 use crate::journal::{AckTiming, Ending, Event};
 
 /// How long an interrupted command waits for its run to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a run may take beyond its deadline: it ends itself then, unless its end cannot be written.
 const BEYOND_DEADLINE: Duration = Duration::from_secs(30);
@@ -199,7 +199,7 @@ async fn cancelled(app: &App, run: RunId) -> Result<Ending, Exit> {
     }
     let finished = tokio::select! {
         finished = app.finished(run) => finished,
-        () = tokio::time::sleep(PATIENCE) => Ok(None),
+        () = tokio::time::sleep(CANCEL_TIMEOUT) => Ok(None),
         _ = second_stop_signal() => Ok(None),
     };
     match finished {

@@ -229,12 +229,15 @@ impl Service<'_> {
                 Err(error) => format!("this is not a plan: {error}; m opens your text again"),
                 Ok(changed) if changed == plan.plan => "the plan is unchanged".to_owned(),
                 Ok(changed) => {
-                    let mut authorized = self.sent(plan, "check", (&changed, &*edit)).await?;
+                    let mut authorized =
+                        self.sent(plan, "check", &changed, edit.as_deref()).await?;
                     let mut why = "nothing was executed".to_owned();
                     if let Some(changes) = authorized.changes.take()
                         && confirmed(&changed, &changes).await?
                     {
-                        authorized = self.sent(plan, "modified", (&changed, &*edit)).await?;
+                        authorized = self
+                            .sent(plan, "modified", &changed, edit.as_deref())
+                            .await?;
                     }
                     if let Some(execution) = authorized.execution {
                         return Ok(Some(execution));
@@ -256,14 +259,17 @@ impl Service<'_> {
         &self,
         plan: &PlanView,
         mode: &str,
-        (changed, text): (&ToolPlan, &Option<String>),
+        changed: &ToolPlan,
+        text: Option<&str>,
     ) -> Result<AuthorizedBody, Exit> {
         let body = json!({ "mode": mode, "plan": changed });
         match self.authorized(plan, body).await {
             Err(Exit::Refused) => Ok(AuthorizedBody::default()),
             Err(exit) => {
-                let text = text.as_deref().unwrap_or_default();
-                if let Some((_, path)) = file(text).ok().and_then(|file| file.keep().ok()) {
+                if let Some((_, path)) = file(text.unwrap_or_default())
+                    .ok()
+                    .and_then(|file| file.keep().ok())
+                {
                     tell!("conclave: your text is in {}", path.display());
                 }
                 Err(exit)

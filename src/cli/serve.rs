@@ -35,7 +35,7 @@ pub(super) async fn run(env: &Env) -> Done {
         "models: {}",
         models_line::line(&config)
     );
-    let patience = config.policy.deep_deadline;
+    let drain_time = config.policy.deep_deadline;
     let bind = config.bind;
     let app = start(config).await?;
     let problem = app.authenticator.listen_problem(bind).await;
@@ -53,11 +53,11 @@ pub(super) async fn run(env: &Env) -> Done {
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(version, "listening on http://{bound}");
     app.keep_recovering();
-    serve(&app, listener, patience).await
+    serve(&app, listener, drain_time).await
 }
 
 /// Serves until a signal stops the service and its runs have ended.
-async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Done {
+async fn serve(app: &Arc<App>, listener: TcpListener, drain_time: Duration) -> Done {
     let stopped = tokio_util::sync::CancellationToken::new();
     let serving = http::serve(Arc::clone(app), listener, stopped.clone().cancelled_owned());
     tokio::pin!(serving);
@@ -68,7 +68,7 @@ async fn serve(app: &Arc<App>, listener: TcpListener, patience: Duration) -> Don
     // From here on new questions are refused with an explanation. First the runs in flight end,
     // then the listener closes.
     let drained = async {
-        app.drain(patience).await;
+        app.drain(drain_time).await;
         stopped.cancel();
     };
     let closed = async {

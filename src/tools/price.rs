@@ -18,7 +18,8 @@ const USUAL_OUTPUT_CHARS: usize = 2_000;
 pub fn quote(
     deps: &Deps,
     request: &str,
-    (focus, evidence): (&EvidenceFocus, &Value),
+    focus: &EvidenceFocus,
+    evidence: &Value,
     cap: Usd,
 ) -> Result<Quote, Failure> {
     // No call is made, so its time does not matter.

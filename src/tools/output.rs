@@ -127,8 +127,9 @@ pub fn listing<'n>(
     items: impl IntoIterator<Item = String>,
     none: &str,
     notes: impl IntoIterator<Item = &'n String>,
-) -> String {
-    let mut lines: Vec<String> = items.into_iter().collect();
+) -> Output {
+    let lines = items.into_iter().map(|item| escaped(&item));
+    let mut lines: Vec<String> = lines.collect();
     if lines.is_empty() {
         lines.push(none.to_owned());
     }
@@ -136,19 +137,23 @@ pub fn listing<'n>(
     for note in notes {
         text.push_str(&format!("\n[{note}]"));
     }
-    text
+    Output::new(text)
 }
 
 /// Returns the text in single quotes and on one line.
 pub fn quoted(text: &str) -> String {
-    format!("'{}'", one_line(text))
+    format!("'{}'", escaped(text))
 }
 
 /// Escapes control characters, so that the text stays on one line.
-pub fn one_line(text: &str) -> String {
-    let escaped = |c: char| match c {
-        _ if c.is_control() => c.escape_default().to_string(),
-        _ => c.to_string(),
-    };
-    text.chars().map(escaped).collect()
+pub fn escaped(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
 }

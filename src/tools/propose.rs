@@ -83,9 +83,9 @@ pub async fn propose(
     });
     let check = || validate(&plan, &evidence, &toolbox);
     let checked = run.compute(check).await?;
-    let (changes, rejection) = match checked {
-        Ok(changes) => (changes, None),
-        Err(rejection) => (vec![], Some(*rejection)),
+    let (outcome, changes, rejection) = match checked {
+        Ok(changes) => (ActionOutcome::Offered, changes, None),
+        Err(rejection) => (ActionOutcome::Declined, vec![], Some(*rejection)),
     };
     let planned = ToolPlanned {
         plan,
@@ -94,13 +94,8 @@ pub async fn propose(
     };
     run.record(Event::ToolPlanned(Box::new(planned)))?;
     let view = view::plan_view(run.id(), &run.events().to_vec(), &[]);
-    let is_offered = view.as_ref().is_some_and(|view| view.rejection.is_none());
     Ok(Ending::Acted {
-        outcome: if is_offered {
-            ActionOutcome::Offered
-        } else {
-            ActionOutcome::Declined
-        },
+        outcome,
         response: json!(view),
     })
 }

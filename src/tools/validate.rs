@@ -36,7 +36,8 @@ pub fn validate(
         };
         if is_empty(evidence, name) {
             let message = format!("Plan references '{what}' but {name} returns empty results");
-            return Err(insufficient(message, None));
+            let kind = RejectionKind::InsufficientEvidence;
+            return Err(rejection(kind, message, None));
         }
     }
     for step in &plan.steps {
@@ -45,7 +46,8 @@ pub fn validate(
         if let Some(query) = named.into_iter().find(is_uncited) {
             let claim = format!("Plan states a claim from {query} without citing it");
             let message = claim + ": insufficient evidence";
-            return Err(insufficient(message, Some(&step.step_id)));
+            let kind = RejectionKind::InsufficientEvidence;
+            return Err(rejection(kind, message, Some(&step.step_id)));
         }
     }
     let mut changes: Vec<StepChanges> = vec![];
@@ -56,7 +58,7 @@ pub fn validate(
                 _ => RejectionKind::PreconditionFailed,
             };
             let message = error.of("Precondition failed");
-            rejection(kind, message, Some(&step.step_id), Value::Null)
+            rejection(kind, message, Some(&step.step_id))
         };
         if changes.is_empty() {
             step.check().map_err(refused)?;
@@ -111,7 +113,10 @@ pub fn parse(plan: &ToolPlan, toolbox: &Toolbox) -> Result<Vec<Step>, Box<Reject
 }
 
 fn checked(step: &PlanStep, intent: PlanIntent, toolbox: &Toolbox) -> Result<Step, Box<Rejection>> {
-    let refused = |kind, message, help| rejection(kind, message, Some(&step.step_id), help);
+    let refused = |kind, message, help| {
+        let rejection = *rejection(kind, message, Some(&step.step_id));
+        Box::new(Rejection { help, ..rejection })
+    };
     let Ok(tool) = step.tool.parse::<Tool>() else {
         let message = format!("Tool '{}' not found in available tools", step.tool);
         let help = json!({ "tools": Tool::ALL });
@@ -136,29 +141,15 @@ fn checked(step: &PlanStep, intent: PlanIntent, toolbox: &Toolbox) -> Result<Ste
     Ok(checked)
 }
 
-fn insufficient(message: String, step: Option<&str>) -> Box<Rejection> {
-    rejection(
-        RejectionKind::InsufficientEvidence,
-        message,
-        step,
-        Value::Null,
-    )
-}
-
 fn invalid(message: String) -> Box<Rejection> {
-    rejection(RejectionKind::InvalidPlan, message, None, Value::Null)
+    rejection(RejectionKind::InvalidPlan, message, None)
 }
 
-fn rejection(
-    kind: RejectionKind,
-    message: String,
-    step: Option<&str>,
-    help: Value,
-) -> Box<Rejection> {
+fn rejection(kind: RejectionKind, message: String, step: Option<&str>) -> Box<Rejection> {
     Box::new(Rejection {
         kind,
         step_id: step.map(str::to_owned),
         message,
-        help,
+        help: Value::Null,
     })
 }

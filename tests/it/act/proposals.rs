@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::act::{
-    act, confirm, confirm_with_key, keys, post, post_with_key, proposal, proposing, said,
+    Answer, act, confirm, confirm_with_key, keys, post, post_with_key, proposal, proposing, said,
 };
 use crate::support::{MockProvider, TestApp};
 
@@ -84,67 +84,53 @@ async fn only_a_reply_of_exact_json_is_executed_without_a_question() {
     }
 }
 
-#[tokio::test]
-async fn a_proposal_waits_for_its_users_confirmation_and_is_executed_once() {
-    let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal(
-            "memory.add",
-            json!({ "content": "buy rope", "query": null }),
-            0.94,
-        ),
-    );
-    let app = TestApp::with(&provider, proposing()).await;
+/// Has a memory offered to Ada.
+async fn rope_offered(provider: &MockProvider) -> (TestApp, Answer) {
+    let args = json!({ "content": "buy rope", "query": null });
+    provider.reply_with("proposal", proposal("memory.add", args, 0.94));
+    let app = TestApp::with(provider, proposing()).await;
     let offered = act(&app, "ada", "rope would be good to have, keep it in mind").await;
-    assert_eq!(
-        keys(&offered.body),
-        [
-            "intent",
-            "mode",
-            "proposed_action",
-            "executed",
-            "result",
-            "actions",
-            "proposal"
-        ]
-    );
-    assert_eq!(
-        offered.body["proposed_action"],
-        json!({ "action": "memory.add", "args": { "content": "buy rope" }, "confidence": 0.94, "reason": "it sounds like it" })
-    );
-    assert_eq!(
-        offered.body["intent"]["parameters"],
-        json!({ "content": "buy rope" })
-    );
-    assert_eq!(
-        (&offered.body["executed"], &offered.body["result"]),
-        (&json!(false), &Value::Null)
-    );
-    assert_eq!(offered.body["actions"], json!([]));
-    assert_eq!(
-        offered.gates(),
-        ["allowlist", "schema", "policy", "auto_execution!"]
-    );
-    assert_eq!(
-        offered.keys[..4],
-        ["accepted", "claimed/1", "sent:proposal", "settled:proposal"]
-    );
-    assert_eq!(
-        act(&app, "ada", "/memory search rope").await.body["actions"][0]["result"]["memories"],
-        json!([])
-    );
+    (app, offered)
+}
 
-    assert_eq!(
-        confirm(&app, "ben", &offered).await.status,
-        404,
-        "another user's is not found"
-    );
+/// Returns how many memories of Ada are about rope.
+async fn ropes(app: &TestApp) -> usize {
+    let found = act(app, "ada", "/memory search rope").await;
+    let memories = &found.body["actions"][0]["result"]["memories"];
+    memories.as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn a_proposal_waits_for_its_users_confirmation() {
+    let provider = MockProvider::start().await;
+    let (app, offered) = rope_offered(&provider).await;
+    let names = "intent mode proposed_action executed result actions proposal";
+    assert_eq!(keys(&offered.body).join(" "), names);
+    let args = json!({ "content": "buy rope" });
+    let expected = json!({ "action": "memory.add", "args": args, "confidence": 0.94, "reason": "it sounds like it" });
+    assert_eq!(offered.body["proposed_action"], expected);
+    assert_eq!(offered.body["intent"]["parameters"], args);
+    assert_eq!(offered.body["executed"], json!(false));
+    assert_eq!(offered.body["result"], Value::Null);
+    assert_eq!(offered.body["actions"], json!([]));
+    let gates = ["allowlist", "schema", "policy", "auto_execution!"];
+    assert_eq!(offered.gates(), gates);
+    let begun = ["accepted", "claimed/1", "sent:proposal", "settled:proposal"];
+    assert_eq!(offered.keys[..4], begun);
+    assert_eq!(ropes(&app).await, 0);
+    let of_another = confirm(&app, "ben", &offered).await;
+    assert_eq!(of_another.status, 404, "another user's is not found");
+    let taken = provider.complaints();
+    assert_eq!(taken, [""; 0], "a vendor would have taken the schema");
+}
+
+#[tokio::test]
+async fn a_confirmed_proposal_is_executed_once() {
+    let provider = MockProvider::start().await;
+    let (app, offered) = rope_offered(&provider).await;
     let done = confirm(&app, "ada", &offered).await;
-    assert_eq!(
-        (done.status, &done.body["executed"], &done.body["mode"]),
-        (200, &json!(true), &json!("llm_proposal"))
-    );
+    assert_eq!((done.status, &done.body["executed"]), (200, &json!(true)));
+    assert_eq!(done.body["mode"], "llm_proposal");
     assert_eq!(done.body["result"]["text"], "Remembered: buy rope");
     assert_eq!(done.body["actions"][0]["action"], "memory.add");
     let Event::Accepted(accepted) = &done.events[0] else {
@@ -152,32 +138,14 @@ async fn a_proposal_waits_for_its_users_confirmation_and_is_executed_once() {
     };
     assert_eq!(accepted.parent(), offered.run);
     let again = confirm(&app, "ada", &offered).await;
-    assert_eq!(
-        (again.status, &again.body["type"]),
-        (409, &json!("urn:conclave:problem:proposal-gone"))
-    );
-    let found = act(&app, "ada", "/memory search rope").await;
-    assert_eq!(
-        found.body["actions"][0]["result"]["memories"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(again.status, 409);
+    assert_eq!(again.body["type"], "urn:conclave:problem:proposal-gone");
+    assert_eq!(ropes(&app).await, 1);
     assert_eq!(provider.count_step("proposal"), 1);
-    assert_eq!(
-        provider.complaints(),
-        [""; 0],
-        "a vendor would have taken the schema"
-    );
     let mut body = said("ada", "");
     body.as_object_mut().unwrap().remove("message");
-    let unknown = post(
-        &app,
-        &format!("/api/act/proposals/{}/confirm", done.run.unwrap()),
-        &body,
-    )
-    .await;
+    let path = format!("/api/act/proposals/{}/confirm", done.run.unwrap());
+    let unknown = post(&app, &path, &body).await;
     assert_eq!(unknown.status, 404, "an action without a proposal has none");
 }
 

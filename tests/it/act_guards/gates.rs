@@ -175,62 +175,38 @@ async fn every_gate_stops_its_cases_and_the_journal_names_it() {
         "proposerCommands": ["roll", "memory.add", "sheet.create"],
         "guilds": { "g1": { "commands": ["roll", "memory.search", "memory.add"] } },
     });
-    let cases = [
-        (proposal("bananas", json!({}), 0.9), vec!["allowlist!"]),
-        (proposal("help", json!({}), 0.9), vec!["allowlist!"]),
-        (
-            proposal("sheet.create", json!({ "name": "Aria" }), 0.9),
-            vec!["allowlist", "schema", "policy!"],
-        ),
-        (
-            proposal("roll", json!({ "expression": "rm -rf /" }), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("roll", json!({ "expression": "99999d6" }), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("roll", json!({}), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("roll", json!({ "expression": "1d6", "user": "ben" }), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("roll", json!({ "expression": ["1d6"] }), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("roll", json!({ "expression": "1d6", "content": "x" }), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("memory.add", json!({ "content": " \n " }), 0.9),
-            vec!["allowlist", "schema!"],
-        ),
-        (
-            proposal("roll", json!({ "expression": "1d6" }), 0.9),
-            vec!["allowlist", "schema", "policy", "auto_execution!"],
-        ),
-    ];
-    for (reply, gates) in cases {
+    let table = r#"bananas | {} | allowlist!
+        help | {} | allowlist!
+        sheet.create | { "name": "Aria" } | allowlist schema policy!
+        roll | { "expression": "rm -rf /" } | allowlist schema!
+        roll | { "expression": "99999d6" } | allowlist schema!
+        roll | {} | allowlist schema!
+        roll | { "expression": "1d6", "user": "ben" } | allowlist schema!
+        roll | { "expression": ["1d6"] } | allowlist schema!
+        roll | { "expression": "1d6", "content": "x" } | allowlist schema!
+        memory.add | { "content": " \n " } | allowlist schema!
+        roll | { "expression": "1d6" } | allowlist schema policy auto_execution!"#;
+    for row in table.lines() {
+        let cells: Vec<&str> = row.split(" | ").map(str::trim).collect();
+        let [action, args, gates] = cells[..] else {
+            panic!("{row}")
+        };
+        let args = serde_json::from_str(args).unwrap();
         let provider = MockProvider::start().await;
-        provider.reply_with("proposal", reply.clone());
+        provider.reply_with("proposal", proposal(action, args, 0.9));
         let app = TestApp::with(&provider, proposing().set("/policy/actions", rules.clone())).await;
         let answer = act(&app, "ada", "something unclear").await;
-        assert_eq!(answer.gates(), gates, "{reply}");
-        let stopped = gates.len() < 4;
-        assert_eq!(
-            answer.body["error"] == "unknown_intent",
-            stopped,
-            "{}",
-            answer.body
-        );
+        assert_eq!(answer.gates().join(" "), gates, "{row}");
+        let is_stopped = !gates.ends_with("auto_execution!");
+        let is_unknown = answer.body["error"] == "unknown_intent";
+        assert_eq!(is_unknown, is_stopped, "{}", answer.body);
         assert!(!answer.keys.contains(&"executed".to_owned()));
     }
-    // These replies fit no schema: a wrong type, an unknown key, no JSON, and an empty text.
+}
+
+#[tokio::test]
+async fn a_reply_that_is_no_proposal_stops_at_the_schema() {
+    // A wrong type, and an unknown key.
     for reply in [
         json!({ "ok": true, "confidence": 7, "action": "roll", "args": { "expression": "1d6" }, "reason": "", "alternatives": [] }),
         json!({ "ok": true, "confidence": 0.9, "action": { "name": "roll" }, "args": {}, "reason": "", "alternatives": [] }),

@@ -7,8 +7,8 @@ use rusqlite::Connection;
 
 use crate::cli::{CommandLine, run};
 use crate::support::process::Service;
+use crate::support::{QUESTION, execute};
 
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
 const DATABASE: &str = "data/conclave.db";
 
 /// Returns a command line whose database has this number of runs.

@@ -4,7 +4,7 @@ use conclave::domain::{Agent, Basis, Decision, Holds, Role};
 use conclave::journal::{AgentFinished, AgentOutcome, CheckScope, CrossChecked, Event, Transcript};
 use serde_json::{Value, json};
 
-use crate::support::{Call, Fault, Got, MockProvider, Scenario, Setup, TestApp};
+use crate::support::{Call, Fault, Got, MockProvider, Scenario, Setup, TestApp, sent};
 
 fn checked(got: &Got) -> &CrossChecked {
     got.events()
@@ -349,12 +349,10 @@ async fn the_stream_and_the_replay_have_the_cross_check() {
     let provider = MockProvider::playing(scenario.clone()).await;
     let app = TestApp::start(&provider).await;
     let got = app.ask("ask", &scenario.message).await;
-    let stream = app
+    let request = app
         .client
-        .get(format!("{}/api/runs/{}/events", app.url, got.run))
-        .send()
-        .await
-        .unwrap();
+        .get(format!("{}/api/runs/{}/events", app.url, got.run));
+    let stream = sent(request).await;
     let events = stream.text().await.unwrap();
     let data = events
         .split("event: cross_check\n")

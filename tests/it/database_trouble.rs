@@ -15,9 +15,10 @@ use sqlx::PgPool;
 use tempfile::TempDir;
 
 use crate::support::process::{Home, conclave};
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat, client, postgres, run_of, until};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{
+    Fault, MockProvider, QUESTION, Setup, TestApp, chat, client, execute, postgres, run_of, sent,
+    until,
+};
 
 const FILL: &str = "INSERT INTO ballast VALUES (zeroblob(2000000))";
 
@@ -51,12 +52,10 @@ async fn cramped(provider: &MockProvider, most_pages: Option<u32>) -> (TestApp, 
 
 /// Submits a question. Returns the run's id, or the status and the problem.
 async fn hand_in(app: &TestApp, message: &str) -> Result<RunId, (u16, Value)> {
-    let response = app
+    let request = app
         .post(&chat("ask", message))
-        .header("prefer", "respond-async")
-        .send()
-        .await
-        .unwrap();
+        .header("prefer", "respond-async");
+    let response = sent(request).await;
     let status = response.status().as_u16();
     if status != 202 {
         assert!(response.headers().contains_key("retry-after"));
@@ -218,14 +217,13 @@ async fn postgresql_errors_have_clear_messages_without_address_or_statement() {
     let store = PostgresStore::open(&url, "one").await.unwrap();
     let raw = PgPool::connect(&url).await.unwrap();
     // The trigger refuses every insert of a run with the SQLSTATE that is its user id.
-    sqlx::raw_sql(
+    execute(
+        &raw,
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
          $$ BEGIN RAISE EXCEPTION 'planted INSERT' USING ERRCODE = NEW.user_id; END $$;
          CREATE TRIGGER refuse BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION refuse();",
     )
-    .execute(&raw)
-    .await
-    .unwrap();
+    .await;
     let cases = [
         ("53100", "the disk is full"),
         ("53300", "it has no connection left"),
@@ -251,10 +249,7 @@ async fn a_lock_that_only_refuses_writes_is_seen_by_readiness() {
     let store = PostgresStore::open(&url, "one").await.unwrap();
     let raw = PgPool::connect(&url).await.unwrap();
     let mut lock = raw.begin().await.unwrap();
-    sqlx::query("LOCK TABLE runs IN SHARE MODE")
-        .execute(&mut *lock)
-        .await
-        .unwrap();
+    execute(&mut *lock, "LOCK TABLE runs IN SHARE MODE").await;
     let why = store.ready().await.unwrap_err().to_string();
     assert!(
         why.contains("it does not answer") || why.contains("locked"),
@@ -270,8 +265,7 @@ async fn a_database_that_cannot_store_every_text_is_refused() {
     let raw = PgPool::connect(&url).await.unwrap();
     let latin = format!("latin_{:x}", rand::random::<u64>());
     let create = format!("CREATE DATABASE {latin} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
-    let create = sqlx::AssertSqlSafe(create);
-    sqlx::query(create).execute(&raw).await.unwrap();
+    execute(&raw, create).await;
     let mut url = url::Url::parse(&url).unwrap();
     url.set_path(&latin);
     let refused = PostgresStore::open(url.as_str(), "one")
@@ -298,10 +292,7 @@ async fn connections_to_a_read_only_server_are_replaced() {
              current_database()); END $$"
         );
         let statement = format!("BEGIN READ WRITE; {statement}; COMMIT; {CUT}");
-        sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
-            .execute(&raw)
-            .await
-            .unwrap();
+        execute(&raw, statement).await;
     };
     read_only("on").await;
     let accepted = store.accept(crate::store::new_run(1, None, "one")).await;
@@ -313,10 +304,7 @@ async fn connections_to_a_read_only_server_are_replaced() {
         "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET default_transaction_read_only',
                      current_database()); END $$";
     let statement = format!("BEGIN READ WRITE; {statement}; COMMIT");
-    sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
-        .execute(&raw)
-        .await
-        .unwrap();
+    execute(&raw, statement).await;
     store.ready().await.unwrap();
     let accepted = store.accept(crate::store::new_run(1, None, "one")).await;
     assert_eq!(accepted.unwrap(), journal::Acceptance::New);
@@ -336,10 +324,7 @@ async fn the_loss_and_the_return_of_the_database_are_logged_once_and_told_by_rea
             "ALTER DATABASE {name} ALLOW_CONNECTIONS {is_allowed};
              SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
         );
-        sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
-            .execute(&raw)
-            .await
-            .unwrap();
+        execute(&raw, statement).await;
     };
     let url = format!("{}/ready", service.url);
     let ready = async || {
@@ -372,18 +357,13 @@ async fn a_transaction_that_postgresql_aborts_is_retried() {
     let raw = PgPool::connect(&url).await.unwrap();
     // A sequence keeps its value after a rollback: the first two attempts are aborted, the third
     // succeeds.
-    sqlx::raw_sql(
-        "CREATE SEQUENCE tries;
+    execute(&raw, "CREATE SEQUENCE tries;
          CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS
          $$ BEGIN
              IF nextval('tries') <= 2 THEN RAISE EXCEPTION 'deadlock' USING ERRCODE = '40P01'; END IF;
              RETURN NEW;
          END $$;
-         CREATE TRIGGER break_off BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION break_off();",
-    )
-    .execute(&raw)
-    .await
-    .unwrap();
+         CREATE TRIGGER break_off BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION break_off();").await;
     let accepted = store
         .accept(crate::store::new_run(1, None, "one"))
         .await
@@ -450,7 +430,7 @@ async fn a_schema_of_a_later_version_is_refused() {
     let later =
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
                  VALUES (999, 'later', true, '', 0)";
-    sqlx::query(later).execute(&raw).await.unwrap();
+    execute(&raw, later).await;
     let error = PostgresStore::open(&url, "one").await.err().unwrap();
     assert!(matches!(error, Error::Migration(_)), "{error}");
 }

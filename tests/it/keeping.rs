@@ -5,8 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::Value;
 
 use crate::cli::CommandLine;
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{QUESTION, execute};
 
 #[tokio::test]
 async fn exported_runs_are_imported_completely() {

@@ -4,18 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{Fault, MockProvider, QUESTION, Setup, TestApp, chat, sent, status_of};
 
 /// Returns the samples by name with labels, without the buckets of histograms.
 async fn scrape(app: &TestApp) -> BTreeMap<String, f64> {
-    let response = app
-        .client
-        .get(format!("{}/metrics", app.url))
-        .send()
-        .await
-        .unwrap();
+    let response = sent(app.request("GET", "/metrics")).await;
     assert_eq!(response.status(), 200);
     assert_eq!(
         response.headers()["content-type"],
@@ -57,14 +50,7 @@ async fn metrics_agree_with_the_journal() {
     provider.on("r1/critic", Fault::Status(529));
     app.ask("audit", QUESTION).await;
     provider.on("*", Fault::Status(400));
-    assert_eq!(
-        app.post(&chat("deep", QUESTION))
-            .send()
-            .await
-            .unwrap()
-            .status(),
-        502
-    );
+    assert_eq!(status_of(app.post(&chat("deep", QUESTION))).await, 502);
     let invalid = app.post(&chat("ask", " ")).send().await.unwrap();
     assert_eq!(invalid.status(), 422);
 
@@ -112,12 +98,8 @@ async fn metric_labels_are_bounded_and_have_no_user_data() {
         let (status, _): (u16, Value) = app.get(&format!("/nowhere/zebra{n}")).await;
         assert_eq!(status, 404);
     }
-    let text = app
-        .client
-        .get(format!("{}/metrics", app.url))
-        .send()
+    let text = sent(app.request("GET", "/metrics"))
         .await
-        .unwrap()
         .text()
         .await
         .unwrap();

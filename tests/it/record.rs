@@ -4,9 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{CommandLine, run};
 use crate::support::process::conclave;
-use crate::support::{Fault, Scenario};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{Fault, QUESTION, Scenario};
 
 #[tokio::test]
 async fn a_replay_under_the_same_config_makes_no_change_and_no_call() {

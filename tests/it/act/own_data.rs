@@ -1,6 +1,6 @@
 //! What a player has stored: several characters, parts of sheets, lists, deletions, and the limit.
 
-use super::{Answer, act, confirm, post, proposal, proposing, said};
+use super::{Answer, act, confirm, post, proposes, proposing, said};
 use crate::support::app::database_of;
 use crate::support::{MockProvider, Setup, TestApp};
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ async fn only_a_json_object_of_the_user_replaces_a_sheet() {
         refused(&act(&app, "ada", text).await);
     }
     let args = json!({ "name": "Kor", "ancestry": "elf", "level": 8 });
-    provider.reply_with("proposal", proposal("sheet.create", args, 0.99));
+    proposes(&provider, "sheet.create", args, 0.99);
     let offered = act(&app, "ada", "Kor is an elf now").await;
     refused(&confirm(&app, "ada", &offered).await);
     // A line of a part of the sheet is not a line of the answer, unless it is quoted.
@@ -223,9 +223,11 @@ async fn a_model_proposes_no_deletion() {
     let provider = MockProvider::start().await;
     let app = TestApp::with(&provider, proposing()).await;
     act(&app, "ada", "remember that the duke hates dogs").await;
-    provider.reply_with(
-        "proposal",
-        proposal("memory.delete", json!({ "memory": "duke" }), 0.99),
+    proposes(
+        &provider,
+        "memory.delete",
+        json!({ "memory": "duke" }),
+        0.99,
     );
     let answer = act(&app, "ada", "get rid of the thing with the duke").await;
     assert_eq!(answer.body["error"], "unknown_intent");

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::act::{
-    Answer, act, confirm, confirm_with_key, keys, post, post_with_key, proposal, proposing, said,
+    Answer, act, confirm, confirm_with_key, keys, post, post_with_key, proposal, proposes,
+    proposing, said,
 };
 use crate::support::{MockProvider, TestApp};
 
@@ -39,7 +40,7 @@ async fn a_model_gives_arguments_as_a_list_of_texts() {
 async fn an_argument_that_is_listed_twice_executes_nothing() {
     let provider = MockProvider::start().await;
     let args = json!([{ "name": "content", "value": "a" }, { "name": "content", "value": "b" }]);
-    provider.reply_with("proposal", proposal("memory.add", args, 0.99));
+    proposes(&provider, "memory.add", args, 0.99);
     let setup = proposing().env("PROPOSER_ALLOW_AUTOEXEC", "true");
     let app = TestApp::with(&provider, setup).await;
     let declined = act(&app, "ada", "zap thirteen").await;
@@ -87,7 +88,7 @@ async fn only_a_reply_of_exact_json_is_executed_without_a_question() {
 /// Has a memory offered to Ada.
 async fn rope_offered(provider: &MockProvider) -> (TestApp, Answer) {
     let args = json!({ "content": "buy rope", "query": null });
-    provider.reply_with("proposal", proposal("memory.add", args, 0.94));
+    proposes(provider, "memory.add", args, 0.94);
     let app = TestApp::with(provider, proposing()).await;
     let offered = act(&app, "ada", "rope would be good to have, keep it in mind").await;
     (app, offered)
@@ -152,9 +153,11 @@ async fn a_confirmed_proposal_is_executed_once() {
 #[tokio::test]
 async fn a_confirmation_without_a_channel_applies_to_the_original_one() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("memory.add", json!({ "content": "buy rope" }), 0.94),
+    proposes(
+        &provider,
+        "memory.add",
+        json!({ "content": "buy rope" }),
+        0.94,
     );
     let app = TestApp::with(&provider, proposing()).await;
     let offered = act(&app, "ada", "rope, keep it in mind").await;
@@ -175,9 +178,11 @@ async fn a_confirmation_without_a_channel_applies_to_the_original_one() {
 #[tokio::test]
 async fn a_hundred_concurrent_confirmations_execute_a_proposal_once() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("memory.add", json!({ "content": "buy rope" }), 0.94),
+    proposes(
+        &provider,
+        "memory.add",
+        json!({ "content": "buy rope" }),
+        0.94,
     );
     let setup = proposing().set(
         "/policy/actions",
@@ -210,10 +215,7 @@ async fn a_hundred_concurrent_confirmations_execute_a_proposal_once() {
 #[tokio::test]
 async fn a_failed_confirmation_leaves_the_proposal_open() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("sheet.show", json!({ "name": "Aria" }), 0.94),
-    );
+    proposes(&provider, "sheet.show", json!({ "name": "Aria" }), 0.94);
     let setup = proposing().set(
         "/policy/actions",
         json!({ "userPerMinute": 1000, "userBurst": 1000 }),
@@ -238,10 +240,7 @@ async fn a_failed_confirmation_leaves_the_proposal_open() {
 
     // The first of a hundred confirmations changes the data. The others are told that they
     // conflict.
-    provider.reply_with(
-        "proposal",
-        proposal("sheet.create", json!({ "name": "Bo" }), 0.94),
-    );
+    proposes(&provider, "sheet.create", json!({ "name": "Bo" }), 0.94);
     let offered = act(&app, "ada", "Bo would be a good one").await;
     let all =
         futures_util::future::join_all((0..100).map(|_| confirm(&app, "ada", &offered))).await;
@@ -266,10 +265,7 @@ async fn a_failed_confirmation_leaves_the_proposal_open() {
 #[tokio::test]
 async fn a_repeated_confirmation_with_the_same_key_gets_the_stored_result() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("roll", json!({ "expression": "3d6" }), 0.7),
-    );
+    proposes(&provider, "roll", json!({ "expression": "3d6" }), 0.7);
     let app = TestApp::with(&provider, proposing()).await;
     let offered = act(&app, "ada", "dice, go").await;
     // Also if they come at the same time.
@@ -301,10 +297,7 @@ async fn a_repeated_confirmation_with_the_same_key_gets_the_stored_result() {
 #[tokio::test]
 async fn a_proposal_expires() {
     let provider = MockProvider::start().await;
-    provider.reply_with(
-        "proposal",
-        proposal("roll", json!({ "expression": "1d6" }), 0.7),
-    );
+    proposes(&provider, "roll", json!({ "expression": "1d6" }), 0.7);
     let folder = Arc::new(TempDir::new().unwrap());
     let app = TestApp::on(&provider, proposing(), Arc::clone(&folder)).await;
     let offered = act(&app, "ada", "dice, go").await;

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::act::{act, post_with_key, proposing, said};
 use crate::support::process::Home;
-use crate::support::{Fault, MockProvider, TestApp, client, until};
+use crate::support::{Fault, MockProvider, TestApp, client, execute, sent, until};
 
 #[tokio::test]
 async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
@@ -24,7 +24,7 @@ async fn an_action_whose_process_died_is_ended_and_not_executed_later() {
     let run = {
         let app = TestApp::with_store(&provider, setup, Arc::clone(&folder), store, owner).await;
         let body = said("ada", "hm, what now");
-        let request = app.client.post(format!("{}/api/act", app.url)).json(&body);
+        let request = app.request("POST", "/api/act").json(&body);
         let request = request.header("idempotency-key", "k");
         tokio::select! {
             answer = request.send() => panic!("{answer:?}"),
@@ -81,7 +81,7 @@ async fn the_client_of_a_cancelled_action_is_told_so() {
         until(async || provider.state().in_flight == 1).await;
         let listed = app.get("/api/runs?kind=action").await.1;
         let id = listed["runs"][0]["id"].as_str().unwrap();
-        let request = app.client.delete(format!("{}/api/runs/{id}", app.url));
+        let request = app.request("DELETE", &format!("/api/runs/{id}"));
         request.send().await.unwrap();
     };
     let (answer, ()) = tokio::join!(act(&app, "ada", "hm, what now"), cancelled);
@@ -136,12 +136,10 @@ async fn actions_and_their_changes_survive_kills_of_the_process() {
         let mut said_so = said(&format!("u{round}"), "");
         for n in 0..15 {
             said_so["message"] = json!(format!("remember that wagon {n} is full"));
-            let response = client
+            let request = client
                 .post(format!("{}/api/act", service.url))
-                .json(&said_so)
-                .send()
-                .await
-                .unwrap();
+                .json(&said_so);
+            let response = sent(request).await;
             assert_eq!(
                 response.json::<Value>().await.unwrap()["executed"],
                 json!(true)

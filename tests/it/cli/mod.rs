@@ -13,9 +13,7 @@ use tokio::process::Command;
 
 use crate::support::app::PLANTED_KEY;
 use crate::support::process::conclave;
-use crate::support::{MockProvider, SHIPPED, Scenario};
-
-const QUESTION: &str = "What is the boiling point of water at sea level in Celsius?";
+use crate::support::{MockProvider, QUESTION, SHIPPED, Scenario};
 
 /// Runs a command. Returns its exit code, standard output and standard error.
 pub async fn run(mut command: Command) -> (i32, String, String) {

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::QUESTION;
-use crate::support::{Fault, MockProvider, Setup, TestApp, chat, run_of};
+use crate::support::{Fault, MockProvider, QUESTION, Setup, TestApp, chat, run_of, sent};
 
 #[tokio::test]
 async fn health_and_readiness() {
@@ -19,12 +18,7 @@ async fn health_and_readiness() {
     );
     assert_eq!(app.get("/ready").await.0, 200);
     app.app.drain(Duration::from_millis(10)).await;
-    let response = app
-        .client
-        .get(format!("{}/ready", app.url))
-        .send()
-        .await
-        .unwrap();
+    let response = sent(app.request("GET", "/ready")).await;
     assert_eq!(response.status(), 503);
     let refused = app.post(&chat("ask", QUESTION)).send().await.unwrap();
     assert_eq!(refused.status(), 503);
@@ -33,7 +27,7 @@ async fn health_and_readiness() {
 
 /// Posts a body to the chat. Returns the status of the problem with its places.
 async fn problem(app: &TestApp, content_type: &str, body: String) -> String {
-    let request = app.client.post(format!("{}/api/chat", app.url));
+    let request = app.request("POST", "/api/chat");
     let request = request.header("content-type", content_type).body(body);
     let response = request.send().await.unwrap();
     let (status, id) = (response.status().as_u16(), run_of(&response));
@@ -114,20 +108,15 @@ async fn bad_input_gets_a_problem_that_names_the_place() {
 #[tokio::test]
 async fn the_api_needs_a_token_and_health_does_not() {
     let provider = MockProvider::start().await;
-    let app = TestApp::with(
-        &provider,
-        Setup::default().env("CONCLAVE_TOKEN", "correct horse battery"),
-    )
-    .await;
+    let setup = Setup::default().env("CONCLAVE_TOKEN", "correct horse battery");
+    let app = TestApp::with(&provider, setup).await;
     let refused = app.post(&chat("ask", QUESTION)).send().await.unwrap();
     assert_eq!(refused.status(), 401);
     assert_eq!(refused.headers()["www-authenticate"], "Bearer");
-    let wrong = app
+    let request = app
         .post(&chat("ask", QUESTION))
-        .bearer_auth("correct horse")
-        .send()
-        .await
-        .unwrap();
+        .bearer_auth("correct horse");
+    let wrong = sent(request).await;
     assert_eq!(wrong.status(), 401);
     assert_eq!(
         app.reply(
@@ -167,17 +156,12 @@ async fn a_well_formed_request_id_is_kept_as_a_correlation_id() {
 async fn without_a_free_run_slot_the_answer_is_503_with_a_wait() {
     let provider = MockProvider::start().await;
     provider.on("r1/*", Fault::Latency(Duration::from_secs(20)));
-    let app = TestApp::with(
-        &provider,
-        Setup::default().set("/policy/limits/maxInFlight", json!(1)),
-    )
-    .await;
-    let first = app
+    let setup = Setup::default().set("/policy/limits/maxInFlight", json!(1));
+    let app = TestApp::with(&provider, setup).await;
+    let request = app
         .post(&chat("ask", QUESTION))
-        .header("prefer", "respond-async")
-        .send()
-        .await
-        .unwrap();
+        .header("prefer", "respond-async");
+    let first = sent(request).await;
     assert_eq!(first.status(), 202);
     let second = app.post(&chat("ask", "Another one?")).send().await.unwrap();
     assert_eq!(second.status(), 503);

@@ -169,10 +169,13 @@ impl TestApp {
         }
     }
 
+    pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let url = format!("{}{path}", self.url);
+        self.client.request(method.parse().unwrap(), url)
+    }
+
     pub fn post(&self, body: &Value) -> reqwest::RequestBuilder {
-        self.client
-            .post(format!("{}/api/chat", self.url))
-            .json(body)
+        self.request("POST", "/api/chat").json(body)
     }
 
     /// Asks, waits, and checks the reply against the invariants.
@@ -205,8 +208,7 @@ impl TestApp {
     }
 
     pub async fn get(&self, path: &str) -> (u16, Value) {
-        let request = self.client.get(format!("{}{path}", self.url));
-        let response = request.send().await.unwrap();
+        let response = self.request("GET", path).send().await.unwrap();
         let status = response.status().as_u16();
         (status, response.json().await.unwrap_or_default())
     }

@@ -236,7 +236,7 @@ impl App {
         self: &Arc<Self>,
         pending: &PendingAction,
         action: &Action,
-        proposed: Option<Why<'_>>,
+        proposed: Option<ProposalReason<'_>>,
         seed: u64,
     ) -> Result<Execution, Rejected> {
         let stamp = if action.changes() {
@@ -365,7 +365,7 @@ impl App {
 
 /// Returns the event of an understood command. `proposed` is the reason of its proposal, if it was
 /// proposed.
-pub(super) fn parsed(action: &Action, proposed: Option<Why<'_>>) -> Event {
+pub(super) fn parsed(action: &Action, proposed: Option<ProposalReason<'_>>) -> Event {
     Event::Parsed(Parsed {
         command: action.name(),
         arguments: action.arguments(),
@@ -376,12 +376,12 @@ pub(super) fn parsed(action: &Action, proposed: Option<Why<'_>>) -> Event {
 }
 
 /// Counts a command whose execution was written.
-pub(super) fn count_accepted(action: &Action, proposed: Option<Why<'_>>) {
+pub(super) fn count_accepted(action: &Action, proposed: Option<ProposalReason<'_>>) {
     let mode = mode_of(proposed).into_str();
     counter!("conclave_act_accepted_total", "command" => action.name().into_str(), "mode" => mode)
         .increment(1);
 }
 
-fn mode_of(proposed: Option<Why<'_>>) -> ActionMode {
+fn mode_of(proposed: Option<ProposalReason<'_>>) -> ActionMode {
     proposed.map_or(ActionMode::Deterministic, |why| why.mode)
 }

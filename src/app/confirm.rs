@@ -6,7 +6,7 @@ use super::action::{
 use super::request::{check_names, is_own};
 use super::{App, FieldProblem, Rejected, count};
 use crate::actions::commands::Action;
-use crate::actions::reply::{ProposalReply, Reply, ProposalReason};
+use crate::actions::reply::{ProposalReason, ProposalReply, Reply};
 use crate::domain::{Context, Question, RunId, RunKind, Source, User, fingerprint};
 use crate::journal::{ActionOutcome, ActionSubmission, Ending, Event, Transcript};
 use jiff::Timestamp;

@@ -46,7 +46,7 @@ pub(super) fn status_of(code: Option<u64>) -> u16 {
 pub(super) fn from_body(status: u16, body: &Value) -> Option<Fault> {
     let error = &body["error"];
     let text = |name: &str| error[name].as_str();
-    let detail = || details(&body["detail"]).or_else(|| details(&body["message"]["detail"]));
+    let detail = || details(&body["detail"]).or_else(|| details(body.pointer("/message/detail")?));
     let said = text("message").or(error.as_str());
     let said = said.or(body["message"].as_str()).or(text("type"));
     let message = &said.map(str::to_owned).or_else(detail)?;

@@ -6,8 +6,8 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::cli::{CommandLine, run};
+use crate::support::QUESTION;
 use crate::support::process::Service;
-use crate::support::{QUESTION, execute};
 
 const DATABASE: &str = "data/conclave.db";
 

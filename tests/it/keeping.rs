@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::Value;
 
 use crate::cli::CommandLine;
-use crate::support::{QUESTION, execute};
+use crate::support::QUESTION;
 
 #[tokio::test]
 async fn exported_runs_are_imported_completely() {

@@ -14,7 +14,7 @@ use conclave::journal::{
 use tempfile::TempDir;
 
 use crate::store::new_run;
-use crate::support::{MockProvider, Scenario, Setup, TestApp, execute};
+use crate::support::{MockProvider, Scenario, Setup, TestApp};
 
 const RELEASED: [(&str, &str); 2] = [
     ("0001", include_str!("../fixtures/database-0001.sql")),

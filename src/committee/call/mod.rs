@@ -243,10 +243,8 @@ async fn run_attempts(attempts: Attempts<'_>) -> Result<Answer, CallError> {
                 let cause = CallFailure::limit_spent_on_thinking(ask.role, settled.limit);
                 let is_first = progress.larger_limit.is_none();
                 let next = attempts.with_larger_limit((asked, settled.limit), number, is_first)?;
-                let Some(next) = next else {
-                    return Err(cause.into());
-                };
-                (progress.larger_limit, progress.last) = (Some(next), Some(cause));
+                progress.larger_limit = Some(next.ok_or_else(|| cause.clone())?);
+                progress.last = Some(cause);
             }
             CallResult::Answered { text, stop } => {
                 return Ok(accepted(text, stop, settled.usage)?);

@@ -388,7 +388,7 @@ async fn actions_of_one_user_at_the_same_time_lose_nothing_and_pass_no_limit() {
 async fn proposals_executed_at_the_same_time_pass_no_limit() {
     let provider = MockProvider::start().await;
     let memory = json!({ "content": "x".repeat(60) });
-    provider.reply_with("proposal", proposal("memory.add", memory, 0.95));
+    proposes(&provider, "memory.add", memory, 0.95);
     let limits = json!({ "userBytes": 100, "userPerMinute": 10_000, "userBurst": 1_000 });
     let setup = proposing()
         .env("PROPOSER_ALLOW_AUTOEXEC", "true")

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::act::{act, post_with_key, proposing, said};
 use crate::support::process::Home;
-use crate::support::{Fault, MockProvider, TestApp, client, execute, sent, until};
+use crate::support::{Fault, MockProvider, TestApp, client, sent, until};
 
 #[tokio::test]
 async fn an_action_whose_process_died_is_ended_and_not_executed_later() {

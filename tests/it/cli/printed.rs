@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{CommandLine, QUESTION, run};
-use crate::support::execute;
+
 use crate::support::process::conclave;
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{CommandLine, QUESTION};
-use crate::support::{TestApp, execute};
+use crate::support::TestApp;
 
 /// Returns the ids of all runs, newest first.
 async fn ids(cli: &CommandLine) -> Vec<String> {

@@ -9,7 +9,6 @@ use conclave::journal::{
 use tempfile::TempDir;
 
 use super::{LEASE, at, id, new_run};
-use crate::support::execute;
 
 #[tokio::test]
 async fn a_backup_of_sqlite_is_a_whole_database() {

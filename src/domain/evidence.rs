@@ -74,7 +74,7 @@ impl FromStr for UnitRef {
     fn from_str(s: &str) -> Result<Self, String> {
         let parts = s
             .rsplit_once(':')
-            .map(|(agent, unit)| Self::new(agent.trim(), unit.trim()));
+            .map(|(agent, unit)| Self::new(agent.trim().to_owned(), unit.trim()));
         parts.ok_or_else(|| format!("{s:?} does not name a unit as \"agent:unit\""))
     }
 }
@@ -107,7 +107,7 @@ impl From<String> for ReportRef {
             None => (&*text, None),
         };
         Self {
-            agent: agent.into(),
+            agent: agent.to_owned().into(),
             unit,
         }
     }
@@ -246,5 +246,24 @@ impl Resolution {
     /// True if the agent gave up the claim and named its reason.
     pub fn concedes(&self) -> bool {
         self.decision == Decision::Concede && !self.evidence.trim().is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::Agent;
+
+    #[test]
+    fn references_are_stored_as_written() {
+        for text in ["critic", "critic:u2", "agent1", "llama3:8b:u1"] {
+            let read: ReportRef = serde_json::from_value(json!(text)).unwrap();
+            assert_eq!(json!(read), text);
+        }
+        let known = ReportRef::from("critic:u2".to_owned());
+        assert_eq!(known.agent, Agent::Critic);
+        assert_eq!(known.unit.as_deref(), Some("u2"));
     }
 }

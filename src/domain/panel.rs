@@ -36,7 +36,7 @@ impl Agent {
 /// The name of an agent in scored outputs: an agent of the committee, or any name in a recorded file
 /// (SPEC 13.1).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
-#[serde(untagged)]
+#[serde(untagged, from = "String")]
 pub enum AgentName {
     #[strum(transparent)]
     Committee(Agent),
@@ -67,10 +67,10 @@ impl From<Agent> for AgentName {
     }
 }
 
-impl From<&str> for AgentName {
-    fn from(name: &str) -> Self {
+impl From<String> for AgentName {
+    fn from(name: String) -> Self {
         let agent = name.parse().map(Self::Committee);
-        agent.unwrap_or_else(|_| Self::Recorded(name.to_owned()))
+        agent.unwrap_or(Self::Recorded(name))
     }
 }
 

@@ -255,11 +255,13 @@ impl Compared<'_> {
         all.filter(|(_, vote)| *vote > 0.0).collect()
     }
 
-    /// Returns how far an agent proves a changed answer. A last step that holds is a proof, for an
-    /// answer that is `known` from round 1, and so is a concession whose evidence was checked: a
-    /// calculation, or words of the request that have the answer. Other evidence of a concession counts
-    /// half, as a verdict without evidence does. So does any evidence against an earlier answer whose
-    /// last step holds: an equation can be found for each number.
+    /// Returns how far an agent proves a changed answer:
+    ///
+    /// - 1 by a last step that holds, if the answer is `known` from round 1.
+    /// - 1 by a concession whose evidence was checked: a calculation, or words of the request that
+    ///   have the answer. Half if the last step of the earlier answer holds, because an equation can
+    ///   be found for each number.
+    /// - Half by a concession with other evidence, as for a verdict without evidence.
     fn proof(&self, reading: &ParsedOutput<'_>, known: bool) -> f64 {
         if known && reading.path.last == Some(true) {
             return 1.0;

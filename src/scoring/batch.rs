@@ -80,7 +80,7 @@ impl Recorded {
 
     fn output(&self) -> Output<'_> {
         Output {
-            agent: self.report.agent.as_str().into(),
+            agent: self.report.agent.clone().into(),
             report: &self.report,
             obtained: self.obtained,
             truncated: false,
@@ -413,6 +413,19 @@ mod tests {
         ] {
             assert_eq!(c_final(&found), expected, "{found}");
         }
+    }
+
+    #[test]
+    fn the_name_of_a_recorded_agent_may_have_a_colon() {
+        let supported = |other: &str| {
+            let outputs = [said("a", "Lima"), said(other, "Lima")];
+            let verdict = json!({ "claim": "a:u1", "supportedBy": [other] });
+            let record =
+                json!({ "id": 1, "message": "?", "outputs": outputs, "crossCheck": [verdict] });
+            scored(&record)["scores"][0]["features"]["coherence.claims_supported"]["value"].clone()
+        };
+        assert_eq!(supported("llama3:8b"), 1.0);
+        assert_eq!(supported("b"), 1.0);
     }
 
     #[test]

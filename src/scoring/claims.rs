@@ -218,7 +218,7 @@ fn places(named: &[ReportRef], readings: &[ParsedOutput<'_>], own: usize) -> Pla
         all.position(|r| r.agent() == agent && r.counts())
     };
     // The name of a recorded agent may have a colon.
-    let place = |it: &ReportRef| match at(&AgentName::from(&*it.to_string())) {
+    let place = |it: &ReportRef| match at(&AgentName::from(it.to_string())) {
         Some(at) => Some((at, None)),
         None => Some((at(&it.agent)?, it.unit.clone())),
     };

@@ -175,7 +175,7 @@ mod tests {
     fn checked(claims: &[ClaimVerdict]) -> Event {
         let found = CrossCheck {
             claims: claims.to_vec(),
-            same_answers: vec![vec!["solver".into(), "critic".into()]],
+            same_answers: vec![vec![Agent::Solver.into(), Agent::Critic.into()]],
             ..CrossCheck::default()
         };
         let pass = CheckPass {

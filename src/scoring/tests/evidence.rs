@@ -123,7 +123,7 @@ fn a_cross_check_cannot_be_talked_into_anything() {
     assert_eq!((supported, claims.disagreements.len()), (Some(0.0), 0));
 
     let steers = crate::domain::Conduct {
-        agent: "critic".into(),
+        agent: Agent::Critic.into(),
         kind: ConductKind::Steers,
         why: String::new(),
     };

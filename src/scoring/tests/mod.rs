@@ -53,7 +53,7 @@ fn answers(given: &[&str]) -> Vec<AgentReport> {
 
 fn outputs(reports: &[AgentReport], obtained: Obtained) -> Vec<Output<'_>> {
     let all = reports.iter().map(|report| Output {
-        agent: report.agent.as_str().into(),
+        agent: report.agent.clone().into(),
         report,
         obtained,
         truncated: false,
@@ -143,7 +143,10 @@ fn verdict(claim: &str, supported: &[&str], contradicted: &[&str], holds: Holds)
 }
 
 fn call(claims: Vec<ClaimVerdict>) -> CrossCheck {
-    let agents = AGENTS[..3].iter().map(|agent| (*agent).into()).collect();
+    let agents = AGENTS[..3]
+        .iter()
+        .map(|agent| (*agent).to_owned().into())
+        .collect();
     let parts = vec![PartAnswered {
         part: "what is asked".into(),
         answered_by: agents,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::domain::{Gate, TaskType};
+use crate::domain::{Agent, Gate, TaskType};
 
 fn policy() -> Policy {
     let file = include_str!("../../../../llm.config.json");
@@ -12,7 +12,7 @@ fn judgement(groups: &[(&str, f64)], cross_checked: bool) -> Judgement {
     let group = |(answer, penalty): &(&str, f64)| AnswerGroup {
         answer: (*answer).to_owned(),
         wordings: vec![],
-        agents: vec!["solver".into()],
+        agents: vec![Agent::Solver.into()],
         conflict_penalty: Some(*penalty),
     };
     Judgement {

@@ -454,8 +454,7 @@ pub trait JournalStore: Send + Sync {
         events: &[&Event],
     ) -> Result<bool, Error>;
 
-    /// Appends to the journals of finished runs, in one transaction: all notes are written or none.
-    /// Needs no lease.
+    /// Appends to the journals of finished runs: all notes or none. Needs no lease.
     async fn annotate(&self, at: Timestamp, notes: Vec<Note>) -> Result<Annotated, Error>;
 
     async fn cancel(&self, id: RunId) -> Result<CancelOutcome, Error>;

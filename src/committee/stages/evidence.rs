@@ -124,7 +124,7 @@ impl Evidence {
             let is_unopposed = it.contradicted_by.is_empty() && it.holds != Holds::No;
             (is_unopposed, it.holds == Holds::Yes)
         });
-        let told = verdicts.iter().map(|it| {
+        let found = verdicts.iter().map(|it| {
             let why = why(&it.evidence, "no evidence");
             let holds = match it.holds {
                 Holds::Yes => "holds",
@@ -136,7 +136,7 @@ impl Evidence {
             let (claim, by) = (&it.claim, it.by.into_str());
             format!("{claim} {holds}, by {by}: {why}{contradicted}{supported}")
         });
-        conceded.chain(told).take(MAX_FINDINGS).collect()
+        conceded.chain(found).take(MAX_FINDINGS).collect()
     }
 }
 

@@ -164,12 +164,12 @@ impl<'a> SynthesisInput<'a> {
                 format!("{text} ({})", named.join(", "))
             }
         };
-        let told = |(disagreement, positions): (&Disagreement, Vec<Position>)| {
+        let with_texts = |(disagreement, positions): (&Disagreement, Vec<Position>)| {
             let positions = positions.into_iter().take(3).map(position);
             (topic(&disagreement.topic), positions.collect())
         };
         let visible = self.deliberation.visible_disagreements().into_iter();
-        visible.take(MAX_DISAGREEMENTS).map(told).collect()
+        visible.take(MAX_DISAGREEMENTS).map(with_texts).collect()
     }
 
     /// Returns the specification of a call to the master for this step.

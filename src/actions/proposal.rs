@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::catalog;
 use super::proposal_cache::Interpretation;
 use super::sanitize::{cut, sanitize};
-use crate::committee::{CallError, Deps, Failure, SingleCall, call_once};
+use crate::committee::{CallError, Deps, Failure, SingleAnswer, SingleCall, call_once};
 use crate::domain::{CallStep, CommandName, FailureCause, Role, Usd};
 use crate::journal::{CallResult, Proposed, ProposedCommand, RunContext, Stop, step};
 
@@ -225,8 +225,8 @@ pub async fn propose(
         None => (String::new(), true),
     };
     let failure = match answer {
-        Ok((proposal, was_repaired)) => {
-            let proposed = proposal.into_event(&raw, was_repaired);
+        Ok(SingleAnswer { value, is_damaged }) => {
+            let proposed = value.into_event(&raw, is_damaged);
             return Ok((Interpretation::Proposed(Box::new(proposed)), true));
         }
         Err(CallError::NoOutput(failure)) => failure,

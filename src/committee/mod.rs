@@ -35,7 +35,9 @@ use stages::synthesis_input::SynthesisInput;
 use stages::{ahead, confidence, finish, hints, question, rounds, synthesize};
 
 pub use call::prompts::Prompts;
-pub use call::single_call::{SingleCall, call_once, call_with_retries, single_call_price};
+pub use call::single_call::{
+    SingleAnswer, SingleCall, call_once, call_with_retries, single_call_price,
+};
 pub use deps::Deps;
 pub use failure::{CallError, Failure};
 pub use money::budget::text_bound;

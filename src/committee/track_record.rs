@@ -213,7 +213,7 @@ impl TrackRecord {
                 continue;
             };
             // A report that was reused from an earlier run has no call.
-            let Some(call) = run.last_call(|call| call.step.is_report_of(agent)) else {
+            let Some(call) = run.last_answered(|call| call.step.is_report_of(agent)) else {
                 continue;
             };
             let member = self.member(agent.into_str(), call);

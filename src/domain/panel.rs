@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 
 /// A member of the committee that answers the question.
+//
+// The order of the variants is part of the seeds of a run (`RequestContext::random`), so a new one
+// comes last.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

@@ -8,7 +8,7 @@ use super::tool_event::{
     Explained, StepFinished, StepStarted, ToolPlanned, ToolSubmission, step_finished_key,
     step_started_key,
 };
-pub use crate::domain::{CallStop, Retryable, TEXT_REPORT_TOKENS};
+pub use crate::domain::{CallStop, Retryable};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -19,9 +19,8 @@ use strum::EnumDiscriminants;
 use super::evidence::{CheckSize, CrossChecked, Resolved};
 use super::source::PlanSource;
 use crate::domain::{
-    Agent, AgentReport, BilledTokens, CallName, CallStep, Confidence, Effort, FailureCause, Gate,
-    Judgement, Mode, Obtained, Plan, Question, Reply, Reservation, Role, RunId, RunKind, TaskType,
-    UnseenImage, Usd,
+    Agent, AgentReport, BilledTokens, Confidence, Effort, FailureCause, Gate, Judgement, Mode,
+    Obtained, Plan, Question, Reply, Reservation, Role, RunId, RunKind, TaskType, UnseenImage, Usd,
 };
 
 /// Version of the event format. Readers accept every version up to this one.
@@ -403,29 +402,6 @@ pub struct CallSent {
 }
 
 impl CallSent {
-    /// Returns the parsed name of the call; `None` if this version does not know it.
-    pub fn name(&self) -> Option<CallName> {
-        self.call.parse().ok()
-    }
-
-    pub fn step(&self) -> Option<CallStep> {
-        self.name().map(|name| name.step)
-    }
-
-    pub fn is_report_of(&self, agent: Agent) -> bool {
-        self.step().is_some_and(|step| step.is_report_of(agent))
-    }
-
-    /// True if the call asks an agent for its part in this round.
-    pub fn is_of_round(&self, round: u8) -> bool {
-        let turn = self.step().and_then(CallStep::turn);
-        turn.is_some_and(|(own, _)| own == round)
-    }
-
-    pub fn is_cross_check(&self) -> bool {
-        self.step().is_some_and(CallStep::is_cross_check)
-    }
-
     /// Returns the reserved amount; nothing for the in-process model.
     pub fn reserved_amount(&self) -> Usd {
         self.reserved.as_ref().map_or(Usd::ZERO, |r| r.amount)

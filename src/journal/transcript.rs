@@ -196,26 +196,12 @@ impl<'a> Transcript<'a> {
         answered.collect()
     }
 
-    /// Returns the last call whose name satisfies `wanted`.
-    pub fn last_call(&self, wanted: impl Fn(CallName) -> bool) -> Option<&'a CallSent> {
-        last(self.calls.iter(), wanted)
-    }
-
     /// Returns the last answered call whose name satisfies `wanted`.
     pub fn last_answered(&self, wanted: impl Fn(CallName) -> bool) -> Option<&'a CallSent> {
-        last(self.calls.iter().filter(|call| call.is_answered()), wanted)
+        let answered = self.calls.iter().rev().filter(|call| call.is_answered());
+        let mut sent = answered.map(|call| call.sent);
+        sent.find(|sent| sent.name().is_some_and(&wanted))
     }
-}
-
-fn last<'a, 'b>(
-    calls: impl DoubleEndedIterator<Item = &'b CallView<'a>>,
-    wanted: impl Fn(CallName) -> bool,
-) -> Option<&'a CallSent>
-where
-    'a: 'b,
-{
-    let mut calls = calls.map(|call| call.sent);
-    calls.rfind(|sent| sent.name().is_some_and(&wanted))
 }
 
 fn standing<'a>(outcomes: &[&'a AgentFinished]) -> BTreeMap<Agent, &'a AgentFinished> {

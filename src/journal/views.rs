@@ -3,7 +3,32 @@
 use serde::Serialize;
 
 use super::{CallResult, CallSent, CallSettled, Event};
-use crate::domain::{CallStep, Usd, is_same_model};
+use crate::domain::{Agent, CallName, CallStep, Usd, is_same_model};
+
+impl CallSent {
+    /// Returns the parsed name of the call; `None` if this version does not know it.
+    pub fn name(&self) -> Option<CallName> {
+        self.call.parse().ok()
+    }
+
+    pub fn step(&self) -> Option<CallStep> {
+        self.name().map(|name| name.step)
+    }
+
+    pub fn is_report_of(&self, agent: Agent) -> bool {
+        self.step().is_some_and(|step| step.is_report_of(agent))
+    }
+
+    /// True if the call asks an agent for its part in this round.
+    pub fn is_of_round(&self, round: u8) -> bool {
+        let turn = self.step().and_then(CallStep::turn);
+        turn.is_some_and(|(own, _)| own == round)
+    }
+
+    pub fn is_cross_check(&self) -> bool {
+        self.step().is_some_and(CallStep::is_cross_check)
+    }
+}
 
 /// A call's intent and, if it ended, its settlement.
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +142,6 @@ pub fn totals(calls: &[&CallView<'_>]) -> Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Agent;
     use crate::journal::StepStarted;
 
     #[test]

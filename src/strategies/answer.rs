@@ -231,7 +231,7 @@ impl Llm for Committee<'_> {
             return Ok(None);
         }
         match call_once::<Same>(self.run, self.deps, asked()).await {
-            Ok((Same { same }, is_repaired)) => Ok((!is_repaired).then_some(same)),
+            Ok(answer) => Ok((!answer.is_damaged).then_some(answer.value.same)),
             Err(CallError::NoOutput(_)) => Ok(None),
             Err(CallError::Stopped(failure)) => Err(failure),
         }

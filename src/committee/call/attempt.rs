@@ -73,10 +73,10 @@ impl<'a> Attempts<'a> {
         self.ask.run.recorded(&settled).is_some()
     }
 
-    /// Returns how long to wait before the same model is called again; `None` if it is not. `None`
-    /// too if the pause would outlast the stage, or is much longer than the policy's longest pause.
-    /// Then the fallback is called at once. A model without one that refuses calls for its rate and answers
-    /// others is called again while the stage lasts, because that costs nothing.
+    /// Returns how long to wait before the same model is called again; `None` if it is not. It is not
+    /// if the pause would outlast the stage, or is much longer than the policy's longest pause. Then
+    /// the fallback is called at once. A model without a fallback may refuse some calls for its rate
+    /// and answer others. It is called again while the stage lasts, because that costs nothing.
     pub(super) fn pause(
         &self,
         (cause, retry): (&FailureCause, Retryable),
@@ -104,9 +104,8 @@ impl<'a> Attempts<'a> {
     }
 
     /// Returns how to call a model again, as attempt `number`, after it spent its whole limit on
-    /// thinking: with its least effort and up to twice the limit, as far as the cap allows. `None`
-    /// if it cannot have more: an answer is not bought again at the same limit (SPEC 4). `None` too
-    /// after the first time, unless the journal has the attempt: earlier releases made two.
+    /// thinking: at its least effort and up to twice the limit. `None` if the cap does not allow more
+    /// (SPEC 4), or after the first time. Journals of earlier releases may have a second one.
     pub(super) fn with_larger_limit(
         &self,
         (model, limit): (&RoleModel, u32),
@@ -278,6 +277,7 @@ fn failed(error: &llm::Error) -> Call {
 }
 
 /// Returns the most output tokens, up to `wanted`, whose worst case fits the money that is left.
+/// Takes a quarter off until it fits.
 pub(super) fn affordable(
     run: &RunContext,
     model: &RoleModel,

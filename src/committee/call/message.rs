@@ -148,3 +148,14 @@ pub fn schema_name(step: CallStep) -> &'static str {
         CallStep::SameQuestion => "same_question",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_of_a_synthesis_has_the_schema_of_a_synthesis() {
+        let names = [CallStep::Synthesis, CallStep::SynthesisRest].map(schema_name);
+        assert_eq!(names, ["final_synthesis"; 2]);
+    }
+}

@@ -39,14 +39,21 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Shape for T {}
 /// # Errors
 /// [`CallError`] says why there is no output, or stops the run.
 pub async fn call_json<T: Shape>(ask: CallSpec<'_>) -> Result<Typed<T>, CallError> {
-    call_checked(ask, |_: &T| vec![], |_| None).await
+    call_checked(ask, |_| vec![]).await
 }
 
 /// Like [`call_json`], with a further check. Its problems are put to the model in the same repair
 /// call. If problems remain after that, the value is still returned, and the caller handles them.
-/// `salvage` may make a value of the beginning of an answer that the output limit cut. Then no
-/// repair is made, because it would be cut too.
 pub async fn call_checked<T: Shape>(
+    ask: CallSpec<'_>,
+    check: impl Fn(&T) -> Vec<Problem> + Sync,
+) -> Result<Typed<T>, CallError> {
+    call_salvaging(ask, check, |_| None).await
+}
+
+/// Like [`call_checked`]. `salvage` may make a value of the beginning of an answer that the output
+/// limit cut. Then no repair is made, because it would be cut too.
+pub async fn call_salvaging<T: Shape>(
     ask: CallSpec<'_>,
     check: impl Fn(&T) -> Vec<Problem> + Sync,
     salvage: impl Fn(&str) -> Option<(T, Salvaged)> + Sync,
@@ -54,8 +61,8 @@ pub async fn call_checked<T: Shape>(
     call_with_schema(ask, &schema_of::<T>(), check, salvage).await
 }
 
-/// Like [`call_checked`]. The request carries the schema `wanted`; the answer is checked against the
-/// schema of `T`.
+/// Like [`call_salvaging`]. The request carries the schema `wanted`; the answer is checked against
+/// the schema of `T`.
 async fn call_with_schema<T: Shape>(
     ask: CallSpec<'_>,
     wanted: &Arc<Schema>,
@@ -190,6 +197,14 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Returns the model to call next, and its output limit.
+    fn next(&self, ask: &CallSpec<'_>) -> (&RoleModel, u32) {
+        match &self.larger_limit {
+            Some((model, limit)) => (model, *limit),
+            None => (self.model, ask.limit(self.model)),
+        }
+    }
+
     /// Continues with the model's fallback. Returns false if it has none.
     fn fall_back(&mut self) -> bool {
         let Some(fallback) = &self.model.fallback else {
@@ -223,9 +238,7 @@ async fn run_attempts(attempts: Attempts<'_>) -> Result<Answer, CallError> {
     let mut progress = Progress::with(repairing.as_ref().unwrap_or(model));
     let mut number = 1u32;
     loop {
-        let usual = || (progress.model, ask.limit(progress.model));
-        let larger_limit = progress.larger_limit.as_ref();
-        let (asked, limit) = larger_limit.map_or_else(usual, |(model, limit)| (model, *limit));
+        let (asked, limit) = progress.next(ask);
         let settled = match Box::pin(attempts.attempt((asked, limit), number)).await {
             Ok(settled) => settled,
             // A cheaper model may still fit.
@@ -264,14 +277,14 @@ async fn run_attempts(attempts: Attempts<'_>) -> Result<Answer, CallError> {
             } => {
                 // A time-out of the provider's own has its words.
                 let is_ours = cause == FailureCause::TimedOut && said.is_none();
+                // A pause before an attempt that the journal has is not waited for again.
+                let pause = attempts.pause((&cause, retry), asked, progress.tries + 1);
+                let pause = pause.map(|it| if settled.fresh { it } else { Duration::ZERO });
                 progress.tries += 1;
                 progress.last = Some(CallFailure {
                     by_deadline: settled.clipped && is_ours,
-                    ..CallFailure::new(cause.clone(), detail)
+                    ..CallFailure::new(cause, detail)
                 });
-                // A pause before an attempt that the journal has is not waited for again.
-                let pause = attempts.pause((&cause, retry), asked, progress.tries);
-                let pause = pause.map(|it| if settled.fresh { it } else { Duration::ZERO });
                 prepare(&attempts, &mut progress, pause, number).await?;
             }
         }

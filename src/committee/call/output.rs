@@ -46,7 +46,7 @@ pub struct CallFailure {
     pub detail: String,
     /// True if the run's own deadline ended the call, not the call's timeout.
     pub by_deadline: bool,
-    /// True if the cap has no room for another attempt. The model itself did not fail for good.
+    /// True if another attempt would exceed the cap. The model itself did not fail for good.
     pub is_out_of_budget: bool,
 }
 

@@ -18,6 +18,7 @@ use crate::committee::money::budget::trusted_bytes;
 use crate::config::{Problem, Problems, PromptSet};
 use crate::domain::fingerprint;
 use crate::llm::SystemText;
+use crate::text::built_in_json;
 
 /// A prompt ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,7 +177,7 @@ fn environment(goals: &[String]) -> Environment<'static> {
 /// Renders each prompt as a call does, with [`SAMPLE`]. Returns why some fail, each with the name of
 /// the template that has the fault, which may be a part.
 fn faults(environment: &mut Environment<'_>, names: &[String]) -> BTreeSet<(String, String)> {
-    let sample: Value = serde_json::from_str(SAMPLE).unwrap_or_default();
+    let sample: Value = built_in_json(SAMPLE);
     environment.set_fuel(Some(MAX_FUEL));
     let fault = |name: &String| {
         let values = if is_system_part(name) {

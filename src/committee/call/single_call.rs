@@ -36,9 +36,15 @@ pub struct SingleCall<'a> {
     pub until: Instant,
 }
 
-/// Makes the call once: no retry and no fallback, because a client waits. Returns the answer, and
-/// true if its JSON needed repair or was cut at the token limit. The answer is checked against the
-/// schema of `T`.
+/// The answer to a single call.
+pub struct SingleAnswer<T> {
+    pub value: T,
+    /// True if its JSON needed repair, or was cut at the token limit.
+    pub is_damaged: bool,
+}
+
+/// Makes the call once: no retry and no fallback, because a client waits. The answer is checked
+/// against the schema of `T`.
 ///
 /// # Errors
 /// [`CallError`] says why there is no answer, or stops the run.
@@ -46,7 +52,7 @@ pub async fn call_once<T: Shape>(
     run: &RunContext,
     deps: &Deps,
     asked: SingleCall<'_>,
-) -> Result<(T, bool), CallError> {
+) -> Result<SingleAnswer<T>, CallError> {
     let spec = spec(run, deps, &asked)?;
     let attempts = Attempts {
         once: true,
@@ -65,7 +71,10 @@ pub async fn call_once<T: Shape>(
     let is_fenced =
         || parsed.notes.len() == 1 && conclave_lenient_json::is_only_fenced(&answer.text);
     let is_damaged = answer.is_cut() || !(parsed.clean || is_fenced());
-    Ok((parsed.value, is_damaged))
+    Ok(SingleAnswer {
+        value: parsed.value,
+        is_damaged,
+    })
 }
 
 /// As [`call_once`], but as an agent of the committee is called: with retries, the role's fallback, and

@@ -27,7 +27,7 @@ const USUAL_READ: f64 = 0.21;
 /// The step between the lengths at which questions are priced.
 const STEP_CHARS: usize = 1000;
 
-/// The price of a request. If the cap has no room for it, such a run is refused: `calls` is 0, and
+/// The price of a request. If it does not fit under the cap, such a run is refused: `calls` is 0, and
 /// both prices are what it needs at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Quote {
@@ -129,8 +129,8 @@ struct Prices<'a> {
 }
 
 impl Prices<'_> {
-    /// Returns the calls of the expected run; `None` if the cap has no room for one. Without room
-    /// for a plan, the hints decide. Agents that do not fit at first are called after the others,
+    /// Returns the calls of the expected run; `None` if none fits under the cap. If the plan does
+    /// not fit, the hints decide. Agents that do not fit at first are called after the others,
     /// which then cost as much as usual.
     fn calls(&self, cap: Usd) -> Option<Calls> {
         let room = Fitting::new(self.bounds, &[Agent::Solver], vec![])?.synthesis_reserve(cap)?;

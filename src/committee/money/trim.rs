@@ -30,12 +30,12 @@ fn earmark(run: &RunContext, synthesis: Usd, check: Usd) {
     run.earmark(Earmark::CrossCheck, check);
 }
 
-/// Checks, before any call, that the cap has room for the solver and the synthesis. Earmarks the
+/// Checks, before any call, that the solver and the synthesis fit under the cap. Earmarks the
 /// money for the synthesis, and at least what both need at their least lengths. A plan that does
 /// not fit beside that is not requested.
 ///
 /// # Errors
-/// [`Failure`] if the cap has no room.
+/// [`Failure`] if they do not.
 pub fn check_room(stage: Stage<'_>) -> Result<(), Failure> {
     let solver = fitting(stage, &[Agent::Solver], vec![])?;
     let left = stage.run.ledger().left();
@@ -99,9 +99,9 @@ pub fn core_beside_plan(stage: Stage<'_>) -> Result<Option<Trimmed>, Failure> {
 }
 
 /// Fits again what was left out or shortened, after calls of round 1 cost less than they were
-/// reserved for: those of `asked` that are missing, the cross-check, the length of the synthesis. An
-/// upper bound of tokens can be five times the real number, so a question that leaves room for one
-/// agent at first often carries all of them one after the other.
+/// reserved for: those of `asked` that are missing, the cross-check, the length of the synthesis.
+/// Token bounds are up to five times too high. So agents that do not fit together often fit one after
+/// the other.
 ///
 /// Returns `None` if nothing more fits, or nothing is missing.
 pub fn more(
@@ -188,8 +188,8 @@ fn in_flight(
     budget::panel_cost(&between, &trimmed.max_tokens)
 }
 
-/// True if the money left suffices for a cross-check of the solver's report alone, of so many
-/// tokens, and then still for the other agents that were fitted.
+/// True if the money left suffices for a cross-check of the solver's report, which has so many
+/// tokens. The other agents that were fitted must still fit after it.
 pub fn affords_solver_check(stage: Stage<'_>, trimmed: &Trimmed, tokens: u64) -> bool {
     let bounds = Bounds::of(stage);
     let others = trimmed.agents.iter().filter(|it| **it != Agent::Solver);

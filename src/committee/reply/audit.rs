@@ -140,9 +140,11 @@ fn verdicts(
     shown.map(verdict).collect()
 }
 
-/// What the terms of c_final rest on: the units that contradict each other and those that every
-/// cross-check refutes, the core outputs that are not VALID and the agents that failed, and the parts
-/// of the request that have a checked answer.
+/// Returns what the terms of c_final rest on:
+///
+/// - the units that contradict each other, and those that every cross-check refutes;
+/// - the core outputs that are not VALID, and the agents that failed;
+/// - the parts of the request that have a checked answer.
 fn rests_on(run: &Transcript<'_>, discarded: &BTreeSet<Agent>) -> Value {
     let judgement = run.judgement();
     let open = judgement.into_iter().flat_map(|it| &it.disagreements);

@@ -54,8 +54,8 @@ fn steps_of(section: &[Block]) -> Vec<&String> {
 /// A part of a text.
 struct Block {
     kind: Kind,
-    /// The text of a heading or a paragraph, the items of a list without the lists in them, or the
-    /// rows below a table's head from the first cell that has a letter.
+    /// The text of a heading or paragraph. Of a list: its items without nested lists. Of a table: the
+    /// rows below its head, from the first cell that has a letter.
     texts: Vec<String>,
 }
 

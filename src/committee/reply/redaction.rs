@@ -53,7 +53,7 @@ impl Redactor {
     fn patterns_for(&self, text: &str) -> Option<&Patterns> {
         let compiled = |form: String| {
             let mut pattern = RegexBuilder::new(&form);
-            // Agents and units have ASCII names. The long s and the Kelvin sign are no letters of one.
+            // With Unicode rules, `ſ` and the Kelvin sign would equal ASCII letters of an id.
             pattern.unicode(false).case_insensitive(true).build().ok()
         };
         let ids = &self.ids;

@@ -1,8 +1,8 @@
 //! Asks the core agents while the master makes the plan (`policy.speculate`).
 //!
 //! The core answers in every plan, and what it is asked does not depend on the plan. So its reports
-//! are used unless the master asks the user first: then they were paid for in vain. Their calls have
-//! the same names as without this stage, so a resumed run buys none of them again.
+//! are used unless the master asks the user first: then they stay unused. Their calls have the
+//! same names as without this stage, so a resumed run makes none of them again.
 
 use std::pin::pin;
 use std::time::Duration;

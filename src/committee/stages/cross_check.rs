@@ -162,16 +162,18 @@ pub(super) async fn of_solver(
 
 /// True if a call of [`of_solver`] was made.
 pub(super) fn has_solver_check(run: &RunContext) -> bool {
-    let is_own = |name: CallName| {
+    let events = run.events();
+    let calls = Transcript::of(&events).calls.into_iter();
+    let mut steps = calls.filter_map(|call| call.sent.step());
+    steps.any(|step| {
         matches!(
-            name.step,
+            step,
             CallStep::CrossCheck {
                 of_solver: true,
                 ..
             }
         )
-    };
-    Transcript::of(&run.events()).last_call(is_own).is_some()
+    })
 }
 
 fn written(latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<AnsweredReport<'_>> {
@@ -260,7 +262,7 @@ async fn ask(
         until,
     };
     let check = |reply: &CrossCheckReply| verdicts::problems(reply, &shown);
-    let typed = call_checked(ask, check, |_| None).await?;
+    let typed = call_checked(ask, check).await?;
     let read = || {
         if !verdicts::problems(&typed.value, &shown).is_empty() {
             return Err(CallFailure::unusable("it gave no verdict on any claim"));

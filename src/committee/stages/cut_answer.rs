@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::committee::call::{Salvaged, Typed, call_checked};
+use crate::committee::call::{Salvaged, Typed, call_salvaging};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::ModelText;
 use crate::committee::output_shapes::{FinalSynthesis, SynthesisMeta};
@@ -59,7 +59,7 @@ pub(super) async fn continued(
     let mut ask = input.ask(CallStep::Synthesis, values, texts)?;
     ask.step = CallStep::SynthesisRest;
     let salvage = |text: &str| salvaged(input.plan.task_type, text);
-    let rest = call_checked(ask, |_| vec![], salvage).await;
+    let rest = call_salvaging(ask, |_| vec![], salvage).await;
     let mut rest: Typed<FinalSynthesis> = match rest {
         // The second call is cut too, so it may have less of the other parts than the first.
         Ok(rest) if is_whole && rest.salvaged.is_some() => return Ok((first, None)),

@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use crate::committee::call::call_json;
+use crate::committee::deps::StageEnd;
 use crate::committee::failure::Failure;
 use crate::committee::output_shapes::EstimateOut;
 use crate::committee::reply::estimate;
@@ -88,8 +89,7 @@ async fn call_master(
 ) -> Result<Option<EstimateOut>, Failure> {
     let own = json!({ "task_type": input.plan.task_type, "steps": steps });
     let mut ask = input.ask(CallStep::Estimate, input.request.values(own), vec![])?;
-    // It comes after the synthesis. Some time must be left for finishing the run.
-    ask.until = input.deps.stage_end(input.run, 0.98);
+    ask.until = input.deps.stage_end(input.run, StageEnd::Figures);
     ask.answer_tokens = Some(900);
     match call_json::<EstimateOut>(ask).await {
         Ok(typed) => Ok(Some(typed.value).filter(estimate::is_plausible)),

@@ -50,7 +50,7 @@ impl<'a> ScoringInput<'a> {
             let finished = standing.get(*agent);
             finished.is_some_and(|it| !it.outcome.is_answered())
         };
-        // One that was not asked, because the solver's report is enough, is not lost.
+        // An agent that was not asked, because the solver's report is enough, is not lost.
         let lost = agents.iter().filter(failed).count();
         scoring::Panel {
             message: self.message,

@@ -16,7 +16,7 @@ use crate::text::one_line;
 const MAX_CLAIMS: usize = 8;
 
 /// A contested claim in the form in which agents receive it.
-pub struct Claim {
+pub struct ContestedClaim {
     /// "C1", "C2", ...
     pub id: String,
     pub topic: String,
@@ -29,14 +29,14 @@ pub struct Claim {
 pub struct Open {
     /// Agents that hold contested claims. Each keeps or concedes its own.
     pub holders: Vec<Agent>,
-    /// Core agents that have no VALID output and hold no contested claim. They report anew.
-    pub anew: Vec<Agent>,
+    /// Core agents that have no VALID output and hold no contested claim.
+    pub reporting_again: Vec<Agent>,
 }
 
 impl Open {
     /// Returns the agents of both fields, sorted.
     pub fn agents(&self) -> Vec<Agent> {
-        let mut agents = [self.holders.as_slice(), &self.anew].concat();
+        let mut agents = [self.holders.as_slice(), &self.reporting_again].concat();
         agents.sort();
         agents
     }
@@ -44,25 +44,25 @@ impl Open {
 
 /// Returns the open claims, and the agents of a panel that a further round asks. Skips agents whose
 /// report was read from plain text, because it has no typed fields. An agent whose report the
-/// cross-check found to be no answer, or of which it refuted a claim, does not report anew: no
+/// cross-check found to be no answer, or of which it refuted a claim, does not report again: no
 /// further call reads the new report, so the finding would be lost.
 pub fn open(
     judgement: &Judgement,
     latest: &BTreeMap<Agent, AgentOutcome>,
     panel: &[Agent],
     cross_checks: &[CrossCheck],
-) -> (Vec<Claim>, Open) {
+) -> (Vec<ContestedClaim>, Open) {
     let claims = claims(judgement, latest);
     let is_typed = |agent: &Agent| {
         let obtained = latest.get(agent).and_then(AgentOutcome::obtained);
         obtained != Some(Obtained::Text)
     };
     let holds = |agent: &Agent| {
-        let own = |claim: &Claim| claim.position_of(*agent).is_some();
+        let own = |claim: &ContestedClaim| claim.position_of(*agent).is_some();
         claims.iter().any(own)
     };
     let asked = panel.iter().copied().filter(is_typed);
-    let (holders, mut anew): (Vec<_>, Vec<_>) = asked.partition(holds);
+    let (holders, mut reporting_again): (Vec<_>, Vec<_>) = asked.partition(holds);
     let is_valid = |agent: Agent| judgement.status_of(agent) == Some(Status::Valid);
     let is_no_answer = |agent: Agent| {
         let mut found = cross_checks.iter().flat_map(|check| &check.conduct);
@@ -75,11 +75,17 @@ pub fn open(
         score.is_some_and(scoring::is_disproved) || own.any(|verdict| verdict.holds == Holds::No)
     };
     let has_finding = |agent: Agent| is_refuted(agent) || is_no_answer(agent);
-    anew.retain(|agent| agent.is_core() && !is_valid(*agent) && !has_finding(*agent));
-    (claims, Open { holders, anew })
+    reporting_again.retain(|agent| agent.is_core() && !is_valid(*agent) && !has_finding(*agent));
+    (
+        claims,
+        Open {
+            holders,
+            reporting_again,
+        },
+    )
 }
 
-impl Claim {
+impl ContestedClaim {
     /// Returns the position that an agent can give up, because it states it in its own unit or as
     /// its final answer.
     pub fn position_of(&self, agent: Agent) -> Option<&Position> {
@@ -97,7 +103,10 @@ pub fn own_units(position: &Position, agent: Agent) -> Vec<String> {
 }
 
 /// Returns the open claims, at most `MAX_CLAIMS`, with the positions that may be shown.
-pub fn claims(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> Vec<Claim> {
+pub fn claims(
+    judgement: &Judgement,
+    latest: &BTreeMap<Agent, AgentOutcome>,
+) -> Vec<ContestedClaim> {
     let is_kept = |agent: Agent| judgement.status_of(agent) != Some(Status::Discard);
     let kept = latest.iter().filter(|(agent, _)| is_kept(**agent));
     let kept = kept.filter_map(|(agent, outcome)| Some((*agent, outcome.report()?)));
@@ -109,7 +118,7 @@ pub fn claims(judgement: &Judgement, latest: &BTreeMap<Agent, AgentOutcome>) -> 
         for position in &mut positions {
             position.text = one_line(&position.text);
         }
-        Claim {
+        ContestedClaim {
             id: format!("C{}", at + 1),
             topic: one_line(&disagreement.topic),
             on_final_answer: disagreement.on_final_answer,

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::committee::call::prompts::Rendered;
 use crate::committee::call::{CallSpec, call_checked, call_json};
+use crate::committee::deps::StageEnd;
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::money::budget::PLAN_TOKENS;
 use crate::committee::money::trim;
@@ -167,10 +168,10 @@ async fn ask_master(stage: Stage<'_>, hints: &Hinted) -> Result<Planned, Failure
         model_texts: vec![],
         max_tokens: master.max_tokens,
         answer_tokens: Some(PLAN_TOKENS),
-        until: deps.stage_end(run, 0.45),
+        until: deps.stage_end(run, StageEnd::Plan),
     };
     let written = match master.output {
-        OutputForm::Json => call_checked(ask, |raw| problems(raw, request), |_| None).await,
+        OutputForm::Json => call_checked(ask, |raw| problems(raw, request)).await,
         OutputForm::Text => call_json::<PlanChoice>(ask)
             .await
             .map(|typed| typed.map(|choice| from_choice(&choice, request, hints))),
@@ -223,7 +224,7 @@ fn problems(raw: &OrchestrationPlan, request: &RequestContext) -> Vec<Problem> {
     }))
 }
 
-/// Checks that a core agent can be called, so that no plan is bought in vain. A run that continues or
+/// Checks that a core agent can be called, so that no plan is paid for and then unused. A run that continues or
 /// is resumed may have reports already.
 ///
 /// # Errors

@@ -96,7 +96,7 @@ async fn call_master(
         let problem = question_of(input, out).err();
         Vec::from_iter(problem.map(|why| unusable("/question", why)))
     };
-    let typed = call_checked(ask, check, |_| None).await?;
+    let typed = call_checked(ask, check).await?;
     let read = || question_of(input, &typed.value).map_err(str::to_owned);
     Ok((run.compute(read).await?, typed.obtained))
 }

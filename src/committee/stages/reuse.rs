@@ -16,7 +16,7 @@ pub struct ReuseDecision {
     pub reused: BTreeMap<Agent, AgentOutcome>,
 }
 
-/// Share of a text's words that must occur in the user's point for the text to be about it.
+/// The share of a text's words that must be changed words for the text to be about them.
 const TOUCHED: f64 = 0.5;
 
 /// Splits the panel. If the user chose the best answer that there is, every output is reused; if
@@ -90,9 +90,9 @@ struct Update<'a> {
     /// The agents that agree with the option that the user chose, if the question says who does.
     agreeing: Option<&'a [Agent]>,
     /// The agents that hold a rejected position.
-    overruled: BTreeSet<Agent>,
-    /// The words of the user's point.
-    point: BTreeSet<Word>,
+    disagreeing: BTreeSet<Agent>,
+    /// The words of what the user settled or added.
+    changed_words: BTreeSet<Word>,
     /// True if some report gives a final answer.
     has_answers: bool,
 }
@@ -115,8 +115,8 @@ impl<'a> Update<'a> {
             corrected,
             values,
             agreeing: agreeing(request, parent),
-            overruled: overruled(request, parent),
-            point: point(request, parent),
+            disagreeing: disagreeing(request, parent),
+            changed_words: changed_words(request, parent),
             has_answers: reports.into_iter().any(gives_answer),
         }
     }
@@ -131,14 +131,14 @@ impl<'a> Update<'a> {
             || self.corrected.contains(&agent)
             || self.uses_value(report)
             || self.is_on_another_side(agent, report)
-            || is_about(report, &self.point)
+            || is_about(report, &self.changed_words)
     }
 
     fn is_on_another_side(&self, agent: Agent, report: &AgentReport) -> bool {
         match self.agreeing {
             Some(agreeing) => !agreeing.contains(&agent),
             None => {
-                self.overruled.contains(&agent)
+                self.disagreeing.contains(&agent)
                     || speaks_for_another(self.request, self.parent, report)
             }
         }
@@ -175,7 +175,7 @@ fn agreeing<'a>(request: &RequestContext, parent: &'a Parent) -> Option<&'a [Age
 /// all disagreements in which the answer names one. If it names none of the final answers, all
 /// holders of one are returned, because they answered without knowing the user's answer. So are all
 /// holders of a position if the answer is none of the options.
-fn overruled(request: &RequestContext, parent: &Parent) -> BTreeSet<Agent> {
+fn disagreeing(request: &RequestContext, parent: &Parent) -> BTreeSet<Agent> {
     let (Some(Continuation::Answer { answer, .. }), Some(scored)) =
         (&request.latest, &parent.scored)
     else {
@@ -186,16 +186,16 @@ fn overruled(request: &RequestContext, parent: &Parent) -> BTreeSet<Agent> {
         let own = words(&position.text);
         !own.is_empty() && own.is_subset(&said)
     };
-    let mut overruled = BTreeSet::new();
+    let mut disagreeing = BTreeSet::new();
     for disagreement in scored.judgement.disagreements.iter().filter(|d| !d.settled) {
         let (named, others): (Vec<_>, Vec<_>) =
             disagreement.positions.iter().partition(|p| is_named(p));
         if !named.is_empty() || disagreement.on_final_answer || request.option().is_none() {
             let others = others.iter().flat_map(|position| &position.agents);
-            overruled.extend(others.filter_map(AgentName::agent));
+            disagreeing.extend(others.filter_map(AgentName::agent));
         }
     }
-    overruled
+    disagreeing
 }
 
 /// True if the report's summary has words that only other options have, and none that only the
@@ -224,7 +224,7 @@ fn speaks_for_another(request: &RequestContext, parent: &Parent, report: &AgentR
 /// Returns the words of the user's latest answer or correction; of an answer whose question says who
 /// agrees with it, those that the user added to the option. The words of the original question are
 /// left out, because every report shares them, and so are those of the fixed rules.
-fn point(request: &RequestContext, parent: &Parent) -> BTreeSet<Word> {
+fn changed_words(request: &RequestContext, parent: &Parent) -> BTreeSet<Word> {
     let asked = parent.question.as_ref();
     let settled = match &request.latest {
         Some(Continuation::Answer {
@@ -252,8 +252,8 @@ fn point(request: &RequestContext, parent: &Parent) -> BTreeSet<Word> {
     words(&settled).difference(&shared).cloned().collect()
 }
 
-fn is_about(report: &AgentReport, point: &BTreeSet<Word>) -> bool {
-    if point.is_empty() {
+fn is_about(report: &AgentReport, changed_words: &BTreeSet<Word>) -> bool {
+    if changed_words.is_empty() {
         return false;
     }
     let units = report.units.iter();
@@ -261,13 +261,13 @@ fn is_about(report: &AgentReport, point: &BTreeSet<Word>) -> bool {
     let assumptions = report.assumptions.iter().cloned();
     claims.chain(assumptions).any(|text| {
         let own = words(&text);
-        let common = own.intersection(point).count();
-        let least = own.len().min(point.len()).max(1);
+        let common = own.intersection(changed_words).count();
+        let least = own.len().min(changed_words.len()).max(1);
         common >= 2 && common as f64 / least as f64 >= TOUCHED
     })
 }
 
-/// Returns the words that can carry a point: those with a digit, those of more than three letters,
+/// Returns the words that can carry a meaning: those with a digit, those of more than three letters,
 /// and in scripts without spaces every word.
 fn words(text: &str) -> BTreeSet<Word> {
     let carries = |word: &Word| {
@@ -350,15 +350,15 @@ mod tests {
         let (request, parent) = answered("no idea", None);
         assert_eq!(agreeing(&request, &parent), None);
         let all = BTreeSet::from([Agent::Critic, Agent::Solver]);
-        assert_eq!(overruled(&request, &parent), all);
+        assert_eq!(disagreeing(&request, &parent), all);
     }
 
     #[test]
-    fn the_point_has_none_of_the_words_of_the_fixed_rules() {
+    fn the_changed_words_have_none_of_the_words_of_the_fixed_rules() {
         let (request, parent) = answered("{B} (because seven divides it)", Some('B'));
         let expected = ["because", "seven", "divides"].map(Word::from);
-        assert_eq!(point(&request, &parent), BTreeSet::from(expected));
+        assert_eq!(changed_words(&request, &parent), BTreeSet::from(expected));
         let (request, parent) = answered("{B}", Some('B'));
-        assert_eq!(point(&request, &parent), BTreeSet::new());
+        assert_eq!(changed_words(&request, &parent), BTreeSet::new());
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
+use crate::committee::deps::StageEnd;
 use crate::committee::failure::Failure;
 use crate::committee::money::trim;
 use crate::committee::request_context::Stage;
@@ -15,7 +16,7 @@ use crate::committee::stages::deliberation::Deliberation;
 use crate::committee::stages::evidence::Evidence;
 use crate::committee::stages::judge::{judge, read_beside};
 use crate::committee::stages::reuse::{self, ReuseDecision};
-use crate::committee::stages::round_context::{FIRST_END, RoundContext, RoundInput};
+use crate::committee::stages::round_context::{RoundContext, RoundInput};
 use crate::committee::stages::turn::finished;
 use crate::committee::stages::{cross_check, escalation, open_claims};
 use crate::domain::{Agent, Judgement, Plan};
@@ -24,7 +25,7 @@ use crate::journal::{AgentFinished, AgentOutcome, RunContext, Transcript, Trimme
 /// Runs the rounds of the plan.
 ///
 /// # Errors
-/// If no core agent gave any output, if the cap has no room for even one agent, or if the database
+/// If no core agent gave any output, if not even one agent fits under the cap, or if the database
 /// fails.
 pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failure> {
     let run = stage.run;
@@ -37,7 +38,7 @@ pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failu
     }
     let mut latest = context.first_round(&reuse).await?;
     loop {
-        let first_end = stage.deps.stage_end(run, FIRST_END);
+        let first_end = stage.deps.stage_end(run, StageEnd::FirstRound);
         let has_time = Instant::now() + longest_report(run) < first_end;
         let added = if has_time { &reuse.asked[..] } else { &[] };
         let Some(more) = trim::more(stage, added, &context.trimmed)? else {
@@ -58,14 +59,14 @@ pub async fn rounds(stage: Stage<'_>, plan: &Plan) -> Result<Deliberation, Failu
             open_claims::open(&judgement, &latest, panel, &evidence.cross_checks)
         };
         let (claims, open) = run.compute(find).await?;
-        let heard = RoundInput {
+        let input = RoundInput {
             latest: &latest,
             claims: &claims,
         };
-        let Some(open) = context.begin(round, open, &heard, &judgement)? else {
+        let Some(held) = context.begin(round, open, &input, &judgement)? else {
             break;
         };
-        for (agent, outcome) in context.later_round(round, &open, &heard).await? {
+        for (agent, outcome) in context.later_round(&held, &input).await? {
             // A failure in a later round does not replace the earlier report.
             let earlier = latest.get(&agent).is_some_and(AgentOutcome::is_answered);
             if outcome.is_answered() || !earlier {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::committee::call::CallSpec;
-use crate::committee::deps::Deps;
+use crate::committee::deps::{Deps, StageEnd};
 use crate::committee::failure::Failure;
 use crate::committee::money::budget::{self, ModelText};
 use crate::committee::reply::assumptions;
@@ -196,7 +196,7 @@ impl<'a> SynthesisInput<'a> {
             model_texts,
             max_tokens: self.max_tokens(master),
             answer_tokens: None,
-            until: self.deps.stage_end(self.run, 0.93),
+            until: self.deps.stage_end(self.run, StageEnd::Synthesis),
         })
     }
 

@@ -12,7 +12,7 @@ use crate::committee::call::prompts::Rendered;
 use crate::committee::call::{CallFailure, CallSpec, Typed, call_checked, call_json, call_text};
 use crate::committee::failure::{CallError, Failure};
 use crate::committee::output_shapes::Decisions;
-use crate::committee::stages::open_claims::Claim;
+use crate::committee::stages::open_claims::ContestedClaim;
 use crate::committee::stages::resolve::{self, Held};
 use crate::committee::stages::round_context::RoundContext;
 use crate::config::{OutputForm, RoleModel};
@@ -102,7 +102,7 @@ impl RoundContext<'_> {
             until,
         };
         let typed = match model.output {
-            OutputForm::Json => call_checked(ask, several_answers, |_| None).await?,
+            OutputForm::Json => call_checked(ask, several_answers).await?,
             OutputForm::Text => {
                 let typed = call_text(ask).await?;
                 let message = self.request.full_text();
@@ -134,7 +134,7 @@ impl RoundContext<'_> {
         round: u8,
         agent: Agent,
         earlier: &AgentOutcome,
-        claims: &[Claim],
+        claims: &[ContestedClaim],
     ) -> Result<AgentOutcome, Failure> {
         if let Some(finished) = self.run.recorded(&step::agent(round, agent)) {
             return Ok(finished.outcome.clone());

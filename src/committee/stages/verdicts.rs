@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::committee::money::budget::ModelText;
 use crate::committee::money::check_cost::{CLAIM_BYTES, SUMMARY_BYTES, claims_of};
 use crate::committee::output_shapes::{CrossCheckReply, VerdictOut};
-use crate::committee::request_context::RequestContext;
+use crate::committee::request_context::{Purpose, RequestContext};
 use crate::domain::{
     Agent, AgentName, AgentReport, ClaimVerdict, Conduct, CrossCheck, Holds, PartAnswered,
     ReportRef, Tag, Unit, UnitRef,
@@ -77,7 +77,7 @@ pub fn shown<'a>(
     reversed: bool,
 ) -> Vec<LabelledReport<'a>> {
     let mut order: Vec<usize> = (0..reports.len()).collect();
-    order.shuffle(&mut request.random(70_000));
+    order.shuffle(&mut request.random(Purpose::Labels));
     if reversed {
         order.reverse();
     }

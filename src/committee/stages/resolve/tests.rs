@@ -36,8 +36,8 @@ fn position(text: &str, agent: Agent, unit: Option<&str>) -> Position {
 }
 
 /// Returns the contested answer and a contested detail.
-fn claims() -> [Claim; 2] {
-    let claim = |id: &str, on_final_answer, own, other| Claim {
+fn claims() -> [ContestedClaim; 2] {
+    let claim = |id: &str, on_final_answer, own, other| ContestedClaim {
         id: id.into(),
         topic: format!("topic of {id}"),
         on_final_answer,

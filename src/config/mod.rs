@@ -31,8 +31,8 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::domain::{
-    Agent, Effort, Mode, Price, Provider, ProviderKind, Role, ScoringPolicy, Settings,
-    TEXT_REPORT_TOKENS, Traits, Usd, counted,
+    Agent, Effort, Mode, Obtained, Price, Provider, ProviderKind, Role, ScoringPolicy, Settings,
+    Traits, Usd, counted,
 };
 
 pub use actions::{ActionRules, ActionsPolicy, ProposerPolicy};
@@ -241,11 +241,11 @@ impl RoleModel {
     /// Returns the most tokens that other models are shown of a report of so many output tokens. One
     /// that is read from plain text has its key claim twice.
     pub fn report_tokens(&self, tokens: u32) -> u64 {
-        let added = match self.output {
-            OutputForm::Json => 0,
-            OutputForm::Text => TEXT_REPORT_TOKENS,
+        let obtained = match self.output {
+            OutputForm::Json => Obtained::Clean,
+            OutputForm::Text => Obtained::Text,
         };
-        u64::from(tokens).saturating_add(added)
+        obtained.shown_tokens(u64::from(tokens))
     }
 
     /// Returns the words that a model can be told to write under an output limit, besides `rest`

@@ -62,7 +62,7 @@ pub use question::{
     Attachment, Context, ImageClaim, Mode, Question, Salience, Source, User, or_default,
 };
 pub use reply::{BudgetMeta, Invalidation, Meta, Outcome, Reply};
-pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, TEXT_REPORT_TOKENS, Unit};
+pub use report::{AgentReport, Assumption, AssumptionKind, Obtained, Unit};
 pub use scope::Scope;
 pub use score::{
     AnswerGroup, Axes, Axis, AxisScore, Disagreement, Feature, Judgement, Position, Score, Status,

@@ -111,7 +111,7 @@ impl AgentReport {
 const MAX_KEY_BYTES: usize = 400;
 
 /// The most tokens that [`AgentReport::text_for_models`] has beside the text: one key claim and its id.
-pub const TEXT_REPORT_TOKENS: u64 = 450;
+const TEXT_REPORT_TOKENS: u64 = 450;
 
 /// How a typed value was obtained from a model's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -127,6 +127,17 @@ pub enum Obtained {
     Repaired,
     /// Plain text converted into a report by fixed rules, as configured for the role.
     Text,
+}
+
+impl Obtained {
+    /// Returns the most tokens of a report as models are shown it, of so many output tokens by the
+    /// count of its own model.
+    pub fn shown_tokens(self, tokens: u64) -> u64 {
+        match self {
+            Self::Text => tokens.saturating_add(TEXT_REPORT_TOKENS),
+            Self::Clean | Self::Extracted | Self::Repaired => tokens,
+        }
+    }
 }
 
 /// Where an assumption comes from.

@@ -495,16 +495,11 @@ impl AgentOutcome {
         }
     }
 
-    /// Returns the most tokens of the report as a model is shown it, by the count of its own model; 0
-    /// without one.
+    /// Returns the most tokens of the report as a model is shown it; 0 without one.
     pub fn tokens(&self) -> u64 {
+        let obtained = self.obtained();
         match self {
-            Self::Answered {
-                tokens,
-                obtained: Obtained::Text,
-                ..
-            } => tokens.saturating_add(TEXT_REPORT_TOKENS),
-            Self::Answered { tokens, .. } => *tokens,
+            Self::Answered { tokens, .. } => obtained.map_or(0, |it| it.shown_tokens(*tokens)),
             Self::Failed { .. } => 0,
         }
     }

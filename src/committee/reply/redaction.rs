@@ -88,7 +88,7 @@ impl Redactor {
 
     /// Returns the redactor for all that the text of a reply must not refer to: discarded outputs, and
     /// quarantined ones whose use the draft does not justify.
-    pub fn of_barred(run: &Transcript<'_>) -> Self {
+    pub fn of_excluded(run: &Transcript<'_>) -> Self {
         let discarded = discarded_agents(run);
         let (judgement, reports) = (run.judgement(), run.reports());
         let justified = run

@@ -163,7 +163,7 @@ fn rendered(
     } else {
         None
     };
-    let barred = Redactor::of_barred(transcript);
+    let excluded = Redactor::of_excluded(transcript);
     let (outcome, text) = match (gated.gate, &synthesized.draft) {
         (Gate::Ship, Some(draft)) => {
             let noted = Noted {
@@ -175,7 +175,7 @@ fn rendered(
             };
             let text = render::answer(draft, &gated.confidence, &noted.notes());
             // Notes quote users and names of files, which may look like references.
-            let mut text = barred.redact(&text).into_owned();
+            let mut text = excluded.redact(&text).into_owned();
             if let Some(audit) = &audit {
                 text = format!("{text}\n{}", audit_text::markdown(audit));
             }
@@ -186,7 +186,7 @@ fn rendered(
             let question = render::clarification(&synthesized.question);
             (
                 Outcome::Clarification,
-                barred.redact(&question).into_owned(),
+                excluded.redact(&question).into_owned(),
             )
         }
         (Gate::Ship, None) => {
